@@ -19,9 +19,10 @@ class TrendBaseline:
     label: str
 
 
-def draw_baseline(figure: theme.Figure, baseline: TrendBaseline, size: float, shown: Sequence[float]) -> None:
-    """Across the whole drawing; `shown` is the range of the axis, in units of `size`."""
-    height = baseline.value / size
+def draw_baseline(
+    figure: theme.Figure, baseline: TrendBaseline, height: float, shown: Sequence[float]
+) -> None:
+    """Across the whole drawing; `shown` is the range of the axis, on which its value stands at `height`."""
     if shown[0] <= height <= shown[1]:
         line = {"color": theme.INK, "width": 1.5, "dash": "dash"}
         theme.add_shape(figure, type="line", x0=0, x1=1, xref="paper", y0=height, y1=height, line=line)

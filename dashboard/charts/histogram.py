@@ -40,7 +40,10 @@ def draw_step_times(edges: Sequence[float], counts: Sequence[int], marks: dict[s
     drawn = theme.create_figure(
         [bars],
         HEIGHT,
-        xaxis={"title": {"text": f"{scaled.unit} per step"}, **axes.decade_axis(bounds[0], bounds[-1])},
+        xaxis={
+            "title": {"text": f"{scaled.unit} per step, logarithmic"},
+            **axes.decade_axis(bounds[0], bounds[-1]),
+        },
         yaxis={"title": {"text": "steps"}, "fixedrange": True, "rangemode": "tozero"},
         margin={"l": 8, "r": 12, "t": 24, "b": 8},
     )

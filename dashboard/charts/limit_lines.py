@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from dashboard.charts import theme
+from dashboard.charts.trend_axes import CommitAxis, ValueAxis
 from dashboard.sentences import numbers
-
-# A bound that would make the drawing higher than so many times the values' own height isn't drawn in it.
-FARTHEST = 2.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,66 +20,49 @@ class TrendLimit:
     maximum: float | None
 
 
-def extend_range(low: float, high: float, limits: Sequence[TrendLimit], size: float) -> tuple[float, float]:
-    """`low` and `high` of an axis in units of `size`, widened to the bounds that are near."""
-    height = high - low
-    for bound in {side / size for limit in limits for side in _limit_sides(limit) if side is not None}:
-        if max(high, bound) - min(low, bound) <= FARTHEST * height:
-            low, high = min(low, bound), max(high, bound)
-    return low, high
-
-
-def _limit_sides(limit: TrendLimit) -> tuple[float | None, float | None]:
-    return limit.minimum, limit.maximum
-
-
 def draw_limits(
     figure: theme.Figure,
     limits: Sequence[TrendLimit],
-    unit: str,
-    size: float,
-    end: float,
+    commits: CommitAxis,
+    values: ValueAxis,
     shown: Sequence[float],
 ) -> None:
-    """The bounds over the positions at which they held, up to `end`; `shown` is the range of the axis."""
+    """The bounds over the positions at which they held, up to the end; `shown` is the range of the axis."""
+    end = commits.ends[1]
     for side, word in ((0, "least"), (1, "most")):
-        steps = [(limit.position - 0.5, _limit_sides(limit)[side]) for limit in limits]
-        ends = [*(start for start, _ in steps[1:]), *([end] if steps else ())]
-        spans = [(start, stop, bound) for (start, bound), stop in zip(steps, ends, strict=True)]
+        starts = [commits.place_position(limit.position - 0.5) for limit in limits]
+        bounds = [(limit.minimum, limit.maximum)[side] for limit in limits]
+        spans = list(zip(starts, [*starts[1:], end], bounds, strict=False))
         for bound, group in groupby(spans, key=lambda span: span[2]):
             if bound is None:
                 continue
             same = list(group)
-            start, stop, last = same[0][0], same[-1][1], same[-1] is spans[-1]
-            text = f"limit: at {word} {numbers.format_quantity(bound, unit)}"
-            _draw_bound(figure, start, stop, bound / size, text, shown, last=last)
+            text = f"limit: at {word} {numbers.format_quantity(bound, values.unit)}"
+            height = values.scale_value(bound)
+            _draw_bound(figure, (same[0][0], same[-1][1]), height, shown)
+            if same[-1] is spans[-1]:
+                _name_bound(figure, height, text, shown)
 
 
 def _draw_bound(
-    figure: theme.Figure,
-    start: float,
-    stop: float,
-    height: float,
-    text: str,
-    shown: Sequence[float],
-    *,
-    last: bool,
+    figure: theme.Figure, span: tuple[float, float], height: float, shown: Sequence[float]
 ) -> None:
-    inside = shown[0] <= height <= shown[1]
-    if inside:
+    if shown[0] <= height <= shown[1]:
         line = {"color": theme.WORSE, "width": 1.5, "dash": "longdash"}
-        theme.add_shape(figure, type="line", x0=start, x1=stop, y0=height, y1=height, line=line)
-    if last:
-        above = height > shown[1]
-        arrow = "" if inside else " \N{UPWARDS ARROW}" if above else " \N{DOWNWARDS ARROW}"
-        theme.add_annotation(
-            figure,
-            x=1,
-            xref="paper",
-            y=height if inside else shown[1] if above else shown[0],
-            text=text + arrow,
-            showarrow=False,
-            xanchor="right",
-            yanchor="top" if above else "bottom",
-            font={"color": theme.WORSE, "size": 11},
-        )
+        theme.add_shape(figure, type="line", x0=span[0], x1=span[1], y0=height, y1=height, line=line)
+
+
+def _name_bound(figure: theme.Figure, height: float, text: str, shown: Sequence[float]) -> None:
+    inside, above = shown[0] <= height <= shown[1], height > shown[1]
+    arrow = "" if inside else " \N{UPWARDS ARROW}" if above else " \N{DOWNWARDS ARROW}"
+    theme.add_annotation(
+        figure,
+        x=1,
+        xref="paper",
+        y=height if inside else shown[1] if above else shown[0],
+        text=text + arrow,
+        showarrow=False,
+        xanchor="right",
+        yanchor="top" if above else "bottom",
+        font={"color": theme.WORSE, "size": 11},
+    )

@@ -18,6 +18,10 @@ DRAWN_UNITS = ("bytes", "%", "bytes/s")
 # Of all channels together; more than the pixels of a wide drawing add nothing that could be seen.
 MOST_POINTS, LEAST_POINTS = 30_000, 300
 LARGEST_DRAWN = 1e38  # float32 halves what the page weighs and ends a little above
+# A sparse channel that isn't read for so many of its own intervals has a gap there.
+LONGEST_JOINED = 3
+# Of fewer readings nobody can say that the others were never meant to be.
+LEAST_SPARSE = 8
 ACRONYMS = {"cpu": "CPU", "gpu": "GPU", "pss": "PSS", "sm": "SM"}
 
 
@@ -61,14 +65,16 @@ def draw_telemetry(channels: Sequence[Channel], window: tuple[float, float] | No
 
 def _channel_trace(channel: Channel, row: int, order: int, scaled: numbers.Scale, most: int) -> theme.Trace:
     readings = np.array([np.nan if value is None else value for value in channel.values], dtype=np.float64)
-    drawn = thin_to_extremes(readings, most)
+    sparse = is_sparse(readings)
+    drawn = _joined_readings(readings, most) if sparse else thin_to_extremes(readings, most)
     times = channel.start + channel.interval * drawn
     hue = theme.HUES[(3 * row + order) % len(theme.HUES)]
     return theme.scatter_trace(
         x=times.astype(np.float32),
         y=np.clip(readings[drawn] / scaled.size, -LARGEST_DRAWN, LARGEST_DRAWN).astype(np.float32),
         name=channel.label,
-        mode="lines",
+        mode="lines+markers" if sparse else "lines",
+        marker={"size": 4},
         line={"width": 1.6, "color": hue, "dash": ("solid", "dash", "dot")[order % 3]},
         xaxis="x",
         yaxis=_axis_name("y", row),
@@ -80,6 +86,26 @@ def _channel_trace(channel: Channel, row: int, order: int, scaled: numbers.Scale
 def choose_row_scale(row: Sequence[Channel]) -> numbers.Scale:
     """In what unit channels are drawn that share a drawing."""
     return numbers.choose_scale(row[0].unit, max(_largest_reading(channel) for channel in row))
+
+
+def is_sparse(readings: np.ndarray) -> bool:
+    """Whether most readings have no neighbour: what costs much to read is read less often than the others,
+    and between two of its readings nothing is missing."""
+    known = ~np.isnan(readings)
+    alone = known.copy()
+    alone[1:] &= ~known[:-1]
+    alone[:-1] &= ~known[1:]
+    return bool(known.sum() >= LEAST_SPARSE and 2 * alone.sum() > known.sum())
+
+
+def _joined_readings(readings: np.ndarray, most: int) -> np.ndarray:
+    """The indices of a sparse channel's readings, with a missing one where it wasn't read for much longer
+    than it mostly is: there the line has its gap."""
+    known = np.flatnonzero(~np.isnan(readings))
+    known = known[thin_to_extremes(readings[known], most)]
+    distances = np.diff(known)
+    gaps = known[:-1][distances > LONGEST_JOINED * np.median(distances)] + 1
+    return np.sort(np.concatenate([known, gaps]))
 
 
 def _largest_reading(channel: Channel) -> float:
@@ -128,7 +154,7 @@ def _shade_window(drawn: theme.Figure, window: tuple[float, float]) -> None:
         y=0,
         xref="x",
         yref="paper",
-        text=" measured window",
+        text=" measured window, as in the table",
         showarrow=False,
         xanchor="left",
         yanchor="bottom",

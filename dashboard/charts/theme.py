@@ -72,7 +72,7 @@ TEMPLATE: Mapping[str, object] = {
     }
 }
 # What may stand in JSON inside a script tag; JSON has these in strings alone.
-SCRIPT_ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+SCRIPT_ESCAPES = {b"&": b"\\u0026", b"<": b"\\u003c", b">": b"\\u003e"}
 
 
 def create_figure(traces: Sequence[Trace], height: int, **layout: object) -> Figure:
@@ -107,7 +107,11 @@ def add_level_line(figure: Figure, height: float) -> None:
 
 def figure_json(figure: Figure) -> str:
     """The figure as JSON that may stand inside a script tag."""
-    return orjson.dumps(figure, default=_encode_array).decode().translate(SCRIPT_ESCAPES)
+    body = orjson.dumps(figure, default=_encode_array)
+    # Not by `str.translate`, which looks at each character by itself.
+    for character, escape in SCRIPT_ESCAPES.items():
+        body = body.replace(character, escape)
+    return body.decode()
 
 
 def _encode_array(value: object) -> object:

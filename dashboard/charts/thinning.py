@@ -23,3 +23,21 @@ def thin_to_extremes(values: np.ndarray, most: int) -> np.ndarray:
     rows = np.arange(len(places))
     kept = [places[rows, lowest], places[rows, highest], places[rows, gaps][missing.any(axis=1)]]
     return np.unique(np.concatenate(kept))
+
+
+def thin_line(values: np.ndarray, most: int, kept: np.ndarray) -> np.ndarray:
+    """Return the indices, in their order, of about `most` of the values (n,), and of all that are `kept`.
+
+    Of each stretch the first, the last, the lowest and the highest stay, so that the line has the same
+    extremes and the same ends wherever one looks. All where they are few enough.
+    """
+    count = len(values)
+    if count <= most:
+        return np.arange(count)
+    edges = np.linspace(0, count, max(1, most // 4) + 1).astype(int)
+    starts = np.unique(edges[:-1])
+    # Stable by stretch and then by value: a stretch's first and last of that order are its extremes.
+    stretch = np.searchsorted(starts, np.arange(count), side="right")
+    order = np.lexsort((values, stretch))
+    ends = np.append(starts[1:], count) - 1
+    return np.unique(np.concatenate([starts, ends, order[starts], order[ends], np.asarray(kept, dtype=int)]))

@@ -1,23 +1,32 @@
-"""A series over the commits of its branch: values, repetitions, doubt, levels, and changes between them."""
+"""A series over the commits of its branch: values, repetitions, doubt, levels, and what happened between."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import pairwise
 
 import numpy as np
 
-from dashboard.charts import limit_lines, theme
+from dashboard.charts import limit_lines, theme, trend_marks
 from dashboard.charts.baseline_line import TrendBaseline, draw_baseline
 from dashboard.charts.limit_lines import TrendLimit
+from dashboard.charts.trend_axes import (
+    CommitAxis,
+    ValueAxis,
+    choose_value_axis,
+    commit_axis,
+    commit_ticks,
+)
+from dashboard.charts.trend_marks import TrendChange, TrendFailure, TrendMarker, TrendStep
 from dashboard.sentences import numbers
 
 HEIGHT = 400
-MOST_LABELS = 8
-LONGEST_MARKER = 24
-# Above and below the drawn values, as a share of their range; arrows need the room.
-ARROW_ROOM = 0.28
+# Of more points the repetitions and the single values are left out: a line says as much, and moves at once.
+MOST_MARKED = 250
+LONGEST_SUBJECT = 60
+LINE_DASHES = ("dash", "dot", "dashdot", "longdash")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,148 +42,289 @@ class TrendPoint:
     commit: str
     subject: str
     url: str
+    at: datetime | None = None
+    # Why it is kept out of judgement, in words.
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class TrendChange:
-    """A step between two levels, `size` in words; `url` leads to its regression, if it has one."""
+class TrendLine:
+    """Another line; `reference` is the value from which its changes are drawn, where changes are."""
 
-    position: int
-    before: float
-    after: float
-    size: str
-    worse: bool
-    url: str = ""
+    name: str
+    points: Sequence[TrendPoint]
+    reference: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class TrendMarker:
-    """What changed around the code before the point at `position`, such as `kernel`."""
+class Trend:
+    """What is drawn: at least one point, oldest first, all in `unit`.
 
-    position: int
-    text: str
+    `level` is the level where no change was found. `reference`, which isn't 0: values are drawn as changes
+    from it, in percent. `thinned`: the points are some of more.
+    """
+
+    points: Sequence[TrendPoint]
+    unit: str
+    changes: Sequence[TrendChange] = ()
+    level: float | None = None
+    markers: Sequence[TrendMarker] = ()
+    failures: Sequence[TrendFailure] = ()
+    limits: Sequence[TrendLimit] = ()
+    baseline: TrendBaseline | None = None
+    lines: Sequence[TrendLine] = ()
+    step: TrendStep | None = None
+    reference: float | None = None
+    by_date: bool = False
+    thinned: bool = False
+    clean: Sequence[TrendPoint] = field(init=False)
+
+    def __post_init__(self) -> None:
+        clean = [point for point in self.points if not point.tainted]
+        object.__setattr__(self, "clean", clean)
 
 
-def draw_trend(
-    points: Sequence[TrendPoint],
-    changes: Sequence[TrendChange],
-    unit: str,
-    level: float | None = None,
-    *,
-    markers: Sequence[TrendMarker] = (),
-    limits: Sequence[TrendLimit] = (),
-    height: int = HEIGHT,
-    baseline: TrendBaseline | None = None,
-) -> theme.Figure:
-    """Draw at least one point, oldest first; `level` is the level where no change was found."""
-    scaled = numbers.choose_scale(unit, max(abs(point.value) for point in points))
-    x = np.array([point.position for point in points], dtype=np.int32)
-    y = np.array([point.value for point in points]) / scaled.size
-    traces = [
-        *_interval_traces(points, x, scaled.size),
-        _repetition_trace(points, scaled.size),
-        _level_trace(points, changes, level, scaled.size),
-        _value_trace(points, x, y, unit),
-    ]
-    # A baseline takes room as a bound does, where it is near.
-    near = [TrendLimit(0, None, baseline.value)] if baseline else []
-    shown = _value_range(points, scaled.size, [*limits, *near])
+def draw_trend(trend: Trend, height: int = HEIGHT) -> theme.Figure:
+    values = choose_value_axis(trend.unit, max(abs(point.value) for point in trend.points), trend.reference)
+    commits = _place_commits(trend)
+    shown = _value_range(trend, values)
     drawn = theme.create_figure(
-        traces,
+        [
+            *_interval_traces(trend, commits, values),
+            *_repetition_traces(trend, commits, values),
+            _level_trace(trend, commits, values),
+            *(_line_trace(line, order, trend, commits, values) for order, line in enumerate(trend.lines)),
+            _value_trace(trend, commits, values),
+            *_tainted_traces(trend, commits, values, shown),
+            *trend_marks.failure_traces(trend.failures, commits, shown),
+        ],
         height,
         margin={"l": 8, "r": 30, "t": 12, "b": 8},
-        xaxis={
-            **_commit_ticks(points),
-            "range": _position_range(x),
-            "title": {"text": "commit"},
-            "showgrid": False,
-        },
-        yaxis={"title": {"text": scaled.unit}, "range": shown},
+        xaxis={**_describe_commits(trend, commits), "range": list(commits.ends), "showgrid": False},
+        yaxis={"title": {"text": values.title}, "range": shown},
     )
-    limit_lines.draw_limits(drawn, limits, unit, scaled.size, _position_range(x)[1], shown)
-    if baseline:
-        draw_baseline(drawn, baseline, scaled.size, shown)
-    for change in changes:
-        if points[0].position <= change.position <= points[-1].position:
-            theme.add_annotation(drawn, **_change_arrow(change, points, scaled.size))
-    for marker in markers:
-        _draw_marker(drawn, marker)
+    if trend.step:
+        trend_marks.shade_step(drawn, trend.step, commits)
+    limit_lines.draw_limits(drawn, trend.limits, commits, values, shown)
+    if trend.baseline:
+        draw_baseline(drawn, trend.baseline, values.scale_value(trend.baseline.value), shown)
+    first, last = trend.points[0].position, trend.points[-1].position
+    for change in trend.changes:
+        if first <= change.position <= last:
+            near = [point.value for point in trend.clean if point.position == change.position]
+            theme.add_annotation(drawn, **trend_marks.change_arrow(change, near, commits, values))
+    for marker in trend.markers:
+        trend_marks.draw_marker(drawn, marker, commits)
     return drawn
 
 
-def _value_trace(points: Sequence[TrendPoint], x: np.ndarray, y: np.ndarray, unit: str) -> theme.Trace:
-    """The line. A tainted point is an open cross, so that shape tells it and not colour alone."""
-    return theme.scatter_trace(
-        x=x,
-        y=y,
-        name="value",
-        mode="lines+markers",
-        line={"color": theme.LINE, "width": 1.5},
-        marker={
-            "color": [theme.MUTED if point.tainted else theme.LINE for point in points],
-            "symbol": ["x-thin-open" if point.tainted else "circle" for point in points],
-            "size": [9 if point.tainted else 6 for point in points],
-            "line": {"width": [1.5 if point.tainted else 0 for point in points]},
-        },
-        text=[_point_hover(point, unit) for point in points],
-        customdata=[point.url for point in points],
-        hovertemplate="%{text}<extra></extra>",
+def _place_commits(trend: Trend) -> CommitAxis:
+    """All that is drawn has a place; of dates those of the line's own points come first."""
+    others = {failure.position: failure.at for failure in trend.failures}
+    beside = {point.position: point.at for line in trend.lines for point in line.points}
+    return commit_axis(
+        {**beside, **others, **{point.position: point.at for point in trend.points}}, by_date=trend.by_date
     )
 
 
-def _point_hover(point: TrendPoint, unit: str) -> str:
+def _describe_commits(trend: Trend, commits: CommitAxis) -> dict[str, object]:
+    if commits.by_date:
+        return {"type": "date", "title": {"text": "date of the commit"}}
+    return {
+        **commit_ticks({point.position: point.commit for point in trend.points}),
+        "title": {"text": "commit"},
+    }
+
+
+def _value_range(trend: Trend, values: ValueAxis) -> list[float]:
+    """A baseline, limits, and what is tainted take room where they are near."""
+    counting = trend.clean or trend.points
+    own = [value for point in counting for value in (point.value, *(() if trend.thinned else point.samples))]
+    others = [
+        _drawn_from_reference(point.value, line, values) for line in trend.lines for point in line.points
+    ]
+    bounds = [
+        bound for limit in trend.limits for bound in (limit.minimum, limit.maximum) if bound is not None
+    ]
+    baseline = [trend.baseline.value] if trend.baseline else []
+    tainted = [point.value for point in trend.points if point.tainted]
+    return values.find_range([*own, *others], [*bounds, *baseline, *tainted])
+
+
+def _drawn_from_reference(value: float, line: TrendLine, values: ValueAxis) -> float:
+    """The value that the page's own line has where this one of another line is drawn."""
+    if values.reference is None or line.reference is None:
+        return value
+    return value / line.reference * values.reference
+
+
+def _value_trace(trend: Trend, commits: CommitAxis, values: ValueAxis) -> theme.Trace:
+    points = trend.clean
+    marked = _has_marks(trend)
+    return {
+        "type": "scatter",
+        **_located_points(points, commits, [point.value for point in points], values),
+        "name": "value",
+        "mode": "lines+markers" if marked else "lines",
+        "line": {"color": theme.LINE, "width": 1.5},
+        "marker": {"color": theme.LINE, "size": 6},
+        "text": [
+            _point_hover(point, trend.unit, trend.reference, has_subject=not trend.thinned)
+            for point in points
+        ],
+    }
+
+
+def _has_marks(trend: Trend) -> bool:
+    return not trend.thinned and len(trend.points) <= MOST_MARKED
+
+
+def _located_points(
+    points: Sequence[TrendPoint], commits: CommitAxis, drawn: Sequence[float], values: ValueAxis
+) -> theme.Trace:
+    """Where they are, where a click on them leads, and the positions that the keyboard and a zoom go by."""
+    positions = [point.position for point in points]
+    x = commits.place_positions(positions)
+    return {
+        "x": x if commits.by_date else x.astype(np.int32),
+        # Half the bytes, and more digits than a drawing shows.
+        "y": values.scale_values(drawn).astype(np.float32),
+        "customdata": [point.url for point in points],
+        "meta": {"positions": positions},
+        "hovertemplate": "%{text}<extra></extra>",
+    }
+
+
+def _point_hover(
+    point: TrendPoint, unit: str, reference: float | None, name: str = "", *, has_subject: bool = True
+) -> str:
+    """Of many points only the hash of the commit: a page has no room for all subjects."""
     value = numbers.format_quantity(point.value, unit)
     interval = numbers.format_interval(point.low, point.high, unit)
-    commit = f"{theme.escape_markup(point.commit)}  {theme.escape_markup(_shorten_text(point.subject))}"
-    tainted = "<br>tainted: kept out of judgement" if point.tainted else ""
-    return f"<b>{value}</b> {interval}<br>{commit}{tainted}"
+    change = f", {numbers.format_percent_change(point.value / reference)}" if reference else ""
+    subject = trend_marks.shorten_label(point.subject, LONGEST_SUBJECT) if has_subject else ""
+    commit = theme.escape_markup(f"{point.commit}  {subject}".rstrip())
+    beside = f"<br>{theme.escape_markup(name)}" if name else ""
+    return f"<b>{value}</b>{change} {interval}<br>{commit}{beside}"
 
 
-def _interval_traces(points: Sequence[TrendPoint], x: np.ndarray, size: float) -> list[theme.Trace]:
-    """The interval of each value; where one is unknown the band has a gap."""
-    if all(point.low is None or point.high is None for point in points):
+def _line_trace(
+    line: TrendLine, order: int, trend: Trend, commits: CommitAxis, values: ValueAxis
+) -> theme.Trace:
+    """Told from the others by its dashes as well as by its colour; the list below the chart names it."""
+    drawn = [_drawn_from_reference(point.value, line, values) for point in line.points]
+    own = commit_axis({point.position: point.at for point in line.points}, by_date=True)
+    located = _located_points(line.points, own if commits.by_date else commits, drawn, values)
+    return {
+        "type": "scatter",
+        **located,
+        "name": line.name,
+        "mode": "lines",
+        "line": {
+            "color": theme.HUES[(order + 1) % len(theme.HUES)],
+            "width": 2,
+            "dash": LINE_DASHES[order % len(LINE_DASHES)],
+        },
+        "text": [
+            _point_hover(point, trend.unit, line.reference if trend.reference else None, line.name)
+            for point in line.points
+        ],
+    }
+
+
+def _tainted_traces(
+    trend: Trend, commits: CommitAxis, values: ValueAxis, shown: Sequence[float]
+) -> list[theme.Trace]:
+    """Open crosses beside the line, so that shape tells them and not colour alone; what lies outside is drawn
+    at the edge."""
+    points = [point for point in trend.points if point.tainted]
+    if not points:
         return []
-    low = np.array([np.nan if point.low is None else point.low / size for point in points])
-    high = np.array([np.nan if point.high is None else point.high / size for point in points])
-    common = {"x": x, "mode": "lines", "line": {"width": 0, "color": theme.BAND}, "hoverinfo": "skip"}
+    located = _located_points(points, commits, [point.value for point in points], values)
     return [
-        theme.scatter_trace(y=low, name="interval, low", **common),
-        theme.scatter_trace(y=high, name="interval", fill="tonexty", fillcolor=theme.BAND, **common),
+        {
+            "type": "scatter",
+            **located,
+            "y": np.clip(located["y"], shown[0], shown[1]),
+            "name": "tainted",
+            "mode": "markers",
+            "marker": {
+                "color": theme.MUTED,
+                "symbol": "x-thin-open",
+                "size": 9,
+                "line": {"width": 1.5},
+            },
+            "text": [_tainted_hover(point, trend) for point in points],
+            "cliponaxis": False,
+        }
     ]
 
 
-def _repetition_trace(points: Sequence[TrendPoint], size: float) -> theme.Trace:
+def _tainted_hover(point: TrendPoint, trend: Trend) -> str:
+    reason = f": {theme.escape_markup(point.doubt)}" if point.doubt else ""
+    return f"{_point_hover(point, trend.unit, trend.reference)}<br>tainted, kept out of judgement{reason}"
+
+
+def _interval_traces(trend: Trend, commits: CommitAxis, values: ValueAxis) -> list[theme.Trace]:
+    """The interval of each value; where one is unknown the band has a gap."""
+    points = trend.clean
+    if all(point.low is None or point.high is None for point in points):
+        return []
+    x = commits.place_positions([point.position for point in points])
+    low = values.scale_values([np.nan if point.low is None else point.low for point in points])
+    high = values.scale_values([np.nan if point.high is None else point.high for point in points])
+    common = {"type": "scatter", "x": x, "mode": "lines", "hoverinfo": "skip"}
+    line = {"width": 0, "color": theme.BAND}
+    return [
+        {**common, "y": low.astype(np.float32), "name": "interval, low", "line": line},
+        {
+            **common,
+            "y": high.astype(np.float32),
+            "name": "interval",
+            "line": line,
+            "fill": "tonexty",
+            "fillcolor": theme.BAND,
+        },
+    ]
+
+
+def _repetition_traces(trend: Trend, commits: CommitAxis, values: ValueAxis) -> list[theme.Trace]:
+    points = trend.clean
+    if not _has_marks(trend):
+        return []
     counts = [len(point.samples) for point in points]
-    return theme.scatter_trace(
-        x=np.repeat(np.array([point.position for point in points], dtype=np.int32), counts),
-        y=np.array([sample for point in points for sample in point.samples]) / size,
-        name="repetitions",
-        mode="markers",
-        marker={"color": theme.FAINT, "size": 4},
-        hoverinfo="skip",
-    )
+    return [
+        {
+            "type": "scatter",
+            "x": np.repeat(commits.place_positions([point.position for point in points]), counts),
+            "y": values.scale_values([sample for point in points for sample in point.samples]),
+            "name": "repetitions",
+            "mode": "markers",
+            "marker": {"color": theme.FAINT, "size": 4},
+            "hoverinfo": "skip",
+        }
+    ]
 
 
-def _level_trace(
-    points: Sequence[TrendPoint], changes: Sequence[TrendChange], level: float | None, size: float
-) -> theme.Trace:
+def _level_trace(trend: Trend, commits: CommitAxis, values: ValueAxis) -> theme.Trace:
     """One horizontal line per level, in one trace with gaps between."""
-    first, last = points[0].position, points[-1].position
+    first, last = trend.points[0].position, trend.points[-1].position
     xs: list[float] = []
     ys: list[float] = []
-    for start, end, height in _level_segments(changes, level, last):
+    for start, end, height in _level_segments(trend.changes, trend.level, last):
         if height is not None and end >= first:
             xs += [max(start, first - 0.5), min(end, last + 0.5), np.nan]
-            ys += [height / size, height / size, np.nan]
-    return theme.scatter_trace(
-        x=np.array(xs),
-        y=np.array(ys),
-        name="level",
-        mode="lines",
-        line={"color": theme.INK, "width": 1.5, "dash": "dot"},
-        hoverinfo="skip",
-        connectgaps=False,
-    )
+            ys += [height, height, np.nan]
+    return {
+        "type": "scatter",
+        "x": commits.place_positions(xs),
+        "y": values.scale_values(ys),
+        "name": "level",
+        "mode": "lines",
+        "line": {"color": theme.INK, "width": 1.5, "dash": "dot"},
+        "hoverinfo": "skip",
+        "connectgaps": False,
+    }
 
 
 def _level_segments(
@@ -189,87 +339,3 @@ def _level_segments(
         *between,
         (changes[-1].position - 0.5, last + 0.5, changes[-1].after),
     ]
-
-
-def _change_arrow(change: TrendChange, points: Sequence[TrendPoint], size: float) -> dict[str, object]:
-    """Word, sign and arrow say what the colour says."""
-    colour = theme.WORSE if change.worse else theme.BETTER
-    text = f"{'worse' if change.worse else 'better'} {change.size}"
-    above = change.after >= change.before
-    # Clear of the first value of the new level, which may stand far from that level.
-    near = [change.after, *(point.value for point in points if point.position == change.position)]
-    return {
-        "x": change.position,
-        "y": (max(near) if above else min(near)) / size,
-        "text": f'<a href="{change.url}" target="_self">{text}</a>' if change.url else text,
-        "font": {"color": colour, "size": 12},
-        "arrowcolor": colour,
-        "arrowhead": 2,
-        "arrowsize": 1,
-        "arrowwidth": 1.5,
-        "ax": 0,
-        "ay": -30 if above else 30,
-        "standoff": 6,
-        "bgcolor": theme.SURFACE,
-        "borderpad": 2,
-        "captureevents": bool(change.url),
-    }
-
-
-def _draw_marker(drawn: theme.Figure, marker: TrendMarker) -> None:
-    """A line between two points: what is left and right of it was measured under other circumstances."""
-    x = marker.position - 0.5
-    line = {"color": theme.MUTED, "width": 1, "dash": "dash"}
-    theme.add_shape(drawn, type="line", x0=x, x1=x, y0=0, y1=1, yref="paper", line=line, layer="below")
-    theme.add_annotation(
-        drawn,
-        x=x,
-        y=0,
-        yref="paper",
-        # By this name the page's script finds it: only there the width is known, and which labels overlap.
-        name="marker",
-        text=theme.escape_markup(_shorten_text(marker.text, LONGEST_MARKER)),
-        showarrow=False,
-        xanchor="left",
-        yanchor="bottom",
-        bgcolor=theme.SURFACE,
-        borderpad=0,
-        font={"color": theme.MUTED, "size": 11},
-    )
-
-
-def _commit_ticks(points: Sequence[TrendPoint]) -> dict[str, object]:
-    """A few commits by name, evenly spread, the newest among them."""
-    names = {point.position: point.commit for point in points}
-    positions = sorted(names)
-    spacing = max(1, -(-len(positions) // MOST_LABELS))
-    labelled = positions[::-1][::spacing][::-1]
-    return {
-        "tickvals": labelled,
-        "ticklabeloverflow": "allow",
-        "ticktext": [theme.escape_markup(names[position][:7]) for position in labelled],
-        "tickfont": {"family": theme.MONO, "size": 11, "color": theme.MUTED},
-    }
-
-
-def _position_range(x: np.ndarray) -> list[float]:
-    room = max(0.6, 0.025 * float(x[-1] - x[0]))
-    return [float(x[0]) - room, float(x[-1]) + room]
-
-
-def _value_range(points: Sequence[TrendPoint], size: float, limits: Sequence[TrendLimit]) -> list[float]:
-    """Room for the arrows; a flat series is drawn flat, not as mountains of noise."""
-    values = [value / size for point in points for value in (point.value, *point.samples)]
-    low, high = min(values), max(values)
-    least = 0.1 * max(abs(low), abs(high)) or 1.0
-    if high - low < least:
-        middle = (high + low) / 2
-        low, high = middle - least / 2, middle + least / 2
-    low, high = limit_lines.extend_range(low, high, limits, size)
-    room = ARROW_ROOM * (high - low)
-    # Zero is a floor for what can't be negative.
-    return [low - room if low < 0 else max(0.0, low - room), high + room]
-
-
-def _shorten_text(text: str, most: int = 60) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"

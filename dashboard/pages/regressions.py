@@ -17,7 +17,7 @@ from dashboard.pages.paging import requested_page
 from dashboard.pages.proof import proof_context
 from dashboard.pages.regression_device import device_context
 from dashboard.pages.regression_phases import phase_comparison_context
-from dashboard.pages.series import regression_trend_json
+from dashboard.pages.series_figure import regression_trend_json
 from dashboard.project_names import current_slug
 from dashboard.querysets import regressions as regression_queries
 from dashboard.querysets.costs import weekly_cost

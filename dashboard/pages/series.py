@@ -1,181 +1,149 @@
-"""One series: its trend over the commits of the branch, with the numbers beside it."""
+"""One series: its trend over the commits of the branch, or its phases, with the numbers beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, render
+from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
 from dashboard.charts import theme
-from dashboard.charts.baseline_line import TrendBaseline
-from dashboard.charts.limit_lines import TrendLimit
-from dashboard.charts.trend import TrendChange, TrendMarker, TrendPoint, draw_trend
-from dashboard.environments import (
-    Difference,
-    RunEnvironments,
-    compare_environments,
-)
-from dashboard.models import Change, Limit, Point, Regression, Series
+from dashboard.charts.trend import MOST_MARKED
 from dashboard.pages.experiment_links import series_fields
-from dashboard.pages.paging import parse_whole_number
-from dashboard.pages.series_baseline import baseline_context, read_baseline
-from dashboard.querysets import limits
+from dashboard.pages.series_baseline import baseline_context
+from dashboard.pages.series_controls import control_context
+from dashboard.pages.series_figure import draw_series
+from dashboard.pages.series_phases import PhaseTable, draw_phases, has_phases, phase_rows, read_phases
+from dashboard.pages.series_trend import SeriesTrend, read_series_trend
 from dashboard.querysets import series as series_queries
 from dashboard.querysets.regressions import alarm_precision, learning_lost_at
-from dashboard.repositories import LONGEST_BRANCH
-from dashboard.sentences import labels
+from dashboard.sentences import labels, numbers
 from dashboard.sentences.costs import precision_sentence
-from dashboard.sentences.limits import format_limit
-
-SHOWN, MOST_SHOWN = 200, 1000
-CHOICES = (50, 200, 1000)
-POINTS_AROUND = 30
+from dashboard.sentences.limits import format_bounds
+from dashboard.sentences.trends import failure_text, taint_reason, thinned_sentence
 
 
 @require_safe
 def series_page(request: HttpRequest, pk: int) -> HttpResponse:
     series = get_object_or_404(series_queries.series_with_related(), pk=pk)
-    show = max(1, parse_whole_number(request, "show", SHOWN, MOST_SHOWN))
-    until = parse_whole_number(request, "until", 0, 2**31 - 1) if "until" in request.GET else None
+    trend = read_series_trend(request, series)
     project = series.case.project
-    branch = request.GET.get("branch", "")[:LONGEST_BRANCH].replace("\0", "") or project.branch
-    points = series_queries.newest_points(series, show, until, branch)
-    span = (points[0].position, points[-1].position) if points else (0, -1)
-    changes = series_queries.changes_between(series, *span) if points else []
-    if branch != project.branch:
-        changes = [change for change in changes if change.first_bad.branch == branch]
-    bounds = limits.limits_between(series, *span) if points else []
-    baseline = read_baseline(request, series, branch, points, changes)
+    newest = trend.details_of(trend.rows)
     siblings = sorted(
-        series_queries.sibling_series(series),
+        (other for other in trend.related if other.configuration_id == series.configuration_id),
         key=lambda sibling: labels.metric_sort_key(sibling.metric.name, sibling.phase),
     )
-    newest_limit = bounds[-1] if bounds else None
-    markers = environment_markers(points)
+    newest_limit = trend.limits[-1] if trend.limits else None
+    unit = series.metric.unit
+    against = baseline_context(series, trend.baseline, newest, trend.branch)
     context = {
         "series": series,
         "name": labels.series_label(series),
         "project": project,
         "meaning": labels.metric_description(series.metric.name),
-        "figure": theme.figure_json(
-            draw_series(series, points, changes, bounds, markers, baseline=baseline.trend_line)
-        )
-        if points
-        else "",
-        **baseline_context(series, baseline, points, branch),
-        "points": points[::-1],
-        "changes": changes[::-1],
-        "no_gain": learning_lost_at(changes),
+        **against,
+        **chart_context(trend),
+        **points_context(request, trend),
+        **control_context(request, trend, against["branches"]),
+        "changes": trend.changes[::-1],
+        "no_gain": learning_lost_at(trend.changes),
         "precision": precision_sentence(alarm_precision(series)),
         "limit": newest_limit,
-        "bound": format_limit(newest_limit, series.metric.unit) if newest_limit else "",
-        "crossed": {bound.run_id for bound in bounds if bound.crossed},
-        "markers": markers[::-1],
+        "bound": format_bounds(newest_limit.minimum, newest_limit.maximum, unit) if newest_limit else "",
+        "crossed": {bound.run for bound in trend.limits if bound.crossed},
+        "markers": trend.markers[::-1],
+        "failures": [_describe_failure(event) for event in trend.events[::-1] if event.run],
         "headlines": [sibling for sibling in siblings if sibling.headline],
         "others": [sibling for sibling in siblings if not sibling.headline],
-        "show": show,
-        "until": until,
-        "choices": CHOICES,
-        "comparing": series_fields(series) if project.repository and len(points) > 1 else None,
-        "older": points[0].position - 1 if len(points) == show and points[0].position > 0 else None,
     }
     return render(request, "series.html", context)
 
 
-def draw_series(
-    series: Series,
-    points: list[Point],
-    changes: list[Change],
-    bounds: list[Limit],
-    markers: list[EnvironmentMarker],
-    height: int = 400,
-    baseline: TrendBaseline | None = None,
-) -> theme.Figure:
-    """The trend of these points, at least one, oldest first."""
-    # Only the project's branch has levels.
-    on_branch = points[-1].run.commit.branch == series.case.project.branch
-    latest = getattr(series, "latest", None) if on_branch else None
-    return draw_trend(
-        [_trend_point(point) for point in points],
-        [_trend_change(change) for change in changes],
-        series.metric.unit,
-        latest.level if latest else None,
-        markers=[TrendMarker(marker.point.position, marker.label) for marker in markers],
-        limits=[TrendLimit(bound.position, bound.minimum, bound.maximum) for bound in bounds],
-        height=height,
-        baseline=baseline,
-    )
+@require_safe
+def series_part(request: HttpRequest, pk: int) -> JsonResponse:
+    """What a part of the chart shows, for the script that has zoomed: the figure, and the table's section."""
+    series = get_object_or_404(series_queries.series_with_related(), pk=pk)
+    trend = read_series_trend(request, series)
+    context = {"series": series, "project": series.case.project, **chart_context(trend)}
+    context |= points_context(request, trend)
+    table = render_to_string("fragments/series_points.html", context, request)
+    return JsonResponse({"figure": context["figure"], "points": table, "thinned": context["thinned"]})
 
 
-def regression_trend_json(regression: Regression) -> str:
-    """The series of a regression, as the figure's JSON, with its step well inside; empty without points."""
-    series = get_object_or_404(series_queries.series_with_related(), pk=regression.series_id)
-    until = regression.first_bad.position + POINTS_AROUND
-    points = series_queries.newest_points(series, 2 * POINTS_AROUND, until)
-    if not points:
-        return ""
-    span = (points[0].position, points[-1].position)
-    changes = series_queries.changes_between(series, *span)
-    bounds = limits.limits_between(series, *span)
-    markers = environment_markers(points)
-    return theme.figure_json(draw_series(series, points, changes, bounds, markers, height=320))
+def chart_context(trend: SeriesTrend) -> dict[str, Any]:
+    """The figure, of the trend or of the phases, and what it leaves out; empty without points."""
+    if not trend.shown:
+        return {"figure": "", "thinned": "", "has_dots": False}
+    if trend.query.by_phase and has_phases(trend.series, trend.related):
+        table = read_phases(trend)
+        drawn = draw_phases(trend, table)
+        return {
+            "figure": theme.figure_json(drawn) if drawn else "",
+            "thinned": thinned_sentence(len(table.runs), sum(not row.tainted for row in trend.shown)),
+            "stack": phase_rows(table),
+            "stack_ends": _stack_ends(trend, table),
+        }
+    return {
+        "figure": theme.figure_json(draw_series(trend)),
+        "thinned": thinned_sentence(len(trend.drawn), len(trend.shown)),
+        "has_dots": len(trend.shown) <= MOST_MARKED,
+    }
 
 
-@dataclass(frozen=True, slots=True)
-class EnvironmentMarker:
-    """What changed beside the code before a point: in a word for the chart, and in full."""
-
-    point: Point
-    label: str
-    text: str
+def _stack_ends(trend: SeriesTrend, table: PhaseTable) -> list[str]:
+    """The first and the newest commit of the phases' table."""
+    points = {point.run_id: point for point in trend.points.values()}
+    ends = [points.get(table.runs[end].run) for end in (0, -1)] if table.runs else []
+    return [point.run.commit.short if point else "" for point in ends]
 
 
-def environment_markers(points: Sequence[Point]) -> list[EnvironmentMarker]:
-    """A marker for each point whose run had another environment than the run before it, oldest first."""
-    environments = RunEnvironments()
-    environments.read_runs(point.run_id for point in points)
-    compared = (
-        (after, compare_environments(environments.of_run(before.run_id), environments.of_run(after.run_id)))
-        for before, after in pairwise(points)
-    )
-    return [
-        EnvironmentMarker(point, _marker_label(differences), labels.describe_differences(differences))
-        for point, differences in compared
-        if differences
+def points_context(request: HttpRequest, trend: SeriesTrend) -> dict[str, Any]:
+    """The rows of the table, newest first."""
+    series, project = trend.series, trend.series.case.project
+    beside = [(line, {position: value for position, _, value in line.rows}) for line in trend.lines]
+    crossed = {bound.run for bound in trend.limits if bound.crossed}
+    rows = [
+        {
+            "point": point,
+            "change": _change_text(point.value, trend.reference.value),
+            "beside": [
+                (line.name, _beside_text(values.get(point.position), series.metric.unit, line.reference))
+                for line, values in beside
+            ],
+            "doubt": taint_reason(point.run.warning_codes) if point.tainted else "",
+            "crossed": point.run_id in crossed,
+        }
+        for point in trend.details_of(list(trend.listed))
     ]
+    return {
+        "rows": rows,
+        "page": trend.listed,
+        "points_shown": len(trend.shown),
+        "lines": trend.lines,
+        "relative": trend.reference if trend.reference.value is not None else None,
+        "comparing": series_fields(series) if project.repository and len(trend.rows) > 1 else None,
+        "request": request,
+    }
 
 
-def _marker_label(differences: Sequence[Difference]) -> str:
-    """`torch`, or `driver + 3` where more changed: a chart has room for one word."""
-    first, *others = differences
-    return f"{first.label} + {len(others)}" if others else first.label
+def _change_text(value: float, reference: float | None) -> str:
+    return "" if reference is None else numbers.format_percent_change(value / reference)
 
 
-def _trend_point(point: Point) -> TrendPoint:
-    commit = point.run.commit
-    return TrendPoint(
-        position=point.position,
-        value=point.value,
-        low=point.low,
-        high=point.high,
-        samples=point.samples,
-        tainted=point.tainted,
-        commit=commit.short,
-        subject=commit.subject,
-        url=point.run.get_absolute_url(),
-    )
+def _beside_text(value: float | None, unit: str, reference: float | None) -> str:
+    if value is None:
+        return numbers.DASH
+    change = _change_text(value, reference)
+    return f"{numbers.format_quantity(value, unit)} {change}".strip()
 
 
-def _trend_change(change: Change) -> TrendChange:
-    return TrendChange(
-        position=change.position,
-        before=change.before,
-        after=change.after,
-        size=labels.format_change_size(change),
-        worse=labels.is_worse(change),
-        url=change.regression.get_absolute_url() if change.regression else "",
-    )
+def _describe_failure(event: Any) -> dict[str, Any]:
+    text = failure_text(event.run, event.failure, event.reason)
+    return {
+        "run": event.run,
+        "text": labels.upper_first(text),
+        "commit": event.hash[:10],
+        "subject": event.subject,
+    }

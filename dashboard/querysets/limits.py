@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db.models import Exists, OuterRef, QuerySet
 
-from dashboard.models import Limit, Project, Regression, Series, SeriesLatest
+from dashboard.models import Project, Regression, Series, SeriesLatest
 from dashboard.querysets.regressions import STANDING
 
 
@@ -42,10 +42,3 @@ def crossed_without_regression(projects: QuerySet[Project]) -> QuerySet[SeriesLa
     telling = Regression.objects.filter(STANDING, limits__series=OuterRef("series"))
     crossed = currently_crossed().filter(series__configuration__case__project__in=projects)
     return crossed.filter(~Exists(own), ~Exists(telling))
-
-
-def limits_between(series: Series, least: int, most: int) -> list[Limit]:
-    """Which runs between two positions kept or crossed the limit, on the project's branch, oldest first."""
-    branch = series.case.project.branch
-    rows = Limit.objects.filter(series=series, position__range=(least, most), run__commit__branch=branch)
-    return list(rows.order_by("position", "run_id"))

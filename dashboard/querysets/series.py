@@ -27,8 +27,9 @@ def newest_points(series: Series, most: int, until: int | None = None, branch: s
     rows = Point.objects.filter(series=series, run__commit__branch=where)
     if until is not None:
         rows = rows.filter(position__lte=until)
-    rows = rows.select_related("run__commit").only(
+    rows = rows.select_related("run__commit", "run__machine").only(
         "series", "position", "value", "low", "high", "samples", "tainted",
+        "run__warning_codes", "run__environment", "run__machine__name",
         "run__commit__hash", "run__commit__subject", "run__commit__committed_at", "run__commit__fork",
         "run__commit__branch",
     )  # fmt: skip
@@ -49,15 +50,6 @@ def changes_between(series: Series, least: int, most: int) -> list[Change]:
     rows = Change.objects.filter(series=series, position__range=(least, most)).order_by("position")
     commits = (f"regression__{name}" for name in ("first_bad", "last_good", "culprit"))
     return list(rows.select_related("first_bad", "last_good", "series__metric", *commits))
-
-
-def sibling_series(series: Series) -> QuerySet[Series]:
-    """The series of the same case, version and pool: what else was measured there."""
-    return (
-        Series.objects.filter(configuration=series.configuration_id)
-        .select_related("metric")
-        .order_by("-headline", "metric__name", "phase")
-    )
 
 
 def latest_headlines(cases: Iterable[Case]) -> QuerySet[SeriesLatest]:

@@ -8,6 +8,7 @@ from dashboard.models import Change, Experiment, Regression, Series
 from dashboard.repositories import DETACHED
 from dashboard.sentences import labels, numbers
 from dashboard.sentences.experiments import reason_sentence
+from dashboard.sentences.trends import points_moved_sentence
 
 Verdict = Experiment.Verdict
 
@@ -65,7 +66,7 @@ def points_disagreement(regression: Regression, changes: Sequence[Change]) -> st
     points = labels.format_change_size(change)
     if points == labels.format_change_size(regression):
         return ""
-    return f"The points, measured at other hours, moved by {points}; what pairs measured side by side counts."
+    return points_moved_sentence(change)
 
 
 def side_branch_sentence(regression: Regression) -> str:

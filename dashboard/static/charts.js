@@ -30,8 +30,9 @@
     axis.tickangle = 0;
   };
 
-  // A marker's label stands right of its line, left of it at the chart's end, and in a higher lane where it would
-  // overlap another. Where every lane is taken it is left out: the list beside the chart has all of them.
+  // Labels of markers stand above the drawing, where they cover no value: right of their line, left of it at the
+  // chart's end, and in a higher lane where they would overlap another. Where every lane is taken a label is left
+  // out: the list beside the chart has all of them.
   const LANES = [0, 1, 2];
   const LANE_HEIGHT = 15;
   const LETTER_WIDTH = 6.5;
@@ -46,24 +47,35 @@
       const size = LETTER_WIDTH * label.text.length + 8;
       const atEdge = x + size > plot;
       const left = atEdge ? x - size : x;
-      const lane = LANES.find((candidate) => ends[candidate] <= left);
+      const lane = x < 0 || x > plot ? undefined : LANES.find((candidate) => ends[candidate] <= left);
       label.xanchor = atEdge ? "right" : "left";
       label.visible = lane !== undefined;
       if (!label.visible) continue;
       label.yshift = LANE_HEIGHT * lane;
       ends[lane] = left + size;
     }
+    const lanes = ends.filter((end) => end > -Infinity).length;
+    layout.margin = { ...layout.margin, t: 8 + LANE_HEIGHT * Math.max(1, lanes) };
   };
 
-  const openPoint = (event) => {
-    const target = event.points && event.points[0] && event.points[0].customdata;
+  const openAddress = (target) => {
     if (typeof target === "string" && target.startsWith("/") && !target.startsWith("//")) location.assign(target);
   };
 
-  const drawFigure = (figure) => {
-    const source = document.getElementById(figure.dataset.figure);
+  // A finger has no other way to read a point than to touch it: its text is shown below, with a link.
+  const openPoint = (figure) => (event) => {
+    const point = event.points && event.points[0];
+    if (!point) return;
+    if (figure.dataset.pointer === "mouse") openAddress(point.customdata);
+    else figure.dispatchEvent(new CustomEvent("chart:chosen", { detail: point }));
+  };
+
+  // What a figure shows now, with the names of its colours: another scheme draws the same part again.
+  const shown = new WeakMap();
+  const drawData = (figure, json) => {
+    shown.set(figure, json);
     const canvas = figure.querySelector(".canvas");
-    const { data, layout } = resolveColours(JSON.parse(source.textContent), getComputedStyle(document.documentElement));
+    const { data, layout } = resolveColours(json, getComputedStyle(document.documentElement));
     layout.font = { ...layout.font, family: getComputedStyle(document.body).fontFamily };
     layout.autosize = true;
     thinTickLabels(layout.xaxis, canvas.clientWidth);
@@ -72,11 +84,23 @@
     if (coarse.matches) layout.dragmode = false;
     const first = !canvas.dataset.drawn;
     if (first) canvas.replaceChildren();
-    return Plotly.react(canvas, data, layout, { responsive: true, displayModeBar: false }).then(() => {
+    const config = { responsive: true, displayModeBar: false, doubleClick: figure.dataset.part ? false : "reset+autosize" };
+    return Plotly.react(canvas, data, layout, config).then(() => {
       canvas.dataset.drawn = dark.matches ? "dark" : "light";
-      if (first) canvas.on("plotly_click", openPoint);
+      if (first) {
+        canvas.addEventListener("pointerdown", (event) => { figure.dataset.pointer = event.pointerType; }, true);
+        canvas.on("plotly_click", openPoint(figure));
+        canvas.on("plotly_clickannotation", (event) => openAddress(event.annotation.name));
+      }
+      figure.dispatchEvent(new CustomEvent("chart:drawn"));
     });
   };
+
+  const drawFigure = (figure) => {
+    const source = document.getElementById(figure.dataset.figure);
+    return drawData(figure, shown.get(figure) || JSON.parse(source.textContent));
+  };
+  window.pacelineCharts = { drawData, openAddress };
 
   const drawAllFigures = () => document.querySelectorAll("figure[data-figure]").forEach(drawFigure);
   dark.addEventListener("change", drawAllFigures);

@@ -32,6 +32,7 @@ from dashboard.sentences import (
     policy,
     regressions,
     run_costs,
+    trends,
 )
 from dashboard.sentences.failed_jobs import describe_job
 
@@ -96,6 +97,7 @@ for label_filter in (
     machines.warning_label,
     policy.left_out_sentences,
     run_costs.seconds_text,
+    trends.size_of_points,
 ):
     register.filter(label_filter.__name__, label_filter)
 

@@ -44,6 +44,9 @@ LIMITED_REQUESTS: dict[str, tuple[str, tuple[str, ...]]] = {
     # These read much: documents, profiles, a history.
     "series": ("pages", READS),
     "run-document": ("pages", READS),
+    "series-part": ("pages", READS),
+    "series-csv": ("pages", READS),
+    "series-json": ("pages", READS),
     "run": ("pages", READS),
     "run-frames": ("pages", READS),
     "run-log": ("pages", READS),

@@ -314,9 +314,45 @@ def test_a_click_on_a_point_leads_to_its_run(site: Site) -> None:
     page.wait_for_url("**/runs/*/")
 
 
+def test_a_touch_reads_a_point_and_stays(site: Site) -> None:
+    page = site.page("/series/{series}/", viewport=PHONE, has_touch=True, is_mobile=True)
+    point = page.locator(".scatterlayer .points path.point").last
+    point.scroll_into_view_if_needed()
+    box = point.bounding_box()
+    assert box is not None
+    page.touchscreen.tap(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    opens = page.get_by_role("status").get_by_role("link", name="open")
+    opens.wait_for()
+    assert page.url.endswith("/series/{series}/".format(**site.ids))
+    opens.click()
+    page.wait_for_url("**/runs/*/")
+
+
+def test_the_keyboard_reads_a_chart_and_a_part_of_it_is_loaded(site: Site) -> None:
+    page = site.page("/series/{series}/")
+    chart, said = page.locator(".canvas"), page.locator(".point-status")
+    # Nothing within the chart stops the keyboard again.
+    assert chart.locator("a, [tabindex]").count() == 0
+    chart.focus()
+    page.keyboard.press("Home")
+    expect(said).to_contain_text("(1 of 6)")
+    page.keyboard.press("Shift+ArrowRight")
+    expect(said).to_contain_text(re.compile(r"^worse \+38 %: .* \(4 of 6\)"))
+    for part in ("0-5", "1-4"):
+        page.get_by_role("button", name="Closer").press("Enter")
+        page.wait_for_url(f"**zoom={part}")
+    expect(page.get_by_role("region", name="Points").locator("tbody tr")).to_have_count(4)
+    assert "zoom=1-4" in (page.get_by_role("link", name="CSV").get_attribute("href") or "")
+    page.emulate_media(color_scheme="dark")
+    page.locator(".canvas[data-drawn=dark]").wait_for()
+    page.get_by_role("button", name="All").press("Enter")
+    expect(page.get_by_role("region", name="Points").locator("tbody tr")).to_have_count(6)
+    assert "zoom" not in page.url
+
+
 def test_a_marked_change_leads_to_its_regression(site: Site) -> None:
     page = site.page("/series/{series}/")
-    page.locator(".annotation a").first.click()
+    page.locator(".annotation-text-g").filter(has_text="worse").first.click()
     page.wait_for_url("**/regressions/*/")
     assert page.get_by_role("heading", name="The step").is_visible()
 

@@ -13,30 +13,8 @@ import plotly.graph_objects as go
 import pytest
 
 from dashboard.charts import histogram, machine_history, pairs, phases, scaling, telemetry, theme
-from dashboard.charts.limit_lines import TrendLimit
 from dashboard.charts.sparkline import HEIGHT, layout_sparkline
 from dashboard.charts.thinning import thin_to_extremes
-from dashboard.charts.trend import TrendChange, TrendPoint, draw_trend
-
-
-def trend_points(*values: float, tainted: frozenset[int] = frozenset()) -> list[TrendPoint]:
-    return [
-        TrendPoint(
-            index,
-            value,
-            0.98 * value,
-            1.02 * value,
-            [value] * 3,
-            index in tainted,
-            f"c{index}",
-            "<b>&",
-            f"/runs/{index}/",
-        )
-        for index, value in enumerate(values)
-    ]
-
-
-STEP = TrendChange(2, 0.001, 0.0014, "+40 %", worse=True, url="/regressions/1/")
 
 
 def validate_figure(drawn: theme.Figure | None) -> Any:
@@ -47,59 +25,6 @@ def validate_figure(drawn: theme.Figure | None) -> Any:
 
 def trace_named(drawn: Any, name: str) -> Any:
     return next(trace for trace in drawn.data if trace.name == name)
-
-
-def test_a_trend_is_drawn_in_the_unit_that_its_values_reach() -> None:
-    drawn = validate_figure(draw_trend(trend_points(0.001, 0.001, 0.0014), [], "s"))
-    assert list(trace_named(drawn, "value").y) == pytest.approx([1, 1, 1.4])
-    assert drawn.layout.yaxis.title.text == "ms"
-
-
-def test_every_repetition_is_a_dot() -> None:
-    drawn = validate_figure(draw_trend(trend_points(1.0, 2.0), [], "1"))
-    assert list(trace_named(drawn, "repetitions").x) == [0, 0, 0, 1, 1, 1]
-
-
-def test_levels_end_where_a_change_begins() -> None:
-    level = trace_named(
-        validate_figure(draw_trend(trend_points(0.001, 0.001, 0.0014, 0.0014), [STEP], "s")), "level"
-    )
-    assert list(level.y[[0, 1, 3, 4]]) == pytest.approx([1, 1, 1.4, 1.4])
-    assert list(level.x[[1, 3]]) == [1.5, 1.5]
-
-
-def test_a_change_says_its_direction_in_words_and_links_to_its_regression() -> None:
-    (arrow,) = validate_figure(draw_trend(trend_points(0.001, 0.001, 0.0014), [STEP], "s")).layout.annotations
-    assert arrow.text == '<a href="/regressions/1/" target="_self">worse +40 %</a>'
-
-
-def test_an_arrow_stands_clear_of_the_line() -> None:
-    (arrow,) = validate_figure(
-        draw_trend(trend_points(0.001, 0.001, 0.003, 0.0014), [STEP], "s")
-    ).layout.annotations
-    assert arrow.y == pytest.approx(3)
-
-
-def test_a_tainted_point_has_a_shape_of_its_own() -> None:
-    value = trace_named(
-        validate_figure(draw_trend(trend_points(1.0, 1.0, tainted=frozenset({1})), [], "1")), "value"
-    )
-    assert list(value.marker.symbol) == ["circle", "x-thin-open"]
-
-
-def test_a_series_without_intervals_has_no_band() -> None:
-    bare = TrendPoint(0, 1.0, None, None, [], False, "c", "", "/")
-    assert "interval" not in {trace.name for trace in validate_figure(draw_trend([bare], [], "1")).data}
-
-
-def test_a_flat_series_is_not_drawn_as_mountains() -> None:
-    low, high = validate_figure(draw_trend(trend_points(100.0, 100.1), [], "1")).layout.yaxis.range
-    assert high - low > 10
-
-
-def test_text_of_a_repository_is_text_in_a_figure() -> None:
-    hover = trace_named(validate_figure(draw_trend(trend_points(1.0), [], "1")), "value").text[0]
-    assert "&lt;b&gt;&amp;" in hover
 
 
 def test_json_of_a_figure_may_stand_in_a_script_tag() -> None:
@@ -207,6 +132,26 @@ def test_a_long_channel_keeps_its_peaks_and_its_gaps() -> None:
     assert (gap.min(), gap.max()) == (pytest.approx(3000, abs=0.5), pytest.approx(3199.9, abs=0.5))
 
 
+def test_a_channel_that_is_read_rarely_is_one_line_with_a_gap_where_it_was_not_read() -> None:
+    """As the sampler reads PSS: at first each time, then every tenth."""
+    readings: list[float | None] = [1e8, 1e8, *[None] * 398]
+    readings[10:200:10] = [2e8] * 19
+    readings[300:400:10] = [3e8] * 10
+    drawn = validate_figure(
+        telemetry.draw_telemetry([telemetry.Channel("memory_pss", "bytes", 0.0, 0.1, readings)], None)
+    )
+    (trace,) = drawn.data
+    assert trace.mode == "lines+markers"
+    assert list(trace.y[~np.isnan(trace.y)]) == pytest.approx([100] * 2 + [200] * 19 + [300] * 10)
+    assert list(trace.x[np.isnan(trace.y)]) == pytest.approx([19.1], abs=0.01)
+    assert trace.connectgaps is False
+
+
+def test_a_logarithmic_axis_says_so() -> None:
+    drawn = validate_figure(histogram.draw_step_times([1e-3, 2e-3, 4e-3], [5, 7], {}))
+    assert drawn.layout.xaxis.title.text == "ms per step, logarithmic"
+
+
 def test_a_histogram_leaves_out_the_empty_ends() -> None:
     drawn = validate_figure(
         histogram.draw_step_times([0.0, 1e-3, 2e-3, 4e-3, 8e-3], [0, 5, 7, 0], {"p50": 2e-3})
@@ -248,26 +193,6 @@ def test_a_fit_is_a_straight_line_through_the_points() -> None:
 def test_one_value_has_no_line() -> None:
     drawn = validate_figure(scaling.draw_growth([(100.0, 2.0)], None, "episodes", reference=1.0, title=""))
     assert [trace.name for trace in drawn.data] == ["measured"]
-
-
-def test_a_bound_is_drawn_over_the_runs_that_it_held_for() -> None:
-    limits = [TrendLimit(index, None, 0.0012 if index < 2 else 0.0013) for index in range(3)]
-    drawn = validate_figure(draw_trend(trend_points(0.001, 0.001, 0.0014), [], "s", limits=limits))
-    lines = [(line.x0, line.x1, line.y0) for line in drawn.layout.shapes]
-    assert lines == [(-0.5, 1.5, pytest.approx(1.2)), (1.5, pytest.approx(2.6), pytest.approx(1.3))]
-    assert [text.text for text in drawn.layout.annotations] == ["limit: at most 1.30 ms"]
-
-
-def test_a_near_bound_widens_the_axis_and_a_far_one_does_not() -> None:
-    near, far = (TrendLimit(0, None, bound) for bound in (110.0, 10_000.0))
-    assert (
-        validate_figure(draw_trend(trend_points(100.0, 101.0), [], "1", limits=[near])).layout.yaxis.range[1]
-        > 110
-    )
-    assert (
-        validate_figure(draw_trend(trend_points(100.0, 101.0), [], "1", limits=[far])).layout.yaxis.range[1]
-        < 120
-    )
 
 
 def drawn_pair(number: int, base: float, head: float, known: pairs.Known | None = None) -> pairs.DrawnPair:

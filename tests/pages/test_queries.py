@@ -50,7 +50,7 @@ PAGES = {
     "/runs/{run}/log/": 2,
     "/runs/{run}/document/": 3,
     "/regressions/": 7,
-    "/regressions/{regression}/": 17,
+    "/regressions/{regression}/": 15,
     "/deliveries/": 3,
     "/machines/": 10,
     "/machines/{machine}/": 12,

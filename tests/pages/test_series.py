@@ -11,7 +11,8 @@ import pytest
 from django.test import Client
 
 from dashboard.models import Change, Commit, Run, Series
-from dashboard.pages.series import environment_markers
+from dashboard.pages.series_trend import environment_markers
+from dashboard.querysets.trends import newest_rows
 from dashboard.regressions import judge_run
 from dashboard.sentences.doubts import describe_doubts
 from dashboard.sentences.labels import describe_differences
@@ -64,14 +65,14 @@ def test_a_series_of_one_run_cannot_have_a_step_yet(client: Client, step_time: S
 
 def test_how_many_runs_and_up_to_which_is_in_the_address(client: Client, step_time: Series) -> None:
     shown = client.get(f"/series/{step_time.pk}/?show=2&until=3")
-    assert [point.position for point in shown.context["points"]] == [3, 2]
+    assert [row["point"].position for row in shown.context["rows"]] == [3, 2]
     assert "until=1" in shown.content.decode()
 
 
 def test_points_of_other_branches_are_left_out(client: Client, step_time: Series) -> None:
     Commit.objects.filter(position=5).update(branch="feature")
     shown = client.get(f"/series/{step_time.pk}/")
-    assert 5 not in [point.position for point in shown.context["points"]]
+    assert 5 not in [row["point"].position for row in shown.context["rows"]]
 
 
 def test_without_points_it_says_what_to_type(client: Client, step_time: Series) -> None:
@@ -139,9 +140,7 @@ def measure_upgrade(upgrade: dict[str, Any], at: int) -> Run:
     return run
 
 
-def test_a_thousand_points_have_two_queries_for_their_environments(
-    client: Client, step_time: Series, django_assert_num_queries: Any
-) -> None:
-    points = list(step_time.points.select_related("run"))
-    with django_assert_num_queries(2):
-        assert environment_markers(points) == []
+def test_runs_of_the_same_environment_are_not_read(step_time: Series, django_assert_num_queries: Any) -> None:
+    rows = newest_rows(step_time, "main", 1000)
+    with django_assert_num_queries(0):
+        assert environment_markers(rows) == []

@@ -154,6 +154,7 @@ def visit_everything(client: Client, folder: Path) -> None:
         *machine_pages(),
         *check_pages(),
         *comparison_pages(),
+        *series_pages(),
     ]:
         assert visitor.get(where).status_code == 200, where
         assert client.get(where).status_code == 200, where
@@ -605,6 +606,23 @@ def site_pages() -> list[str]:
         empty.get_absolute_url(),
         f"{series[0]}?show=2&until=4",
     ]
+
+
+def series_pages() -> list[str]:
+    """One series with all that can be chosen of it, and with runs that left no value."""
+    series = Series.objects.filter(
+        configuration__case__project__slug="snake", metric__name="step_time", points__position=5
+    ).first()
+    assert series is not None
+    newest = series.points.latest("position")
+    builders.create_run(newest.run.commit, series.case, "failed", failure="crash", reason="It ended with 1.")
+    Run.objects.filter(pk=newest.run_id).update(warning_codes=["calibration_drift"])
+    series.points.filter(pk=newest.pk).update(tainted=True)
+    factories.create_commit(series.case.project, 20, "feature")
+    Commit.objects.filter(branch="feature").update(fork=1)
+    where = series.get_absolute_url()
+    beside = f"relative=first&beside=@{series.case.project.branch}&zoom=1-4"
+    return [f"{where}?{query}" for query in (beside, "view=phases", "zoom=800-900")]
 
 
 def test_a_member_that_is_not_there_is_found() -> None:

@@ -55,6 +55,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
     "run-document": {"pk": "run"},
     **{name: {"slug": "slug", "pk": "trigger"} for name in ("project-trigger", "project-trigger-status")},
     **{name: {"pk": name.partition("-")[0]} for name in ("series", "regression", "regression-triage")},
+    **{name: {"pk": "series"} for name in ("series-part", "series-csv", "series-json")},
     **{name: {"pk": "experiment"} for name in ("experiment", "experiment-status", "experiment-cancel")},
     **{name: {"pk": "check"} for name in ("check", "check-status", "check-change")},
     "benchmark-claims": {"slug": "slug", "benchmark": "benchmark"},

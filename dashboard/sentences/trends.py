@@ -1,0 +1,69 @@
+"""What the page of a series says of its lines and of the sizes in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dashboard.models import Change, Series
+from dashboard.sentences import labels, numbers
+from dashboard.sentences.disturbances import ADVICE, join_words
+
+REFERENCE_PROBLEMS = {
+    "sign": "Values of this metric may be 0 or less: they have no changes in percent.",
+    "zero": "The value to compare with is 0: there are no changes in percent from it.",
+    "no points": "All runs that are shown are tainted: none is the first to compare with.",
+    "no baseline": "The baseline has no value here: choose another one below.",
+    "unknown": "No commit of this name is known here yet.",
+    "not measured": "This series has no untainted value at that commit.",
+}
+
+
+def taint_reason(codes: Iterable[str]) -> str:
+    """Why a run is kept out of judgement: `the repetitions of a run differ by too much`; else empty."""
+    return join_words([ADVICE[code][0] for code in codes if code in ADVICE])
+
+
+def failure_text(run: int, failure: str, reason: str) -> str:
+    """`run 12 failed: crash. The process ended with exit code 1.`"""
+    return f"run {run} failed{f': {failure}' if failure else ''}. {reason}".strip()
+
+
+def line_label(series: Series, branch: str, beside: Series, own_branch: str) -> str:
+    """By what a line differs from the page's own: `pool h100, branch feature`."""
+    own, other = beside.configuration, series.configuration
+    parts = []
+    if own.case_id != other.case_id:
+        parts.append(str(other.case))
+    if own.pool_id != other.pool_id:
+        parts.append(f"pool {other.pool.name}")
+    if own.version != other.version:
+        parts.append(f"version {other.version}")
+    if own.quick != other.quick:
+        parts.append("quick" if other.quick else "standard")
+    if branch != own_branch:
+        parts.append(f"branch {branch}")
+    return ", ".join(parts) or "the same line"
+
+
+def size_of_points(change: Change) -> str:
+    """What its points say, where the size that is told is another one; else empty."""
+    told = labels.told_change(change)
+    if told is change or labels.format_change_size(change) == labels.format_change_size(told):
+        return ""
+    return points_moved_sentence(change)
+
+
+def points_moved_sentence(change: Change) -> str:
+    """`The points, measured at other hours, moved by +67 %; what pairs measured side by side counts.`"""
+    points = labels.format_change_size(change)
+    return f"The points, measured at other hours, moved by {points}; what pairs measured side by side counts."
+
+
+def thinned_sentence(drawn: int, of: int) -> str:
+    """What a long line leaves out; empty where it leaves out nothing."""
+    if drawn >= of:
+        return ""
+    return (
+        f"{numbers.format_number(drawn)} of {numbers.format_number(of)} runs are drawn: of each stretch the "
+        "first, the last, the lowest and the highest, and both sides of each change. Closer shows them all."
+    )
