@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.db.models import F, Q, QuerySet, Window
 from django.db.models.functions import RowNumber
 
-from dashboard.models import Case, Change, Metric, Point, Project, Run, Series, SeriesLatest
+from dashboard.models import Change, Metric, Point, Project, Run, Series, SeriesLatest
 
 # What the overview shows of a project: this metric, of so many cases.
 OVERVIEW_METRIC = "throughput"
@@ -58,13 +58,6 @@ def sibling_series(series: Series) -> QuerySet[Series]:
         .select_related("metric")
         .order_by("-headline", "metric__name", "phase")
     )
-
-
-def latest_headlines(cases: Iterable[Case]) -> QuerySet[SeriesLatest]:
-    """The latest state of every headline series of these cases."""
-    return SeriesLatest.objects.filter(
-        series__configuration__case__in=list(cases), series__headline=True
-    ).select_related("series__metric", "series__configuration__pool", "series__configuration__case")
 
 
 def latest_for_overview(projects: Iterable[Project]) -> QuerySet[SeriesLatest]:
