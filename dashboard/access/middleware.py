@@ -81,6 +81,8 @@ class AccessMiddleware:
             project = find_project(rule, named)
         if project is not None:
             request.__dict__["shown_revision"] = project.__dict__["revision"]
+        # Views of a project needn't look it up again: `dashboard.pages.requested_project`.
+        request.__dict__["_project"] = project
         if is_hidden(visitor, rule, project):
             if rule.api:
                 return answer_problem(HTTPStatus.NOT_FOUND, NOT_HERE)

@@ -111,6 +111,8 @@ RULES: dict[str, Rule] = {
         )
     },
     "overview": SPANNING,
+    "search": SPANNING,
+    "queue": SPANNING,
     "work": SPANNING,
     "regressions": SPANNING,
     "deliveries": SPANNING,
@@ -131,6 +133,9 @@ RULES: dict[str, Rule] = {
     "project-runs": VIEW_PROJECT,
     "project-live-runs": VIEW_PROJECT,
     "project-commits": VIEW_PROJECT,
+    "commit": VIEW_PROJECT,
+    **dict.fromkeys(("project-regressions", "project-heatmap", "project-noise"), VIEW_PROJECT),
+    "measure-missing": Rule(Who.OPERATE, "slug", after_sign_in="project-commits"),
     "project-triggers": VIEW_PROJECT,
     "project-trigger": VIEW_PROJECT,
     "project-trigger-status": VIEW_PROJECT,

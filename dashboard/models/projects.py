@@ -4,6 +4,8 @@ from dataclasses import replace
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVector
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
@@ -195,6 +197,9 @@ class Commit(models.Model):
             models.Index(fields=["project", "branch", "position"], name="commit_on_branch"),
             # Few commits have a tag.
             models.Index(fields=["project"], condition=~models.Q(tags=[]), name="commit_tagged"),
+            # Search: by the beginning of a hash, and by words of a subject, in all projects.
+            models.Index(fields=["hash"], opclasses=["varchar_pattern_ops"], name="commit_hash_prefix"),
+            GinIndex(SearchVector("subject", config="simple"), name="commit_subject_words"),
         ]
 
     def __str__(self) -> str:

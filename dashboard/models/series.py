@@ -110,6 +110,25 @@ class SeriesLatest(models.Model):
     value = models.FloatField()
     # The newest values (oldest first, 30 at most): a sparkline without a read of points.
     recent = ArrayField(models.FloatField(), default=list, blank=True)
+    # Where each of these values was measured: grids and heat maps read no points.
+    recent_positions = ArrayField(models.PositiveIntegerField(), default=list, blank=True)
+    recent_machines = ArrayField(
+        models.BigIntegerField(null=True),
+        default=list,
+        blank=True,
+        help_text="The machine of each; null where it is kept out of judgement, or no machine is known.",
+    )
+    current_value = models.FloatField(
+        null=True, blank=True, help_text="The median of its five newest untainted values."
+    )
+    base_value = models.FloatField(
+        null=True,
+        blank=True,
+        help_text="The same as it was 30 days before its newest commit; of headline series alone.",
+    )
+    base_position = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Of the last commit before those 30 days that was measured."
+    )
     level = models.FloatField(null=True, blank=True, help_text="The current level, once judged.")
     limit = models.ForeignKey(
         "dashboard.Limit",

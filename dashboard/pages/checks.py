@@ -14,8 +14,7 @@ from django_htmx.http import HttpResponseClientRefresh
 from dashboard import pull_requests
 from dashboard.access import AuditAction, Visitor, record_action, visitor_of
 from dashboard.models import Check, Project
-from dashboard.pages.paging import requested_page
-from dashboard.pages.project import ROWS_PER_PAGE
+from dashboard.pages.paging import ROWS_PER_PAGE, requested_page
 from dashboard.pull_requests import CheckError
 from dashboard.pull_requests.report import read_report
 from dashboard.querysets.regressions import regressions_of_check

@@ -18,9 +18,8 @@ from dashboard.models import Experiment, Project
 from dashboard.pages.experiment_functions import functions_context
 from dashboard.pages.experiment_links import configuration_fields, form_address, metric_spelling
 from dashboard.pages.experiment_pairs import pairs_caption, pairs_figure
-from dashboard.pages.paging import parse_whole_number, requested_page
+from dashboard.pages.paging import ROWS_PER_PAGE, parse_whole_number, requested_page
 from dashboard.pages.phase_comparison import compare_by_pairs, drawn_comparison
-from dashboard.pages.project import ROWS_PER_PAGE
 from dashboard.querysets import experiments as experiment_queries
 from dashboard.sentences import experiments as sentences
 from dashboard.sentences import numbers

@@ -14,6 +14,7 @@ from django_htmx.http import HttpResponseClientRefresh
 
 from dashboard.access import Visitor, visitor_of
 from dashboard.models import FailedJob, Project, SeriesLatest
+from dashboard.pages.list_filters import LONGEST_TEXT, match_words
 from dashboard.pages.paging import parse_whole_number, requested_page
 from dashboard.querysets import disturbances, experiments, limits, projects, regressions, runs, series
 
@@ -26,7 +27,9 @@ PROJECTS = 20
 def overview_page(request: HttpRequest) -> HttpResponse:
     visitor = visitor_of(request)
     visible = visitor.visible_projects()
-    page = requested_page(request, projects.projects_with_summary(visible), PROJECTS)
+    words = request.GET.get("q", "").replace("\x00", " ").strip()[:LONGEST_TEXT]
+    named = visible.filter(match_words(words, "slug", "repository"))
+    page = requested_page(request, projects.projects_with_summary(named), PROJECTS)
     lines = _project_lines(list(page))
     work = _active_work(visible)
     context = {
@@ -36,6 +39,7 @@ def overview_page(request: HttpRequest) -> HttpResponse:
         "live": True,
         "page": page,
         "projects": lines,
+        "words": words,
     }
     return render(request, "overview.html", context)
 

@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from django.core.paginator import Page, Paginator
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest
 
+ROWS_PER_PAGE = 40
+# So many rows can be paged through, and no more are counted: what is older is found by a filter.
+MOST_ROWS = 4000
 
-def requested_page(request: HttpRequest, items: QuerySet[Any], size: int, name: str = "page") -> Page[Any]:
+
+class BoundedPaginator(Paginator):  # type: ignore[type-arg]
+    """Counts MOST_ROWS rows at most, however long the list is."""
+
+    @cached_property
+    def count(self) -> int:
+        rows = self.object_list
+        if isinstance(rows, QuerySet):
+            return min(rows[: MOST_ROWS + 1].count(), MOST_ROWS)
+        return len(rows)
+
+    @property
+    def is_cut(self) -> bool:
+        """True where there may be more than can be paged through."""
+        return isinstance(self.object_list, QuerySet) and self.count == MOST_ROWS
+
+
+def requested_page(
+    request: HttpRequest, items: QuerySet[Any] | list[Any], size: int, name: str = "page"
+) -> Page[Any]:
     """The page that the URL's `name` asks for; a number beyond the end gives the last page."""
-    return Paginator(items, size).get_page(request.GET.get(name))
+    return BoundedPaginator(items, size).get_page(request.GET.get(name))
 
 
 def parse_whole_number(request: HttpRequest, name: str, default: int, most: int) -> int:

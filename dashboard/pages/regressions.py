@@ -1,30 +1,27 @@
-"""The inbox of regressions, and one regression with its evidence."""
+"""One regression with its evidence."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from dashboard.access import visitor_of
 from dashboard.alerts import rules
-from dashboard.models import Channel, Project, Regression, Run, Triage
+from dashboard.models import Channel, Regression, Run, Triage
 from dashboard.pages.experiment_links import regression_address
-from dashboard.pages.paging import requested_page
 from dashboard.pages.proof import proof_context
 from dashboard.pages.regression_device import device_context
 from dashboard.pages.regression_phases import phase_comparison_context
 from dashboard.pages.series_figure import regression_trend_json
-from dashboard.project_names import current_slug
 from dashboard.querysets import regressions as regression_queries
 from dashboard.querysets.costs import weekly_cost
 from dashboard.regressions.triage import BECOMES
 from dashboard.sentences import labels
 from dashboard.sentences.channels import snooze_text
-from dashboard.sentences.costs import cost_sentence, tally_sentence
+from dashboard.sentences.costs import cost_sentence
 from dashboard.sentences.learning import is_loss_of_quality, story_sentence
 from dashboard.sentences.processes import describe_slow_process
 from dashboard.sentences.regressions import (
@@ -34,7 +31,6 @@ from dashboard.sentences.regressions import (
     suspect_sentence,
 )
 
-ROWS_PER_PAGE = 40
 # The share of what was lost from which on the first sentences name a tensor operation.
 LEADING_SHARE = 0.25
 # (label, what it does, the key that goes to its button).
@@ -54,40 +50,6 @@ ACTION_LABELS = {
     Triage.Action.REOPEN: ("Reopen", "Back to the open ones.", "o"),
 }
 COMMENT_LABEL = ("Comment only", "Keeps what you wrote.", "m")
-
-
-@require_safe
-def regressions_page(request: HttpRequest) -> HttpResponse:
-    state = request.GET.get("state", "open")
-    project = request.GET.get("project", "")
-    if state not in regression_queries.FILTERS:
-        raise Http404(f"state must be one of {', '.join(regression_queries.FILTERS)}.")
-    visible = visitor_of(request).visible_projects()
-    slugs = list(visible.values_list("slug", flat=True))
-    if project and project not in slugs:
-        project = current_slug(project) or project
-    if project and project not in slugs:
-        raise Http404("There is no project of that name.")
-    chosen = Project.objects.filter(slug=project) if project else visible
-    listed = requested_page(request, regression_queries.filter_regressions(state, chosen), ROWS_PER_PAGE)
-    context = {
-        "page": listed,
-        "regressions": list(listed),
-        "state": state,
-        "states": filter_tabs(state, chosen),
-        "project_slug": project,
-        "project_slugs": slugs,
-        "tally": tally_sentence(regression_queries.tally_proofs(chosen)),
-        "example": project or next(iter(slugs), "my-training"),
-    }
-    return render(request, "regressions.html", context)
-
-
-def filter_tabs(shown: str, projects: QuerySet[Project]) -> list[tuple[str, int]]:
-    """The filters that list something, with how much: an inbox has no use for the empty ones."""
-    counts = regression_queries.count_by_filter(projects)
-    always = {"open", "all", shown}
-    return [(name, count) for name, count in counts.items() if count or name in always]
 
 
 @require_safe

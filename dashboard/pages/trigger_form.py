@@ -18,11 +18,14 @@ DEFAULTS = {"which": "newest", "commit": "", "range": "", "last": "10"}
 LONGEST_TYPED = 200
 
 
-def trigger_form_context(project: Project, typed: QueryDict | None = None) -> dict[str, Any]:
+def trigger_form_context(
+    project: Project, typed: QueryDict | None = None, durations: Mapping[str, float] | None = None
+) -> dict[str, Any]:
     """The benchmarks that the project was asked to measure, each with how long its newest runs took and
-    whether it is chosen."""
+    whether it is chosen. `durations`: of its cases by name, where the page has read them."""
     names = projects.case_names(project)
-    durations = newest_durations(Project.objects.filter(pk=project.pk))
+    if durations is None:
+        durations = newest_durations(Project.objects.filter(pk=project.pk))
     by_benchmark = {benchmark: expect_cases(cases, durations) for benchmark, cases in names.items()}
     chosen = set(typed.getlist("benchmarks")) if typed else set()
     return {

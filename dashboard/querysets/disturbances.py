@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Count, F, QuerySet, Window
 from django.db.models.functions import RowNumber
 
-from dashboard.models import Configuration, Document, Project, Run
+from dashboard.models import Configuration, Project, Run
 
 # Of so many newest runs of a configuration at least so many are tainted.
 NEWEST, MOSTLY = 5, 3
@@ -42,9 +42,7 @@ def mostly_tainted_cases(now: datetime, projects: QuerySet[Project]) -> list[Tai
         configuration__case__project__in=projects,
     )
     suspicious = recent.filter(tainted=True).values("configuration").annotate(number=Count("pk"))
-    keys = list(suspicious.filter(number__gte=MOSTLY).values_list("configuration", flat=True))
-    if not keys:
-        return []
+    keys = suspicious.filter(number__gte=MOSTLY).values("configuration")
     rank = Window(RowNumber(), partition_by=[F("configuration")], order_by=F("pk").desc())
     newest = recent.filter(configuration__in=keys).annotate(rank=rank).filter(rank__lte=NEWEST)
     by_configuration: dict[int, list[tuple[int, bool]]] = {}
@@ -57,19 +55,21 @@ def mostly_tainted_cases(now: datetime, projects: QuerySet[Project]) -> list[Tai
 
 
 def _describe_cases(mostly: dict[int, list[tuple[int, bool]]]) -> list[TaintedCase]:
-    configurations = Configuration.objects.select_related("case__project", "pool").in_bulk(mostly)
+    if not mostly:
+        return []
     last_tainted = {key: next(run for run, tainted in rows if tainted) for key, rows in mostly.items()}
-    documents = Document.objects.filter(run__in=last_tainted.values())
-    warnings = dict(documents.values_list("run", "body__warnings"))
+    related = ("configuration__case__project", "configuration__pool")
+    rows: Any = Run.objects.filter(pk__in=last_tainted.values()).select_related(*related)
+    found = {run.configuration_id: run for run in rows.annotate(warnings=F("document__body__warnings"))}
     return [
         TaintedCase(
-            configuration=configurations[key],
-            measured=len(rows),
-            tainted=sum(tainted for _, tainted in rows),
+            configuration=found[key].configuration,
+            measured=len(newest),
+            tainted=sum(tainted for _, tainted in newest),
             run=last_tainted[key],
-            codes=tainting_codes(warnings.get(last_tainted[key]) or ()),
+            codes=tainting_codes(found[key].warnings or ()),
         )
-        for key, rows in mostly.items()
+        for key, newest in mostly.items()
     ]
 
 

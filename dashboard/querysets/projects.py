@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -24,6 +24,8 @@ from dashboard.querysets.regressions import OPEN
 
 # A machine says that it lives every ten seconds.
 SILENT_AFTER = timedelta(minutes=2)
+# Where results are missing further back, a range is asked for by hand.
+LOOKED_AT = 40
 SHOWN_REFUSALS = timedelta(days=1)
 # One that nobody has missed for so long was taken away on purpose.
 REMOVED_AFTER = timedelta(days=30)
@@ -81,6 +83,15 @@ def project_commits(project: Project) -> QuerySet[Commit]:
     return commits_with_counts(project).filter(branch=project.branch).order_by("-position")
 
 
+def unmeasured_commits(project: Project) -> list[Commit]:
+    """Of the LOOKED_AT newest commits of its branch those with neither a whole run nor one under way."""
+    newest = Commit.objects.filter(project=project, branch=project.branch).order_by("-position")
+    runs = Run.objects.filter(commit=OuterRef("pk")).exclude(origin=Run.Origin.SENTINEL)
+    whole = runs.exclude(state__in=(Run.State.FAILED, Run.State.CANCELLED))
+    rows = newest.filter(pk__in=newest.values("pk")[:LOOKED_AT]).filter(~Exists(whole))
+    return list(rows)
+
+
 def commits_with_counts(project: Project) -> QuerySet[Commit]:
     """Of all branches, each with the numbers of its runs by how they stand, counted for those listed."""
     requested = Run.objects.filter(commit=OuterRef("pk")).exclude(origin=Run.Origin.SENTINEL)
@@ -93,6 +104,11 @@ def commits_with_counts(project: Project) -> QuerySet[Commit]:
 
 def project_cases(project: Project) -> QuerySet[Case]:
     return Case.objects.filter(project=project).order_by("benchmark", "key")
+
+
+def has_single_case(project: Project) -> bool:
+    """Whether a column of cases would say the same in each row."""
+    return Case.objects.filter(project=project)[:2].count() < 2
 
 
 def case_names(project: Project) -> dict[str, list[str]]:
@@ -124,6 +140,14 @@ def named_commit(project: Project, revisions: Mapping[str, Any]) -> Commit | Non
     if not revisions:
         return commits.filter(branch=project.branch).order_by("-position").first()
     return commits.filter(hash=revisions.get("commit", "")).first()
+
+
+def newest_refusal(triggers: Sequence[Trigger], now: datetime) -> Trigger | None:
+    """Of a project's newest triggers, newest first, that which was refused of late, and followed by none."""
+    ended = next((trigger for trigger in triggers if trigger.state != Trigger.State.RECEIVED), None)
+    if ended is None or ended.state != Trigger.State.REFUSED or ended.received_at <= now - SHOWN_REFUSALS:
+        return None
+    return ended
 
 
 def has_unresolved_trigger(project: Project) -> bool:

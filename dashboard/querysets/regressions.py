@@ -8,7 +8,22 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Exists, OuterRef, Prefetch, Q, QuerySet, Subquery, Sum, Value
+from django.db.models import (
+    BooleanField,
+    Count,
+    Exists,
+    ExpressionWrapper,
+    F,
+    OuterRef,
+    Prefetch,
+    Q,
+    QuerySet,
+    Subquery,
+    Sum,
+    Value,
+    Window,
+)
+from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from dashboard.models import (
@@ -117,9 +132,25 @@ def neighbours_in_inbox(regression: Regression, projects: QuerySet[Project]) -> 
     return found.get(True), found.get(False)
 
 
-def imported_regressions(project: Project) -> QuerySet[Regression]:
-    """Those that imported results alone show and that nobody has put away."""
-    return regressions_with_related().filter(NOT_PUT_AWAY & IMPORTED, project=project)
+@dataclass(frozen=True, slots=True)
+class StandingRegressions:
+    """Those that nobody has put away: `imported` are those that imported results alone show."""
+
+    open: list[Regression]
+    imported: list[Regression]
+
+
+def standing_regressions(project: Project, most: int) -> StandingRegressions:
+    """The newest of each, `most` at most, in one query."""
+    rank = Window(
+        RowNumber(), partition_by=F("is_imported"), order_by=[F("opened_at").desc(), F("pk").desc()]
+    )
+    rows: Any = regressions_with_related().filter(NOT_PUT_AWAY, project=project)
+    ranked = rows.annotate(is_imported=ExpressionWrapper(IMPORTED, BooleanField()), rank=rank)
+    found = list(ranked.filter(rank__lte=most).order_by("-opened_at"))
+    return StandingRegressions(
+        open=[row for row in found if not row.is_imported], imported=[row for row in found if row.is_imported]
+    )
 
 
 def origins_of_step(regression: Regression) -> set[str]:

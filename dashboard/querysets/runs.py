@@ -15,11 +15,12 @@ from django.db.models import (
     OuterRef,
     Q,
     QuerySet,
+    Subquery,
     TextField,
     Value,
     When,
 )
-from django.db.models.functions import Cast, Now, Right
+from django.db.models.functions import Cast, Coalesce, Now, Right
 
 from dashboard.models import Document, Machine, Project, Run, RunLog, Telemetry, Trigger
 from dashboard.models.measured_json import MeasuredJsonDecoder
@@ -69,10 +70,29 @@ def summarize_runs(project: Project, held: int, waiting: int, ended: int) -> tup
 
     Bounded reads: one query sorted by state would read every run that the project ever had.
     """
+    own = project_runs(project)
     active = active_runs(Project.objects.filter(pk=project.pk))
-    shown = [*active.filter(state__in=Run.HELD)[:held], *active.filter(state=Run.State.REQUESTED)[:waiting]]
-    newest_ended = project_runs(project).filter(state__in=Run.TERMINAL)[:ended]
-    return [*shown, *newest_ended], active.count() - len(shown)
+    parts = (
+        active.filter(state__in=Run.HELD)[:held],
+        active.filter(state=Run.State.REQUESTED)[:waiting],
+        own.filter(state__in=Run.TERMINAL)[:ended],
+    )
+    first, *others = (part.values("pk") for part in parts)
+    counted = active.order_by().values("configuration__case__project").annotate(number=Count("pk"))
+    rows: Any = own.filter(pk__in=first.union(*others, all=True))
+    rows = rows.annotate(active_count=Coalesce(Subquery(counted.values("number")), 0))
+    shown = sorted(rows, key=_summary_order)
+    under_way = [run for run in shown if run.state not in Run.TERMINAL]
+    return shown, (shown[0].active_count if shown else 0) - len(under_way)
+
+
+def _summary_order(run: Run) -> tuple[int, int, float, int]:
+    """What is measured, the newest claim first; what waits, what comes next first; the newest that ended."""
+    if run.state in Run.HELD:
+        return 0, 0, -(run.claimed_at.timestamp() if run.claimed_at else 0.0), run.pk
+    if run.state == Run.State.REQUESTED:
+        return 1, -run.priority, run.requested_at.timestamp(), run.pk
+    return 2, 0, -run.requested_at.timestamp(), -run.pk
 
 
 def recent_failures(now: datetime, projects: QuerySet[Project]) -> QuerySet[Run]:

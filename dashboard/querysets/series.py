@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.db.models import F, Q, QuerySet, Window
 from django.db.models.functions import RowNumber
 
-from dashboard.models import Case, Change, Metric, Point, Project, Run, Series, SeriesLatest
+from dashboard.models import Change, Metric, Point, Project, Run, Series, SeriesLatest
 
 # What the overview shows of a project: this metric, of so many cases.
 OVERVIEW_METRIC = "throughput"
@@ -50,13 +50,6 @@ def changes_between(series: Series, least: int, most: int) -> list[Change]:
     rows = Change.objects.filter(series=series, position__range=(least, most)).order_by("position")
     commits = (f"regression__{name}" for name in ("first_bad", "last_good", "culprit"))
     return list(rows.select_related("first_bad", "last_good", "series__metric", *commits))
-
-
-def latest_headlines(cases: Iterable[Case]) -> QuerySet[SeriesLatest]:
-    """The latest state of every headline series of these cases."""
-    return SeriesLatest.objects.filter(
-        series__configuration__case__in=list(cases), series__headline=True
-    ).select_related("series__metric", "series__configuration__pool", "series__configuration__case")
 
 
 def latest_for_overview(projects: Iterable[Project]) -> QuerySet[SeriesLatest]:

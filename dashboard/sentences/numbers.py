@@ -164,6 +164,11 @@ def format_duration(seconds: float) -> str:
     return f"{hours // 24} d"
 
 
+def hours_text(hours: float | None) -> str:
+    """Hours as a length of time, a dash where they aren't known."""
+    return DASH if hours is None else format_duration(3600 * hours)
+
+
 def format_hours(hours: float) -> str:
     """Tenths below ten hours, whole hours above."""
     return format_number(round(hours)) if abs(hours) >= 10 else format_number(hours, 2)

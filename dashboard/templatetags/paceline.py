@@ -8,12 +8,13 @@ from typing import Any
 
 from django import template
 from django.http import QueryDict
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.charts.sparkline import Sparkline, layout_sparkline
-from dashboard.models import SeriesLatest
+from dashboard.models import Commit, Project, Regression, SeriesLatest
 from dashboard.sentences import (
     audit,
     bisections,
@@ -92,6 +93,7 @@ for label_filter in (
     labels.series_label,
     labels.triager_name,
     labels.upper_first,
+    numbers.hours_text,
     machines.warning_advice,
     machines.warning_cause,
     machines.warning_label,
@@ -157,6 +159,17 @@ def render_sparkline(latest: SeriesLatest) -> dict[str, Any]:
         )
         description = f"{len(latest.recent)} newest values, between {low} and {high}"
     return {"drawn": drawn, "description": description}
+
+
+@register.simple_tag(takes_context=True, name="commit_link")
+def link_commit(context: dict[str, Any], commit: Commit, owner: Project | Regression) -> SafeString:
+    """The short hash of a commit, leading to its page; `owner` is asked where the page is of no project."""
+    project = context.get("project")
+    if not isinstance(project, Project) or project.pk != commit.project_id:
+        project = owner if isinstance(owner, Project) else owner.project
+    address = reverse("commit", args=[project.slug, commit.hash])
+    link = '<a class="commit-link" href="{}" title="{}"><code>{}</code></a>'
+    return format_html(link, address, commit.hash, commit.short)
 
 
 @register.simple_tag(takes_context=True)

@@ -62,7 +62,8 @@ def test_its_project_shows_it_apart(client: Client, regression: Regression) -> N
     shown = get_page(client, "/projects/snake/")
     assert 'id="imported">Found in imported results</h2>' in shown
     assert "Open regressions" not in shown
-    assert f'href="/regressions/{regression.pk}/">regression</a>' in shown
+    commits = get_page(client, "/projects/snake/commits/")
+    assert f'href="/regressions/{regression.pk}/">regression</a>' in commits
 
 
 def test_its_page_offers_no_proof_that_cannot_be_had(client: Client, regression: Regression) -> None:

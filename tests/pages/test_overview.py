@@ -93,11 +93,11 @@ def test_each_project_shows_its_newest_commit_and_sparklines(client: Client) -> 
 def test_each_project_names_the_commit_that_was_measured(client: Client) -> None:
     project = builders.create_history(count=2)
     newest = Commit.objects.get(project=project, position=1)
-    assert f"<code>{newest.short}</code> measured" in get_page(client)
+    assert f"<code>{newest.short}</code></a> measured" in get_page(client)
     newest.runs.update(state=Run.State.REQUESTED)
     older = Commit.objects.get(project=project, position=0)
-    assert f"<code>{older.short}</code> measured" in get_page(client)
-    assert f"<code>{newest.short}</code> <span>" in get_page(client)
+    assert f"<code>{older.short}</code></a> measured" in get_page(client)
+    assert f"<code>{newest.short}</code></a> <span>" in get_page(client)
 
 
 def test_what_is_being_measured_shows_its_progress(client: Client) -> None:

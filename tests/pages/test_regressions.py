@@ -81,7 +81,7 @@ def test_the_inbox_filters_by_project(client: Client, regression: Regression) ->
 
 def test_an_unknown_state_is_refused_with_the_known_ones(client: Client) -> None:
     answer = client.get("/regressions/?state=lost")
-    assert answer.status_code == 404
+    assert answer.status_code == 400
     assert "state must be one of open, suspected" in answer.content.decode()
 
 

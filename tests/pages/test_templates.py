@@ -25,10 +25,12 @@ from dashboard.accounts.links import password_link
 from dashboard.accounts.openid_settings import OpenIDSettings
 from dashboard.alerts.email import compose_email
 from dashboard.error_pages import show_server_error
+from dashboard.ingest.latest import write_latest
 from dashboard.models import (
     ApiToken,
     Case,
     Change,
+    Check,
     Commit,
     Delivery,
     Document,
@@ -155,6 +157,7 @@ def visit_everything(client: Client, folder: Path) -> None:
         *check_pages(),
         *comparison_pages(),
         *series_pages(),
+        *commit_pages(),
     ]:
         assert visitor.get(where).status_code == 200, where
         assert client.get(where).status_code == 200, where
@@ -329,6 +332,13 @@ def ask_wrongly(client: Client) -> None:
         assert client.post("/projects/runs/trigger/", typed).status_code == 400, which
 
 
+def commit_pages() -> list[str]:
+    """Of commits that checks have measured from."""
+    checked = Check.objects.select_related("project", "base_commit").exclude(base_commit=None)
+    found = {f"/projects/{check.project.slug}/commits/{check.base_commit.hash}" for check in checked}
+    return [f"{where}/" for where in sorted(found)]
+
+
 def run_pages() -> list[str]:
     """Runs in all states, with documents that hold everything."""
     project = builders.create_project("runs")
@@ -348,7 +358,7 @@ def run_pages() -> list[str]:
         requested_by=person,
         left_out=[{"reason": "newest first", "commits": 3, "benchmark": ""}],
     )
-    Commit.objects.filter(pk=line[0].pk).update(tags=["v1.2"])
+    Commit.objects.filter(pk=line[0].pk).update(tags=["v1.2"], parents=["0" * 40])
     measured = []
     for commit in line:
         measured.append(builders.create_measured_run(commit, case, 0.001, body=body, trigger=trigger))
@@ -385,6 +395,9 @@ def run_pages() -> list[str]:
     return [
         *("/projects/runs/costs/", "/projects/runs/commits/"),
         *(f"/projects/runs/triggers/{asked}/" for asked in (trigger.pk, *triggers)),
+        *(f"/projects/runs/commits/{commit.hash}/" for commit in line),
+        *("/projects/runs/commits/?q=nothing", "/projects/runs/runs/?state=failed"),
+        *(f"/projects/runs/runs/?{query}" for query in ("case=nothing", "commit=0")),
         *(f"/runs/{run.pk}/" for run in runs),
         *(f"/runs/{run.pk}/status/" for run in (waiting, active)),
         # Read against commits that are there, measured or not, and against one that isn't.
@@ -450,7 +463,8 @@ def regression_pages() -> list[str]:
     builders.create_delivery(bare, Delivery.State.FAILED, address="lost@example.org")
     for regression in (wide, moved, bare):
         compose_email(builders.create_delivery(regression))
-    return [regression.get_absolute_url() for regression in Regression.objects.all()]
+    commits = (f"/projects/snake/commits/{commit.hash}/" for commit in line)
+    return [*(regression.get_absolute_url() for regression in Regression.objects.all()), *commits]
 
 
 def experiment_pages(folder: Path) -> list[str]:
@@ -568,6 +582,13 @@ def machine_pages() -> list[str]:
     ]
 
 
+GRID_PAGES = (
+    *("?q=nothing", "?group=benchmark", "heatmap/", "heatmap/?q=nothing"),
+    *("noise/", "noise/?q=nothing", "regressions/?since=2020-01-01&proven=yes"),
+    *("regressions/?since=2020-01-01", "regressions/?case=nothing"),
+)
+
+
 def site_pages() -> list[str]:
     """The lists, all of more than one page."""
     machine = builders.create_machine("bench-9", seen=timedelta(hours=1))
@@ -594,10 +615,14 @@ def site_pages() -> list[str]:
     disturbed = disturb_most(builders.create_commits(watched, 6), builders.create_case(watched))
     runs.remeasure_disturbed(disturbed, ["processor_contention"])
     builders.create_refused_trigger(watched)
-    lists = ("", "runs/", "commits/", "triggers/", "live-runs/", "?cases=2")
+    lists = ("", "runs/", "commits/", "triggers/", "live-runs/", *GRID_PAGES)
+    for project in Project.objects.filter(slug__in=("snake", "runs")):
+        write_latest(project, list(Series.objects.values_list("pk", flat=True)))
+    Project.objects.filter(slug="snake").update(training_hours_per_week=100)
     series = [row.get_absolute_url() for row in Series.objects.filter(headline=True)]
     return [
         *("/", "/?page=2", "/work/?seen=3", "/deliveries/", "/projects/runs/", "/projects/project-1/"),
+        *("/queue/", "/search/", "/search/?q=sna", "/search/?q=walker", "/search/?q=nothing at all"),
         *("/regressions/?state=all&project=snake", "/regressions/?project=runs"),
         *(f"/projects/snake/{name}" for name in lists),
         *(f"/regressions/?state={state}" for state in ("open", "withdrawn", "recovered", "intended")),

@@ -1,0 +1,116 @@
+"""Cases by commits: how each newest value stands to the case's base, from the latest states alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+from statistics import median
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from dashboard.models import Commit, SeriesLatest
+from dashboard.pages.case_grid import find_base, read_grid_request
+from dashboard.pages.list_filters import matches_words
+from dashboard.pages.paging import requested_page
+from dashboard.pages.requested_project import requested_project
+from dashboard.querysets.case_grid import CaseState, read_case_states
+from dashboard.querysets.commits import values_until
+from dashboard.sentences import labels, numbers
+
+CASES_PER_PAGE = 30
+COMMITS = 30
+# From which change on a cell has a colour, and a stronger one.
+STRENGTHS = (0.03, 0.10, 0.30)
+
+
+@dataclass(frozen=True, slots=True)
+class HeatCell:
+    """`shade`: `worse-1` to `worse-3`, `better-1` to `better-3`, `same`; empty where it wasn't measured."""
+
+    text: str = ""
+    shade: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HeatRow:
+    state: CaseState
+    cells: list[HeatCell]
+
+
+@require_safe
+def heatmap_page(request: HttpRequest, slug: str) -> HttpResponse:
+    project = requested_project(request, slug)
+    asked = read_grid_request(request)
+    refused = asked.refused
+    base_commit = find_base(project, asked.base) if asked.base else None
+    if asked.base and base_commit is None:
+        refused = f"base must be a tag or a hash of a commit that is known, not “{asked.base[:60]}”."
+    states = read_case_states(project, asked.metric)
+    shown = [state for state in states if matches_words(f"{state.case} {state.pool}", asked.words)]
+    page = requested_page(request, shown, CASES_PER_PAGE)
+    listed = list(page)
+    latest = SeriesLatest.objects.in_bulk([state.series for state in listed])
+    positions = newest_positions(latest.values())
+    bases = choose_bases(listed, latest, base_commit)
+    commits = Commit.objects.filter(project=project, branch=project.branch, position__in=positions)
+    context = {
+        "project": project,
+        "tab": "heatmap",
+        "grid": asked,
+        "grid_refused": refused,
+        "base_commit": base_commit,
+        "metrics": [(name, labels.metric_label(name)) for name in labels.METRIC_ORDER],
+        "metric_label": labels.metric_label(asked.metric),
+        "page": page,
+        "rows": [
+            HeatRow(state, shade_cells(state, latest[state.series], bases.get(state.series), positions))
+            for state in listed
+        ],
+        "commits": list(commits.order_by("position")),
+        "case_count": len(states),
+    }
+    return render(request, "project_heatmap.html", context, status=400 if refused else 200)
+
+
+def newest_positions(states: Iterable[SeriesLatest]) -> list[int]:
+    """The newest positions that any of them was measured at, oldest first."""
+    found = {position for latest in states for position in latest.recent_positions}
+    return sorted(found)[-COMMITS:]
+
+
+def choose_bases(
+    states: Sequence[CaseState], latest: Mapping[int, SeriesLatest], base_commit: Commit | None
+) -> dict[int, float]:
+    """By series: the chosen commit's value, or 30 days before; of a younger series its own median."""
+    if base_commit is not None:
+        found = values_until(base_commit, [state.series for state in states])
+        return {series: base.value for series, base in found.items()}
+    return {
+        key: state.base_value if state.base_value is not None else median(state.recent)
+        for key, state in latest.items()
+        if state.recent
+    }
+
+
+def shade_cells(
+    state: CaseState, latest: SeriesLatest, base: float | None, positions: Sequence[int]
+) -> list[HeatCell]:
+    values = dict(zip(latest.recent_positions, latest.recent, strict=False))
+    return [
+        shade_value(state, values[position], base) if position in values else HeatCell()
+        for position in positions
+    ]
+
+
+def shade_value(state: CaseState, value: float, base: float | None) -> HeatCell:
+    ratio = value / base if base else None
+    if ratio is None or ratio <= 0:
+        return HeatCell("?", "same")
+    strength = sum(abs(log(ratio)) >= log(1 + floor) for floor in STRENGTHS)
+    if not strength:
+        return HeatCell("·", "same")
+    word = "worse" if (ratio > 1) == (state.better == "lower") else "better"
+    return HeatCell(numbers.format_signed(100 * (ratio - 1)), f"{word}-{strength}")

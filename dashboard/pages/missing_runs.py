@@ -1,0 +1,56 @@
+"""Commits of a project's branch without a result: how many there are, and the button that asks for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from dashboard.access import visitor_of
+from dashboard.models import Project
+from dashboard.pages.requested_project import requested_project
+from dashboard.querysets.durations import newest_durations
+from dashboard.querysets.projects import LOOKED_AT, unmeasured_commits
+from dashboard.sentences.numbers import format_duration
+from dashboard.triggers.receiving import TriggerError
+from dashboard.triggers.web import from_web
+
+# So many commits are asked for at once, the newest: one press never fills a queue for days.
+MOST_ASKED = 20
+
+
+def missing_context(project: Project) -> dict[str, Any]:
+    """`missing_asked` of `missing` commits would be asked for, which takes about `missing_takes`."""
+    missing = unmeasured_commits(project)
+    if not missing or not project.repository:
+        return {"missing": 0}
+    asked = min(len(missing), MOST_ASKED)
+    seconds = sum(newest_durations(Project.objects.filter(pk=project.pk)).values())
+    return {
+        "missing": len(missing),
+        "missing_among": LOOKED_AT,
+        "missing_asked": asked,
+        "missing_takes": format_duration(seconds * asked) if seconds else "",
+    }
+
+
+@require_POST
+def measure_missing(request: HttpRequest, slug: str) -> HttpResponse:
+    """Ask for each of the newest commits that lack a result; what the policy budgets for a commit holds."""
+    project = requested_project(request, slug)
+    missing = unmeasured_commits(project)[:MOST_ASKED]
+    try:
+        for commit in missing:
+            from_web(project, visitor_of(request), {"commit": commit.hash})
+    except TriggerError as error:
+        messages.error(request, str(error))
+        return redirect("project-commits", slug)
+    if missing:
+        number = len(missing)
+        messages.success(request, f"Requested: {number} commit{'s' if number > 1 else ''} without a result.")
+    else:
+        messages.success(request, "Nothing is missing: each of the newest commits has a result or a run.")
+    return redirect("project-triggers", slug)

@@ -1,0 +1,87 @@
+"""The inbox of regressions: by state, project, case, machine, branch and period."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Exists, OuterRef, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from dashboard.access import visitor_of
+from dashboard.models import Point, Project, Regression
+from dashboard.pages.list_filters import FilterError, ListFilter, match_words, read_choice, read_list_filter
+from dashboard.pages.paging import ROWS_PER_PAGE, requested_page
+from dashboard.project_names import current_slug
+from dashboard.querysets import projects as project_queries
+from dashboard.querysets import regressions as regression_queries
+from dashboard.sentences.costs import tally_sentence
+
+# Of this many projects the slugs are offered for the choice.
+MOST_PROJECTS = 500
+
+
+@require_safe
+def regressions_page(request: HttpRequest) -> HttpResponse:
+    visible = visitor_of(request).visible_projects()
+    project = _chosen_project(request, visible)
+    chosen = visible.filter(pk=project.pk) if project else visible
+    state, filters, refused = "open", ListFilter(), ""
+    try:
+        state = read_choice(request, "state", regression_queries.FILTERS) or "open"
+        filters = read_list_filter(request, project)
+    except FilterError as error:
+        refused = str(error)
+    rows = _filter_rows(regression_queries.filter_regressions(state, chosen), filters)
+    listed = requested_page(request, rows.none() if refused else rows, ROWS_PER_PAGE)
+    slugs = list(visible.order_by("slug").values_list("slug", flat=True)[:MOST_PROJECTS])
+    context = {
+        "page": listed,
+        "regressions": list(listed),
+        "state": state,
+        "states": filter_tabs(state, chosen),
+        "filters": filters,
+        "refused": refused,
+        "project": project,
+        "project_slug": project.slug if project else "",
+        "project_slugs": slugs,
+        "single_project": project if project and len(slugs) == 1 else None,
+        "single_case": project_queries.has_single_case(project) if project else False,
+        "tally": tally_sentence(regression_queries.tally_proofs(chosen)),
+        "example": (project.slug if project else "") or next(iter(slugs), "my-training"),
+    }
+    return render(request, "regressions.html", context, status=400 if refused else 200)
+
+
+def _chosen_project(request: HttpRequest, visible: QuerySet[Project]) -> Project | None:
+    """The project that the address names, or the only one that there is. Http404 where it names none."""
+    name = request.GET.get("project", "").replace("\x00", "")
+    if not name:
+        two = list(visible.defer("manifest")[:2])
+        return two[0] if len(two) == 1 else None
+    rows = visible.defer("manifest")
+    found = rows.filter(slug=name).first() or rows.filter(slug=current_slug(name)).first()
+    if found is None:
+        raise Http404("There is no project of that name.")
+    return found
+
+
+def _filter_rows(rows: QuerySet[Regression], filters: ListFilter) -> QuerySet[Regression]:
+    case = "series__configuration__case"
+    found = rows.filter(match_words(filters.case, f"{case}__benchmark", f"{case}__key"))
+    if filters.branch:
+        found = found.filter(first_bad__branch=filters.branch)
+    if filters.machine:
+        points: Any = Point.objects.filter(
+            series=OuterRef("series"), run__commit=OuterRef("first_bad"), run__machine__name=filters.machine
+        )
+        found = found.filter(Exists(points))
+    return found.filter(filters.match_period("opened_at"))
+
+
+def filter_tabs(shown: str, projects: QuerySet[Project]) -> list[tuple[str, int]]:
+    """The filters that list something, with how much: an inbox has no use for the empty ones."""
+    counts = regression_queries.count_by_filter(projects)
+    always = {"open", "all", shown}
+    return [(name, count) for name, count in counts.items() if count or name in always]

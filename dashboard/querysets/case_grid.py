@@ -1,0 +1,95 @@
+"""Every case of a project by its latest states: read from the small table, never from points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from dashboard.models import Case, Project, SeriesLatest
+
+# A project of more cases is shown by its first ones: words make the list shorter.
+MOST_CASES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class CaseState:
+    """A case as measured in one pool, by the latest state of one headline metric.
+
+    `seconds` that its newest run took from claim to end; None where no run tells.
+    """
+
+    series: int
+    configuration: int
+    case: Case
+    version: int
+    pool: str
+    quick: bool
+    better: str
+    unit: str
+    value: float
+    current: float | None
+    base: float | None
+    measured: int
+    updated_at: datetime
+    seconds: float | None
+
+
+def read_case_states(project: Project, metric: str) -> list[CaseState]:
+    """Of the newest version of each case in each pool, by name."""
+    configuration = "series__configuration"
+    names = (
+        *(
+            "series_id",
+            f"{configuration}_id",
+            f"{configuration}__case_id",
+            f"{configuration}__case__benchmark",
+        ),
+        *(f"{configuration}__case__key", f"{configuration}__version", f"{configuration}__pool__name"),
+        *(f"{configuration}__quick", "series__metric__better", "series__metric__unit"),
+        *("value", "current_value", "base_value", "recent__len", "updated_at"),
+        *("run__claimed_at", "run__finished_at"),
+    )
+    rows = SeriesLatest.objects.filter(
+        series__configuration__case__project=project, series__metric__name=metric, series__phase=""
+    ).order_by(
+        f"{configuration}__case__benchmark", f"{configuration}__case__key", f"-{configuration}__version"
+    )
+    states: dict[tuple[int, str, bool], CaseState] = {}
+    for row in rows.values_list(*names)[:MOST_CASES]:
+        state = _make_state(row)
+        states.setdefault((state.case.pk, state.pool, state.quick), state)
+    return list(states.values())
+
+
+def _make_state(row: tuple[Any, ...]) -> CaseState:
+    series, configuration, case, benchmark, key, *rest = row
+    version, pool, quick, better, unit, value, current, base, measured, updated_at, claimed, finished = rest
+    return CaseState(
+        series=series,
+        configuration=configuration,
+        case=Case(pk=case, benchmark=benchmark, key=key),
+        version=version,
+        pool=pool,
+        quick=quick,
+        better=better,
+        unit=unit,
+        value=value,
+        current=current,
+        base=base,
+        measured=measured or 0,
+        updated_at=updated_at,
+        seconds=(finished - claimed).total_seconds() if claimed and finished else None,
+    )
+
+
+def headlines_of(configurations: Iterable[int]) -> dict[int, list[SeriesLatest]]:
+    """By configuration the latest state of each of its headline series."""
+    rows = SeriesLatest.objects.filter(
+        series__headline=True, series__configuration__in=list(configurations)
+    ).select_related("series__metric")
+    found: dict[int, list[SeriesLatest]] = {}
+    for latest in rows.order_by("series__metric__name", "series__phase"):
+        found.setdefault(latest.series.configuration_id, []).append(latest)
+    return found

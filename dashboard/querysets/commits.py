@@ -1,0 +1,205 @@
+"""A commit over all cases: its values beside those before it, and what else is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from django.db import connection
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from dashboard.models import (
+    Change,
+    Check,
+    Commit,
+    Configuration,
+    Experiment,
+    Point,
+    Project,
+    Regression,
+    Run,
+    SeriesLatest,
+    Trigger,
+)
+from dashboard.querysets.experiments import experiments_with_related
+from dashboard.querysets.projects import commits_with_counts
+from dashboard.querysets.regressions import CAUSES_WITH_COMMIT, regressions_with_related
+from dashboard.querysets.run_costs import with_machine_seconds
+from dashboard.querysets.runs import runs_with_related
+from dashboard.querysets.series import OVERVIEW_METRIC
+
+SHORTEST_PREFIX = 7
+LISTED = 20
+
+
+class MeasuredValue(NamedTuple):
+    """A point of a headline series at a commit, with all that a table of cases needs of its series."""
+
+    series: int
+    configuration: int
+    metric: str
+    phase: str
+    unit: str
+    better: str
+    run: int
+    value: float
+    low: float | None
+    high: float | None
+    tainted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BaseValue:
+    """What a commit's value stands beside, and the commit that it was measured at."""
+
+    value: float
+    low: float | None
+    high: float | None
+    run: int
+    hash: str
+    position: int
+
+
+def find_commits(project: Project, text: str) -> list[Commit]:
+    """Whose hash begins so: two at most, which tell whether it is the only one."""
+    rows = with_machine_seconds(commits_with_counts(project))
+    if len(text) < SHORTEST_PREFIX:
+        return []
+    return list(rows.filter(hash__startswith=text.lower()).order_by("pk")[:2])
+
+
+def commits_beside(commit: Commit) -> list[Commit]:
+    """Those before and after it on its branch, and its parents as far as they are known."""
+    near = Q(branch=commit.branch, position__in=(commit.position - 1, commit.position + 1))
+    rows = Commit.objects.filter(near | Q(hash__in=commit.parents), project=commit.project_id)
+    return list(rows.order_by("position"))
+
+
+def values_at(commit: Commit) -> list[MeasuredValue]:
+    """Of every headline series that was measured at the commit, of its newest run an untainted one first."""
+    rows = Point.objects.filter(
+        run__in=Run.objects.filter(commit=commit, state=Run.State.DONE).exclude(origin=Run.Origin.SENTINEL),
+        series__headline=True,
+    ).order_by("tainted", "-run_id")
+    found = rows.values_list(
+        *("series_id", "series__configuration_id", "series__metric__name", "series__phase"),
+        *("series__metric__unit", "series__metric__better"),
+        *("run_id", "value", "low", "high", "tainted"),
+    )
+    newest: dict[int, MeasuredValue] = {}
+    for row in found:
+        newest.setdefault(row[0], MeasuredValue(*row))
+    return list(newest.values())
+
+
+# One look into the index on (series, position) for each series, whatever its history.
+VALUES_BEFORE = """
+SELECT wanted.id, before.value, before.low, before.high, before.run_id, before.hash, before.position
+FROM unnest(%(series)s::bigint[]) AS wanted (id)
+CROSS JOIN LATERAL (
+    SELECT point.value, point.low, point.high, point.run_id, commit.hash, commit.position
+    FROM dashboard_point point
+    JOIN dashboard_run run ON run.id = point.run_id
+    JOIN dashboard_commit commit ON commit.id = run.commit_id
+    WHERE point.series_id = wanted.id AND point.position <= %(until)s AND NOT point.tainted
+      AND ((commit.branch = %(branch)s AND point.position < %(position)s)
+           OR (commit.branch = %(trunk)s AND point.position <= %(fork)s))
+    ORDER BY point.position DESC, point.run_id DESC
+    LIMIT 1
+) AS before
+"""
+
+
+def values_before(project: Project, commit: Commit, series: Sequence[int]) -> dict[int, BaseValue]:
+    """By series the newest untainted value before a commit, on its branch or where that was left."""
+    fork = commit.fork if commit.branch != project.branch and commit.fork is not None else -1
+    return _read_values(
+        series, commit.branch, commit.position, project.branch, fork, until=max(commit.position - 1, fork)
+    )
+
+
+def values_until(base: Commit, series: Sequence[int]) -> dict[int, BaseValue]:
+    """By series the newest untainted value at a commit or before it, on its branch."""
+    return _read_values(series, base.branch, base.position + 1, base.branch, -1, until=base.position)
+
+
+def _read_values(
+    series: Sequence[int], branch: str, position: int, trunk: str, fork: int, *, until: int
+) -> dict[int, BaseValue]:
+    asked: dict[str, Any] = {
+        "series": list(series), "branch": branch, "position": position, "trunk": trunk, "fork": fork,
+        "until": until,
+    }  # fmt: skip
+    with connection.cursor() as cursor:
+        cursor.execute(VALUES_BEFORE, asked)
+        return {row[0]: BaseValue(*row[1:]) for row in cursor.fetchall()}
+
+
+def changes_at(commit: Commit) -> dict[int, Change]:
+    """By series the step that begins at the commit."""
+    rows = Change.objects.filter(first_bad=commit).select_related("series__metric", "regression")
+    return {change.series_id: change for change in rows}
+
+
+def troubled_runs(commit: Commit) -> QuerySet[Run]:
+    """Those that failed, that are kept out of judgement, and that are under way."""
+    rows = runs_with_related().filter(commit=commit).exclude(origin=Run.Origin.SENTINEL)
+    trouble = Q(state=Run.State.FAILED) | Q(tainted=True) | ~Q(state__in=Run.TERMINAL)
+    return rows.filter(trouble)
+
+
+def regressions_of_commit(commit: Commit) -> QuerySet[Regression]:
+    """Those that began with it, that may have, and that it repaired; the newest first."""
+    within = Q(
+        cause__in=CAUSES_WITH_COMMIT,
+        culprit=None,
+        first_bad__branch=commit.branch,
+        first_bad__position__gte=commit.position,
+        last_good__position__lt=commit.position,
+    )
+    about = within | Q(first_bad=commit) | Q(culprit=commit) | Q(recovered_by=commit)
+    return regressions_with_related().filter(about, project=commit.project_id).order_by("-opened_at")
+
+
+def experiments_of_commit(commit: Commit) -> QuerySet[Experiment]:
+    rows = experiments_with_related().filter(project=commit.project_id)
+    return rows.filter(Q(base_commit=commit) | Q(head_commit=commit))
+
+
+def checks_of_commit(commit: Commit) -> QuerySet[Check]:
+    """Of which it is the head or the merge base."""
+    about = Q(head_hash=commit.hash) | Q(base_commit=commit)
+    return Check.objects.filter(about, project=commit.project_id).select_related("pull_request")
+
+
+def triggers_of_commit(commit: Commit) -> QuerySet[Trigger]:
+    """What asked for its runs, and what asked for it by its hash; the newest first."""
+    own = Exists(Run.objects.filter(trigger=OuterRef("pk"), commit=commit))
+    asked = Q(own) | Q(revisions__commit__in=(commit.hash, commit.short, commit.hash[:7]))
+    rows = Trigger.objects.filter(asked, project=commit.project_id).select_related("requested_by")
+    return rows.order_by("-received_at", "-pk")
+
+
+def configurations_beside(
+    project: Project, commit: Commit, measured: Iterable[int]
+) -> tuple[dict[int, Configuration], list[Configuration]]:
+    """(by key those that were measured at the commit, those that are measured on the branch and have no
+    whole or active run here), in one query. Superseded versions of a benchmark aren't missed.
+    """
+    latest = SeriesLatest.objects.filter(
+        series__configuration=OuterRef("pk"), series__metric__name=OVERVIEW_METRIC, series__phase=""
+    )
+    runs = Run.objects.filter(configuration=OuterRef("pk"), commit=commit)
+    newer = Configuration.objects.filter(
+        case=OuterRef("case"), pool=OuterRef("pool"), quick=OuterRef("quick"), version__gt=OuterRef("version")
+    )
+    unmeasured = ~Exists(runs.exclude(state__in=(Run.State.FAILED, Run.State.CANCELLED)))
+    keys = set(measured)
+    rows = Configuration.objects.filter(
+        Q(pk__in=keys) | (Exists(latest) & ~Exists(newer) & unmeasured), case__project=project
+    )
+    found = rows.select_related("case", "pool").order_by("case__benchmark", "case__key", "pk")
+    by_key = {row.pk: row for row in found}
+    missing = [row for key, row in by_key.items() if key not in keys]
+    return {key: row for key, row in by_key.items() if key in keys}, missing

@@ -1,0 +1,49 @@
+"""What waits and what is measured, in the order in which it is claimed, with how long each took before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.db.models import Count, DurationField, ExpressionWrapper, F, QuerySet
+
+from dashboard.models import Machine, Project, Run, SeriesLatest
+from dashboard.querysets.projects import SILENT_AFTER
+from dashboard.querysets.runs import runs_with_related
+from dashboard.querysets.series import OVERVIEW_METRIC
+
+MOST_WAITING = 150
+
+
+def held_runs() -> QuerySet[Run]:
+    """Of all projects: a machine that measures what a visitor may not view is busy all the same."""
+    return runs_with_related().filter(state__in=Run.HELD).order_by("claimed_at", "pk")
+
+
+def waiting_runs() -> QuerySet[Run]:
+    """Of all projects, the next one first."""
+    return runs_with_related().filter(state=Run.State.REQUESTED).order_by("-priority", "requested_at", "pk")
+
+
+def count_waiting(visible: QuerySet[Project]) -> int:
+    return Run.objects.filter(state=Run.State.REQUESTED, configuration__case__project__in=visible).count()
+
+
+def seconds_by_configuration(configurations: Iterable[int]) -> dict[int, float]:
+    """What the newest run of each took from claim to end; without those that never ended one."""
+    rows = SeriesLatest.objects.filter(
+        series__configuration__in=list(configurations),
+        series__metric__name=OVERVIEW_METRIC,
+        series__phase="",
+        run__claimed_at__isnull=False,
+        run__finished_at__isnull=False,
+    )
+    took = ExpressionWrapper(F("run__finished_at") - F("run__claimed_at"), DurationField())
+    found = rows.annotate(took=took).values_list("series__configuration_id", "took")
+    return {configuration: duration.total_seconds() for configuration, duration in found}
+
+
+def machines_by_pool(now: datetime) -> dict[int, int]:
+    """By pool how many machines take work now."""
+    alive = Machine.objects.filter(state=Machine.State.ACTIVE, seen_at__gte=now - SILENT_AFTER)
+    return dict(alive.order_by().values_list("pool").annotate(number=Count("pk")))

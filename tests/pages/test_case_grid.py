@@ -1,0 +1,197 @@
+"""The grid of cases, the heat map and the noise: of three cases and of three hundred."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from dashboard import detection
+from dashboard.models import Case, Commit, Configuration, Metric, Project, Run, Series, SeriesLatest
+from dashboard.pages.case_noise import measure_noise
+from dashboard.sentences.numbers import MINUS
+from tests.pages import builders
+from tests.pages.conftest import shown_text
+
+pytestmark = pytest.mark.django_db
+
+HEADLINES = (
+    *(("throughput", "steps/s", "higher", "rate"), ("step_time", "s", "lower", "time")),
+    ("peak_memory", "bytes", "lower", "memory"),
+)
+LIMIT = 150_000
+
+
+def create_cases(count: int, **fields: Any) -> Project:
+    """A project with so many cases, each with thirty values; case n is n per mille slower than before."""
+    project = builders.create_project()
+    line = builders.create_commits(project, 30)
+    benchmarks = ("snake", "walker", "mario")
+    cases = Case.objects.bulk_create(
+        Case(project=project, benchmark=benchmarks[at % 3], key=f"batch={at:03d}", params={"batch": at})
+        for at in range(count)
+    )
+    pool = builders.get_pool()
+    configurations = Configuration.objects.bulk_create(
+        Configuration(case=case, version=1, pool=pool) for case in cases
+    )
+    run = builders.create_run(line[-1], builders.create_case(project, "first"))
+    metrics = [
+        Metric.objects.get_or_create(name=name, better=better, defaults={"unit": unit, "kind": kind})[0]
+        for name, unit, better, kind in HEADLINES
+    ]
+    series = Series.objects.bulk_create(
+        Series(configuration=configuration, metric=metric, headline=True)
+        for configuration in configurations
+        for metric in metrics
+    )
+    SeriesLatest.objects.bulk_create(
+        make_state(row, run, 1 - at // len(metrics) / 1000, fields) for at, row in enumerate(series)
+    )
+    return project
+
+
+def make_state(row: Series, run: Run, moved: float, fields: dict[str, Any]) -> SeriesLatest:
+    noise = random.Random(row.pk)  # noqa: S311
+    recent = [100 * moved * noise.gauss(1, 0.01) for _ in range(30)]
+    values: dict[str, Any] = {
+        "recent": recent,
+        "recent_positions": list(range(30)),
+        "recent_machines": [run.machine_id] * 30,
+        "current_value": 100 * moved,
+        "base_value": 100.0,
+        "base_position": 3,
+    }
+    return SeriesLatest(series=row, run=run, position=29, value=recent[-1], **(values | fields))
+
+
+@pytest.mark.parametrize("count", [3, 300])
+def test_every_page_of_cases_is_bounded(
+    client: Client, django_assert_num_queries: Callable[[int], Any], count: int
+) -> None:
+    create_cases(count)
+    for where, queries in (("", 11), ("?sort=moved&group=benchmark", 11), ("heatmap/", 5), ("noise/", 4)):
+        with django_assert_num_queries(queries):
+            answer = client.get(f"/projects/snake/{where}")
+        assert answer.status_code == 200
+        assert len(answer.content) < LIMIT, where
+
+
+def shown_cases(client: Client, query: str) -> list[str]:
+    return [str(row.state.case) for row in client.get(f"/projects/snake/?{query}").context["rows"]]
+
+
+def test_words_sort_and_group_are_in_the_address(client: Client) -> None:
+    create_cases(30)
+    assert shown_cases(client, "")[0] == "mario[batch=029]"
+    assert shown_cases(client, "sort=name")[0] == "mario[batch=002]"
+    assert shown_cases(client, "q=SNAKE 02&sort=name") == [
+        "snake[batch=021]",
+        "snake[batch=024]",
+        "snake[batch=027]",
+    ]
+    grouped = client.get("/projects/snake/?group=benchmark")
+    assert [row.group for row in grouped.context["rows"]][::10] == ["mario", "snake", "walker"]
+    assert f"mario: 10 cases, {MINUS}1.6 % in the mean" in shown_text(grouped)
+    assert "No case has the words “nothing”" in shown_text(client.get("/projects/snake/?q=nothing"))
+
+
+def test_what_moved_is_told_with_its_direction(client: Client) -> None:
+    create_cases(30)
+    row = client.get("/projects/snake/?q=029").context["rows"][0]
+    assert (row.movement, row.word) == (f"{MINUS}2.9 %", "worse")
+    row = client.get("/projects/snake/?q=029&metric=step_time").context["rows"][0]
+    assert row.word == "better"
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"current_value": None}, "not enough data: no untainted value, newest 0 d ago"),
+        ({"base_value": None, "recent": [1.0, 1.0]}, "not enough data: 2 of 5 values, newest 0 d ago"),
+        ({"base_value": None}, "nothing 30 days before to compare"),
+    ],
+)
+def test_too_little_data_is_a_state_with_its_reason(
+    client: Client, fields: dict[str, Any], sentence: str
+) -> None:
+    create_cases(1, **fields)
+    assert sentence in shown_text(client.get("/projects/snake/"))
+
+
+def test_what_was_not_measured_for_long_says_so(client: Client) -> None:
+    create_cases(1)
+    SeriesLatest.objects.update(updated_at=timezone.now() - timedelta(days=20))
+    assert "not measured for 20 d" in shown_text(client.get("/projects/snake/"))
+
+
+def test_a_chosen_base_is_a_tag_or_a_hash(client: Client) -> None:
+    line = builders.create_measured_commits(4, step_at=2)
+    Commit.objects.filter(pk=line[1].pk).update(tags=["v1"])
+    SeriesLatest.objects.update(current_value=1.0)
+    for base in ("v1", line[1].hash[:8]):
+        answer = client.get(f"/projects/snake/?base={base}")
+        assert answer.context["base_commit"].pk == line[1].pk
+        assert answer.context["rows"][0].movement
+    for query in ("base=v9", "metric=speed", "sort=up", "group=colour"):
+        answer = client.get(f"/projects/snake/?{query}")
+        assert (answer.status_code, query.split("=")[0] in answer.context["grid_refused"]) == (400, True)
+
+
+def test_the_heat_map_colours_what_is_worse(client: Client) -> None:
+    project = create_cases(2)
+    state = SeriesLatest.objects.filter(series__metric__name="throughput").earliest("pk")
+    SeriesLatest.objects.filter(pk=state.pk).update(recent=[100.0] * 28 + [60.0, 150.0])
+    answer = client.get("/projects/snake/heatmap/")
+    cells = answer.context["rows"][0].cells if answer.context["rows"][0].state.series == state.pk else (
+        answer.context["rows"][1].cells
+    )  # fmt: skip
+    assert [(cell.text, cell.shade) for cell in cells[-3:]] == [
+        ("·", "same"), (f"{MINUS}40", "worse-3"), ("+50", "better-3"),
+    ]  # fmt: skip
+    newest = Commit.objects.filter(project=project).latest("position")
+    assert f'href="/projects/snake/commits/{newest.hash}/"' in answer.content.decode()
+
+
+def test_noise_is_that_of_each_machine(client: Client) -> None:
+    create_cases(1)
+    busy = builders.create_machine("busy")
+    noise = random.Random(1)  # noqa: S311
+    state = SeriesLatest.objects.filter(series__metric__name="throughput").get()
+    calm = state.recent_machines[0]
+    state.recent = [100 * noise.gauss(1, 0.10 if at % 2 else 0.01) for at in range(30)]
+    state.recent_machines = [busy.pk if at % 2 else calm for at in range(28)] + [None, None]
+    state.save()
+    (row,) = client.get("/projects/snake/noise/").context["rows"]
+    assert [found.machine.name for found in row.machines] == ["busy", "bench-1"]
+    first, second = row.machines
+    assert first.noise == pytest.approx(0.10, rel=0.6)
+    assert second.noise == pytest.approx(0.01, rel=0.6)
+    SeriesLatest.objects.update(recent_machines=[busy.pk] * 3 + [None] * 27)
+    assert "not enough data: 3 of 6 runs, the newest 0 d ago" in shown_text(
+        client.get("/projects/snake/noise/")
+    )
+
+
+def test_detection_finds_the_smallest_step_that_is_told() -> None:
+    """And not a third of it: the figure of the page is neither a boast nor an excuse."""
+    found = {1.0: 0, 1 / 3: 0}
+    for seed in range(20):
+        noise = random.Random(seed)  # noqa: S311
+        before = [noise.gauss(1, 0.04) for _ in range(30)]
+        spread, smallest = measure_noise(before, "time")
+        assert spread
+        assert smallest
+        for part in found:
+            after = [(1 + part * smallest) * noise.gauss(1, 0.04) for _ in range(5)]
+            points = [detection.Point(value, [value * noise.gauss(1, 0.005) for _ in range(5)])
+                      for value in before + after]  # fmt: skip
+            changes = detection.judge_series(detection.Series(points=points, better="lower", kind="time"))
+            found[part] += any(change.index >= 28 for change in changes)
+    assert found[1.0] >= 16
+    assert found[1 / 3] <= 10

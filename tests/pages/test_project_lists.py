@@ -1,0 +1,129 @@
+"""The lists of runs, commits and regressions: what their addresses filter by, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from dashboard.models import Commit, Regression, Run
+from dashboard.pages import paging
+from tests.pages import builders
+from tests.pages.conftest import shown_text
+
+pytestmark = pytest.mark.django_db
+
+LISTS = ("/projects/snake/runs/", "/regressions/")
+
+
+@pytest.fixture
+def project_runs(db: None) -> dict[str, Run]:
+    """Of two cases on two machines, in three states, one of them of a branch and one of last month."""
+    line = builders.create_measured_commits(2)
+    snake, walker = line[0].runs.get().case, builders.create_case(line[0].project, "walker", n=4)
+    own = Commit.objects.create(
+        project=line[0].project, hash="f" * 40, branch="faster", position=2, committed_at=timezone.now()
+    )
+    old = timezone.now() - timedelta(days=40)
+    second = builders.create_machine("bench-2")
+    return {
+        "failed": builders.create_run(line[1], walker, Run.State.FAILED, failure="crash"),
+        "active": builders.create_run(line[0], walker, Run.State.MEASURING, machine=second),
+        "tainted": builders.create_run(line[1], snake, tainted=True, quick=True),
+        "branch": builders.create_run(own, snake),
+        "old": builders.create_run(line[0], walker, requested_at=old, version=2),
+    }
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("state=failed", {"failed"}),
+        ("state=active", {"active"}),
+        ("state=tainted", {"tainted"}),
+        ("case=WALK n=4&state=failed", {"failed"}),
+        ("machine=bench-2", {"active"}),
+        ("branch=faster", {"branch"}),
+        ("commit=ffffffff", {"branch"}),
+        ("until={before}", {"old"}),
+        ("state=failed&branch=faster", set()),
+    ],
+)
+def test_runs_are_filtered_by_what_the_address_says(
+    client: Client, project_runs: dict[str, Run], query: str, names: set[str]
+) -> None:
+    before = (timezone.now() - timedelta(days=30)).date()
+    answer = client.get(f"{LISTS[0]}?{query.format(before=before)}")
+    assert {run.pk for run in answer.context["runs"]} == {project_runs[name].pk for name in names}
+    assert ("No run matches" in shown_text(answer)) == (not names)
+
+
+@pytest.mark.parametrize("where", LISTS)
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ("state=lost", "state must be one of"),
+        ("machine=nowhere", "machine must be the name of a machine, not “nowhere”."),
+        ("since=monday", "since must be a date such as 2026-11-01, not “monday”."),
+        ("since=2026-11-02&until=2026-11-01", "since, 2026-11-02, must not be after until"),
+        ("until=9999-12-31", "until must be a date before the year 9000."),
+    ],
+)
+def test_what_is_not_known_gets_a_sentence(client: Client, where: str, query: str, sentence: str) -> None:
+    builders.create_stepped_regression()
+    answer = client.get(f"{where}?{query}")
+    assert answer.status_code == 400
+    assert sentence in shown_text(answer)
+    assert 'role="alert"' in answer.content.decode()
+
+
+def test_an_unknown_branch_is_told_where_the_project_is_known(client: Client) -> None:
+    builders.create_stepped_regression()
+    for where in LISTS:
+        assert "No commit of the branch “nope” is known." in shown_text(client.get(f"{where}?branch=nope"))
+
+
+def test_regressions_are_filtered_by_case_machine_branch_and_period(client: Client) -> None:
+    regression = builders.create_stepped_regression()
+    builders.create_machine("idle")
+    Regression.objects.update(opened_at=timezone.now() - timedelta(days=3))
+    today, before = timezone.now().date(), timezone.now().date() - timedelta(days=5)
+    for query in ("case=snake", "machine=bench-1", "branch=main", f"since={before}&until={today}"):
+        assert list(client.get(f"/regressions/?{query}").context["regressions"]) == [regression]
+    for query in ("case=walker", "machine=idle", f"since={today}"):
+        answer = client.get(f"/regressions/?{query}")
+        assert not answer.context["regressions"]
+        assert "No regression of these filters" in shown_text(answer)
+
+
+def test_columns_that_say_the_same_in_each_row_are_left_out(client: Client) -> None:
+    regression = builders.create_stepped_regression()
+    project = regression.project
+    for where in LISTS:
+        shown = client.get(where).content.decode()
+        assert not {"<th>Case</th>", "<th>Project</th>"} & set(
+            shown.replace("th><th", "th>\n<th").split("\n")
+        )
+    builders.create_case(project, "walker")
+    builders.create_project("other")
+    assert "<th>Case</th>" in client.get(LISTS[0]).content.decode()
+    assert "<th>Project</th>" in client.get(LISTS[1]).content.decode()
+
+
+def test_commits_are_found_by_words(client: Client) -> None:
+    builders.create_commits(builders.create_project(), 8)
+    (found,) = client.get("/projects/snake/commits/?q=ADA target").context["commits"]
+    assert found["commit"].subject == "Move the target update out of the loop"
+    assert "No commit of main has these words" in shown_text(client.get("/projects/snake/commits/?q=nothing"))
+
+
+def test_no_more_is_counted_than_can_be_paged_through(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builders.create_commits(builders.create_project(), 50)
+    monkeypatch.setattr(paging, "MOST_ROWS", 45)
+    answer = client.get("/projects/snake/commits/?page=2")
+    assert len(answer.context["commits"]) == 5
+    assert "More than can be paged through" in shown_text(answer)

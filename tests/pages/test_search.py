@@ -1,0 +1,118 @@
+"""Search, the queue and its expected times, and the button for what is missing."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from dashboard.models import Commit, Project, Regression, Run, Trigger
+from dashboard.querysets.search import find_commits
+from tests.dashboard.access.conftest import create_member
+from tests.pages import builders
+from tests.pages.conftest import shown_text
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def regression(db: None) -> Regression:
+    return builders.create_stepped_regression()
+
+
+def kinds_found(client: Client, text: str) -> dict[str, list[str]]:
+    groups = client.get("/search/", {"q": text}).context["groups"]
+    return {group.kind: [hit.name for hit in group.hits] for group in groups}
+
+
+def test_each_kind_is_found_by_words(client: Client, regression: Regression) -> None:
+    builders.create_machine("bench-12")
+    assert "snake" in kinds_found(client, "snak")["Projects"]
+    assert kinds_found(client, "SNAKE optim")["Cases"] == ["snake_dqn[variant=optimized]"]
+    assert kinds_found(client, "stack fram")["Commits"] == [Commit.objects.get(position=2).short]
+    assert kinds_found(client, "bench")["Machines"] == ["bench-1", "bench-12"]
+    assert kinds_found(client, "step_time")["Regressions"][0].startswith("Step time")
+    assert kinds_found(client, "replay push")["Functions"] == ["trainers/snake_dqn/replay.py:push"]
+    assert "Nothing is called “nowhere”" in shown_text(client.get("/search/?q=nowhere"))
+
+
+def test_one_exact_hit_is_shown_at_once(client: Client, regression: Regression) -> None:
+    commit = regression.first_bad
+    run = commit.runs.get()
+    Commit.objects.filter(pk=commit.pk).update(tags=["v1.2"])
+    page = f"/projects/snake/commits/{commit.hash}/"
+    for text, address in (
+        ("snake", "/projects/snake/"),
+        (commit.hash[:8], page),
+        ("v1.2", page),
+        (f"run {run.pk}", run.get_absolute_url()),
+        (f"#{run.pk}", run.get_absolute_url()),
+        (f"regression {regression.pk}", regression.get_absolute_url()),
+        ("bench-1", f"/machines/{run.machine_id}/"),
+    ):
+        assert client.get("/search/", {"q": text}).get("Location") == address, text
+
+
+def test_nothing_is_found_that_a_visitor_may_not_view(client: Client, regression: Regression) -> None:
+    Project.objects.update(visibility="private")
+    run = regression.first_bad.runs.get()
+    for text in ("snake", "stack frames", "push", "step time", f"run {run.pk}", regression.first_bad.hash):
+        assert not kinds_found(client, text), text
+    client.force_login(create_member("viewer", "viewer", regression.project))
+    assert kinds_found(client, "stack frames")
+
+
+def test_commits_are_found_by_indexes(regression: Regression) -> None:
+    visible = Project.objects.all()
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+    rows: Any = Commit.objects.filter(hash__startswith="abc")
+    assert "commit_hash_prefix" in rows.explain()
+    assert find_commits(visible, "stack:*&!", ["stack:*&!"])
+    assert not find_commits(visible, "':!", ["':!"])
+
+
+def test_the_queue_tells_when_each_run_begins_and_ends(client: Client) -> None:
+    line = builders.create_measured_commits(3)
+    case = line[0].runs.get().case
+    now = timezone.now()
+    Run.objects.update(claimed_at=now - timedelta(hours=1), finished_at=now - timedelta(minutes=50))
+    builders.create_run(
+        line[0], case, Run.State.MEASURING, version=1, quick=False, claimed_at=now, requested_at=now
+    )
+    for commit in line[1:]:
+        builders.create_run(commit, case, Run.State.REQUESTED, requested_at=now)
+    walker = builders.create_case(line[0].project, "walker")
+    builders.create_run(line[0], walker, Run.State.REQUESTED, requested_at=now, pool=builders.get_pool("gpu"))
+    builders.create_machine()
+    rows = client.get("/queue/").context["rows"]
+    assert [row.takes for row in rows] == [pytest.approx(600), pytest.approx(600), pytest.approx(600), None]
+    assert [row.starts for row in rows[:3]] == pytest.approx([0, 600, 1200], abs=30)
+    assert [row.ends for row in rows[:3]] == pytest.approx([600, 1200, 1800], abs=30)
+    assert (rows[3].starts, rows[3].ends) == (None, None)
+    Project.objects.update(visibility="private")
+    assert "4 runs of projects that you may not view" in shown_text(client.get("/queue/"))
+
+
+def test_what_is_missing_is_asked_for_by_who_may(client: Client, regression: Regression) -> None:
+    Run.objects.filter(commit__position__in=(1, 3)).update(state=Run.State.FAILED)
+    page, button = "/projects/snake/commits/", "/projects/snake/measure-missing/"
+    assert "2 of the newest 40 commits have no result." in shown_text(client.get(page))
+    assert "Measure what is missing" not in shown_text(client.get(page))
+    assert client.post(button).status_code == 302
+    assert not Trigger.objects.exists()
+    client.force_login(create_member("operator", "operator", regression.project))
+    assert "Measure what is missing" in shown_text(client.get(page))
+    client.post(button)
+    asked = {trigger.revisions["commit"] for trigger in Trigger.objects.all()}
+    assert asked == set(Commit.objects.filter(position__in=(1, 3)).values_list("hash", flat=True))
+
+
+def test_every_page_has_the_search_and_the_keys(client: Client) -> None:
+    shown = client.get("/machines/").content.decode()
+    assert 'id="site-search"' in shown
+    assert 'id="keys"' in shown
