@@ -67,7 +67,7 @@ WHERE found.id = latest.series_id
 
 
 class Migration(migrations.Migration):
-    dependencies = [("dashboard", "0051_run_costs")]
+    dependencies = [("dashboard", "0052_revisions")]
 
     operations = [
         migrations.AddField(

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('dashboard', '0052_revisions'),
+        ('dashboard', '0053_recent_positions'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -84,7 +84,7 @@ def noise_by_machine(
     """Of the newest values of a series, those of each machine by themselves, the noisiest first."""
     by_machine: dict[int, list[float]] = {}
     for machine, value in zip(latest.recent_machines, latest.recent, strict=False):
-        if machine in machines:
+        if machine is not None and machine in machines:
             by_machine.setdefault(machine, []).append(value)
     age = (now - latest.updated_at).days
     kind = latest.series.metric.kind
@@ -106,5 +106,5 @@ def measure_noise(values: Sequence[float], kind: str) -> tuple[float | None, flo
 
 def smallest_step(noise: float, kind: str, points: int) -> float:
     """No step below the effect floor of its kind is told, however calm the machine."""
-    floor = detection.EFFECT_FLOORS[kind].at(points) if kind in detection.EFFECT_FLOORS else 0.0  # type: ignore[index]
+    floor = float(detection.EFFECT_FLOORS[kind].at(points)) if kind in detection.EFFECT_FLOORS else 0.0
     return max(floor, STANDARD_ERRORS * noise * (2 / RUNS_BESIDE) ** 0.5)

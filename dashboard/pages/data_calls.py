@@ -12,8 +12,7 @@ from django.utils.http import urlencode
 @dataclass(frozen=True, slots=True)
 class DataCall:
     """`view_name`: of the call, whose address has the arguments of the page's. `kept`: of the page's query
-    what the call takes too; `query`: what it takes beside; `asked`: arguments of the page that it takes in its
-    query.
+    what the call takes too; `query`: what it takes beside; `asked`: the page's arguments that it takes there.
     """
 
     view_name: str
