@@ -106,5 +106,6 @@ def measure_noise(values: Sequence[float], kind: str) -> tuple[float | None, flo
 
 def smallest_step(noise: float, kind: str, points: int) -> float:
     """No step below the effect floor of its kind is told, however calm the machine."""
-    floor = float(detection.EFFECT_FLOORS[kind].at(points)) if kind in detection.EFFECT_FLOORS else 0.0
+    floors: Mapping[str, detection.EffectFloor] = detection.EFFECT_FLOORS
+    floor = floors[kind].at(points) if kind in floors else 0.0
     return max(floor, STANDARD_ERRORS * noise * (2 / RUNS_BESIDE) ** 0.5)
