@@ -13,7 +13,9 @@ class DashboardConfig(AppConfig):
         from dashboard.access import sign_in_records  # noqa: F401
         from dashboard.forges.receivers import comment_received, pull_request_received
         from dashboard.page_cache.triggers import connect_installation
+        from dashboard.query_planning import connect_limit
 
+        connect_limit()
         connect_installation(self)
         pull_request_received.connect(hear_pull_request)
         comment_received.connect(hear_comment)

@@ -34,7 +34,6 @@ HOURS_BETWEEN_COMMITS = 6
 RUN_SECONDS = 74.0
 FAILED_SHARE = 0.01
 COSTS = {"waiting": 4.0, "checkout": 0.4, "environment": 1.1, "start": 9.0, "window": 52.0, "counting": 7.5}
-RECENT = 30
 
 Report = Callable[[float, str], None]
 
@@ -224,6 +223,7 @@ def _create_runs(
 def _store_points(
     history: CaseHistory, kinds: list[values.SeriesKind], plan: HistoryPlan, noise: np.random.Generator
 ) -> None:
+    from dashboard.ingest.latest import write_latest
     from dashboard.models import SeriesLatest
 
     positions = np.array([run.commit.position for run in history.runs])
@@ -233,26 +233,22 @@ def _store_points(
     )
     # Side branches left the line near its end, and keep its level.
     factors = np.concatenate([line, np.full(len(positions) - len(line), line[-1])])
-    latest: list[SeriesLatest] = []
 
     def format_blocks() -> Iterator[str]:
         for kind, series in zip(kinds, history.series, strict=True):
             samples = values.draw_samples(kind, factors, history.tainted, noise)
-            recent = np.median(samples[: len(line)], axis=1)[-RECENT:].tolist()
-            latest.append(
-                SeriesLatest(
-                    series=series,
-                    run=history.runs[len(line) - 1],
-                    position=plan.commits - 1,
-                    value=recent[-1],
-                    recent=recent,
-                    level=float(kind.base * line[-1] ** kind.power),
-                )
-            )
             yield points.format_points(series.pk, positions, keys, samples, history.tainted, exact=kind.exact)
 
     points.copy_points(format_blocks())
-    SeriesLatest.objects.bulk_create(latest)
+    write_latest(history.case.project, [series.pk for series in history.series])
+    levels = {
+        series.pk: float(kind.base * line[-1] ** kind.power)
+        for kind, series in zip(kinds, history.series, strict=True)
+    }
+    latest = list(SeriesLatest.objects.filter(series__in=levels))
+    for state in latest:
+        state.level = levels[state.pk]
+    SeriesLatest.objects.bulk_update(latest, ["level"])
 
 
 def _store_documents(histories: list[CaseHistory], plan: HistoryPlan) -> None:

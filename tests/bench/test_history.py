@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from bench.history.filling import fill_site
 from bench.history.plan import HistoryPlan, PlanError
-from dashboard.models import Change, Point, Regression, Run, Series
+from dashboard.models import Change, Point, Regression, Run, Series, SeriesLatest
 
 SMALL = HistoryPlan(series=48, points=2_400, runs=200, regressions=8, projects=2, documents=4)
 
@@ -19,6 +19,7 @@ def test_a_history_has_the_sizes_and_the_steps_that_were_planned() -> None:
     assert (Series.objects.count(), Point.objects.count()) == (48, 2_400)
     assert Run.objects.filter(state=Run.State.DONE).count() == 200
     assert Regression.objects.count() == 8
+    assert all(len(latest.recent_positions) == 30 for latest in SeriesLatest.objects.all())
     assert Run.objects.filter(tainted=True).exists()
     found = []
     for change in Change.objects.all():

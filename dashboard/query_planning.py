@@ -1,0 +1,26 @@
+"""How long PostgreSQL may look for the best order of joins.
+
+Pages read a row with what it belongs to: a dozen joins by key, whose order matters little. By default all
+orders of eight of them are weighed, which takes longer than the rest of the page. Beyond a few the order is
+that in which the query is written, which begins at what it lists.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
+
+MOST_WEIGHED_JOINS = 4
+
+
+def limit_planning(connection: BaseDatabaseWrapper, **_signal: Any) -> None:
+    """Receiver of `connection_created`: poolers refuse options of a connection that they don't know."""
+    with connection.cursor() as cursor:
+        for name in ("join_collapse_limit", "from_collapse_limit"):
+            cursor.execute(f"SET {name} = {MOST_WEIGHED_JOINS}")
+
+
+def connect_limit() -> None:
+    connection_created.connect(limit_planning, dispatch_uid="query_planning.limit")
