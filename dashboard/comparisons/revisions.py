@@ -19,6 +19,8 @@ RUN = re.compile(r"(?:run[:/ ]?\s*|#)(\d{1,18})")
 HASH = re.compile(r"[0-9a-f]{4,64}")
 # A hash that begins as written is greater than that, and less than that with a letter behind all digits.
 BEHIND_DIGITS = "g"
+# Shorter beginnings of hashes are words too.
+SURE_HASH = 7
 MOST_NAMED = 4
 
 Kind = Literal["commit", "tag", "branch", "run"]
@@ -53,16 +55,17 @@ def find_sides(project: Project, base: str, head: str) -> tuple[Side, Side]:
     runs = _find_runs(project, written.values())
     revisions = [text for text in written.values() if not RUN.fullmatch(text)]
     commits = _find_commits(project, revisions)
-    unnamed = [text for text in revisions if _choose_commit(text, commits) is None]
-    tips = queries.newest_on_branches(project, unnamed)
+    chosen = {text: _choose_commit(text, commits) for text in revisions}
+    may_be_branches = [text for text, named in chosen.items() if named is None or _is_short_hash(text, named)]
+    tips = queries.newest_on_branches(project, may_be_branches)
     found = []
     for field, text in written.items():
         if match := RUN.fullmatch(text):
             found.append(_side_of_run(field, text, runs.get(int(match[1])), project))
-        elif named := _choose_commit(text, commits):
-            found.append(Side(field, text, *named))
         elif text in tips:
             found.append(Side(field, text, "branch", tips[text].commit, newer=tips[text].newer))
+        elif named := chosen[text]:
+            found.append(Side(field, text, *named))
         else:
             raise _unknown_revision(project, field, text, commits)
     return found[0], found[1]
@@ -108,6 +111,11 @@ def _choose_commit(text: str, commits: Iterable[Commit]) -> tuple[Kind, Commit] 
             hashed.append(commit)
     exact = [commit for commit in hashed if commit.hash == text] or hashed
     return ("commit", exact[0]) if len(exact) == 1 else None
+
+
+def _is_short_hash(text: str, named: tuple[Kind, Commit]) -> bool:
+    """Whether it is the beginning of a hash that may as well be meant as a branch: `feed`."""
+    return named[0] == "commit" and len(text) < SURE_HASH
 
 
 def _unknown_revision(project: Project, field: str, text: str, commits: Iterable[Commit]) -> ComparisonError:

@@ -182,6 +182,9 @@ def test_a_branch_is_its_newest_measured_commit(client: Client, planted: list[Co
         client.get(PAGE, {"base": "v1.0", "head": "main"})
     )
     assert f"base={planted[1].short}&head={planted[3].short}" in answer["url"]
+    Commit.objects.filter(pk=planted[2].pk).update(branch="ffff")
+    assert read_answer(client, base="v1.0", head="ffff")["head"]["commit"]["hash"] == planted[2].hash
+    assert read_answer(client, base="v1.0", head="f" * 8)["head"]["commit"]["hash"] == "f" * 40
     nothing = client.get(PAGE, {"base": "main", "head": "f" * 40})
     assert "isn't measured yet: there is nothing to put beside the base" in shown_text(nothing)
 

@@ -165,7 +165,8 @@ def visit_everything(client: Client, folder: Path) -> None:
     client.get("/admin/")
     ask_wrongly(client)
     assert client.get("/projects/compared/compare/?base=v9&head=main").status_code == 400
-    assert client.get("/projects/compared/compare/?base=v1.0&head=main&case=x").status_code == 400
+    for wrong in ("case=x", "case=on_gpu&pool=nowhere"):
+        assert client.get(f"/projects/compared/compare/?base=v1.0&head=main&{wrong}").status_code == 400
     visit_channel_pages(client, "snake")
     visitor.force_login(User.objects.create_user("mallory"))
     assert visitor.get("/projects/runs/experiments/new/").status_code == 403
