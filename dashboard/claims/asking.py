@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 from paceline.claims.claim import Claim as ClaimText
 from paceline.claims.claims_file import parse_definition
@@ -72,10 +73,8 @@ def ask_claims(
             asked = ask_file(project, commit, file, keys, pool=pool, actor=actor)
             measurements += asked[0]
             by_runs, unmeasured = by_runs + asked[1], unmeasured + asked[2]
-            if on_branch:
-                ClaimsFile.objects.filter(project=project, benchmark=name).update(
-                    asked_at=timezone.now(), asked_at_commit=commit
-                )
+            if on_branch and not keys:
+                note_asked(project, name, commit)
         if actor is not None:
             start_measurements(project, measurements)
             count = len(measurements)
@@ -130,6 +129,13 @@ def store_missing(project: Project, benchmark: str, file: FoundClaims) -> None:
     """Where nothing was read so far, an older commit's file is better than none."""
     if not Claim.objects.filter(project=project, benchmark=benchmark).exists():
         store_listed(project, benchmark, file)
+
+
+def note_asked(project: Project, benchmark: str, commit: Commit) -> None:
+    """Let the policy count from here; an older commit, asked for to fill a trend, changes nothing."""
+    older = Q(asked_at_commit=None) | Q(asked_at_commit__position__lte=commit.position)
+    files = ClaimsFile.objects.filter(older, project=project, benchmark=benchmark)
+    files.update(asked_at=timezone.now(), asked_at_commit=commit)
 
 
 def ask_file(

@@ -65,7 +65,7 @@ def is_due(file: ClaimsFile, policy: EffectivePolicy, position: int) -> bool:
     days, commits = policy.claims_every_days, policy.claims_every_commits
     if days and timezone.now() - file.asked_at >= timedelta(days=days):
         return True
-    return bool(commits) and asked is not None and position - asked.position >= commits
+    return bool(commits) and (asked is None or position - asked.position >= commits)
 
 
 def sweep_claims() -> None:

@@ -99,7 +99,7 @@ def write_claims(repository: Repository, text: str) -> str:
     return repository.commit("Claim it", paceline_toml=MANIFEST)
 
 
-def ask(project: Project, **how: Any) -> claims.Asked:
+def ask_by_command(project: Project, **how: Any) -> claims.Asked:
     return claims.ask_claims(project, actor=command_account(), **how)
 
 
@@ -126,7 +126,7 @@ def end_experiment(experiment: Experiment, ratio: float, half: float = 0.01) -> 
 
 def measure_at_new_commit(project: Project, repository: Repository, ratio: float, half: float = 0.01) -> None:
     repository.commit("Change it", train_py=f"print({ratio})\n")
-    ask(project, keys=["fused"])
+    ask_by_command(project, keys=["fused"])
     end_experiment(Experiment.objects.filter(state="requested").latest("pk"), ratio, half)
 
 
@@ -135,7 +135,7 @@ def get_claim(key: str = "fused") -> Claim:
 
 
 def test_each_claim_is_asked_for_or_says_why_not(project: Project, repository: Repository) -> None:
-    asked = ask(project)
+    asked = ask_by_command(project)
     assert (asked.experiments, asked.by_runs, asked.unmeasured) == (2, 0, 2)
     reasons = dict(Claim.objects.values_list("key", "reason__code"))
     assert reasons == {"fused": None, "together": None, "share": "no run", "window": "own window"}
@@ -145,12 +145,12 @@ def test_each_claim_is_asked_for_or_says_why_not(project: Project, repository: R
     }
     assert spelled == {"claim": pytest.approx((1.45, 1.55))}
     # Asked again while they wait, nothing is measured twice.
-    ask(project)
+    ask_by_command(project)
     assert Experiment.objects.count() == 2
 
 
 def test_a_sum_of_phases_is_weighed_from_the_pairs(project: Project, repository: Repository) -> None:
-    ask(project)
+    ask_by_command(project)
     end_experiment(Experiment.objects.get(metric__name="step_time"), 1.4)
     newest = get_claim("together").newest
     assert newest is not None
@@ -159,17 +159,17 @@ def test_a_sum_of_phases_is_weighed_from_the_pairs(project: Project, repository:
 
 
 def test_one_case_is_judged_by_its_newest_run(project: Project, repository: Repository) -> None:
-    commit = ask(project).commit
+    commit = ask_by_command(project).commit
     run = factories.create_run(commit, Case.objects.get(key="fused=true,size=8"))
     factories.add_point(run, factories.get_series(run, "step_time"), 0.01)
     factories.add_point(run, factories.get_series(run, "phase_time", "learn"), 0.007)
-    assert ask(project).by_runs == 1
+    assert ask_by_command(project).by_runs == 1
     share = get_claim("share")
     assert share.newest is not None
     assert (share.verdict, share.newest.run, share.reason) == ("holds", run, {})
     assert sentences.evidence_text(share.newest) == "3 repetitions"
     # The same run says nothing new.
-    ask(project)
+    ask_by_command(project)
     assert ClaimMeasurement.objects.filter(claim=share).count() == 1
 
 
@@ -200,11 +200,11 @@ def test_what_never_held_and_more_than_claimed_are_no_alarm(
 def test_an_older_commit_that_is_measured_later_moves_nothing(
     project: Project, repository: Repository
 ) -> None:
-    first = ask(project, keys=["fused"]).commit
+    first = ask_by_command(project, keys=["fused"]).commit
     Experiment.objects.all().delete()
     ClaimMeasurement.objects.all().delete()
     measure_at_new_commit(project, repository, 1.5)
-    ask(project, keys=["fused"], revision=first.hash)
+    ask_by_command(project, keys=["fused"], revision=first.hash)
     end_experiment(Experiment.objects.get(base_commit=first), 1.0)
     claim = get_claim()
     assert (claim.verdict, claim.standing) == ("holds", "holds")
@@ -216,16 +216,16 @@ def test_a_claim_that_says_something_else_begins_anew(project: Project, reposito
     write_claims(
         repository, CLAIMS.replace("value = [1.5]", "value = [3]").replace('id = "share"', 'id = "part"')
     )
-    ask(project, keys=["fused"])
+    ask_by_command(project, keys=["fused"])
     assert (get_claim().verdict, get_claim().newest) == ("", None)
     assert (get_claim("share").listed, get_claim("part").listed) == (False, True)
 
 
 def test_a_file_that_cannot_be_read_says_which_field(project: Project, repository: Repository) -> None:
-    ask(project)
+    ask_by_command(project)
     sha = write_claims(repository, CLAIMS.replace("at_least", "at_leest"))
     with pytest.raises(claims.ClaimsError, match=r"claims\[2\]\.at_leest: is unknown, did you mean|at_leest"):
-        ask(project)
+        ask_by_command(project)
     commit = project.commits.create(
         hash=sha, branch="main", position=9, committed_at=timezone.now(), subject="Break it"
     )
@@ -248,7 +248,7 @@ def test_what_is_not_there_gets_one_sentence(
     project: Project, repository: Repository, how: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(claims.ClaimsError, match=re.escape(sentence)):
-        ask(project, **how)
+        ask_by_command(project, **how)
     assert not Claim.objects.exists()
 
 

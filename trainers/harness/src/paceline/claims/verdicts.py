@@ -81,12 +81,10 @@ def accepted_range(claim: Claim) -> AcceptedRange | None:
 
 def invert_ratio(ratio: Estimate) -> Estimate:
     """Return how many times worse something is that is so many times better."""
-    value, low, high = (1 / number if number > 0 else math.inf for number in (ratio.value, *_ends(ratio)))
+    value, low, high = (
+        1 / number if number > 0 else math.inf for number in (ratio.value, ratio.high, ratio.low)
+    )
     return Estimate(value, low, high)
-
-
-def _ends(ratio: Estimate) -> tuple[float, float]:
-    return ratio.high, ratio.low
 
 
 def _ratio_margin(claim: Claim, bound: float | None) -> float:
