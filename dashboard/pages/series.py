@@ -76,11 +76,12 @@ def chart_context(trend: SeriesTrend) -> dict[str, Any]:
     """The figure, of the trend or of the phases, and what it leaves out; empty without points."""
     if not trend.shown:
         return {"figure": "", "thinned": "", "has_dots": False}
-    if trend.query.by_phase and has_phases(trend.series, trend.related):
-        table = read_phases(trend)
-        drawn = draw_phases(trend, table)
+    has_stack = trend.query.by_phase and has_phases(trend.series, trend.related)
+    table = read_phases(trend) if has_stack else None
+    # Where all runs are tainted there is nothing to stack.
+    if table is not None and table.runs:
         return {
-            "figure": theme.figure_json(drawn) if drawn else "",
+            "figure": theme.figure_json(draw_phases(trend, table)),
             "thinned": thinned_sentence(len(table.runs), sum(not row.tainted for row in trend.shown)),
             "stack": phase_rows(table),
             "stack_ends": _stack_ends(trend, table),
@@ -95,7 +96,7 @@ def chart_context(trend: SeriesTrend) -> dict[str, Any]:
 def _stack_ends(trend: SeriesTrend, table: PhaseTable) -> list[str]:
     """The first and the newest commit of the phases' table."""
     points = {point.run_id: point for point in trend.points.values()}
-    ends = [points.get(table.runs[end].run) for end in (0, -1)] if table.runs else []
+    ends = [points.get(table.runs[end].run) for end in (0, -1)]
     return [point.run.commit.short if point else "" for point in ends]
 
 

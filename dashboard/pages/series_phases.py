@@ -80,9 +80,8 @@ def _unexplained_time(
     return max(0.0, step - sum(phase.values[index] or 0.0 for phase in phases))
 
 
-def draw_phases(trend: SeriesTrend, table: PhaseTable) -> Figure | None:
-    if not table.runs:
-        return None
+def draw_phases(trend: SeriesTrend, table: PhaseTable) -> Figure:
+    """Of a table with at least one run."""
     points = {point.run_id: point for point in trend.points.values()}
     runs = [_stacked_run(row, points.get(row.run)) for row in table.runs]
     return draw_phase_stack(runs, table.phases, by_date=trend.query.by_date)

@@ -22,7 +22,7 @@ from dashboard.sentences import labels
 from dashboard.sentences.trends import line_label
 
 # So many points are drawn, of a longer line those that tell; and of the lines beside it together.
-MOST_DRAWN, MOST_DRAWN_BESIDE = 480, 240
+MOST_DRAWN, MOST_DRAWN_BESIDE = 400, 240
 MOST_TAINTED_DRAWN = 80
 MOST_MARKERS = 40
 ROWS_PER_PAGE = 50

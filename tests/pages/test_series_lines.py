@@ -228,9 +228,9 @@ def test_a_step_has_the_size_that_its_regression_tells(client: Client, series: S
 
 @pytest.fixture
 def long_series(db: None) -> list[Series]:
-    """A thousand commits on four pools, with one extreme on each."""
+    """Six hundred commits on four pools, with one extreme on each."""
     project = builders.create_project()
-    commits = builders.create_commits(project, 1000)
+    commits = builders.create_commits(project, 600)
     case = builders.create_case(project)
     metric = Metric.objects.create(name="step_time", unit="s", better="lower", kind="time")
     made = []
@@ -258,20 +258,20 @@ def test_a_long_series_beside_others_is_a_small_page_and_a_part_of_it_is_whole(
     client: Client, long_series: list[Series]
 ) -> None:
     series, *others = long_series
-    query = "show=1000&relative=first&" + "&".join(f"beside={other.pk}" for other in others)
+    query = "show=600&relative=first&" + "&".join(f"beside={other.pk}" for other in others)
     answer = client.get(page_of(series, query))
     assert len(answer.content) < 150_000
-    assert re.match(r"\d+ of 1,000 runs are drawn", answer.context["thinned"])
+    assert re.match(r"\d+ of 600 runs are drawn", answer.context["thinned"])
     figure = embedded_figure(client, page_of(series, query), "trend")
     for name in ("value", *(f"pool pool-{number}" for number in (1, 2, 3))):
         positions = trace_of(figure, name)["meta"]["positions"]
-        assert {0, 567, 999} <= set(positions)
-        assert len(positions) <= 480
-    part = client.get(page_of(series, f"{query}&zoom=300-700", "part/")).json()
+        assert {0, 567, 599} <= set(positions)
+        assert len(positions) <= 400
+    part = client.get(page_of(series, f"{query}&zoom=200-500", "part/")).json()
     assert part["thinned"] == ""
-    assert trace_of(json.loads(part["figure"]), "value")["meta"]["positions"] == list(range(300, 701))
+    assert trace_of(json.loads(part["figure"]), "value")["meta"]["positions"] == list(range(200, 501))
     exported = client.get(page_of(series, query, "points.json")).json()["points"]
-    assert len(exported) == 4000
+    assert len(exported) == 2400
 
 
 def test_however_much_an_address_asks_it_is_as_many_queries(

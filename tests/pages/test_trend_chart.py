@@ -86,7 +86,9 @@ def test_a_tainted_run_stands_beside_the_line_and_says_why() -> None:
     assert (tainted.marker.symbol, list(tainted.x)) == ("x-thin-open", [1])
     assert tainted.text[0].endswith("tainted, kept out of judgement: the machine was busy")
     # It would squeeze the line: it is drawn at the edge.
-    assert tainted.y[0] == pytest.approx(drawn.layout.yaxis.range[1]) < 5
+    edge = drawn.layout.yaxis.range[1]
+    assert tainted.y[0] == pytest.approx(edge)
+    assert edge < 5
 
 
 def test_a_failed_run_stands_at_the_foot_of_its_commit() -> None:
