@@ -16,16 +16,19 @@ from dashboard.pages.phase_comparison import (
 from dashboard.phases import sweeps
 from dashboard.phases.paths import is_in_phase
 from dashboard.querysets import regressions as regression_queries
+from dashboard.querysets.regressions import StepRuns
 
 
-def phase_comparison_context(regression: Regression, sizing: Experiment | None) -> dict[str, Any]:
+def phase_comparison_context(
+    regression: Regression, sizing: Experiment | None, runs: StepRuns
+) -> dict[str, Any]:
     """Both commits' phases side by side: a figure and the rows of a table, largest part first.
 
     By `sizing`, the experiment that says how large it is, else by the runs of the two commits. In a phase's
     own series it shows that phase and those nested in it.
     """
     paired = paired_phases(sizing) if sizing else None
-    comparison = compare_by_pairs(paired) if paired else _compare_by_runs(regression)
+    comparison = compare_by_pairs(paired) if paired else _compare_by_runs(regression, runs)
     old, new = (
         {path: value for path, value in values.items() if is_in_phase(path, regression.series.phase)}
         for values in (comparison.before, comparison.after)
@@ -37,16 +40,16 @@ def phase_comparison_context(regression: Regression, sizing: Experiment | None) 
     }
 
 
-def _compare_by_runs(regression: Regression) -> PhaseComparison:
+def _compare_by_runs(regression: Regression, around: StepRuns) -> PhaseComparison:
     metric = regression.series.metric
     if sweeps.may_be_read_off_sweep(regression.series):
-        runs = regression_queries.runs_around_step(regression)
+        runs = around.of_both(regression)
         if len(runs) == 2 and (compared := sweeps.compare_runs(regression.series, runs[:1], runs[1:])):
             old, new = ({path: both[side] for path, both in compared.at_largest.items()} for side in (0, 1))
             return sweep_comparison(old, new, compared.parts, compared.at)
         if metric.is_exponent:
             return PhaseComparison({}, {}, "s", "")
-    before, after = regression_queries.phases_around_step(regression)
+    before, after = regression_queries.phases_around_step(regression, around.by_commit)
     if metric.kind == Metric.Kind.MEMORY:
         return PhaseComparison(before, after, "bytes", "that the phase grew by")
     if metric.kind == Metric.Kind.COUNTER:

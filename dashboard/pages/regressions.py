@@ -54,7 +54,7 @@ COMMENT_LABEL = ("Comment only", "Keeps what you wrote.", "m")
 
 @require_safe
 def regression_page(request: HttpRequest, pk: int) -> HttpResponse:
-    return render_regression(request, get_object_or_404(regression_queries.regressions_with_related(), pk=pk))
+    return render_regression(request, get_object_or_404(regression_queries.regressions_for_page(), pk=pk))
 
 
 def render_regression(
@@ -63,7 +63,8 @@ def render_regression(
     """One regression; `refused` says why its triage form was, and `typed` is the comment that it had."""
     changes = list(regression_queries.regression_changes(regression))
     proved = proof_context(regression, changes)
-    origins = regression_queries.origins_of_step(regression)
+    runs_of_step = regression_queries.runs_of_step(regression)
+    origins = runs_of_step.origins
     imported = origins == {Run.Origin.IMPORTED}
     visible = visitor_of(request).visible_projects()
     newer, older = regression_queries.neighbours_in_inbox(regression, visible)
@@ -87,7 +88,7 @@ def render_regression(
         "imported": imported,
         "posted": origins == {Run.Origin.POSTED},
         "asking": regression_address(regression),
-        **phase_comparison_context(regression, proved["sizing"]),
+        **phase_comparison_context(regression, proved["sizing"], runs_of_step),
         "snoozed": snooze_text(regression.snooze) if hasattr(regression, "snooze") else "",
         "triages": list(regression_queries.regression_triages(regression)),
         "actions": available_actions(regression),

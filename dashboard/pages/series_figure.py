@@ -54,7 +54,8 @@ def _drawn_line(trend: SeriesTrend, line: LineBeside) -> TrendLine:
 
 def draw_regression_step(regression: Regression) -> theme.Figure | None:
     """The series of a regression with its own step well inside; other steps are grey. None without points."""
-    series = series_queries.series_with_related().get(pk=regression.series_id)
+    series = regression.series
+    series.configuration.case.project = regression.project
     until = regression.first_bad.position + POINTS_AROUND
     points = series_queries.newest_points(series, 2 * POINTS_AROUND, until)
     if not points:

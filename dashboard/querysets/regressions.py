@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -109,6 +109,12 @@ def regressions_with_related() -> QuerySet[Regression]:
     )
 
 
+def regressions_for_page() -> QuerySet[Regression]:
+    """With what its own page asks for beside that: its series' latest state, and whether it has limits."""
+    limits = Exists(Limit.objects.filter(regression=OuterRef("pk")))
+    return regressions_with_related().select_related("series__latest").annotate(has_limits=limits)
+
+
 def with_titles(rows: QuerySet[Regression]) -> QuerySet[Regression]:
     """With what titles ask for beside `regressions_with_related`: of many at once, by two queries."""
     limits = Limit.objects.select_related("series__metric").order_by("series_id")
@@ -151,13 +157,6 @@ def standing_regressions(project: Project, most: int) -> StandingRegressions:
     return StandingRegressions(
         open=[row for row in found if not row.is_imported], imported=[row for row in found if row.is_imported]
     )
-
-
-def origins_of_step(regression: Regression) -> set[str]:
-    """Where the points of its step come from."""
-    ends = [regression.first_bad_id, regression.last_good_id]
-    points = Point.objects.filter(series=regression.series_id, run__commit__in=ends)
-    return set(points.values_list("run__origin", flat=True))
 
 
 def filter_regressions(state: str, projects: QuerySet[Project]) -> QuerySet[Regression]:
@@ -343,30 +342,41 @@ def count_by_filter(projects: QuerySet[Project]) -> dict[str, int]:
     return {name: counts.get(f"n{index}", counts["total"]) for index, name in enumerate(FILTERS)}
 
 
-def runs_around_step(regression: Regression) -> list[int]:
-    """The runs of the last good and of the first bad commit that its series has points of, in that order."""
-    runs = runs_by_commit(regression)
-    return [runs[commit] for commit in (regression.last_good_id, regression.first_bad_id) if commit in runs]
+@dataclass(frozen=True, slots=True)
+class StepRuns:
+    """The runs of the last good and of the first bad commit that its series has points of. `by_commit`: the
+    newest of each, an untainted one where there is one. `origins`: where all of them come from."""
+
+    by_commit: dict[int, int]
+    origins: set[str]
+
+    def of_both(self, regression: Regression) -> list[int]:
+        """Of the last good and of the first bad commit, in that order; shorter where one has none."""
+        commits = (regression.last_good_id, regression.first_bad_id)
+        return [self.by_commit[commit] for commit in commits if commit in self.by_commit]
 
 
-def runs_by_commit(regression: Regression) -> dict[int, int]:
-    """The newest run of either commit of the step, an untainted one where there is one."""
+def runs_of_step(regression: Regression) -> StepRuns:
     points = Point.objects.filter(
         series=regression.series_id, run__commit__in=[regression.last_good_id, regression.first_bad_id]
     ).order_by("tainted", "-run_id")
     runs: dict[int, int] = {}
-    for commit, run in points.values_list("run__commit_id", "run_id"):
+    origins: set[str] = set()
+    for commit, run, origin in points.values_list("run__commit_id", "run_id", "run__origin"):
         runs.setdefault(commit, run)
-    return runs
+        origins.add(origin)
+    return StepRuns(runs, origins)
 
 
-def phases_around_step(regression: Regression) -> tuple[dict[str, float], dict[str, float]]:
-    """By phase, before and after the step: what the metric of the regression's series is made of.
+def phases_around_step(
+    regression: Regression, runs: Mapping[int, int]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """By phase, before and after the step: what the metric of the regression's series is made of. `runs`: by
+    commit.
 
     Memory is in bytes that a phase grew by, a counter in counts, all else in seconds per step in the
     phase itself. Empty where that commit has no point.
     """
-    runs = runs_by_commit(regression)
     name = PHASE_VALUES.get(regression.series.metric.kind, regression.series.metric.name)
     part = "body__phases" if name == PHASE_TIMES else "body__metrics"
     rows_by_run = dict(Document.objects.filter(run__in=runs.values()).values_list("run_id", part))

@@ -48,6 +48,9 @@ def regression_headline(regression: Regression) -> str:
 def crossed_limits(regression: Regression) -> list[Limit]:
     if "limits" in getattr(regression, "_prefetched_objects_cache", {}):
         return list(regression.limits.all())
+    # Where the query that read it found none, nothing is asked.
+    if not getattr(regression, "has_limits", True):
+        return []
     return list(regression.limits.select_related("series__metric").order_by("series_id"))
 
 

@@ -13,7 +13,7 @@
       row.dataset.ofPage = "";
       const key = document.createElement("dt");
       key.append(Object.assign(document.createElement("kbd"), { textContent: element.dataset.key }));
-      const label = element.dataset.keyLabel || element.getAttribute("aria-label") || element.textContent.trim();
+      const label = element.dataset.keyLabel || element.title || element.getAttribute("aria-label") || element.textContent.trim();
       row.append(key, Object.assign(document.createElement("dd"), { textContent: label }));
       list.append(row);
     }

@@ -22,7 +22,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from dashboard import dispatch, failed_jobs, hosts
 from dashboard.accounts.openid_settings import OpenIDSettings
-from dashboard.models import Experiment, Metric, Run, RunLog, Sentinel
+from dashboard.models import Experiment, Metric, Regression, Run, RunLog, Sentinel
 from tests.dashboard.accounts.openid_provider import CLIENT_ID, CLIENT_SECRET, start_provider
 from tests.dashboard.factories import set_environment
 from tests.pages import builders
@@ -432,6 +432,25 @@ def test_a_machine_is_retired_by_keyboard_once_it_is_meant(site: Site) -> None:
     retires.press("Enter")
     page.get_by_text("bench-1 is retired").wait_for()
     assert page.get_by_role("button", name="Pause").count() == 0
+
+
+def test_a_key_goes_to_a_triage_button_and_enter_presses_it(site: Site) -> None:
+    page = signed_in_page(site, "/regressions/{regression}/")
+    page.keyboard.press("w")
+    assert page.evaluate("document.activeElement.value") == "won't fix"
+    assert Regression.objects.get(pk=site.ids["regression"]).triaged == ""
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/#triage")
+    assert page.evaluate("document.activeElement.id") == "triage"
+    assert Regression.objects.get(pk=site.ids["regression"]).triaged == "won't fix"
+
+
+def test_a_link_opens_the_section_that_it_leads_to(site: Site) -> None:
+    page = site.page("/runs/{full}/")
+    functions = page.get_by_role("region", name="Functions", exact=True)
+    assert not functions.is_visible()
+    page.get_by_role("navigation", name="On this page").get_by_role("link", name="Profile").click()
+    functions.wait_for()
 
 
 def test_two_commits_are_compared_by_keyboard(site: Site) -> None:

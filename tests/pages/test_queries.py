@@ -56,7 +56,7 @@ PAGES = {
     "/runs/{run}/log/": 2,
     "/runs/{run}/document/": 3,
     "/regressions/": 8,
-    "/regressions/{regression}/": 17,
+    "/regressions/{regression}/": 12,
     "/deliveries/": 3,
     "/machines/": 10,
     "/machines/{machine}/": 12,
