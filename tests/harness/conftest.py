@@ -13,6 +13,14 @@ from typing import Any
 
 import pytest
 
+# As `python -m paceline`. Other tests run beside these: a repetition that waited for a processor isn't
+# measured again, however long it waited. When it is, tests/harness/test_repetitions.py says.
+MEASURING_ONCE = """
+import sys
+from paceline import __main__, protocol
+protocol.CONTENTION_SHARE = 1.0
+sys.exit(__main__.main())
+"""
 LOOP = """
 import paceline
 values = []
@@ -40,7 +48,7 @@ class Project:
         (self.folder / "tiny.py").write_text(script)
 
     def command(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-P", "-m", "paceline", *arguments]
+        return [sys.executable, "-P", "-c", MEASURING_ONCE, *arguments]
 
     def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

@@ -19,7 +19,7 @@ class Rows(torch.utils.data.Dataset):
         return 16 * 1000
     def __getitem__(self, index):
         if torch.utils.data.get_worker_info().id == 1:
-            time.sleep(0.001)
+            time.sleep(0.004)
         return torch.randn(32)
 
 def evaluate(asked, done):
@@ -67,7 +67,7 @@ def test_the_slow_worker_is_named_and_the_loop_starves(left: dict[str, Any]) -> 
     assert (loader["dataset"], loader["slowest"], loader["starved"]) == ("Rows", 1, "loop")
     assert loader["batches"] == pytest.approx(1)
     slow = loader["workers"][1]
-    assert 0.016 < slow["fetch_time"] < 0.1
+    assert slow["fetch_time"] >= 16 * 0.004
     assert slow["wait_time"] > 0.5 * loader["wait_time"]
     assert slow["busy"] > 0.5 > max(row["busy"] for row in loader["workers"] if row["worker"] != 1)
 

@@ -17,7 +17,7 @@ from paceline.ranks.straggler import Arrivals, compare_arrivals, find_slowest
 from paceline.watching.process import MeasurementError
 
 from tests.harness.conftest import Project
-from tests.harness.strangers import TRAIN, run_processes, start_processes
+from tests.harness.strangers import TRAIN, UNCOMPILED, run_processes, start_processes
 
 RANKS = """
 import os, sys, time, torch, torch.distributed as dist
@@ -136,7 +136,9 @@ def test_a_rank_that_fails_is_shown(tmp_path: Path) -> None:
     assert "train.py failed: rank 1 crashed with exit status 1, which ended the other ranks" in ended.stderr
 
 
-UNEVEN = """
+UNEVEN = (
+    UNCOMPILED
+    + """
 import sys, os, signal, torch, torch.distributed as dist
 dist.init_process_group("gloo")
 rank = dist.get_rank()
@@ -150,6 +152,7 @@ for step in range(100):
         os.kill(os.getpid(), signal.SIGKILL)
     optimizer.step()
 """
+)
 
 
 def test_ranks_that_hang_are_named(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from django.conf import LazySettings
 from django.core.management import execute_from_command_line
 from django.db import connection
 
@@ -38,10 +39,15 @@ def manage(site_environment: dict[str, str]) -> Manage:
 
 @pytest.fixture
 def manage_here(
-    transactional_db: None, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    transactional_db: None,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    settings: LazySettings,
 ) -> Manage:
     """As `manage`, in this process: the same arguments, parsers, outputs and status, without a start."""
     monkeypatch.setenv("COLUMNS", "100")
+    # Else handlers of all later tests would write to this one's stderr, which is closed by then.
+    settings.LOGGING_CONFIG = None
 
     def call(*arguments: str) -> subprocess.CompletedProcess[str]:
         capfd.readouterr()
