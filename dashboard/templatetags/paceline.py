@@ -161,12 +161,20 @@ def render_sparkline(latest: SeriesLatest) -> dict[str, Any]:
     return {"drawn": drawn, "description": description}
 
 
+def _project_of(context: dict[str, Any], commit: Commit, owner: Project | Regression) -> Project:
+    """Of points of a series the commits are read without their project, which is the page's."""
+    shown = context.get("project")
+    if isinstance(shown, Project) and (
+        "project_id" in commit.get_deferred_fields() or shown.pk == commit.project_id
+    ):
+        return shown
+    return owner if isinstance(owner, Project) else owner.project
+
+
 @register.simple_tag(takes_context=True, name="commit_link")
 def link_commit(context: dict[str, Any], commit: Commit, owner: Project | Regression) -> SafeString:
     """The short hash of a commit, leading to its page; `owner` is asked where the page is of no project."""
-    project = context.get("project")
-    if not isinstance(project, Project) or project.pk != commit.project_id:
-        project = owner if isinstance(owner, Project) else owner.project
+    project = _project_of(context, commit, owner)
     address = reverse("commit", args=[project.slug, commit.hash])
     link = '<a class="commit-link" href="{}" title="{}"><code>{}</code></a>'
     return format_html(link, address, commit.hash, commit.short)

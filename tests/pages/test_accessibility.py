@@ -12,7 +12,8 @@ import pytest
 from django.conf import LazySettings
 from playwright.sync_api import Page
 
-from dashboard.models import Project
+from dashboard.ingest.latest import write_latest
+from dashboard.models import Project, Regression, Series
 from tests.pages import builders
 from tests.pages.test_browser import (
     ACCOUNT,
@@ -33,6 +34,8 @@ AXE = next((Path(__file__).parents[1] / "vendor").glob("axe-core-*.min.js"))
 DESKTOP = {"width": 1440, "height": 1000}
 MORE_PAGES = (
     *(f"/projects/snake/{part}/" for part in ("runs", "triggers", "costs", "checks")),
+    *(f"/projects/snake/{part}/" for part in ("regressions", "heatmap", "noise")),
+    *("/queue/", "/search/?q=walk", "/projects/snake/?group=benchmark", "/regressions/?state=lost"),
     *("/projects/snake/trigger/?which=commit&commit=nope", "/projects/snake/triggers/{trigger}/"),
     "/projects/snake/compare/",
     *("/runs/{full}/?frame=2", "/projects/empty/", "/projects/empty/runs/", "/api/v1/docs"),
@@ -51,8 +54,12 @@ def test_no_page_violates_a_rule_of_axe(site: Site, settings: LazySettings) -> N
     settings.PACELINE_RATES = {}
     builders.create_project("empty")
     site.ids["trigger"] = builders.create_refused_trigger(Project.objects.get(slug="snake")).pk
+    stepped = Regression.objects.select_related("first_bad").latest("pk")
+    write_latest(stepped.project, list(Series.objects.values_list("pk", flat=True)))
     page = signed_in_page(site, "/account/", viewport=DESKTOP, reduced_motion="reduce")
-    pages = dict.fromkeys((*PAGES, *ACCOUNT, *MORE_PAGES))
+    pages = dict.fromkeys(
+        (*PAGES, *ACCOUNT, *MORE_PAGES, f"/projects/snake/commits/{stepped.first_bad.hash}/")
+    )
     found = [violation for where in pages for violation in find_violations(site, page, where)]
     assert found == [], "\n".join(found)
 

@@ -75,7 +75,7 @@ def test_every_page_of_cases_is_bounded(
     client: Client, django_assert_num_queries: Callable[[int], Any], count: int
 ) -> None:
     create_cases(count)
-    for where, queries in (("", 11), ("?sort=moved&group=benchmark", 11), ("heatmap/", 5), ("noise/", 4)):
+    for where, queries in (("", 11), ("?sort=moved&group=benchmark", 11), ("heatmap/", 4), ("noise/", 4)):
         with django_assert_num_queries(queries):
             answer = client.get(f"/projects/snake/{where}")
         assert answer.status_code == 200

@@ -38,7 +38,14 @@ PAGES = (
     "/projects/snake/commits/",
     "/projects/snake/compare/?base=run:{first}&head=run:{run}",
     "/projects/snake/compare/?base={bad}&head={bad}&case={bad}",
-    "/projects/snake/triggers/",
+    *(f"/projects/snake/{part}/" for part in ("triggers", "regressions", "heatmap", "noise")),
+    "/projects/snake/?q={bad}",
+    "/projects/snake/?base={bad}",
+    "/projects/snake/runs/?machine={bad}",
+    "/projects/snake/commits/{commit}/?q={bad}",
+    "/search/?q={bad}",
+    "/search/?q=alert",
+    "/queue/",
     "/projects/snake/triggers/{trigger}/",
     "/projects/snake/trigger/?which=commit&commit={bad}&benchmarks={bad}",
     "/projects/snake/experiments/",
@@ -63,7 +70,7 @@ PAGES = (
 )
 
 
-def poison_site() -> dict[str, int]:
+def poison_site() -> dict[str, Any]:
     import random
 
     project = builders.create_project(branch="main")
@@ -103,7 +110,7 @@ def poison_site() -> dict[str, int]:
     assert Regression.objects.get() == regression
     return {
         "series": series.pk, "run": runs[2].pk, "first": runs[0].pk, "failed": failed.pk, "active": active.pk,
-        "trigger": asked.pk, "machine": machine.pk, "account": poison_accounts(),
+        "trigger": asked.pk, "machine": machine.pk, "commit": line[1].hash, "account": poison_accounts(),
         "regression": regression.pk, **experiments,
     }  # fmt: skip
 

@@ -99,7 +99,7 @@ def test_of_two_ranges_the_narrower_one_marks_a_commit(
 def marked_commits(client: Client, where: str) -> dict[str, str]:
     """By hash what the chip of a regression beside a commit says."""
     rows = re.findall(r"<tr>.*?</tr>", client.get(where).content.decode(), re.DOTALL)
-    found = (re.search(r'<code title=.*?>(\w+)</code>.*class="chip flag".*?>(.*?)</a>', row) for row in rows)
+    found = (re.search(r'<code>(\w+)</code>.*class="chip flag".*?>(.*?)</a>', row) for row in rows)
     return {match[1]: match[2] for match in found if match}
 
 

@@ -64,8 +64,12 @@ def kept_addresses() -> dict[str, str]:
         "project": "/projects/snake/",
         **{
             f"project-{name}": f"/projects/snake/{name}/"
-            for name in ("runs", "commits", "triggers", "costs", "experiments", "checks", "compare", "claims")
+            for name in (
+                *("runs", "commits", "triggers", "costs", "experiments", "checks", "compare"),
+                *("claims", "regressions", "heatmap", "noise"),
+            )
         },
+        "commit": f"/projects/snake/commits/{ids['commit']}/",
         "project-compare": f"/projects/snake/compare/?base={ids['first']}&head=main",
         "api-regressions": "/api/v1/regressions",
         "api-points": f"/api/v1/series/{ids['series']}/points",
