@@ -23,6 +23,7 @@ from dashboard.models import Change, Limit, Point, Regression, Series
 from dashboard.pages.experiment_links import series_fields
 from dashboard.pages.paging import parse_whole_number
 from dashboard.pages.series_baseline import baseline_context, read_baseline
+from dashboard.pages.shared_pictures import preview_of
 from dashboard.querysets import limits
 from dashboard.querysets import series as series_queries
 from dashboard.querysets.regressions import alarm_precision, learning_lost_at
@@ -59,6 +60,7 @@ def series_page(request: HttpRequest, pk: int) -> HttpResponse:
     context = {
         "series": series,
         "name": labels.series_label(series),
+        "preview": preview_of(series),
         "project": project,
         "meaning": labels.metric_description(series.metric.name),
         "figure": theme.figure_json(
