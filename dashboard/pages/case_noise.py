@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import cast
 
 import numpy as np
 from django.http import HttpRequest, HttpResponse
@@ -14,6 +15,7 @@ from django.views.decorators.http import require_safe
 
 from dashboard import detection
 from dashboard.detection.noise import neighbour_noise
+from dashboard.detection.types import Kind
 from dashboard.models import Machine, SeriesLatest
 from dashboard.pages.case_grid import read_grid_request
 from dashboard.pages.list_filters import matches_words
@@ -106,6 +108,6 @@ def measure_noise(values: Sequence[float], kind: str) -> tuple[float | None, flo
 
 def smallest_step(noise: float, kind: str, points: int) -> float:
     """No step below the effect floor of its kind is told, however calm the machine."""
-    floors: Mapping[str, detection.EffectFloor] = detection.EFFECT_FLOORS
-    floor = floors[kind].at(points) if kind in floors else 0.0
+    effect = detection.EFFECT_FLOORS.get(cast(Kind, kind))
+    floor = effect.at(points) if effect else 0.0
     return max(floor, STANDARD_ERRORS * noise * (2 / RUNS_BESIDE) ** 0.5)
