@@ -26,7 +26,7 @@ Assert = Callable[[int], Any]
 # project asks whether that is public, and for its revision with it; a kept page of several projects asks for
 # that by itself.
 PAGES = {
-    "/": 20,
+    "/": 18,
     "/work/?seen={shown}": 2,
     "/projects/snake/": 12,
     "/projects/snake/regressions/": 2,
@@ -35,7 +35,7 @@ PAGES = {
     "/queue/": 6,
     "/search/?q=sna": 7,
     "/projects/snake/runs/": 4,
-    "/projects/snake/live-runs/": 5,
+    "/projects/snake/live-runs/": 3,
     "/projects/snake/commits/": 6,
     "/projects/snake/commits/{commit}/": 12,
     "/projects/snake/compare/": 4,
@@ -66,7 +66,7 @@ PAGES = {
 
 # For who is signed in, with a role in the project. Beside the session they ask for roles and permissions.
 MEMBERS_PAGES = {
-    "/": 25,
+    "/": 23,
     "/deliveries/": 8,
     "/regressions/": 12,
     "/machines/": 14,
