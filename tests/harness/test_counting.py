@@ -12,6 +12,7 @@ from paceline.measured.mark_recorder import MarkRecorder
 from paceline.measured.phase_nodes import PhaseNode
 
 from .conftest import Project, Value
+from .strangers import UNCOMPILED
 
 
 def profile_of(work: Callable[[], object], room: int = 1000) -> ThreadProfile:
@@ -139,8 +140,10 @@ def test_a_cheap_function_that_is_called_often_is_kept() -> None:
 
 
 # By `--no-sweep` nothing is profiled either, which takes a start of torch more.
-TORCH_LOOP = """
-import torch, paceline
+TORCH_LOOP = (
+    UNCOMPILED
+    + """
+import paceline
 torch.manual_seed(0)
 layer = torch.nn.Linear(4, 4)
 optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
@@ -156,6 +159,7 @@ for _ in paceline.steps(range(10**6)):
         float(loss.detach())
 paceline.quality("loss", loss.item())
 """
+)
 
 
 def test_tensor_operations_are_counted_by_phase(project: Project, value: Value) -> None:

@@ -8,8 +8,11 @@ import sys
 import pytest
 
 from tests.harness.conftest import Project
+from tests.harness.strangers import UNCOMPILED
 
-TRAINING = """
+TRAINING = (
+    UNCOMPILED
+    + """
 import hashlib, os, random, sys, time, torch
 from torch import nn
 random.seed(1)
@@ -31,6 +34,7 @@ weights = b"".join(weight.detach().numpy().tobytes() for weight in model.paramet
 open(sys.argv[1], "w").write(f"{loss.item().hex()} {hashlib.sha256(weights).hexdigest()}")
 sys.exit(7)
 """
+)
 # Kills the harness once the training is in the middle, adopts the training, and ends with its status.
 KILLER = """
 import ctypes, os, signal, subprocess, sys, time

@@ -15,6 +15,8 @@ from paceline.manifest import Environment, ManifestError, Preparation
 from paceline.preparation import PreparationError
 from paceline.script_arguments import format_arguments
 
+from tests.harness.strangers import UNCOMPILED
+
 TEXT = """
 [environment]
 lock = "uv.lock"
@@ -117,8 +119,9 @@ def test_by_hand_it_runs_until_it_is_there(folder: Path) -> None:
         prepare_by_hand(folder, Preparation("exit 3"))
 
 
-SCRIPT = """
-import torch
+SCRIPT = (
+    UNCOMPILED
+    + """
 from words import TEXT
 model = torch.nn.Linear(2, 2)
 optimizer = torch.optim.SGD(model.parameters(), 0.1)
@@ -126,6 +129,7 @@ for _ in range(30):
     model(torch.ones(1, 2)).sum().backward()
     optimizer.step()
 """
+)
 
 
 @pytest.mark.parametrize("given", [[], ["--python-path", "src"]])
