@@ -33,6 +33,8 @@ class ImportedValue:
     low: float | None = None
     high: float | None = None
     samples: tuple[float, ...] = ()
+    # The path of a phase; empty: the whole step.
+    phase: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,16 @@ class ImportedRun:
     branch: str = ""
     measured_at: datetime | None = None
     fingerprint: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOrigin:
+    """What a person says of results that don't say it themselves; empty where nothing is said."""
+
+    commit: str = ""
+    date: datetime | None = None
+    pool: str = ""
+    benchmark: str = ""
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 from paceline.manifest import case_key
 from paceline.metrics import HEADLINE_LIMIT
@@ -27,6 +27,13 @@ BATCH = 2000
 
 ReportProgress = Callable[[int, int], None]
 RunKey = tuple[int, int]
+# A configuration, a metric and a phase.
+SeriesKey = tuple[int, ImportedMetric, str]
+# A series, a position, a run and the value.
+NewPoint = tuple[int, int, int, ImportedValue]
+COPY_POINTS = (
+    "COPY dashboard_point (series_id, position, run_id, value, low, high, samples, tainted) FROM STDIN"
+)
 
 
 @dataclass(slots=True)
@@ -191,46 +198,49 @@ def _get_or_create_metric(metric: ImportedMetric, name: str) -> Metric:
 
 def _get_or_create_series(
     imported_runs: Sequence[ImportedRun], stored: Sequence[Run]
-) -> dict[tuple[int, ImportedMetric], Series]:
-    """The series of each (configuration, metric); the first six may raise a suspicion."""
+) -> dict[SeriesKey, Series]:
+    """Those of the values; of each configuration the first six of whole steps may raise a suspicion."""
     metrics = _get_or_create_metrics(value for imported in imported_runs for value in imported.values)
     wanted = {
-        (run.configuration_id, value.metric): None
+        (run.configuration_id, value.metric, value.phase): None
         for run, imported in zip(stored, imported_runs, strict=True)
         for value in imported.values
     }
-    existing = Series.objects.filter(configuration__in={key for key, _ in wanted}, phase="")
-    by_key = {(row.configuration_id, row.metric_id): row for row in existing}
+    existing = Series.objects.filter(configuration__in={key for key, *_ in wanted})
+    by_key = {(row.configuration_id, row.metric_id, row.phase): row for row in existing}
     headlines = Counter(row.configuration_id for row in by_key.values() if row.headline)
     missing = []
-    for configuration, metric in wanted:
-        if (configuration, metrics[metric].pk) in by_key:
+    for configuration, metric, phase in wanted:
+        if (configuration, metrics[metric].pk, phase) in by_key:
             continue
-        headline = headlines[configuration] < HEADLINE_LIMIT
-        headlines[configuration] += 1
-        missing.append(Series(configuration_id=configuration, metric=metrics[metric], headline=headline))
+        # Phases explain; the whole step raises the suspicion.
+        headline = not phase and headlines[configuration] < HEADLINE_LIMIT
+        headlines[configuration] += headline
+        missing.append(
+            Series(configuration_id=configuration, metric=metrics[metric], phase=phase, headline=headline)
+        )
     created = Series.objects.bulk_create(missing, batch_size=BATCH)
-    by_key |= {(row.configuration_id, row.metric_id): row for row in created}
-    return {(key, metric): by_key[key, metrics[metric].pk] for key, metric in wanted}
+    by_key |= {(row.configuration_id, row.metric_id, row.phase): row for row in created}
+    return {(key, metric, phase): by_key[key, metrics[metric].pk, phase] for key, metric, phase in wanted}
 
 
 def _store_points(
     project: Project,
     imported_runs: Sequence[ImportedRun],
     stored: Sequence[Run],
-    series: dict[tuple[int, ImportedMetric], Series],
+    series: dict[SeriesKey, Series],
 ) -> ImportSummary:
     existing = Point.objects.filter(run__commit__project=project, run__origin=Run.Origin.IMPORTED)
     by_key = {(point.run_id, point.series_id): point for point in existing}
     summary = ImportSummary()
-    new: list[Point] = []
+    new: list[NewPoint] = []
     changed: list[Point] = []
     for run, imported in zip(stored, imported_runs, strict=True):
         for value in imported.values:
-            row = series[run.configuration_id, value.metric]
+            row = series[run.configuration_id, value.metric, value.phase]
             point = by_key.get((run.pk, row.pk))
             if point is None:
-                new.append(_new_point(row, run, value))
+                new.append((row.pk, run.commit.position, run.pk, value))
             elif _values_differ(point, value):
                 _set_values(point, value)
                 changed.append(point)
@@ -238,16 +248,18 @@ def _store_points(
                 summary.unchanged += 1
                 continue
             summary.series.add(row.pk)
-    Point.objects.bulk_create(new, batch_size=BATCH)
+    _copy_points(new)
     Point.objects.bulk_update(changed, ["value", "low", "high", "samples"], batch_size=BATCH)
     summary.points, summary.corrected = len(new), len(changed)
     return summary
 
 
-def _new_point(series: Series, run: Run, value: ImportedValue) -> Point:
-    point = Point(series=series, run=run, position=run.commit.position)
-    _set_values(point, value)
-    return point
+def _copy_points(points: Iterable[NewPoint]) -> None:
+    """By COPY: of large histories there are millions."""
+    with connection.cursor() as cursor, connection.wrap_database_errors, cursor.copy(COPY_POINTS) as copy:
+        for series, position, run, value in points:
+            samples = list(map(float, value.samples))
+            copy.write_row((series, position, run, value.value, value.low, value.high, samples, False))
 
 
 def _set_values(point: Point, value: ImportedValue) -> None:
