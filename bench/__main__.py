@@ -12,6 +12,7 @@ from . import (
     box,
     counters,
     growth,
+    importing,
     judging,
     marks,
     overhead,
@@ -46,6 +47,7 @@ def _benchmark_parts(arguments: argparse.Namespace) -> dict[str, Callable[[], st
             "snake_dqn", ["variant=optimized"], arguments.starts, arguments.box_pairs
         ),
         "judging": lambda: judging.measure_judging(arguments.judgements),
+        "import": lambda: importing.measure_import(arguments.commits),
         "repeat": lambda: repeat.measure_repeatability(
             "snake_dqn", ["variant=optimized"], arguments.runs, arguments.quick
         ),
@@ -56,7 +58,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     names = [
         *("marks", "overhead", "automatic", "counters", "ranks", "growth", "turns", "box"),
-        *("judging", "repeat"),
+        *("judging", "import", "repeat"),
     ]
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(names)}; default all")
     parser.add_argument("--rounds", type=int, default=1000, help="rounds of the marks")
@@ -68,6 +70,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--starts", type=int, default=20, help="starts of each kind of box")
     parser.add_argument("--box-pairs", type=int, default=6, help="pairs inside and outside a box; 0 for none")
     parser.add_argument("--judgements", type=int, default=20, help="judgements of each kind")
+    parser.add_argument("--commits", type=int, default=1000, help="commits of what is imported")
     parser.add_argument("--runs", type=int, default=5, help="runs of A/A")
     parser.add_argument("--quick", action=argparse.BooleanOptionalAction, default=True, help="short A/A runs")
     arguments = parser.parse_args()
