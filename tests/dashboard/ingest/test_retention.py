@@ -12,8 +12,19 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
-from dashboard import retention
-from dashboard.models import Document, Point, Run, RunLog, Telemetry
+from dashboard import regressions, retention
+from dashboard.models import (
+    Change,
+    Document,
+    Point,
+    Project,
+    Regression,
+    Run,
+    RunLog,
+    SeriesLatest,
+    Telemetry,
+)
+from tests.dashboard import factories
 from tests.dashboard.documents import document_body
 from tests.dashboard.ingest.any_document import load_complete_document
 from tests.pages.builders import create_regression, headline_series
@@ -91,3 +102,35 @@ def test_the_command_says_what_it_does(history: list[Run], settings: Any) -> Non
         "The logs of 2 runs would be dropped (30 days).",
         *(f"The {part} are kept for ever." for part in ("telemetry", "profiles", "documents")),
     ]
+
+
+@pytest.mark.parametrize("step", [1.4, 1.08, 1.0])
+def test_thinning_moves_no_level_and_loses_no_change(project: Project, settings: Any, step: float) -> None:
+    """All that goes with age is gone, and the whole history judged anew says what it said before."""
+    for part in NEVER:
+        setattr(settings, f"PACELINE_KEEP_{part.upper()}_DAYS", 1)
+    case = factories.create_case(project)
+    values = factories.noisy_levels((24, 0.010), (16, 0.010 * step), (12, 0.010 * step**2))
+    for commit, value in zip(factories.create_commits(project, len(values)), values, strict=True):
+        run = factories.store_measured_run(commit, case, {"step_time": value, "peak_memory": value * 1e11})
+        Run.objects.filter(pk=run.pk).update(finished_at=commit.committed_at, judged_at=commit.committed_at)
+        RunLog.objects.create(run=run, text="printed")
+    regressions.redetect_project(project)
+    before = judgement(project)
+    assert bool(before[0]) is (step > 1)
+    dropped = retention.prune_runs(seconds=60)
+    assert dropped["documents"] > len(values) / 2
+    assert judgement(project) == before
+    regressions.redetect_project(project)
+    assert judgement(project) == before
+
+
+def judgement(project: Project) -> tuple[list[Any], ...]:
+    """What detection has stored: changes, levels, and regressions with their size."""
+    sizes = ("series", "first_bad", "last_good", "before", "after", "ratio", "low", "high")
+    return (
+        list(Change.objects.order_by("pk").values_list(*sizes, "direction", "confidence", "regression")),
+        list(SeriesLatest.objects.order_by("pk").values_list("series", "value", "level", "recent")),
+        list(Regression.objects.filter(project=project).order_by("pk").values_list(*sizes, "state")),
+        list(Point.objects.order_by("pk").values_list("series", "run", "value", "samples", "tainted")),
+    )
