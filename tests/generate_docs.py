@@ -54,6 +54,19 @@ def schema_tables() -> str:
     return "\n".join(parts)
 
 
+def archive_table() -> str:
+    from dashboard.archive.tables import TABLES, archived_fields, referred_table
+
+    rows = ["| table | columns |", "|---|---|"]
+    for table in TABLES:
+        columns = [
+            f"`{column.name}`" + (f" -> {found.name}" if (found := referred_table(column)) else "")
+            for column in archived_fields(table)
+        ]
+        rows.append(f"| `{table.name}` | {', '.join(columns)} |")
+    return "\n".join(rows)
+
+
 def rules_table() -> str:
     from django.urls import get_resolver
 
@@ -91,8 +104,9 @@ def operations_table() -> str:
 def generated_files() -> dict[Path, str]:
     """Each file that has generated parts, with the text that it should hold."""
     glossary, schema, rights = DOCS / "glossary.md", DOCS / "schema.md", DOCS / "rights.md"
-    api = DOCS / "api.md"
+    api, export = DOCS / "api.md", DOCS / "export.md"
     return {
+        export: replace_generated_part("archive", export.read_text(), archive_table()),
         glossary: replace_generated_part("metrics", glossary.read_text(), metrics_table()),
         schema: replace_generated_part("tables", schema.read_text(), schema_tables()),
         api: replace_generated_part("operations", api.read_text(), operations_table()),

@@ -168,6 +168,8 @@ RULES: dict[str, Rule] = {
     "project-forge": ADMINISTER_PROJECT,
     "project-forge-test": Rule(Who.ADMINISTER, "slug", after_sign_in="project-forge"),
     "project-hook": ADMINISTER_PROJECT,
+    "project-sharing": ADMINISTER_PROJECT,
+    "project-export": Rule(Who.ADMINISTER, "slug", after_sign_in="project-sharing"),
     "project-removal": ADMINISTER_PROJECT,
     "project-members": ADMINISTER_PROJECT,
     "project-member": Rule(Who.ADMINISTER, "slug", after_sign_in="project"),
@@ -203,6 +205,15 @@ RULES: dict[str, Rule] = {
     "project-channel-test": KEEP_CHANNELS,
     # A reader of feeds may send a token.
     "project-feed": Rule(Who.VIEW, "slug", api=True),
+    # A README shows them to everybody, where the project is public.
+    **dict.fromkeys(("series-picture", "series-badge", "series-embed"), Rule(Who.VIEW, "series", api=True)),
+    "regression-picture": Rule(Who.VIEW, "regression", api=True),
+    "run-picture": Rule(Who.VIEW, "run", api=True),
+    "series-share": Rule(Who.OPERATE, "series"),
+    "regression-share": Rule(Who.OPERATE, "regression"),
+    "run-share": Rule(Who.OPERATE, "run"),
+    # Their addresses are signed, and a member gave them to others.
+    **dict.fromkeys(("shared-page", "shared-badge", "shared-picture"), ANYBODY),
     # Its address is signed, and known to whom a message was sent.
     "step-picture": ANYBODY,
     "hook": Rule(Who.SIGNED_HOOK),

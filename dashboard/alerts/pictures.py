@@ -10,6 +10,7 @@ from django.conf import settings
 from django.core import signing
 from django.urls import reverse
 
+from dashboard.charts.canvas import Canvas
 from dashboard.charts.step_picture import PicturePoint, draw_step_picture
 from dashboard.models import Regression
 from dashboard.querysets.series import newest_points, series_with_related
@@ -47,8 +48,8 @@ def is_internal_site(url: str) -> bool:
         return host == "localhost" or "." not in host
 
 
-def draw_regression(regression: Regression) -> bytes:
-    """A PNG of the points around the step, with both levels; empty where there is nothing to draw."""
+def draw_regression(regression: Regression, canvas: Canvas | None = None) -> bytes:
+    """The points around the step, with both levels, as a PNG or on a canvas; empty where there are none."""
     series = series_with_related().get(pk=regression.series_id)
     until = regression.first_bad.position + POINTS_AROUND
     points = newest_points(series, 2 * POINTS_AROUND, until)
@@ -61,4 +62,5 @@ def draw_regression(regression: Regression) -> bytes:
         unit=series.metric.unit,
         title=f"{labels.series_label(series)} of {series.case}",
         change=labels.format_change_size(regression),
+        canvas=canvas,
     )

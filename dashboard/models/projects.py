@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from django.conf import settings
@@ -18,6 +19,17 @@ from dashboard.secrets import EncryptedField
 
 # /projects/new/ adds one.
 RESERVED_SLUGS = ("new",)
+ORIGIN = re.compile(r"\*|https?://(\*\.)?[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?")
+MOST_ORIGINS = 20
+
+
+def validate_origins(text: str) -> None:
+    """Each line is what a browser's policy takes for a site; `*` is any."""
+    for line in text.split():
+        if not ORIGIN.fullmatch(line):
+            raise ValidationError(f"{line} is no site such as https://wiki.example.org.")
+    if len(text.split()) > MOST_ORIGINS:
+        raise ValidationError(f"At most {MOST_ORIGINS} sites.")
 
 
 class Project(models.Model):
@@ -111,6 +123,19 @@ class Project(models.Model):
         default="",
         editable=False,
         help_text="What it was called until a person removed it: its rows are being deleted.",
+    )
+    embed_origins = models.TextField(
+        blank=True,
+        default="",
+        validators=[validate_origins],
+        help_text="Sites whose pages may show its charts in a frame, one a line; empty: none.",
+    )
+    archive_sha256 = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        editable=False,
+        help_text="Of the archive that it was made from: a second import of it changes nothing.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
 

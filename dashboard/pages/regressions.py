@@ -16,6 +16,7 @@ from dashboard.pages.proof import proof_context
 from dashboard.pages.regression_device import device_context
 from dashboard.pages.regression_phases import phase_comparison_context
 from dashboard.pages.series_figure import regression_trend_json
+from dashboard.pages.shared_pictures import preview_of
 from dashboard.querysets import regressions as regression_queries
 from dashboard.querysets.costs import weekly_cost
 from dashboard.regressions.triage import BECOMES
@@ -71,6 +72,7 @@ def render_regression(
         "newer": newer,
         "older": older,
         "regression": regression,
+        "preview": preview_of(regression),
         "project": regression.project,
         "name": labels.series_label(regression.series),
         "story": story_sentence(regression) if is_loss_of_quality(regression) else "",

@@ -19,6 +19,7 @@ from dashboard.pages import run_device, run_metrics, run_parts, run_profile, run
 from dashboard.pages.experiment_links import run_links
 from dashboard.pages.paging import parse_whole_number
 from dashboard.pages.run_costs import costs_context
+from dashboard.pages.shared_pictures import preview_of
 from dashboard.querysets import runs as run_queries
 from dashboard.querysets import series as series_queries
 from dashboard.querysets.durations import newest_duration
@@ -43,6 +44,7 @@ def run_page(request: HttpRequest, pk: int) -> HttpResponse:
             context["comparisons"] = run_links(run, context["previous"])
     elif run.origin == Run.Origin.IMPORTED:
         context["points"] = series_queries.points_of_run(run.pk)
+    context["preview"] = preview_of(run)
     return render(request, "run.html", context)
 
 

@@ -17,6 +17,7 @@ from dashboard.pages.series_controls import control_context
 from dashboard.pages.series_figure import draw_series
 from dashboard.pages.series_phases import PhaseTable, draw_phases, has_phases, phase_rows, read_phases
 from dashboard.pages.series_trend import SeriesTrend, read_series_trend
+from dashboard.pages.shared_pictures import preview_of
 from dashboard.querysets import series as series_queries
 from dashboard.querysets.regressions import alarm_precision, learning_lost_at
 from dashboard.sentences import labels, numbers
@@ -41,6 +42,7 @@ def series_page(request: HttpRequest, pk: int) -> HttpResponse:
     context = {
         "series": series,
         "name": labels.series_label(series),
+        "preview": preview_of(series),
         "project": project,
         "meaning": labels.metric_description(series.metric.name),
         **against,

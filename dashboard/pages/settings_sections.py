@@ -32,6 +32,7 @@ SECTIONS = (
     Section("project-members", "Members"),
     Section("project-tokens", "Tokens"),
     Section("project-channels", "Channels"),
+    Section("project-sharing", "Sharing"),
     Section("project-audit", "Audit log"),
     Section("project-removal", "Remove"),
 )

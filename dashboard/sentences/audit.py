@@ -123,6 +123,9 @@ SENTENCES: dict[str, Callable[[AuditEntry, Details], str]] = {
     AuditAction.RESULTS_IMPORTED: lambda _, details: (
         f"imported results ({details.get('format')}, {details.get('points')} values)"
     ),
+    AuditAction.RESULTS_EXPORTED: _say_plain("exported everything of the project"),
+    AuditAction.PICTURE_SHARED: _say_plain("made an address that shows a picture to whoever knows it"),
+    AuditAction.PICTURE_REVOKED: _say_plain("revoked the address of a picture"),
     AuditAction.DOCUMENT_POSTED: lambda _, details: (
         f"posted a document of {details.get('machine')}, measured at {str(details.get('commit'))[:10]}"
     ),

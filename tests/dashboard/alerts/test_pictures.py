@@ -13,7 +13,8 @@ from pytest_django import Settings
 
 from dashboard.alerts import email, pictures
 from dashboard.alerts.pictures import PICTURE_LIFETIME, draw_regression, picture_url, regression_of_token
-from dashboard.charts.step_picture import BAD, GOOD, HEIGHT, WIDTH, PicturePoint, draw_step_picture
+from dashboard.charts.canvas import BAD, GOOD
+from dashboard.charts.step_picture import HEIGHT, WIDTH, PicturePoint, draw_step_picture
 from dashboard.models import Delivery
 from tests.pages import builders
 

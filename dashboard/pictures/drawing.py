@@ -1,0 +1,196 @@
+"""A series, a regression or a run as a picture, and the badge of a series, out of their rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from dashboard.alerts.pictures import draw_regression
+from dashboard.charts import badge, phases_picture, step_picture, trend_picture
+from dashboard.charts.canvas import Canvas, PngCanvas, SvgCanvas
+from dashboard.charts.phases import Phase
+from dashboard.charts.trend_picture import DrawnLevel, DrawnPoint, TrendWords
+from dashboard.models import Change, Point, Project, Regression, Run, Series
+from dashboard.querysets import series as series_queries
+from dashboard.querysets.regressions import changes_by_series, regressions_with_related
+from dashboard.querysets.runs import runs_with_related
+from dashboard.sentences import labels, numbers
+
+# Its name at the end of an address -> what it is.
+KINDS = ("svg", "png")
+# A PNG is often shown larger, on dense screens and as a preview of 1200 by 630.
+ENLARGED = 2
+POINTS = 200
+
+Subject = Series | Regression | Run
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    body: bytes
+    content_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a series stands, in words and in the colour of a badge."""
+
+    words: str
+    colour: str
+
+    @property
+    def is_bad(self) -> bool:
+        return self.colour == badge.BAD
+
+
+def project_of(subject: Subject) -> Project:
+    return subject.project if isinstance(subject, Regression) else subject.case.project
+
+
+def picture_of(subject: Subject, kind: str) -> Picture:
+    """`kind` is one of KINDS."""
+    if isinstance(subject, Regression):
+        return _draw_step(subject, kind)
+    if isinstance(subject, Run):
+        return _draw_phases(subject, kind)
+    return _draw_trend(subject, kind)
+
+
+def describe_subject(subject: Subject) -> tuple[str, str]:
+    """(title, sentence) of a preview, out of what is loaded with the subject."""
+    if isinstance(subject, Regression):
+        case = subject.series.case
+        return (
+            f"{labels.series_label(subject.series)} of {case}: {labels.format_change_size(subject)}",
+            f"{subject.get_state_display().capitalize()} since {subject.blamed.short} in {subject.project}.",
+        )
+    if isinstance(subject, Run):
+        return f"{subject.case} at {subject.commit.short}", f"A run of {subject.case.project}."
+    latest = getattr(subject, "latest", None)
+    newest = numbers.format_quantity(latest.value if latest else None, subject.metric.unit)
+    return _series_title(subject), f"{newest} in {subject.case.project}."
+
+
+def badge_of_series(series: Series, label: str = "") -> bytes:
+    """`label` stands on its left instead of what the series is of."""
+    latest = getattr(series, "latest", None)
+    text = label or f"{series.case} {labels.series_label(series)}"
+    if latest is None:
+        return badge.draw_badge(text, "not measured", badge.UNKNOWN)
+    standing = stand_of_series(series)
+    value = numbers.format_quantity(latest.value, series.metric.unit)
+    shown = f"{value} · {standing.words}" if standing.colour != badge.GOOD else value
+    return badge.draw_badge(text, shown, standing.colour)
+
+
+def stand_of_series(series: Series) -> Standing:
+    """What an open regression says of it, else its limit."""
+    change = changes_by_series(series.case.project, [series.pk]).get(series.pk)
+    if change is not None and change.regression_id is not None:
+        regression = Regression.objects.select_related("first_bad", "culprit").get(pk=change.regression_id)
+        confirmed = regression.state == Regression.State.CONFIRMED
+        words = f"{labels.format_change_size(change)} since {regression.blamed.short}"
+        return Standing(
+            words if confirmed else f"{words} ({regression.get_state_display()})",
+            badge.BAD if confirmed else badge.DOUBTFUL,
+        )
+    latest = getattr(series, "latest", None)
+    if latest is not None and latest.limit is not None and latest.limit.crossed:
+        return Standing("beyond its limit", badge.BAD)
+    return Standing("no open regression", badge.GOOD)
+
+
+def _series_title(series: Series) -> str:
+    return f"{labels.series_label(series)} of {series.case}"
+
+
+def _make_canvas(kind: str, width: int, height: int, title: str) -> Canvas:
+    return SvgCanvas(width, height, title) if kind == "svg" else PngCanvas(width, height, ENLARGED)
+
+
+def _content_type(kind: str) -> str:
+    return SvgCanvas.content_type if kind == "svg" else PngCanvas.content_type
+
+
+def _draw_trend(series: Series, kind: str) -> Picture:
+    title = _series_title(series)
+    canvas = _make_canvas(kind, trend_picture.WIDTH, trend_picture.HEIGHT, title)
+    points = series_queries.newest_points(series, POINTS)
+    if not points:
+        return Picture(trend_picture.draw_empty_picture(canvas, title), _content_type(kind))
+    changes = list(series_queries.changes_between(series, points[0].position, points[-1].position))
+    newest, standing = points[-1], stand_of_series(series)
+    words = TrendWords(
+        title=title,
+        newest=numbers.format_quantity(newest.value, series.metric.unit),
+        verdict=standing.words,
+        is_bad=standing.is_bad,
+        ends=(_name_commit(points[0]), _name_commit(newest)),
+    )
+    drawn = [DrawnPoint(row.position, row.value, row.low, row.high, row.tainted) for row in points]
+    levels = _find_levels(series, changes, points)
+    body = trend_picture.draw_trend_picture(canvas, drawn, levels, series.metric.unit, words)
+    return Picture(body, _content_type(kind))
+
+
+def _name_commit(point: Point) -> str:
+    commit = point.run.commit
+    return f"{commit.short} · {commit.committed_at:%Y-%m-%d}"
+
+
+def _find_levels(series: Series, changes: list[Change], points: list[Point]) -> list[DrawnLevel]:
+    """The stored levels between the changes; without a change the current one."""
+    first, last = points[0].position, points[-1].position
+    if not changes:
+        latest = getattr(series, "latest", None)
+        level = latest.level if latest else None
+        return [DrawnLevel(first, last, level, is_worse=False)] if level is not None else []
+    edges = [first, *(change.position for change in changes), last]
+    values = [changes[0].before, *(change.after for change in changes)]
+    worse = [False, *(labels.is_worse(change) for change in changes)]
+    return [
+        DrawnLevel(start, end, value, is_worse=bad)
+        for (start, end), value, bad in zip(pairwise(edges), values, worse, strict=True)
+    ]
+
+
+def _draw_step(regression: Regression, kind: str) -> Picture:
+    full = regressions_with_related().get(pk=regression.pk)
+    title = describe_subject(full)[0]
+    canvas = _make_canvas(kind, step_picture.WIDTH, step_picture.HEIGHT, title)
+    body = draw_regression(full, canvas)
+    if not body:
+        body = trend_picture.draw_empty_picture(
+            _make_canvas(kind, trend_picture.WIDTH, trend_picture.HEIGHT, title), title
+        )
+    return Picture(body, _content_type(kind))
+
+
+def _draw_phases(run: Run, kind: str) -> Picture:
+    full = runs_with_related().get(pk=run.pk)
+    title = describe_subject(full)[0]
+    canvas = _make_canvas(kind, phases_picture.WIDTH, phases_picture.HEIGHT, title)
+    points = [
+        (point.series.metric.name, point.series.phase, point.value)
+        for point in series_queries.points_of_run(run.pk)
+    ]
+    steps = [value for name, phase, value in points if name == "step_time" and not phase]
+    totals = {phase: value for name, phase, value in points if name == "phase_time"}
+    # A document's points hold each phase's own time alone.
+    totals = totals or add_nested_times(
+        {phase: value for name, phase, value in points if name == "phase_self_time"}
+    )
+    whole = steps[0] if steps else sum(time for path, time in totals.items() if "/" not in path)
+    phases = [Phase(path, time, time, time / whole if whole else 0.0) for path, time in totals.items()]
+    return Picture(phases_picture.draw_phases_picture(canvas, phases, whole, title), _content_type(kind))
+
+
+def add_nested_times(own: dict[str, float]) -> dict[str, float]:
+    """The time of each phase with that of the phases nested in it; a path's every part is a phase."""
+    totals: dict[str, float] = {}
+    for path, time in own.items():
+        parts = path.split("/")
+        for depth in range(1, len(parts) + 1):
+            above = "/".join(parts[:depth])
+            totals[above] = totals.get(above, 0.0) + time
+    return totals

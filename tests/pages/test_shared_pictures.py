@@ -1,0 +1,187 @@
+"""Charts elsewhere: pictures and badges by rights or by an address, frames only where they are permitted."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Callable
+from io import BytesIO
+from xml.etree import ElementTree
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+from PIL import Image
+
+from dashboard.models import AuditEntry, PictureLink, Project, Regression, Run, Series
+from tests.dashboard.access.conftest import create_member
+from tests.pages import builders
+from tests.pages.conftest import shown_text
+
+pytestmark = pytest.mark.django_db
+SVG = "{http://www.w3.org/2000/svg}"
+# So many queries a picture asks at most, however long the history is.
+MOST_QUERIES = 12
+
+
+@pytest.fixture
+def regression() -> Regression:
+    return builders.create_stepped_regression(state=Regression.State.CONFIRMED)
+
+
+@pytest.fixture
+def make_private(regression: Regression) -> Callable[[], Project]:
+    def set_private() -> Project:
+        Project.objects.update(visibility=Project.Visibility.PRIVATE)
+        return Project.objects.get(pk=regression.project_id)
+
+    return set_private
+
+
+def read_svg(body: bytes) -> ElementTree.Element:
+    return ElementTree.fromstring(body)  # noqa: S314 - our own
+
+
+def svg_texts(body: bytes) -> str:
+    return " | ".join(element.text or "" for element in read_svg(body).iter(f"{SVG}text"))
+
+
+def test_a_series_is_drawn_with_its_step(client: Client, regression: Regression) -> None:
+    page = client.get(f"/series/{regression.series_id}/picture.svg")
+    assert page.headers["Content-Type"] == "image/svg+xml"
+    assert page.headers["Cross-Origin-Resource-Policy"] == "cross-origin"
+    assert page.headers["Cache-Control"] == "public, max-age=300"
+    texts = svg_texts(page.content)
+    assert f"+38 % since {regression.first_bad.short}" in texts
+    assert "snake_dqn" in texts
+    drawn = read_svg(page.content)
+    assert len(drawn.findall(f"{SVG}circle")) == 4
+    # Both levels of the step: before, and after in the colour of what is worse.
+    assert [line.get("stroke") for line in drawn.findall(f"{SVG}polyline")][-2:] == ["#2563c4", "#c0392b"]
+
+
+@pytest.mark.parametrize("name", ["series", "regression", "run"])
+def test_each_has_both_kinds_of_picture(client: Client, regression: Regression, name: str) -> None:
+    run = Run.objects.filter(commit=regression.first_bad).get()
+    subject = {"series": regression.series, "regression": regression, "run": run}[name]
+    drawn = client.get(reverse(f"{name}-picture", args=[subject.pk, "svg"]))
+    assert read_svg(drawn.content).get("aria-label")
+    image = Image.open(BytesIO(client.get(reverse(f"{name}-picture", args=[subject.pk, "png"])).content))
+    assert image.width == 1200
+    assert len(image.convert("RGB").getcolors(maxcolors=100_000) or ()) > 4
+    assert client.get(reverse(f"{name}-picture", args=[subject.pk, "gif"])).status_code == 404
+    page = client.get(subject.get_absolute_url())
+    address = f"{settings.PACELINE_URL}{reverse(f'{name}-picture', args=[subject.pk, 'png'])}"
+    assert f'<meta property="og:image" content="{address}">' in page.text
+
+
+def test_a_run_shows_its_phases(client: Client, regression: Regression) -> None:
+    run = Run.objects.filter(commit=regression.first_bad).get()
+    texts = svg_texts(client.get(f"/runs/{run.pk}/picture.svg").content)
+    assert "learn" in texts
+    assert run.commit.short in texts
+
+
+def test_a_badge_says_how_the_series_stands(client: Client, regression: Regression) -> None:
+    address = f"/series/{regression.series_id}/badge.svg"
+    bad = client.get(address)
+    assert f"+38 % since {regression.first_bad.short}" in svg_texts(bad.content)
+    assert b"#b3261e" in bad.content
+    Regression.objects.update(triaged=Regression.Triaged.INTENDED)
+    good = client.get(address, {"label": "speed <&"})
+    assert svg_texts(good.content).startswith("speed <& | ")
+    assert b"#1f7a3f" in good.content
+    fresh = Series.objects.filter(latest__isnull=False).exclude(pk=regression.series_id)[0]
+    fresh.latest.delete()
+    assert "not measured" in svg_texts(client.get(f"/series/{fresh.pk}/badge.svg").content)
+    assert "not measured yet" not in svg_texts(client.get(f"/series/{fresh.pk}/picture.svg").content)
+
+
+def test_pictures_cost_as_much_of_a_long_history(
+    client: Client, django_assert_max_num_queries: Callable[[int], object]
+) -> None:
+    series = builders.headline_series(
+        Run.objects.filter(commit=builders.create_measured_commits(30)[0]).get().case
+    )
+    for address in (f"/series/{series.pk}/picture.svg", f"/series/{series.pk}/badge.svg"):
+        with django_assert_max_num_queries(MOST_QUERIES):  # type: ignore[attr-defined]
+            assert client.get(address).status_code == 200
+
+
+def test_a_private_project_shows_nothing_by_itself(
+    client: Client, regression: Regression, make_private: Callable[[], Project]
+) -> None:
+    project = make_private()
+    for name in ("picture.svg", "badge.svg", "embed/", "share/"):
+        assert client.get(f"/series/{regression.series_id}/{name}").status_code == 404
+    client.force_login(create_member("vera", "viewer", project))
+    page = client.get(f"/series/{regression.series_id}/picture.svg")
+    assert page.headers["Cache-Control"] == "private, max-age=300"
+    assert page.headers["Cross-Origin-Resource-Policy"] == "same-origin"
+    assert "og:image" not in client.get(f"/series/{regression.series_id}/").text
+    assert client.get(f"/series/{regression.series_id}/share/").status_code == 403
+
+
+def test_a_member_shares_one_picture_and_revokes_it(
+    client: Client, regression: Regression, make_private: Callable[[], Project]
+) -> None:
+    project = make_private()
+    share = f"/series/{regression.series_id}/share/"
+    client.force_login(create_member("olga", "operator", project))
+    for _ in range(2):
+        assert client.post(share).status_code == 302
+    link = PictureLink.objects.get()
+    page = client.get(share)
+    address = re.search(r"/pictures/[^/&]+/", page.text)
+    assert address is not None
+    stranger = Client()
+    shown = stranger.get(address[0])
+    assert f'content="{settings.PACELINE_URL}{address[0]}picture.png"' in shown.text
+    assert regression.project.slug in shown_text(shown)
+    assert "frame-ancestors 'none'" in shown.headers["Content-Security-Policy"]
+    for name in ("picture.png", "picture.svg", "badge.svg"):
+        assert stranger.get(address[0] + name).status_code == 200
+    assert stranger.get(f"/series/{regression.series_id}/").status_code == 404
+    assert stranger.get(address[0].replace("/pictures/", "/pictures/9")).status_code == 404
+    assert client.post(share, {"revoke": link.pk}).status_code == 302
+    assert stranger.get(address[0]).status_code == stranger.get(address[0] + "picture.svg").status_code == 404
+    assert client.post(share, {"revoke": link.pk}).status_code == 404
+    actions = AuditEntry.objects.values_list("action", flat=True)
+    assert {"picture shared", "picture revoked"} <= set(actions)
+
+
+def test_frames_only_where_the_project_permits_them(signed_in: Client, regression: Regression) -> None:
+    where = f"/projects/{regression.project.slug}/settings/sharing/"
+    embed = f"/series/{regression.series_id}/embed/"
+    assert "frame-ancestors 'none'" in signed_in.get(embed).headers["Content-Security-Policy"]
+    refused = signed_in.post(where, {"embed_origins": "https://a.example; script-src *"})
+    assert refused.status_code == 400
+    assert "https://a.example; is no site such as" in shown_text(refused)
+    signed_in.post(where, {"embed_origins": "https://a.example\nhttp://*.b.example:8080"})
+    policy = signed_in.get(embed).headers["Content-Security-Policy"]
+    assert "frame-ancestors https://a.example http://*.b.example:8080" in policy
+    assert "frame-ancestors 'none'" in signed_in.get(where).headers["Content-Security-Policy"]
+
+
+def test_the_settings_list_and_revoke_what_is_shared(
+    signed_in: Client, operator: User, regression: Regression
+) -> None:
+    run = Run.objects.filter(commit=regression.first_bad).get()
+    for subject in (regression, run):
+        name = subject._meta.model_name
+        signed_in.post(reverse(f"{name}-share", args=[subject.pk]))
+        assert "Make an address" in signed_in.get(reverse(f"{name}-share", args=[subject.pk])).text
+    where = reverse("project-sharing", args=[regression.project.slug])
+    assert shown_text(signed_in.get(where)).count("Revoke") == 2
+    signed_in.post(where, {"revoke": PictureLink.objects.order_by("pk")[0].pk})
+    assert PictureLink.objects.filter(revoked_at=None).get().run_id == run.pk
+
+
+def test_everything_is_downloaded_by_a_button(signed_in: Client, regression: Regression) -> None:
+    page = signed_in.post(f"/projects/{regression.project.slug}/settings/export/")
+    assert page.headers["Content-Disposition"] == 'attachment; filename="snake.paceline.jsonl.gz"'
+    text = gzip.decompress(b"".join(page.streaming_content))  # type: ignore[arg-type]
+    assert text.startswith(b'{"format":"paceline.export/1","project":"snake"')
+    assert AuditEntry.objects.filter(action="results exported").count() == 1
