@@ -96,8 +96,10 @@ class _ArchiveImport:
         if head.rows != 1:
             raise self.reader.refuse("project.rows", f"is {head.rows}, not 1")
         created_at = self.project.created_at
+        # A project of another tool's history has none.
+        unchecked = [] if self.project.repository else ["repository"]
         try:
-            self.project.full_clean()
+            self.project.full_clean(exclude=unchecked)
         except ValidationError as error:
             name, sentences = next(iter(error.message_dict.items()))
             if name == "slug":

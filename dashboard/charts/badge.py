@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.sax.saxutils import escape, quoteattr
 
-from dashboard.charts.canvas import FONTS, WIDER, fit_text, printable, text_width
+from dashboard.charts.canvas import FONTS, WIDER, fit_text, replace_unprintable, text_width
 
 HEIGHT = 20
 TEXT_SIZE = 11
@@ -16,7 +16,7 @@ GOOD, BAD, DOUBTFUL, UNKNOWN = "#1f7a3f", "#b3261e", "#8a5a00", "#5f6770"
 
 
 def draw_badge(label: str, value: str, colour: str) -> bytes:
-    label, value = (fit_text(printable(text), TEXT_SIZE, LONGEST_TEXT) for text in (label, value))
+    label, value = (fit_text(replace_unprintable(text), TEXT_SIZE, LONGEST_TEXT) for text in (label, value))
     widths = [round(text_width(text, TEXT_SIZE) * WIDER) + 2 * PADDING for text in (label, value)]
     total = sum(widths)
     title = f"{label}: {value}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from functools import cache
 from typing import Protocol
 from xml.sax.saxutils import escape, quoteattr
 
@@ -67,10 +68,10 @@ class SvgCanvas:
         self._parts.append(f'<circle cx="{at[0]:.1f}" cy="{at[1]:.1f}" r="{radius}" {paint}/>')
 
     def write_text(self, at: At, text: str, colour: str, size: int, anchor: str) -> None:
-        y = at[1] + BASELINES[anchor[1]] * size
+        y, shown = at[1] + BASELINES[anchor[1]] * size, escape(replace_unprintable(text))
         self._parts.append(
             f'<text x="{at[0]:.1f}" y="{y:.1f}" fill="{colour}" font-size="{size}" '
-            f'font-family="{FONTS}" text-anchor="{ANCHORS[anchor[0]]}">{escape(printable(text))}</text>'
+            f'font-family="{FONTS}" text-anchor="{ANCHORS[anchor[0]]}">{shown}</text>'
         )
 
     def encode(self) -> bytes:
@@ -83,7 +84,6 @@ class PngCanvas:
     content_type = "image/png"
 
     def __init__(self, width: int, height: int, enlarged: int = 1) -> None:
-        self._size = (width * enlarged, height * enlarged)
         self._scale = SMOOTHING * enlarged
         self._image = Image.new("RGB", (width * self._scale, height * self._scale), BACKGROUND)
         self._draw = ImageDraw.Draw(self._image)
@@ -104,14 +104,15 @@ class PngCanvas:
             self._draw.ellipse(box, fill=colour)
 
     def write_text(self, at: At, text: str, colour: str, size: int, anchor: str) -> None:
-        font = ImageFont.load_default(size * self._scale)
+        font = load_font(size * self._scale)
         (place,) = self._scaled([at])
         self._draw.text(place, text, fill=colour, font=font, anchor=anchor)
 
     def encode(self) -> bytes:
-        smaller = self._image.resize(self._size, Image.Resampling.LANCZOS)
+        # A picture is asked for again and again: a finer filter and palette cost several times as much.
+        smaller = self._image.reduce(SMOOTHING)
         file = io.BytesIO()
-        smaller.quantize(COLOURS).save(file, "PNG", optimize=True)
+        smaller.quantize(COLOURS, method=Image.Quantize.FASTOCTREE).save(file, "PNG")
         return file.getvalue()
 
     def _scaled(self, points: Sequence[At]) -> list[At]:
@@ -122,13 +123,19 @@ def format_points(points: Sequence[At]) -> str:
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
 
 
-def printable(text: str) -> str:
+def replace_unprintable(text: str) -> str:
     """XML holds no control characters, however they are escaped."""
     return "".join(character if character.isprintable() else "�" for character in text)
 
 
+@cache
+def load_font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    """Few sizes are used, and each costs milliseconds to load."""
+    return ImageFont.load_default(size)
+
+
 def text_width(text: str, size: int) -> float:
-    return float(ImageFont.load_default(size).getlength(text))
+    return float(load_font(size).getlength(text))
 
 
 def fit_text(text: str, size: int, room: float) -> str:

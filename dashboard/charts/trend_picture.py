@@ -89,12 +89,14 @@ def draw_trend_picture(
     _draw_grid(canvas, plot, unit)
     judged = [point for point in points if not point.tainted]
     _draw_band(canvas, plot, judged)
+    dotted = len(points) <= MOST_DOTS
     if len(judged) > 1:
-        canvas.draw_line([plot.locate(point.position, point.value) for point in judged], DOUBTFUL, 1)
+        colour = DOUBTFUL if dotted else GOOD
+        canvas.draw_line([plot.locate(point.position, point.value) for point in judged], colour, 1)
     for level in levels:
         ends = [plot.locate(level.first, level.value), plot.locate(level.last, level.value)]
         canvas.draw_line(ends, BAD if level.is_worse else GOOD, 2.5)
-    if len(points) <= MOST_DOTS:
+    if dotted:
         for point in points:
             colour = DOUBTFUL if point.tainted else GOOD
             canvas.draw_dot(plot.locate(point.position, point.value), 2.5, colour, hollow=point.tainted)

@@ -53,13 +53,13 @@ class JsonPlace:
 
     def read_text(self) -> str:
         if not isinstance(self.value, str) or not self.value.isprintable():
-            raise self.refuse(f"is {_shorten(self.value)}, not text that can be shown")
+            raise self.refuse(f"is {shorten_value(self.value)}, not text that can be shown")
         return self.value
 
     def read_number(self) -> float:
         number = isinstance(self.value, int | float) and not isinstance(self.value, bool)
         if not number or not math.isfinite(self.value):
-            raise self.refuse(f"is {_shorten(self.value)}, not a finite number")
+            raise self.refuse(f"is {shorten_value(self.value)}, not a finite number")
         return float(self.value)
 
     def read_date(self) -> datetime:
@@ -67,7 +67,7 @@ class JsonPlace:
             parsed = datetime.fromisoformat(self.read_text())
             return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
         except (ValueError, OverflowError):
-            raise self.refuse(f"is {_shorten(self.value)}, not a date") from None
+            raise self.refuse(f"is {shorten_value(self.value)}, not a date") from None
 
     def _below(self, path: str, value: Any) -> JsonPlace:
         return JsonPlace(self.file, path, value)
@@ -109,6 +109,6 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number of JSON")
 
 
-def _shorten(value: Any) -> str:
+def shorten_value(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:59]}…"

@@ -77,13 +77,17 @@ def _store_runs(
     with transaction.atomic():
         Project.objects.select_for_update(no_key=True).get(pk=project.pk)
         rows = commits.get_or_create_commits(project, imported_runs, known)
+        if not project.repository:
+            # Before there are points of them: each would be written a second time.
+            commits.number_by_date(project)
+            positions = dict(project.commits.values_list("pk", "position"))
+            for row in rows.values():
+                row.position = positions[row.pk]
         stored, new = _get_or_create_runs(project, imported_runs, rows, report_progress or (lambda *_: None))
         series = _get_or_create_series(imported_runs, stored)
         summary = _store_points(project, imported_runs, stored, series)
         summary.runs, summary.commits = new, len(rows)
         summary.unplaced = sum(row.branch == DETACHED for row in rows.values())
-        if not project.repository:
-            commits.number_by_date(project)
         _renew_latest(project, stored, summary.series)
     return summary
 

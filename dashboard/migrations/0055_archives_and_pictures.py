@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('dashboard', '0051_run_costs'),
+        ('dashboard', '0052_revisions'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

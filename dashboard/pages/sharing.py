@@ -22,6 +22,7 @@ from dashboard.querysets.runs import runs_with_related
 from dashboard.querysets.series import series_with_related
 
 MOST_LISTED = 50
+UNMARKED = str.maketrans({"[": "(", "]": ")", '"': "'", "<": " ", ">": " ", "&": "+", "\\": "/"})
 
 
 @never_cache
@@ -97,7 +98,7 @@ def pasted_texts(subject: Subject, title: str, addresses: dict[str, str]) -> lis
     """(what for, text) of each way to show it elsewhere."""
     page = settings.PACELINE_URL + subject.get_absolute_url()
     # What ends a Markdown text or an attribute can't be in a name there.
-    plain = "".join(" " if character in '[]"<>&\\' else character for character in title)
+    plain = title.translate(UNMARKED).strip()
     texts = []
     if "badge" in addresses:
         texts.append(("Badge, Markdown", f"[![{plain}]({addresses['badge']})]({page})"))

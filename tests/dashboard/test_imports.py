@@ -269,6 +269,11 @@ def test_phases_of_a_trace_become_series(tmp_path: Path) -> None:
         ("step_time", "", True),
     ]
     assert Point.objects.count() == 6
+    # A project without a repository is an archive like any other.
+    archive = tmp_path / "old.jsonl.gz"
+    call_command("export_results", "old", output=str(archive), stdout=StringIO())
+    call_command("import_results", "copy", str(archive), format="paceline", stdout=StringIO())
+    assert Point.objects.count() == 12
 
 
 @pytest.mark.django_db

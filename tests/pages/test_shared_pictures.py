@@ -40,6 +40,15 @@ def make_private(regression: Regression) -> Callable[[], Project]:
     return set_private
 
 
+def visit_shared_pictures(client: Client, regression: Regression) -> None:
+    """Every page of it, with something on it, and a refused form."""
+    series, slug = regression.series, regression.project.slug
+    assert client.post(f"/series/{series.pk}/share/", follow=True).status_code == 200
+    where = f"/projects/{slug}/settings/sharing/"
+    assert client.get(where).status_code == client.get(f"/series/{series.pk}/embed/").status_code == 200
+    assert client.post(where, {"embed_origins": "nowhere at all"}).status_code == 400
+
+
 def read_svg(body: bytes) -> ElementTree.Element:
     return ElementTree.fromstring(body)  # noqa: S314 - our own
 

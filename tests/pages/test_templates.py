@@ -70,6 +70,7 @@ from tests.pages.test_channels import visit_channel_pages
 from tests.pages.test_disturbances import disturb_most
 from tests.pages.test_run_costs import give_costs
 from tests.pages.test_run_parts import STACKS
+from tests.pages.test_shared_pictures import visit_shared_pictures
 
 pytestmark = pytest.mark.django_db
 
@@ -167,6 +168,7 @@ def visit_everything(client: Client, folder: Path) -> None:
     assert client.get("/projects/compared/compare/?base=v9&head=main").status_code == 400
     assert client.get("/projects/compared/compare/?base=v1.0&head=main&case=x").status_code == 400
     visit_channel_pages(client, "snake")
+    visit_shared_pictures(client, Regression.objects.latest("pk"))
     visitor.force_login(User.objects.create_user("mallory"))
     assert visitor.get("/projects/runs/experiments/new/").status_code == 403
     change_settings(client)

@@ -116,16 +116,16 @@ def test_thinning_moves_no_level_and_loses_no_change(project: Project, settings:
         Run.objects.filter(pk=run.pk).update(finished_at=commit.committed_at, judged_at=commit.committed_at)
         RunLog.objects.create(run=run, text="printed")
     regressions.redetect_project(project)
-    before = judgement(project)
+    before = stored_judgement(project)
     assert bool(before[0]) is (step > 1)
     dropped = retention.prune_runs(seconds=60)
     assert dropped["documents"] > len(values) / 2
-    assert judgement(project) == before
+    assert stored_judgement(project) == before
     regressions.redetect_project(project)
-    assert judgement(project) == before
+    assert stored_judgement(project) == before
 
 
-def judgement(project: Project) -> tuple[list[Any], ...]:
+def stored_judgement(project: Project) -> tuple[list[Any], ...]:
     """What detection has stored: changes, levels, and regressions with their size."""
     sizes = ("series", "first_bad", "last_good", "before", "after", "ratio", "low", "high")
     return (
