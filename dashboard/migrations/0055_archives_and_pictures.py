@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('dashboard', '0052_revisions'),
+        ('dashboard', '0054_claims'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
