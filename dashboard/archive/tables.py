@@ -95,7 +95,7 @@ PROJECT = ArchiveTable(
             # Who may show it is another site's to say.
             "embed_origins",
             # A copy doesn't begin to measure by itself, and quiet hours follow from the policy.
-            *("poll_minutes", "quiet_from", "quiet_until"),
+            *("poll_minutes", "quiet_from", "quiet_until", "claims_read_at"),
         }
     ),
 )
