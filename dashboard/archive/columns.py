@@ -9,23 +9,14 @@ from typing import Any
 from django.contrib.postgres.fields import ArrayField
 from django.db.models import Field, FloatField, JSONField
 from django.utils import timezone
-from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from dashboard.archive.reading import TableHead
-from dashboard.archive.tables import ArchiveTable, column_name, referred_table
+from dashboard.archive.tables import ArchiveTable, referred_table
+from dashboard.copying import column_name
 from dashboard.models import Project
 
 Convert = Callable[[Any], Any]
-
-
-def copy_statement(
-    table: ArchiveTable, columns: list[str], filled: Mapping[str, Any], keys: array[int] | None
-) -> sql.Composed:
-    names = [*([column_name(table.model._meta.pk)] if keys is not None else []), *columns, *filled]
-    return sql.SQL("COPY {} ({}) FROM STDIN").format(
-        sql.Identifier(table.model._meta.db_table), sql.SQL(", ").join(map(sql.Identifier, names))
-    )
 
 
 def value_converter(column: Field[Any, Any], keys: Mapping[str, array[int]]) -> Convert:

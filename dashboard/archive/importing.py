@@ -6,16 +6,17 @@ from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import DataError, IntegrityError, connection, transaction
 from django.utils import timezone
 
-from dashboard.archive.columns import copy_statement, fill_columns, value_converter
+from dashboard.archive.columns import fill_columns, value_converter
 from dashboard.archive.points import copy_points
 from dashboard.archive.reading import ArchiveReader, ArchiveRefused, TableHead, read_whole
-from dashboard.archive.tables import PROJECT, TABLES, ArchiveTable, column_name, referred_tables
+from dashboard.archive.tables import PROJECT, TABLES, ArchiveTable, referred_tables
+from dashboard.copying import allocate_keys, column_name, copy_statement
 from dashboard.environments import store_environments
 from dashboard.models import Environment, Machine, Metric, Pool, Project
 
@@ -148,9 +149,11 @@ class _ArchiveImport:
         table = head.table
         own_keys: array[int] | None = None
         if table.name in referred_tables():
-            own_keys = self.keys[table.name] = allocate_keys(table, head.rows)
+            own_keys = self.keys[table.name] = allocate_keys(table.model, head.rows)
         filled = fill_columns(head, self.project)
-        statement = copy_statement(table, [column_name(column) for column in head.fields], filled, own_keys)
+        columns = [column_name(column) for column in head.fields]
+        key = [column_name(table.model._meta.pk)] if own_keys is not None else []
+        statement = copy_statement(table.model, [*key, *columns, *filled])
         converters = [value_converter(column, self.keys) for column in head.fields]
         with connection.cursor() as cursor, connection.wrap_database_errors, cursor.copy(statement) as copy:
             for number, row in enumerate(rows):
@@ -169,15 +172,3 @@ class _ArchiveImport:
                 where = f"{head.table.name}[{number}].{column.name}"
                 return self.reader.refuse(where, f"is {value}, and there is no such row")
         return self.reader.refuse(f"{head.table.name}[{number}]", "refers to no row")
-
-
-def allocate_keys(table: ArchiveTable, count: int) -> array[int]:
-    """So many new keys of the table, in ascending order."""
-    meta = table.model._meta
-    column = cast(str, meta.pk.column)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT nextval(pg_get_serial_sequence(%s, %s)) FROM generate_series(1, %s)",
-            [meta.db_table, column, count],
-        )
-        return array("q", (key for (key,) in cursor))

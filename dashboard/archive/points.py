@@ -10,11 +10,9 @@ from typing import Any
 
 import orjson
 from django.db import connection
-from psycopg import sql
 
-from dashboard.archive.columns import copy_statement
 from dashboard.archive.reading import ArchiveRefused, BadValue, TableHead, compile_check
-from dashboard.archive.tables import column_name
+from dashboard.copying import column_name, copy_statement
 
 Refuse = Callable[[str, str], ArchiveRefused]
 NUMBERS = frozenset({int, float})
@@ -29,7 +27,7 @@ def copy_points(
     if names != ["series", "position", "run", "value", "low", "high", "samples", "tainted"]:
         raise refuse("point.columns", f"is {names}, not the columns of a series in their order")
     columns = [column_name(column) for column in head.fields]
-    statement: sql.Composed = copy_statement(head.table, columns, {}, None)
+    statement = copy_statement(head.table.model, columns)
     with (
         trusted_references(),
         connection.cursor() as cursor,

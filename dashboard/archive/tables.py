@@ -178,11 +178,6 @@ TABLES = (
 TABLE_OF_MODEL = {table.model: table for table in TABLES}
 
 
-def column_name(column: Field[Any, Any]) -> str:
-    """That of the database; what archives hold always has one."""
-    return column.column or column.attname
-
-
 @cache
 def archived_fields(table: ArchiveTable) -> tuple[Field[Any, Any], ...]:
     """The fields of a table's columns, in their order."""

@@ -12,6 +12,7 @@ from paceline.manifest import case_key
 from paceline.metrics import HEADLINE_LIMIT
 
 from dashboard import runs
+from dashboard.copying import copy_new_rows
 from dashboard.environments import compared_values, store_environments
 from dashboard.imports import commits
 from dashboard.imports.results import ImportedMetric, ImportedRun, ImportedValue, shorten_text
@@ -23,7 +24,7 @@ LONGEST_KEY = Case._meta.get_field("key").max_length or 0
 LONGEST_METRIC = Metric._meta.get_field("name").max_length or 0
 # Another tool's version of a benchmark is no number: what is imported is all of one version.
 VERSION = 1
-BATCH = 2000
+BATCH = 5000
 
 ReportProgress = Callable[[int, int], None]
 RunKey = tuple[int, int]
@@ -112,7 +113,7 @@ def _get_or_create_runs(
     created = [_new_run(key, imported, by_pk[key[0]]) for key, imported in missing.items()]
     _store_environments(created)
     for start in range(0, len(created), BATCH):
-        Run.objects.bulk_create(created[start : start + BATCH])
+        copy_new_rows(created[start : start + BATCH])
         report_progress(start, len(created))
     by_key |= dict(zip(missing, created, strict=True))
     return [by_key[key] for key in keys], len(created)
