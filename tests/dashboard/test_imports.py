@@ -261,7 +261,7 @@ def run_import(path: Path, form: str, **options: Any) -> str:
 def test_phases_of_a_trace_become_series(tmp_path: Path) -> None:
     path = write_file(tmp_path, TRACE)
     for commit, date in (("v1", ORIGIN.date), ("v2", datetime(2026, 3, 2, tzinfo=UTC))):
-        assert "3 values of 1 commits are new" in run_import(path, "chrome-trace", commit=commit, date=date)
+        assert "3 values of 1 commit are new" in run_import(path, "chrome-trace", commit=commit, date=date)
     assert "3 were there already" in run_import(path, "chrome-trace", commit="v1", date=ORIGIN.date)
     assert sorted(Series.objects.values_list("metric__name", "phase", "headline")) == [
         ("phase_time", "forward", False),

@@ -108,7 +108,7 @@ def test_a_copy_exports_the_same_content(exported: Path) -> None:
     assert [line["table"] for line in lines if isinstance(line, dict) and line.get("rows") == 0] == []
     printed = import_file(exported)
     assert "4 commits, 4 runs" in printed
-    assert "1 channels are off" in printed
+    assert "Its channels are off" in printed
     copy = Project.objects.get(slug="copy")
     again = [orjson.loads(line) for line in write_archive(copy)]
     assert again[0]["project"] == "copy"

@@ -150,17 +150,15 @@ def progress_reporter(bar: ProgressBar, start: float, end: float, work: str) -> 
 def summarize_archive(done: ImportedArchive) -> str:
     if not done.is_new:
         return f"{done.project} was made from this very file: nothing changed."
-    rows = done.rows
-    counts = (
-        f"{rows['commit']} commits, {rows['run']} runs, {rows['series']} series, {rows['point']} points, "
-        f"{rows['change']} changes, {rows['regression']} regressions, {rows['experiment']} experiments"
+    names = ("commit", "run", "series", "point", "change", "regression", "experiment")
+    counts = ", ".join(
+        f"{done.rows[name]:,} series" if name == "series" else format_count(done.rows[name], name)
+        for name in names
     )
-    channels = (
-        f"\nIts {rows['channel']} channels are off: give their secrets, then turn them on."
-        if rows["channel"]
-        else ""
-    )
-    return f"{done.project} is made: {counts}.{channels}"
+    lines = [f"{done.project} is made: {counts}."]
+    if done.rows["channel"]:
+        lines.append("Its channels are off: give their secrets, then turn them on.")
+    return "\n".join(lines)
 
 
 def summarize_import(project: Project, results: ImportedResults, summary: ImportSummary) -> str:

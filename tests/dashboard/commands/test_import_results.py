@@ -137,7 +137,7 @@ def test_git_places_the_commits_that_it_knows(
     second = repository.git("rev-parse", "HEAD")
     rows = [f"{second[:12]},2020-01-01,train,1,s", "abcdef1234,2020-01-02,train,2,s"]
     printed = run_import(write_csv(tmp_path, *rows), tracked.slug)
-    assert "1 commits aren't in the repository" in printed
+    assert "1 commit isn't in the repository" in printed
     places = Run.objects.order_by("pk").values_list("commit__hash", "commit__branch", "commit__position")
     assert list(places) == [(second, "main", 1), ("abcdef1234", "(detached)", 0)]
 
