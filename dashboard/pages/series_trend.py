@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from django.core.paginator import Page, Paginator
+from django.core.paginator import Page
 from django.http import Http404, HttpRequest
 
 from dashboard.charts.thinning import thin_line
 from dashboard.environments import UNKNOWN, Difference, compare_environments
 from dashboard.models import Change, Point, Series
+from dashboard.pages.paging import requested_page
 from dashboard.pages.series_baseline import NOISE_POINTS, SeriesBaseline, read_baseline
 from dashboard.pages.trend_query import BASELINE, FIRST, TrendQuery, read_trend_query
 from dashboard.querysets import baselines, trends
@@ -103,7 +104,7 @@ def read_series_trend(request: HttpRequest, series: Series) -> SeriesTrend:
     related = trends.related_series(series, [name.series for name in query.beside if name.series])
     drawn = choose_drawn(shown, [change.position for change in changes])
     beside = _read_beside(series, query, branch, shown, related)
-    listed = Paginator(shown[::-1], ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    listed = requested_page(request, list(shown[::-1]), ROWS_PER_PAGE)
     # The newest ones are what the baseline is compared with.
     wanted = {row.run for row in (*drawn, *rows[-NOISE_POINTS - 1 :], *listed)}
     wanted |= {run for _, _, lines in beside for _, run, _ in choose_drawn_beside(lines, len(beside))}
