@@ -46,7 +46,7 @@ TOGGLE_HEADS = {
 
 
 def verdict_text(verdict: str) -> str:
-    return VERDICTS.get(verdict, "") or "not measured yet"
+    return VERDICTS.get(verdict, "") or "not measured"
 
 
 def verdict_tone(verdict: str) -> str:

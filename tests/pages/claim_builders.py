@@ -8,7 +8,8 @@ from django.utils import timezone
 from paceline.claims.claims_file import parse_definition
 
 from dashboard.claims.standing import update_standing
-from dashboard.models import Claim, ClaimMeasurement, ClaimsFile, Commit
+from dashboard.models import Claim, ClaimMeasurement, ClaimsFile, Commit, Delivery
+from tests.pages import builders
 from tests.pages.experiment_builders import create_ended, get_configuration
 
 DEFINITION = {
@@ -80,3 +81,29 @@ def create_watched(line: list[Commit]) -> Claim:
     Claim.objects.filter(pk=other.pk).update(reason={"code": "untestable", "text": "there is no cluster"})
     claim.refresh_from_db()
     return claim
+
+
+def claim_pages() -> list[str]:
+    """Addresses of claims that have everything between them that the pages can show."""
+    project = builders.create_project("claimed")
+    line = builders.create_commits(project, 4)
+    claim = create_watched(line)
+    measured = claim.measurements.latest("pk")
+    gone = create_claim(line, "gone")
+    ClaimMeasurement.objects.create(
+        claim=gone, commit=line[0], digest="other", asker="policy", head=measured.head
+    )
+    by_run = create_claim(line, "share", claim="It is", metric="phase_share:learn", at_least=0.5, case={})
+    run = builders.create_measured_run(line[-1], measured.head.case, 0.004, seed=3)
+    found = measure_claim(by_run, line[-1], 0.7, "holds")
+    ClaimMeasurement.objects.filter(pk=found.pk).update(experiment=None, run=run)
+    ClaimsFile.objects.filter(project=project).update(problem="claims.toml: claims[0].id: is missing.")
+    channel = project.channels.create(kind="email", address="ada@example.org")
+    Delivery.objects.create(
+        channel=channel, claim_measurement=measured, event="claim_refuted", next_attempt_at=timezone.now()
+    )
+    Claim.objects.filter(pk=gone.pk).update(listed=False)
+    page = f"/projects/{project.slug}/claims/"
+    own = (f"/claims/{key}/" for key in Claim.objects.filter(project=project).values_list("pk", flat=True))
+    tabs = (f"{page}walker/?show={show}" for show in ("all", "measured", "toggles"))
+    return [page, *tabs, *own, "/deliveries/"]

@@ -62,6 +62,7 @@ from tests.dashboard.accounts.openid_provider import CLIENT_ID, CLIENT_SECRET, s
 from tests.dashboard.conftest import Repository
 from tests.pages import builders
 from tests.pages.check_builders import create_check, create_pull_request, measure_case
+from tests.pages.claim_builders import claim_pages
 from tests.pages.comparison_builders import comparison_pages
 from tests.pages.documents import complete_document, metric_row
 from tests.pages.experiment_builders import MANIFEST, create_ended, create_experiment, get_configuration
@@ -157,6 +158,7 @@ def visit_everything(client: Client, folder: Path) -> None:
         *machine_pages(),
         *check_pages(),
         *comparison_pages(),
+        *claim_pages(),
         *series_pages(),
         *commit_pages(),
     ]:
