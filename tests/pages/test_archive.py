@@ -69,7 +69,7 @@ def exported(tmp_path: Path, operator: User) -> Path:
     experiment.pairs.create(index=0, base_first=True, base=1.0, head=1.4, seconds=2, phases={"learn": [1, 2]})
     regression.experiment_links.create(experiment=experiment, series=series)
     Triage.objects.create(regression=regression, person=operator, action="comment", comment="Seen.")
-    Snooze.objects.create(regression=regression, growth_percent=5, ratio=1.38, person=operator)
+    Snooze.objects.create(regression=regression, growth_percent=5, ratio=1.38)
     sentinel = Sentinel.objects.create(
         configuration=run.configuration, machine=run.machine, commit=commit, by_hand=True
     )
