@@ -6,13 +6,15 @@ import pytest
 from django.apps import apps
 from django.contrib.auth.models import Permission
 
-from dashboard.models import Project
+from dashboard.models import Project, Revision
 from tests import emptied_tables
 from tests.dashboard import factories
 
 
 def filled_models() -> set[str]:
-    return {model._meta.db_table for model in apps.get_models() if model._default_manager.exists()}
+    # Stamps of what was written are rows too: they say only that a page is to be made anew.
+    models = [model for model in apps.get_models() if model is not Revision]
+    return {model._meta.db_table for model in models if model._default_manager.exists()}
 
 
 @pytest.mark.django_db(transaction=True)

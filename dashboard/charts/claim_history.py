@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dashboard.sentences.numbers import format_number
+
 WIDTH, HEIGHT = 720, 240
 LEFT, RIGHT, TOP, BOTTOM = 56, 16, 12, 30
 MOST_LABELS = 6
@@ -95,7 +97,7 @@ def layout_history(
         band=top,
         band_height=height,
         no_difference=y(1.0) if is_ratio and low <= 1 <= high else None,
-        rows=tuple(Tick(y(value), f"{value:g}") for value in round_ticks(low, high)),
+        rows=tuple(Tick(y(value), format_number(value)) for value in round_ticks(low, high)),
         columns=columns,
     )
 

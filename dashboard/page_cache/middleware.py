@@ -17,6 +17,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.middleware.csrf import get_token
 from django.utils.cache import get_conditional_response
+from django.utils.http import parse_http_date_safe
 
 from dashboard.access.visitors import visitor_of
 from dashboard.api.etags import keep_for_visitor
@@ -140,5 +141,6 @@ def answer_page(request: HttpRequest, page: KeptPage) -> HttpResponseBase:
     keep_for_visitor(response)
     if not page.has_token:
         response.headers["Vary"] = f"{response.headers['Vary']}, Accept-Encoding"
-    known: HttpResponseBase = get_conditional_response(request, etag, response=response) or response
+    modified = parse_http_date_safe(page.headers.get("Last-Modified", ""))
+    known: HttpResponseBase = get_conditional_response(request, etag, modified, response) or response
     return known

@@ -73,16 +73,19 @@ class ComparedCase:
 
 
 @require_safe
-def commit_page(request: HttpRequest, slug: str, hash: str) -> HttpResponse:  # noqa: A002 - the address's name
+def commit_page(request: HttpRequest, slug: str, commit: str) -> HttpResponse:
     project = requested_project(request, slug)
-    found = commits.find_commits(project, hash)
+    found = commits.find_commits(project, commit)
     if not found:
-        raise Http404(f"No commit of {project.slug} that the site knows begins with {hash}.")
+        raise Http404(f"No commit of {project.slug} that the site knows begins with {commit}.")
     if len(found) > 1:
-        raise Http404(f"More than one commit of {project.slug} begins with {hash}: give more of its hash.")
-    commit = found[0]
-    if commit.hash != hash:
-        return redirect("commit", project.slug, commit.hash)
+        raise Http404(f"More than one commit of {project.slug} begins with {commit}: give more of its hash.")
+    if found[0].hash != commit:
+        return redirect("commit", project.slug, found[0].hash)
+    return render(request, "commit.html", _commit_context(request, project, found[0]))
+
+
+def _commit_context(request: HttpRequest, project: Project, commit: Commit) -> dict[str, Any]:
     beside = commits.commits_beside(commit)
     measured = commits.values_at(commit)
     configurations, missing = commits.configurations_beside(
@@ -90,7 +93,7 @@ def commit_page(request: HttpRequest, slug: str, hash: str) -> HttpResponse:  # 
     )
     compared = _compare_cases(project, commit, measured)
     columns, page = _list_cases(request, configurations, compared)
-    context = {
+    return {
         "project": project,
         "tab": "commits",
         "commit": commit,
@@ -108,7 +111,6 @@ def commit_page(request: HttpRequest, slug: str, hash: str) -> HttpResponse:  # 
         "more_missing": max(0, len(missing) - NAMED_CASES),
         "missing_benchmarks": sorted({configuration.case.benchmark for configuration in missing}),
     }
-    return render(request, "commit.html", context)
 
 
 def _neighbour_context(commit: Commit, beside: Sequence[Commit]) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from django.http import HttpRequest
 from django.urls import reverse
@@ -12,13 +13,13 @@ from django.utils.http import urlencode
 @dataclass(frozen=True, slots=True)
 class DataCall:
     """`view_name`: of the call, whose address has the arguments of the page's. `kept`: of the page's query
-    what the call takes too; `query`: what it takes beside; `asked`: the page's arguments that it takes there.
+    what the call takes too; `query`: what it takes beside; `asked`: the page's arguments by what the query calls them.
     """
 
     view_name: str
     kept: tuple[str, ...] = ()
     query: tuple[tuple[str, str], ...] = ()
-    asked: tuple[str, ...] = ()
+    asked: Mapping[str, str] = field(default_factory=dict)
 
 
 # A new page that shows data needs a line here.
@@ -30,8 +31,13 @@ DATA_CALLS = {
     "project-triggers": DataCall("api-triggers"),
     "project-costs": DataCall("api-commits"),
     "project-experiments": DataCall("api-experiments", kept=("state", "purpose")),
+    "commit": DataCall("api-commit"),
+    "project-trigger": DataCall("api-trigger"),
+    "project-heatmap": DataCall("api-series-list", query=(("headline", "true"),)),
+    "project-noise": DataCall("api-series-list", query=(("headline", "true"),)),
+    "project-regressions": DataCall("api-regressions", kept=("state",), asked={"slug": "project"}),
     "project-claims": DataCall("api-claims"),
-    "benchmark-claims": DataCall("api-claims", kept=("show",), asked=("benchmark",)),
+    "benchmark-claims": DataCall("api-claims", kept=("show",), asked={"benchmark": "benchmark"}),
     "claim": DataCall("api-claim-measurements"),
     "project-settings": DataCall("api-project-settings"),
     "project-measuring": DataCall("api-project-settings"),
@@ -64,7 +70,7 @@ def data_address(request: HttpRequest) -> str:
     if match is None or call is None:
         return ""
     kept = [(name, request.GET[name]) for name in call.kept if request.GET.get(name)]
-    asked = [(name, match.kwargs[name]) for name in call.asked]
+    asked = [(parameter, match.kwargs[name]) for name, parameter in call.asked.items()]
     query = urlencode([*call.query, *asked, *kept])
     arguments = {name: value for name, value in match.kwargs.items() if name not in call.asked}
     address = reverse(call.view_name, kwargs=arguments)

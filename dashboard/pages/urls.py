@@ -71,7 +71,7 @@ urlpatterns = [
         name="project-trigger-status",
     ),
     path("projects/<slug:slug>/commits/", project_lists.commits_page, name="project-commits"),
-    path("projects/<slug:slug>/commits/<str:hash>/", commit.commit_page, name="commit"),
+    path("projects/<slug:slug>/commits/<str:commit>/", commit.commit_page, name="commit"),
     path("projects/<slug:slug>/regressions/", regression_history.history_page, name="project-regressions"),
     path("projects/<slug:slug>/heatmap/", heatmap.heatmap_page, name="project-heatmap"),
     path("projects/<slug:slug>/noise/", case_noise.noise_page, name="project-noise"),

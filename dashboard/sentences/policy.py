@@ -83,8 +83,8 @@ def policy_rows(policy: EffectivePolicy) -> list[PolicyRow]:
         "claims.every_commits": f"{format_number(policy.claims_every_commits)} commits"
         if policy.claims_every_commits
         else "never",
-        "claims.share": f"{100 * policy.claims_share:g} % of a machine's time",
-        "claims.minutes": f"{policy.claims_minutes:g} minutes a claim",
+        "claims.share": f"{format_number(100 * policy.claims_share)} % of a machine's time",
+        "claims.minutes": f"{format_number(policy.claims_minutes)} minutes a claim",
     }
     rows = [PolicyRow(key, value, policy.origins[key]) for key, value in values.items()]
     for name, filters in policy.benchmarks.items():

@@ -27,7 +27,7 @@ def test_a_processor_that_was_half_busy_is_uncertain() -> None:
     assert busy_seconds({}, {}) is None
 
 
-def burn(seconds: float) -> None:
+def burn_processor(seconds: float) -> None:
     while process_time() < seconds:
         pass
 
@@ -35,7 +35,7 @@ def burn(seconds: float) -> None:
 def burn_beside(processes: int, seconds: float) -> None:
     """Let so many children of this process use so many processor seconds each."""
     context = multiprocessing.get_context("fork")
-    children = [context.Process(target=burn, args=(seconds,)) for _ in range(processes)]
+    children = [context.Process(target=burn_processor, args=(seconds,)) for _ in range(processes)]
     for child in children:
         child.start()
     for child in children:

@@ -81,7 +81,7 @@ def test_a_long_list_has_pages(client: Client, line: list[Commit]) -> None:
 def test_experiments_are_named_where_work_is(client: Client, line: list[Commit]) -> None:
     row = create_experiment(line)
     builders.create_measured_run(line[0], builders.create_case(line[0].project), 0.001)
-    for where in ("/", "/projects/snake/", "/work/?seen=1"):
+    for where in ("/", "/projects/snake/experiments/", "/work/?seen=1"):
         assert f'href="/experiments/{row.pk}/"' in client.get(where).content.decode(), where
     assert 'href="/projects/snake/experiments/"' in client.get("/projects/snake/runs/").content.decode()
 

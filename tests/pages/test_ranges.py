@@ -79,7 +79,7 @@ def test_what_several_commits_changed_is_told_of_all_of_them(client: Client, reg
     )
 
 
-@pytest.mark.parametrize("where", ["/projects/snake/commits/", "/projects/snake/"])
+@pytest.mark.parametrize("where", ["/projects/snake/commits/"])
 def test_each_commit_of_the_range_is_marked_alike(
     client: Client, line: list[Commit], regression: Regression, where: str
 ) -> None:

@@ -44,7 +44,8 @@ OF_PROJECT = (
     *("api-project", "api-project-settings", "api-documents", "api-checks"),
     *("project-compare", "project-compare-markdown", "project-compare-csv", "api-comparison"),
     *("api-cases", "api-series-list", "api-commits", "api-triggers", "api-runs"),
-    *("project-claims", "claims-measure", "api-claims"),
+    *("project-claims", "claims-measure", "api-claims", "measure-missing", "project-heatmap"),
+    *("project-noise", "project-regressions"),
     *("api-experiments", "api-channels", "api-members", "api-project-audit", "api-tokens"),
 )
 EXAMPLES: dict[str, dict[str, str]] = {
@@ -53,6 +54,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
     "project-token-revoke": {"slug": "slug", "token": "token"},
     **{name: {"pk": "run"} for name in ("run", "run-status", "run-frames", "run-log", "run-cancel")},
     "run-document": {"pk": "run"},
+    "commit": {"slug": "slug", "commit": "commit"},
     **{name: {"slug": "slug", "pk": "trigger"} for name in ("project-trigger", "project-trigger-status")},
     **{name: {"pk": name.partition("-")[0]} for name in ("series", "regression", "regression-triage")},
     **{name: {"pk": "series"} for name in ("series-part", "series-csv", "series-json")},
