@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -110,4 +111,4 @@ def smallest_step(noise: float, kind: str, points: int) -> float:
     """No step below the effect floor of its kind is told, however calm the machine."""
     effect = detection.EFFECT_FLOORS.get(cast(Kind, kind))
     floor = effect.at(points) if effect else 0.0
-    return max(floor, STANDARD_ERRORS * noise * (2 / RUNS_BESIDE) ** 0.5)
+    return max(floor, STANDARD_ERRORS * noise * math.sqrt(2 / RUNS_BESIDE))

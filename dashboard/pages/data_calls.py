@@ -13,7 +13,8 @@ from django.utils.http import urlencode
 @dataclass(frozen=True, slots=True)
 class DataCall:
     """`view_name`: of the call, whose address has the arguments of the page's. `kept`: of the page's query
-    what the call takes too; `query`: what it takes beside; `asked`: the page's arguments by what the query calls them.
+    what the call takes too; `query`: what it takes beside; `asked`: arguments of the page that it takes in
+    its query, by their names there.
     """
 
     view_name: str

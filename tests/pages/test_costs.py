@@ -101,7 +101,7 @@ def test_suspicions_are_counted_by_their_newest_verdict(client: Client, line: li
         "That took 8 pairs of runs and 4 min of machine time with bisections."
     )
     assert sentence in client.get("/regressions/").content.decode()
-    assert sentence in client.get("/projects/snake/regressions/").content.decode()
+    assert sentence in client.get("/regressions/?project=snake").content.decode()
 
 
 def test_what_is_older_or_another_projects_is_not_counted(regression: Regression) -> None:
