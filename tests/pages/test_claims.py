@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from dashboard.models import Claim, Commit, Project
 from tests.dashboard.access.conftest import create_member
-from tests.pages.claim_builders import create_claim, create_watched, measure_claim
+from tests.pages.claim_builders import claim_pages, create_claim, create_watched, measure_claim
 from tests.pages.conftest import shown_text
 
 # Those of the visitor and of the project's rights and revision with it.
@@ -92,3 +92,13 @@ def test_a_repository_that_is_not_there_is_told(client: Client, claim: Claim) ->
     )
     assert answer.redirect_chain[-1][0] == claim.get_absolute_url()
     assert "can't" in shown_text(answer) or "no repository" in shown_text(answer)
+
+
+@pytest.mark.django_db
+def test_every_state_of_a_claim_has_its_page(client: Client) -> None:
+    pages = {address: shown_text(client.get(address)) for address in claim_pages()}
+    text = " ".join(pages.values())
+    assert "claims.toml: claims[0].id: is missing." in text
+    assert "The newest claims.toml no longer has it." in text
+    assert "being measured" in text
+    assert "claim_refuted: The fused optimizer is 1.5 times faster" in text
