@@ -61,6 +61,7 @@ from tests.dashboard.accounts.conftest import PASSWORD, set_up_second_factor, si
 from tests.dashboard.accounts.openid_provider import CLIENT_ID, CLIENT_SECRET, start_provider
 from tests.dashboard.conftest import Repository
 from tests.pages import builders
+from tests.pages.case_builders import create_cases
 from tests.pages.check_builders import create_check, create_pull_request, measure_case
 from tests.pages.claim_builders import claim_pages
 from tests.pages.comparison_builders import comparison_pages
@@ -161,6 +162,7 @@ def visit_everything(client: Client, folder: Path) -> None:
         *claim_pages(),
         *series_pages(),
         *commit_pages(),
+        *grid_pages(),
     ]:
         assert visitor.get(where).status_code == 200, where
         assert client.get(where).status_code == 200, where
@@ -344,6 +346,17 @@ def commit_pages() -> list[str]:
     return [f"{where}/" for where in sorted(found)]
 
 
+def grid_pages() -> list[str]:
+    """Of a project with many cases, most of whose commits have no result."""
+    project = create_cases(30, "cases")
+    base = project.commits.earliest("position")
+    Run.objects.filter(commit__project=project).update(
+        claimed_at=timezone.now() - timedelta(minutes=5), finished_at=timezone.now()
+    )
+    lists = ("?q=batch", f"?base={base.hash}", "heatmap/", f"heatmap/?base={base.hash}", "noise/", "commits/")
+    return [f"/projects/cases/{name}" for name in lists]
+
+
 def run_pages() -> list[str]:
     """Runs in all states, with documents that hold everything."""
     project = builders.create_project("runs")
@@ -361,6 +374,7 @@ def run_pages() -> list[str]:
         source="web",
         benchmarks=["snake_dqn"],
         requested_by=person,
+        state="resolved",
         left_out=[{"reason": "newest first", "commits": 3, "benchmark": ""}],
     )
     Commit.objects.filter(pk=line[0].pk).update(tags=["v1.2"], parents=["0" * 40])
@@ -372,6 +386,7 @@ def run_pages() -> list[str]:
     plain = builders.create_measured_run(line[2], builders.create_case(project, "walker"), 0.001)
     plain.document.body["metrics"] = [row for row in plain.document.body["metrics"] if not row["phase"]]
     plain.document.body["ranks"] = copy.deepcopy(body["ranks"])
+    plain.document.body["warnings"] = [{**body["warnings"][0], "taints": False}]
     for rank in plain.document.body["ranks"]["rows"]:
         rank |= {"waits": None, "late": None, "device_memory": 2e9}
     plain.document.save()
@@ -469,7 +484,8 @@ def regression_pages() -> list[str]:
     for regression in (wide, moved, bare):
         compose_email(builders.create_delivery(regression))
     commits = (f"/projects/snake/commits/{commit.hash}/" for commit in line)
-    return [*(regression.get_absolute_url() for regression in Regression.objects.all()), *commits]
+    beside = [f"/runs/{line[at].runs.earliest('pk').pk}/" for at in (2, 4)]
+    return [*(regression.get_absolute_url() for regression in Regression.objects.all()), *commits, *beside]
 
 
 def experiment_pages(folder: Path) -> list[str]:
