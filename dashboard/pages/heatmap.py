@@ -69,16 +69,16 @@ def heatmap_page(request: HttpRequest, slug: str) -> HttpResponse:
             HeatRow(state, shade_cells(state, latest[state.series], bases.get(state.series), positions))
             for state in listed
         ],
-        "commits": list(commits.order_by("position")),
+        "commits": list(commits.order_by("-position")),
         "case_count": len(states),
     }
     return render(request, "project_heatmap.html", context, status=400 if refused else 200)
 
 
 def newest_positions(states: Iterable[SeriesLatest]) -> list[int]:
-    """The newest positions that any of them was measured at, oldest first."""
+    """The newest positions that any of them was measured at, the newest first."""
     found = {position for latest in states for position in latest.recent_positions}
-    return sorted(found)[-COMMITS:]
+    return sorted(found, reverse=True)[:COMMITS]
 
 
 def choose_bases(

@@ -35,7 +35,7 @@ DESKTOP = {"width": 1440, "height": 1000}
 MORE_PAGES = (
     *(f"/projects/snake/{part}/" for part in ("runs", "triggers", "costs", "checks")),
     *(f"/projects/snake/{part}/" for part in ("regressions", "heatmap", "noise")),
-    *("/queue/", "/search/?q=walk", "/projects/snake/?group=benchmark", "/regressions/?state=lost"),
+    *("/queue/", "/search/?q=walk", "/projects/snake/?group=benchmark"),
     *("/projects/snake/trigger/?which=commit&commit=nope", "/projects/snake/triggers/{trigger}/"),
     "/projects/snake/compare/",
     *("/runs/{full}/?frame=2", "/projects/empty/", "/projects/empty/runs/", "/api/v1/docs"),

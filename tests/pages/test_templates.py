@@ -51,6 +51,7 @@ from dashboard.models import (
     Schedule,
     Sentinel,
     Series,
+    SeriesLatest,
     Telemetry,
     Trigger,
 )
@@ -639,11 +640,21 @@ def site_pages() -> list[str]:
     lists = ("", "runs/", "commits/", "triggers/", "live-runs/", *GRID_PAGES)
     for project in Project.objects.filter(slug__in=("snake", "runs")):
         write_latest(project, list(Series.objects.values_list("pk", flat=True)))
+    SeriesLatest.objects.update(base_value=1.0)
     Project.objects.filter(slug="snake").update(training_hours_per_week=100)
+    builders.create_commits(Project.objects.get(slug="project-2"), 2)
     series = [row.get_absolute_url() for row in Series.objects.filter(headline=True)]
     return [
         *("/", "/?page=2", "/work/?seen=3", "/deliveries/", "/projects/runs/", "/projects/project-1/"),
-        *("/queue/", "/search/", "/search/?q=sna", "/search/?q=walke", "/search/?q=nothing at all"),
+        *(f"/projects/snake/{part}?base={commit.hash}" for part in ("", "heatmap/")),
+        *(
+            "/projects/project-2/commits/",
+            "/queue/",
+            "/search/",
+            "/search/?q=sna",
+            "/search/?q=walke",
+            "/search/?q=nothing at all",
+        ),
         *("/regressions/?state=all&project=snake", "/regressions/?project=runs"),
         *(f"/projects/snake/{name}" for name in lists),
         *(f"/regressions/?state={state}" for state in ("open", "withdrawn", "recovered", "intended")),
