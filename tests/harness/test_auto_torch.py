@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.strangers import TRAIN, phase_counts, run_script
+from tests.harness.strangers import TRAIN, UNCOMPILED, phase_counts, run_script
 
 
 def test_compilation_is_a_phase_and_breaks_no_graph(tmp_path: Path) -> None:
@@ -25,7 +25,8 @@ for number in range(10**6):
     (loss_of(torch.randn(4, 8)) + fast(torch.randn(4, 8)).sum()).backward()
     optimizer.step()
 """
-    counts = phase_counts(run_script(tmp_path, TRAIN + loop))
+    compiled = "import torch\n" + TRAIN.removeprefix(UNCOMPILED) + loop
+    counts = phase_counts(run_script(tmp_path, compiled))
     assert counts["compile"] == counts["forward/compile"] == pytest.approx(1 / 20)
     assert counts["forward"] == 1
 

@@ -30,12 +30,15 @@ def run_sentinel(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def test_a_commit_is_pinned_and_listed(commit: Commit, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_sentinel(capsys, "--commit", "main") == f"{commit} is the sentinel of 1 cases and machines.\n"
+    assert (
+        run_sentinel(capsys, "--commit", "main")
+        == f"{commit} is the sentinel of 1 pair of case and machine.\n"
+    )
     pinned = Sentinel.objects.get()
     assert (pinned.commit, pinned.by_hand) == (commit, True)
     assert run_sentinel(capsys).splitlines() == [
-        "Sentinels of snakes are on; 1 are pinned.",
-        f"snake_dqn on bench-1: {commit}, by hand, measured 1 times",
+        "Sentinels of snakes are on; 1 is pinned.",
+        f"snake_dqn on bench-1: {commit}, by hand, measured 1 time",
     ]
 
 

@@ -78,7 +78,7 @@ def test_waiting_ends_with_the_runs(tracked: Project, serve_by: ServeBy) -> None
 def test_waiting_fails_with_a_run(tracked: Project, serve_by: ServeBy) -> None:
     serve_by(lambda: end_next_run(Run.State.FAILED, failure="crash", reason="Broke."))
     output = StringIO()
-    with pytest.raises(CommandError, match="1 of 1 runs failed"):
+    with pytest.raises(CommandError, match="1 of 1 run failed"):
         call_command("trigger", "snakes", wait=True, benchmark=["other"], stdout=output)
     assert "failed (crash): Broke." in output.getvalue()
 
@@ -106,7 +106,7 @@ def test_progress_says_what_is_measured(tracked: Project) -> None:
     assert share == 0.25
     assert text.endswith("repetition 2 of 3")
     waiting = list(Run.objects.filter(state=Run.State.REQUESTED))
-    assert summarize_progress(waiting) == (0, f"0 of 1 runs; waiting behind run {assignment.run_id}")
+    assert summarize_progress(waiting) == (0, f"0 of 1 run; waiting behind run {assignment.run_id}")
 
 
 def test_a_bar_is_drawn_on_a_terminal_only() -> None:

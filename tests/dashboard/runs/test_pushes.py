@@ -93,7 +93,7 @@ def test_an_odd_commit_is_stored_and_shown_beside_the_others(
     assert (stored.author, stored.subject) == ("A\ufffd\ufffd", "\ufffd \ufffd")
     assert stored.committed_at == datetime(9999, 12, 30, tzinfo=UTC)
     assert Commit.objects.get(hash=before).committed_at == datetime(1, 1, 2, tzinfo=UTC)
-    assert "9999-12-30" in client.get(tracked.get_absolute_url()).content.decode()
+    assert "9999-12-30" in client.get(f"{tracked.get_absolute_url()}commits/").content.decode()
 
 
 def test_a_branch_may_have_a_very_long_name(tracked: Project, repository: Repository) -> None:
