@@ -481,6 +481,7 @@ def test_typing_a_commit_chooses_it(site: Site) -> None:
     page.fill("#id_username", "ada")
     page.fill("#id_password", "a long secret")
     page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url("**/projects/snake/", wait_until="load")
     page.fill("[name=commit]", "main~3")
     assert page.is_checked("[name=which][value=commit]")
 

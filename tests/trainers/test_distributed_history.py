@@ -116,14 +116,14 @@ def test_small_copies_keep_the_heap_from_being_used_again(tmp_path: Path) -> Non
 def test_the_rank_that_reports_takes_longer_than_the_other(tmp_path: Path) -> None:
     document = measure_tree(plant_mistakes(SLOW_RANK), "sequences", tmp_path, "--no-counting")
     other, reporting = (row["phases"]["report"] for row in document["ranks"]["rows"])
-    assert reporting > 10 * other
+    assert reporting > 3 * other
 
 
 def test_the_worker_that_checks_takes_longer_than_the_other(tmp_path: Path) -> None:
     document = measure_tree(plant_mistakes(SLOW_WORKER), "images", tmp_path, "--no-counting")
     (loader,) = document["loaders"]
     fetch = {worker["worker"]: worker["fetch_time"] for worker in loader["workers"]}
-    assert fetch[1] > 2 * fetch[0]
+    assert fetch[1] > 1.3 * fetch[0]
 
 
 @pytest.mark.parametrize("seed", range(20))
