@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -114,16 +115,32 @@ def test_small_copies_keep_the_heap_from_being_used_again(tmp_path: Path) -> Non
 
 
 def test_the_rank_that_reports_takes_longer_than_the_other(tmp_path: Path) -> None:
-    document = measure_tree(plant_mistakes(SLOW_RANK), "sequences", tmp_path, "--no-counting")
-    other, reporting = (row["phases"]["report"] for row in document["ranks"]["rows"])
-    assert reporting > 3 * other
+    def report_ratio(folder: Path) -> float:
+        document = measure_tree(plant_mistakes(SLOW_RANK), "sequences", folder, "--no-counting")
+        other, reporting = (row["phases"]["report"] for row in document["ranks"]["rows"])
+        return float(reporting / other)
+
+    assert largest_ratio(report_ratio, tmp_path, 10) > 10
 
 
 def test_the_worker_that_checks_takes_longer_than_the_other(tmp_path: Path) -> None:
-    document = measure_tree(plant_mistakes(SLOW_WORKER), "images", tmp_path, "--no-counting")
-    (loader,) = document["loaders"]
-    fetch = {worker["worker"]: worker["fetch_time"] for worker in loader["workers"]}
-    assert fetch[1] > 1.3 * fetch[0]
+    def fetch_ratio(folder: Path) -> float:
+        document = measure_tree(plant_mistakes(SLOW_WORKER), "images", folder, "--no-counting")
+        (loader,) = document["loaders"]
+        fetch = {worker["worker"]: worker["fetch_time"] for worker in loader["workers"]}
+        return float(fetch[1] / fetch[0])
+
+    assert largest_ratio(fetch_ratio, tmp_path, 2) > 2
+
+
+def largest_ratio(measure_ratio: Callable[[Path], float], folder: Path, wanted: float) -> float:
+    """Of three measurements at most: other work lengthens both sides, which brings them closer together."""
+    largest = 0.0
+    for attempt in range(3):
+        largest = max(largest, measure_ratio(folder / str(attempt)))
+        if largest > wanted:
+            break
+    return largest
 
 
 @pytest.mark.parametrize("seed", range(20))
