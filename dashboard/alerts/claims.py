@@ -11,7 +11,6 @@ from dashboard.alerts.rules import MeasuredSubject, RegressionFacts
 from dashboard.models import AlertRule, Channel, Claim, ClaimMeasurement, Delivery
 
 Event = Delivery.Event
-CLAIM_EVENTS = (Event.CLAIM_REFUTED, Event.CLAIM_HOLDS)
 TRUE_WHILE = {
     Event.CLAIM_REFUTED: Claim.Standing.REFUTED,
     Event.CLAIM_HOLDS: Claim.Standing.HOLDS,

@@ -37,7 +37,6 @@ DOUBT = "var(--doubt)"
 # Eight hues that stay apart under the common kinds of colour blindness (after Okabe and Ito).
 HUES = tuple(f"var(--hue-{index})" for index in range(1, 9))
 
-FONT = "var(--font)"
 MONO = "var(--mono)"
 
 

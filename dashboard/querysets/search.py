@@ -14,7 +14,6 @@ from dashboard.models import Case, Commit, Machine, Project, Regression, Run
 MOST_HITS = 8
 # Functions are looked for among the suspects of so many newest regressions.
 NEWEST_REGRESSIONS = 1000
-SHORTEST_HASH = 4
 HASH = re.compile(r"[0-9a-f]{4,64}")
 # As the index over the subjects of commits has it.
 COMMIT_WORDS = SearchVector("subject", config="simple")
