@@ -201,32 +201,43 @@ UNRELATED = Mistake(
     ),
 )
 
-# A small copy of each record lies behind it on the heap: what is freed before it fits nothing that comes
-# later, since every record is longer than the last one.
+# Buffers are kept to be used again, and every record is longer than the last one: what is free fits no later one.
 FRAGMENTED = Mistake(
     name="memory fragmentation",
     benchmark="signals",
-    subject="Keep an excerpt of each record",
+    subject="Use the buffers of records again",
     metric="peak_memory",
     phase="record",
-    function="record",
-    size=4096,
+    function="take_buffer",
     edits=(
-        lines_after("signals/train.py", "ROWS, PIECE = 8, 512", "EXCERPT = <SIZE>"),
         lines_after(
             "signals/train.py",
             "        self.model = Denoiser()",
-            "        self.excerpts: list[torch.Tensor] = []",
+            "        self.free: list[torch.Tensor] = []",
+            "        self.mixed = torch.empty(0)",
+        ),
+        Edit(
+            "signals/train.py",
+            "        mixed = torch.stack(heard).mean(dim=0)\n",
+            "        self.free.append(self.mixed)\n"
+            "        self.mixed = mixed = self.take_buffer(len(heard[0]))\n"
+            "        torch.mean(torch.stack(heard), dim=0, out=mixed)\n",
         ),
         lines_before(
             "signals/train.py",
-            "        self.steps += 1",
-            "        self.excerpts.append(mixed[:EXCERPT].clone())",
+            "    def learn(self, recorded: torch.Tensor) -> None:",
+            "    def take_buffer(self, length: int) -> torch.Tensor:",
+            '        """Return a free buffer of this length, else a new one."""',
+            "        for place, buffer in enumerate(self.free):",
+            "            if len(buffer) == length:",
+            "                return self.free.pop(place)",
+            "        return torch.empty(length)",
+            "",
         ),
         Edit(
             "signals/train.py",
             'return f"{self.steps} steps"',
-            'return f"{self.steps} steps, {len(self.excerpts)} excerpts kept"',
+            'return f"{self.steps} steps, {len(self.free)} buffers free"',
         ),
     ),
 )
