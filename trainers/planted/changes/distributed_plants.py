@@ -201,7 +201,7 @@ UNRELATED = Mistake(
     ),
 )
 
-# Buffers are kept to be used again, and every record is longer than the last one: what is free fits no later one.
+# Buffers are kept to be used again, and every record is longer than the last one: none that is free fits.
 FRAGMENTED = Mistake(
     name="memory fragmentation",
     benchmark="signals",
