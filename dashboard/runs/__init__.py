@@ -20,7 +20,7 @@ from dashboard.runs.lease import (
 )
 from dashboard.runs.machines import machine_seen, part_seen, pool_named
 from dashboard.runs.planning import read_commit_manifests
-from dashboard.runs.remeasuring import remeasure_disturbed
+from dashboard.runs.remeasuring import hasten_remeasuring, remeasure_disturbed
 from dashboard.runs.requests import (
     experiment_waits,
     get_or_create_configurations,
@@ -52,6 +52,7 @@ __all__ = [
     "finish_run",
     "get_or_create_commits",
     "get_or_create_configurations",
+    "hasten_remeasuring",
     "heartbeat_run",
     "held_run",
     "machine_seen",

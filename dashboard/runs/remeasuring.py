@@ -7,7 +7,8 @@ from datetime import timedelta
 
 from paceline.document import CODES_OF_DISTURBANCE
 
-from dashboard.models import Run
+from dashboard import dispatch
+from dashboard.models import Project, Run
 from dashboard.repositories import DETACHED
 from dashboard.runs.requests import repeat_run
 
@@ -35,3 +36,12 @@ def remeasure_disturbed(run: Run, tainting: Iterable[str]) -> Run | None:
     if disturbed > len(DELAYS) or same.filter(tainted=False, pk__gt=run.pk).exists():
         return None
     return repeat_run(run, run.commit, PRIORITY, not_before=DELAYS[disturbed - 1])
+
+
+def hasten_remeasuring(project: Project) -> list[int]:
+    """Let what is still to be measured again wait no longer: nothing else is left. The keys of the runs."""
+    left = Run.objects.filter(configuration__case__project=project).exclude(state__in=Run.TERMINAL)
+    if left.filter(state=Run.State.REQUESTED).update(not_before=None):
+        for pool in set(left.values_list("configuration__pool__name", flat=True)):
+            dispatch.wake_workers(pool)
+    return list(left.order_by("pk").values_list("pk", flat=True))

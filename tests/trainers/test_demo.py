@@ -5,6 +5,7 @@ import shutil
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from dashboard import runs
 from dashboard.management import demonstration
 from dashboard.management.commands import demo
 from dashboard.management.commands.demo import estimate_time, parse_seed
@@ -97,6 +99,26 @@ def test_it_waits_until_every_run_is_judged(built: Any, monkeypatch: pytest.Monk
     monkeypatch.setattr(demo.services, "running_services", lambda *_: nullcontext())
     assert "found" in call_demo("--wait", "--seed", "7")
     assert looks == [2, 2]
+
+
+@pytest.mark.django_db
+def test_it_waits_for_what_is_measured_again(built: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    again: list[Run] = []
+
+    def look(_seconds: float) -> None:
+        if not again:
+            disturbed = Run.objects.order_by("pk").last()
+            assert disturbed
+            Run.objects.update(state=Run.State.DONE, judged_at=timezone.now())
+            again.append(runs.repeat_run(disturbed, disturbed.commit, 0, not_before=timedelta(hours=1)))
+            return
+        assert Run.objects.get(pk=again[0].pk).not_before is None
+        Run.objects.update(state=Run.State.DONE, judged_at=timezone.now())
+
+    monkeypatch.setattr(demo, "time", SimpleNamespace(sleep=look, monotonic=time.monotonic))
+    monkeypatch.setattr(demo.services, "running_services", lambda *_: nullcontext())
+    call_demo("--wait", "--seed", "7")
+    assert Run.objects.get(pk=again[0].pk).state == Run.State.DONE
 
 
 @pytest.mark.django_db

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 from paceline.progress_bar import ProgressBar
 
-from dashboard import hosts, services, triggers
+from dashboard import hosts, runs, services, triggers
 from dashboard.management import demonstration
 from dashboard.management.base import SiteCommand
 from dashboard.management.commands.trigger import summarize_progress
@@ -174,11 +174,15 @@ def parse_history(options: dict[str, Any]) -> list[str]:
 
 
 def wait_until_proved(project: Project, ids: list[int]) -> None:
-    """Until every run has ended, every stored one is judged, and every suspicion is decided."""
+    """Until every run has ended, also what was disturbed and is measured again; every stored one is judged,
+    and every suspicion is decided."""
     try:
         with ProgressBar() as bar:
-            wait_for_runs(ids, bar)
-            wait_for_judgement(ids, bar)
+            left = ids
+            while left:
+                wait_for_runs(left, bar)
+                wait_for_judgement(left, bar)
+                left = runs.hasten_remeasuring(project)
             wait_for_proofs(project, bar)
     except KeyboardInterrupt:
         raise CommandError(

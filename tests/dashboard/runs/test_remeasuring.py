@@ -223,3 +223,10 @@ def test_the_codes_of_disturbances_are_warnings_that_may_taint() -> None:
     taints = {code for codes, when in rows if when != "no" for code in re.findall(r"`(\w+)`", codes)}
     assert taints >= CODES_OF_DISTURBANCE
     assert taints - CODES_OF_DISTURBANCE == CODES_TAINTING_ALL | {"warmup_never_ended"}
+
+
+def test_where_nothing_else_is_left_it_need_not_wait(disturbed: Run) -> None:
+    waiting = waiting_run()
+    assert waiting is not None
+    assert runs.hasten_remeasuring(disturbed.commit.project) == [waiting.pk]
+    assert Run.objects.get(pk=waiting.pk).not_before is None
