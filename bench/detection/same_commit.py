@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from paceline import document
 from paceline.document import Document
 
-from bench.detection.power import minimum_detectable_effect
 from bench.repeat import KEPT
 from dashboard.detection import FalseAlarmBudget, judge_series, shift_p_value
+from dashboard.detection.smallest_effect import minimum_detectable_effect
 from dashboard.detection.types import Point, Series
 
 BUDGETS = (1.0, 10.0)

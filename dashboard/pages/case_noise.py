@@ -1,4 +1,4 @@
-"""How noisy each case is on each machine, and the smallest step that its runs there can show."""
+"""How noisy each case is on each machine, and the smallest step that would be found there."""
 
 from __future__ import annotations
 
@@ -8,43 +8,60 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 
-import numpy as np
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from dashboard import detection
-from dashboard.detection.noise import neighbour_noise
-from dashboard.detection.types import Kind
-from dashboard.models import Machine, SeriesLatest
+from dashboard.detection.smallest_effect import (
+    NoiseSource,
+    measure_run_noise,
+    minimum_detectable_effect,
+    provable_effect,
+)
+from dashboard.detection.types import Better, Kind
+from dashboard.models import Machine, Series
 from dashboard.pages.case_grid import read_grid_request
 from dashboard.pages.list_filters import matches_words
 from dashboard.pages.paging import requested_page
 from dashboard.pages.requested_project import requested_project
 from dashboard.querysets.case_grid import CaseState, read_case_states
+from dashboard.querysets.noise import MeasuredPoints, PairSpread, newest_points, spreads_of_pairs
 from dashboard.sentences import labels
 
 CASES_PER_PAGE = 50
 # Fewer values of one machine tell nothing of its noise.
 ENOUGH_VALUES = 6
-# A step shows once so many runs lie on both its sides and their levels are so many standard errors apart.
-RUNS_BESIDE = 5
-STANDARD_ERRORS = 5.0
+# After how many runs of a new level the smallest step is told, and what an experiment may take.
+SOON, LATER = 2, 10
+EXPERIMENT_SECONDS = 600.0
+# A case whose steps of this size aren't found in LATER runs is too noisy to be worth its time.
+TOO_NOISY = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class MachineNoise:
-    """The spread of one case's runs on one machine, as a part of their level, and the smallest step it shows.
+    """What one case's runs on one machine would show, in parts of their level.
 
-    Both are None where there are too few values: `values` of ENOUGH_VALUES, the newest `age_days` ago.
+    All are None where that can't be told, with fewer than ENOUGH_VALUES for instance. `soon` and `later`: the
+    smallest step after so many runs of a new level; `proven`: by an experiment of ten minutes, as the newest
+    one there suggests. `source`: what most of the noise is.
     """
 
     machine: Machine
     values: int
-    noise: float | None
-    smallest: float | None
     age_days: int
+    noise: float | None = None
+    source: NoiseSource | None = None
+    soon: float | None = None
+    later: float | None = None
+    proven: float | None = None
+    experiment: int | None = None
+
+    @property
+    def is_too_noisy(self) -> bool:
+        return self.noise is not None and (self.later is None or self.later > TOO_NOISY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +77,7 @@ def noise_page(request: HttpRequest, slug: str) -> HttpResponse:
     states = read_case_states(project, asked.metric)
     shown = [state for state in states if matches_words(f"{state.case} {state.pool}", asked.words)]
     page = requested_page(request, shown, CASES_PER_PAGE)
-    listed = list(page)
-    rows = SeriesLatest.objects.select_related("series__metric").in_bulk([state.series for state in listed])
-    keys = {key for latest in rows.values() for key in latest.recent_machines if key is not None}
-    machines = Machine.objects.only("name").in_bulk(keys)
-    now = timezone.now()
+    rows = read_noise(list(page))
     context = {
         "project": project,
         "tab": "noise",
@@ -73,42 +86,76 @@ def noise_page(request: HttpRequest, slug: str) -> HttpResponse:
         "metrics": [(name, labels.metric_label(name)) for name in labels.METRIC_ORDER],
         "metric_label": labels.metric_label(asked.metric),
         "page": page,
-        "rows": [CaseNoise(state, noise_by_machine(rows[state.series], machines, now)) for state in listed],
+        "rows": rows,
+        "noisy": [(row.state, found) for row in rows for found in row.machines if found.is_too_noisy],
         "enough": ENOUGH_VALUES,
-        "beside": RUNS_BESIDE,
+        "soon": SOON,
+        "later": LATER,
+        "too_noisy": TOO_NOISY,
         "case_count": len(states),
     }
     return render(request, "project_noise.html", context, status=400 if asked.refused else 200)
 
 
+def read_noise(states: Sequence[CaseState]) -> list[CaseNoise]:
+    """The noise of each case by machine, the noisiest machine first."""
+    keys = [state.series for state in states]
+    series = {row.pk: row for row in Series.objects.filter(pk__in=keys).select_related("metric")}
+    points = newest_points(keys)
+    spreads = spreads_of_pairs(list(series.values()))
+    machines = Machine.objects.only("name").in_bulk({key for found in points.values() for key in found})
+    now = timezone.now()
+    return [
+        CaseNoise(
+            state,
+            noise_by_machine(series[state.series], points.get(state.series, {}), machines, spreads, now),
+        )
+        for state in states
+    ]
+
+
 def noise_by_machine(
-    latest: SeriesLatest, machines: Mapping[int, Machine], now: datetime
+    series: Series,
+    points: Mapping[int, MeasuredPoints],
+    machines: Mapping[int, Machine],
+    spreads: Mapping[tuple[int, int], PairSpread],
+    now: datetime,
 ) -> list[MachineNoise]:
-    """Of the newest values of a series, those of each machine by themselves, the noisiest first."""
-    by_machine: dict[int, list[float]] = {}
-    for machine, value in zip(latest.recent_machines, latest.recent, strict=False):
-        if machine is not None and machine in machines:
-            by_machine.setdefault(machine, []).append(value)
-    age = (now - latest.updated_at).days
-    kind = latest.series.metric.kind
     found = [
-        MachineNoise(machines[key], len(values), *measure_noise(values, kind), age)
-        for key, values in by_machine.items()
+        measure_noise(series, machines[key], measured, spreads.get((series.configuration_id, key)), now)
+        for key, measured in points.items()
     ]
     return sorted(found, key=lambda row: (-(row.noise or 0.0), row.machine.name))
 
 
-def measure_noise(values: Sequence[float], kind: str) -> tuple[float | None, float | None]:
-    """(noise, smallest step), both as parts of the level; None where that can't be told."""
-    level = abs(float(np.median(values))) if values else 0.0
-    if len(values) < ENOUGH_VALUES or not level:
-        return None, None
-    noise = neighbour_noise(np.asarray(values, dtype=np.float64)) / level
-    return noise, smallest_step(noise, kind, len(values))
+def measure_noise(
+    series: Series, machine: Machine, measured: MeasuredPoints, spread: PairSpread | None, now: datetime
+) -> MachineNoise:
+    age = (now - measured.newest).days if measured.newest else 0
+    count = len(measured.points)
+    judged = detection.Series(
+        measured.points,
+        better=cast(Better, series.metric.better),
+        kind=cast(Kind, series.metric.kind),
+        exact=series.exact,
+    )
+    noise = measure_run_noise(judged) if count >= ENOUGH_VALUES else None
+    if noise is None:
+        return MachineNoise(machine, count, age)
+    return MachineNoise(
+        machine,
+        count,
+        age,
+        noise=noise.deviation,
+        source=noise.source,
+        soon=told_effect(minimum_detectable_effect(judged, SOON)),
+        later=told_effect(minimum_detectable_effect(judged, LATER)),
+        proven=told_effect(provable_effect(spread.deviation, int(EXPERIMENT_SECONDS / spread.seconds)))
+        if spread
+        else None,
+        experiment=spread.experiment if spread else None,
+    )
 
 
-def smallest_step(noise: float, kind: str, points: int) -> float:
-    """No step below the effect floor of its kind is told, however calm the machine."""
-    effect = detection.EFFECT_FLOORS.get(cast(Kind, kind))
-    floor = effect.at(points) if effect else 0.0
-    return max(floor, STANDARD_ERRORS * noise * math.sqrt(2 / RUNS_BESIDE))
+def told_effect(effect: float) -> float | None:
+    return effect if math.isfinite(effect) else None

@@ -29,6 +29,7 @@ from dashboard.sentences import (
     learning,
     limits,
     machines,
+    noise,
     numbers,
     policy,
     regressions,
@@ -48,6 +49,7 @@ register.filter("duration", numbers.format_duration)
 register.filter("percent_change", numbers.format_percent_change)
 register.filter("fixed", numbers.format_fixed)
 register.filter("share", numbers.format_share)
+register.filter("noise_remedy", noise.describe_remedy)
 for label_filter in (
     audit.describe_actor,
     audit.describe_entry,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -11,9 +10,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from dashboard import detection
 from dashboard.models import Commit, SeriesLatest
-from dashboard.pages.case_noise import measure_noise
 from dashboard.sentences.numbers import MINUS
 from tests.pages import builders
 from tests.pages.case_builders import create_cases
@@ -29,7 +26,7 @@ def test_every_page_of_cases_is_bounded(
     client: Client, django_assert_num_queries: Callable[[int], Any], count: int
 ) -> None:
     create_cases(count)
-    for where, queries in (("", 11), ("?sort=moved&group=benchmark", 11), ("heatmap/", 4), ("noise/", 4)):
+    for where, queries in (("", 11), ("?sort=moved&group=benchmark", 11), ("heatmap/", 4), ("noise/", 5)):
         with django_assert_num_queries(queries):
             answer = client.get(f"/projects/snake/{where}")
         assert answer.status_code == 200
@@ -110,42 +107,3 @@ def test_the_heat_map_colours_what_is_worse(client: Client) -> None:
     ]  # fmt: skip
     newest = Commit.objects.filter(project=project).latest("position")
     assert f'href="/projects/snake/commits/{newest.hash}/"' in answer.content.decode()
-
-
-def test_noise_is_that_of_each_machine(client: Client) -> None:
-    create_cases(1)
-    busy = builders.create_machine("busy")
-    noise = random.Random(1)  # noqa: S311
-    state = SeriesLatest.objects.filter(series__metric__name="throughput").get()
-    calm = state.recent_machines[0]
-    state.recent = [100 * noise.gauss(1, 0.10 if at % 2 else 0.01) for at in range(30)]
-    state.recent_machines = [busy.pk if at % 2 else calm for at in range(28)] + [None, None]
-    state.save()
-    (row,) = client.get("/projects/snake/noise/").context["rows"]
-    assert [found.machine.name for found in row.machines] == ["busy", "bench-1"]
-    first, second = row.machines
-    assert first.noise == pytest.approx(0.10, rel=0.6)
-    assert second.noise == pytest.approx(0.01, rel=0.6)
-    SeriesLatest.objects.update(recent_machines=[busy.pk] * 3 + [None] * 27)
-    assert "not enough data: 3 of 6 runs, the newest 0 d ago" in shown_text(
-        client.get("/projects/snake/noise/")
-    )
-
-
-def test_detection_finds_the_smallest_step_that_is_told() -> None:
-    """And not a third of it: the figure of the page is neither a boast nor an excuse."""
-    found = {1.0: 0, 1 / 3: 0}
-    for seed in range(20):
-        noise = random.Random(seed)  # noqa: S311
-        before = [noise.gauss(1, 0.04) for _ in range(30)]
-        spread, smallest = measure_noise(before, "time")
-        assert spread
-        assert smallest
-        for part in found:
-            after = [(1 + part * smallest) * noise.gauss(1, 0.04) for _ in range(5)]
-            points = [detection.Point(value, [value * noise.gauss(1, 0.005) for _ in range(5)])
-                      for value in before + after]  # fmt: skip
-            changes = detection.judge_series(detection.Series(points=points, better="lower", kind="time"))
-            found[part] += any(change.index >= 28 for change in changes)
-    assert found[1.0] >= 16
-    assert found[1 / 3] <= 10

@@ -71,6 +71,7 @@ from tests.pages.experiment_builders import MANIFEST, create_ended, create_exper
 from tests.pages.test_causes import MOVED
 from tests.pages.test_channels import visit_channel_pages
 from tests.pages.test_disturbances import disturb_most
+from tests.pages.test_noise import measure_noisy_project
 from tests.pages.test_run_costs import give_costs
 from tests.pages.test_run_parts import STACKS
 from tests.pages.test_shared_pictures import visit_shared_pictures
@@ -355,7 +356,8 @@ def grid_pages() -> list[str]:
         claimed_at=timezone.now() - timedelta(minutes=5), finished_at=timezone.now()
     )
     lists = ("?q=batch", f"?base={base.hash}", "heatmap/", f"heatmap/?base={base.hash}", "noise/", "commits/")
-    return [f"/projects/cases/{name}" for name in lists]
+    measure_noisy_project("noisy")
+    return [f"/projects/cases/{name}" for name in lists] + ["/projects/noisy/noise/?metric=step_time"]
 
 
 def run_pages() -> list[str]:

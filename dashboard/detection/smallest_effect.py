@@ -1,0 +1,132 @@
+"""The smallest step that a series would show, and that an experiment would prove."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+import numpy as np
+
+from dashboard.detection import noise, pairs
+from dashboard.detection.distributions import normal_quantile
+from dashboard.detection.judgement import DETECT_FROM, FEWEST_POINTS, loss_for
+from dashboard.detection.levels import LEVEL_WINDOW
+from dashboard.detection.readings import DISTURBED_KINDS, Readings, prepare_readings, repeats_exactly
+from dashboard.detection.rules import ALARM
+from dashboard.detection.segmentation import Loss
+from dashboard.detection.types import Series
+
+# With this probability a step of the size that is told is found.
+POWER = 0.8
+# Beyond this, in the logarithm, a step is called infinite.
+LARGEST = 700.0
+# How the noises are drawn that a step is compared with; a penalty is rounded so that they are drawn once.
+DRAWS, HALVINGS, SURELY, ROUNDED = 1000, 12, 6.0, 0.1
+# One part is the main one where it is this much of the variance.
+MAIN_PART = 0.5
+
+NoiseSource = Literal["repetitions", "runs"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunNoise:
+    """The standard deviation of a run's judged value, a fraction of its level.
+
+    `source`: whether it comes from what repetitions of one run differ by, or from what runs differ by beside
+    that; None where runs have no repetitions.
+    """
+
+    deviation: float
+    source: NoiseSource | None
+
+
+def minimum_detectable_effect(series: Series, n: int, power: float = POWER) -> float:
+    """The smallest relative rise that `n` new points (n >= 1) raise a change for, with this probability.
+
+    A fraction: 0.1 is +10 %. Infinite where no rise of any size would be reported: at the first point of
+    a noisy metric, or after too few points.
+    """
+    if n < 1:
+        raise ValueError(f"n must be at least 1, not {n}")
+    readings = prepare_readings(series)
+    if repeats_exactly(series):
+        return 0.0
+    known = min(len(readings.values), LEVEL_WINDOW)
+    if known + n < FEWEST_POINTS or not known:
+        return math.inf
+    seen = noise.neighbour_noise(readings.scaled)
+    # A short history may be believed to be calmer than it is: its points scatter all the same.
+    deviation = max(float(np.median(readings.noise)), seen)
+    paid = deviation * noises_needed(known, n, judging_loss(readings), power)
+    # A step is told where what is seen of it reaches the floor as well.
+    logarithmic = readings.scale.logarithmic
+    floor = math.log1p(readings.floor) if logarithmic else readings.floor
+    error = seen * math.sqrt((known + n) / (known * n))
+    step = max(paid, floor + normal_quantile(power) * error)
+    return math.expm1(step) if logarithmic and step < LARGEST else step
+
+
+def judging_loss(readings: Readings) -> Loss:
+    """The loss by which a series is judged, with samples or without."""
+    n = len(readings.values)
+    return ALARM.loss(n) if n >= DETECT_FROM and not readings.sampled else loss_for(n)
+
+
+def noises_needed(known: int, n: int, loss: Loss, power: float) -> float:
+    """The step, in noises, that pays the penalty for n new points after `known` ones, so probably.
+
+    Drawn, since a bounded loss has no formula for it: of few points each has to say nearly all that it may.
+    """
+    if n * loss.cap <= loss.penalty:
+        return math.inf
+    return draw_noises_needed(known, n, loss.cap, round(loss.penalty / ROUNDED) * ROUNDED, power)
+
+
+@cache
+def draw_noises_needed(known: int, n: int, cap: float, penalty: float, power: float) -> float:
+    loss, drawn = Loss(cap, penalty), np.random.default_rng(0)
+    errors = drawn.normal(size=(DRAWS, n))
+    old = drawn.normal(scale=1 / math.sqrt(known), size=(DRAWS, 1))
+    levels = (errors.mean(axis=1, keepdims=True), np.median(errors, axis=1, keepdims=True))
+    own = np.minimum(*(loss.evaluate(errors - level).sum(axis=1) for level in levels))
+
+    def share_paid(step: float) -> float:
+        return float(np.mean(loss.evaluate(step + errors - old).sum(axis=1) - own > penalty))
+
+    low, high = 0.0, math.sqrt(cap) * SURELY
+    if share_paid(high) < power:
+        return math.inf
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if share_paid(middle) >= power else (middle, high)
+    return high
+
+
+def provable_effect(deviation: float, count: int) -> float:
+    """The smallest relative step that so many pairs prove with the probability POWER.
+
+    `deviation` is that of the logarithms of the pairs' ratios. Infinite for too few pairs.
+    """
+    if not count:
+        return math.inf
+    half = pairs.interval_half_width(count, deviation)
+    step = half + normal_quantile(POWER) * deviation / math.sqrt(count)
+    return math.expm1(step) if step < LARGEST else math.inf
+
+
+def measure_run_noise(series: Series) -> RunNoise | None:
+    """How noisy the untainted points of a series are; None of fewer than two, or without a ratio scale."""
+    readings = prepare_readings(series)
+    if len(readings.values) < 2 or not readings.scale.logarithmic:
+        return None
+    total = noise.neighbour_noise(readings.scaled)
+    if not readings.sampled:
+        return RunNoise(math.expm1(total), None)
+    kept = [series.points[i].samples for i in readings.kept]
+    variances = noise.sample_variances([readings.scale.apply(np.array(samples)) for samples in kept])
+    error = noise.error_of_best if series.kind in DISTURBED_KINDS else noise.error_of_median
+    counts = np.array([max(len(samples), 1) for samples in kept], dtype=np.float64)
+    within = float(np.median(variances * error(counts) ** 2))
+    return RunNoise(math.expm1(total), "repetitions" if within >= MAIN_PART * total**2 else "runs")
