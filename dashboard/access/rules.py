@@ -134,7 +134,9 @@ RULES: dict[str, Rule] = {
     "project-live-runs": VIEW_PROJECT,
     "project-commits": VIEW_PROJECT,
     "commit": VIEW_PROJECT,
-    **dict.fromkeys(("project-regressions", "project-heatmap", "project-noise"), VIEW_PROJECT),
+    **dict.fromkeys(
+        ("project-regressions", "project-heatmap", "project-noise", "project-trust"), VIEW_PROJECT
+    ),
     "measure-missing": Rule(Who.OPERATE, "slug", after_sign_in="project-commits"),
     "project-triggers": VIEW_PROJECT,
     "project-trigger": VIEW_PROJECT,

@@ -22,6 +22,7 @@ KEPT_PAGES = frozenset(
         "project-regressions",
         "project-heatmap",
         "project-noise",
+        "project-trust",
         "project-costs",
         "project-experiments",
         "project-claims",

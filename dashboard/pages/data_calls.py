@@ -36,6 +36,7 @@ DATA_CALLS = {
     "project-trigger": DataCall("api-trigger"),
     "project-heatmap": DataCall("api-series-list", query=(("headline", "true"),)),
     "project-noise": DataCall("api-series-list", query=(("headline", "true"),)),
+    "project-trust": DataCall("api-regressions", asked={"slug": "project"}),
     "project-regressions": DataCall("api-regressions", kept=("state",), asked={"slug": "project"}),
     "project-claims": DataCall("api-claims"),
     "benchmark-claims": DataCall("api-claims", kept=("show",), asked={"benchmark": "benchmark"}),

@@ -1,6 +1,7 @@
 from django.urls import path
 
 from dashboard.pages import (
+    alarm_record,
     audit,
     case_noise,
     channel_form,
@@ -75,6 +76,7 @@ urlpatterns = [
     path("projects/<slug:slug>/regressions/", regression_history.history_page, name="project-regressions"),
     path("projects/<slug:slug>/heatmap/", heatmap.heatmap_page, name="project-heatmap"),
     path("projects/<slug:slug>/noise/", case_noise.noise_page, name="project-noise"),
+    path("projects/<slug:slug>/trust/", alarm_record.trust_page, name="project-trust"),
     path("projects/<slug:slug>/measure-missing/", missing_runs.measure_missing, name="measure-missing"),
     path("projects/<slug:slug>/triggers/", project_lists.triggers_page, name="project-triggers"),
     path("projects/<slug:slug>/costs/", run_costs.costs_page, name="project-costs"),

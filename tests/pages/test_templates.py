@@ -357,7 +357,10 @@ def grid_pages() -> list[str]:
     )
     lists = ("?q=batch", f"?base={base.hash}", "heatmap/", f"heatmap/?base={base.hash}", "noise/", "commits/")
     measure_noisy_project("noisy")
-    return [f"/projects/cases/{name}" for name in lists] + ["/projects/noisy/noise/?metric=step_time"]
+    return [f"/projects/cases/{name}" for name in lists] + [
+        "/projects/noisy/noise/?metric=step_time",
+        "/projects/noisy/trust/",
+    ]
 
 
 def run_pages() -> list[str]:
@@ -474,7 +477,9 @@ def regression_pages() -> list[str]:
     wide = builders.create_regression(series, line[2], line[5], triaged="intended", triaged_by=person)
     Regression.objects.filter(pk=wide.pk).update(triaged_at=timezone.now())
     moved = builders.create_regression(series, line[5], line[6], cause="machine", cause_evidence=[MOVED])
-    builders.create_regression(series, line[6], line[7], withdrawn_at=timezone.now())
+    gone = {"withdrawn_at": timezone.now(), "state": "confirmed"}
+    builders.create_regression(series, line[6], line[7], **gone)
+    builders.create_regression(series, line[3], line[4], triaged="not real", triaged_by=person, **gone)
     for commit in line[2:4]:
         metric = metric_row("scaling_exponent_steps", "1", "lower", "time", [1.1])
         builders.create_points(commit.runs.get(), [metric])
@@ -488,7 +493,8 @@ def regression_pages() -> list[str]:
         compose_email(builders.create_delivery(regression))
     commits = (f"/projects/snake/commits/{commit.hash}/" for commit in line)
     beside = [f"/runs/{line[at].runs.earliest('pk').pk}/" for at in (2, 4)]
-    return [*(regression.get_absolute_url() for regression in Regression.objects.all()), *commits, *beside]
+    lists = (*commits, *beside, "/projects/snake/trust/?days=all")
+    return [*(regression.get_absolute_url() for regression in Regression.objects.all()), *lists]
 
 
 def experiment_pages(folder: Path) -> list[str]:
