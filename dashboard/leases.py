@@ -109,7 +109,12 @@ def release_machine(
     How many.
     """
     held = model._default_manager.filter(state__in=model.HELD, machine__name=machine)
-    return _request_again(held.exclude(pk__in=kept), {"attempt": Greatest(F("attempt") - 1, 0), **again})
+    return release_jobs(held.exclude(pk__in=kept), again)
+
+
+def release_jobs(held: QuerySet[Job], again: Mapping[str, Any]) -> int:
+    """Request again, at once, what a holder gave back; that costs no attempt. How many."""
+    return _request_again(held, {"attempt": Greatest(F("attempt") - 1, 0), **again})
 
 
 def _request_again(jobs: QuerySet[Job], values: Mapping[str, Any]) -> int:

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, Q, QuerySet, Sum
+from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
 from dashboard import dispatch, leases, sentinels
 from dashboard.experiments.assignment import RELATED, assignment_of
 from dashboard.experiments.interleaving import can_take_turns_by_documents, can_take_turns_by_runs
 from dashboard.experiments.learning import can_weigh_unreported, pair_columns, weigh_learning
+from dashboard.experiments.precedence import must_yield, order_claimable
 from dashboard.experiments.weighing import weigh_experiment
 from dashboard.host_protocol import ExperimentAssignment, Lease, PairMeasured
 from dashboard.leases import LeaseLost
-from dashboard.models import Experiment, ExperimentPair, Machine, Pool, Run
+from dashboard.models import Experiment, ExperimentPair, Machine, Pool
 from dashboard.policy.quiet_projects import quiet_projects
 
 Question = Experiment.Question
 State = Experiment.State
 Verdict = Experiment.Verdict
 
-# Until a machine has measured for so long, no share of its time says anything.
-GRACE = timedelta(minutes=20)
-LOOK_BACK = timedelta(hours=24)
+# Instead of a verdict: somebody waits, and it goes on after that.
+YIELDED = "yielded"
 AGAIN = {"machine": None}
 GIVEN_UP = {
     "state": State.DONE,
@@ -45,14 +44,9 @@ def claim_experiment(pool: str, machine: str) -> ExperimentAssignment | None:
         holder = Machine.objects.filter(name=machine, pool__name=pool).first()
         if holder is None:
             return None
-        # Experiments go before history, but take a part of the machine's time at most while runs wait.
-        waiting = Experiment.objects.filter(
-            state=State.REQUESTED,
-            head_configuration__pool=holder.pool_id,
-            project__experiment_share__gt=spent_share(holder),
+        claimed = leases.claim_first(
+            order_claimable(holder), state=State.MEASURING, machine=holder, measuring_at=Now()
         )
-        waiting = waiting.exclude(project__in=quiet_projects()).order_by("requested_at", "pk")
-        claimed = leases.claim_first(waiting, state=State.MEASURING, machine=holder, measuring_at=Now())
         if claimed is None:
             return None
         experiment = Experiment.objects.select_related(*RELATED).get(pk=claimed.pk)
@@ -61,24 +55,6 @@ def claim_experiment(pool: str, machine: str) -> ExperimentAssignment | None:
             experiment.save(update_fields=["in_turns"])
         sentinels.measure_beside(experiment.head_configuration, holder)
         return assignment_of(experiment)
-
-
-def spent_share(machine: Machine) -> float:
-    """The part of the machine's time that experiments took lately; none where no run waits for it."""
-    due = Q(not_before=None) | Q(not_before__lte=Now())
-    waiting = Run.objects.filter(due, state=Run.State.REQUESTED, configuration__pool=machine.pool_id)
-    if quiet := quiet_projects():
-        waiting = waiting.exclude(configuration__case__project__in=quiet)
-    # Nobody waits for a sentinel.
-    if not waiting.exclude(origin=Run.Origin.SENTINEL).exists():
-        return 0.0
-    since = Now() - LOOK_BACK
-    ended = Run.objects.filter(machine=machine, finished_at__gt=since, claimed_at__isnull=False)
-    runs = ended.aggregate(took=Sum(F("finished_at") - F("claimed_at")))["took"] or timedelta()
-    held = Experiment.objects.filter(machine=machine, measuring_at__gt=since)
-    seconds = float(held.aggregate(took=Sum("seconds"))["took"] or 0.0)
-    whole = runs.total_seconds() + seconds
-    return 0.0 if whole < GRACE.total_seconds() else seconds / whole
 
 
 def heartbeat_experiment(lease: Lease, activity: str = "") -> bool:
@@ -90,7 +66,8 @@ def heartbeat_experiment(lease: Lease, activity: str = "") -> bool:
 def add_pair(lease: Lease, pair: PairMeasured, commands: Sequence[str] = ()) -> str:
     """Keep a pair and weigh all so far; the verdict ends the experiment. Empty: another pair is wanted.
 
-    Raises LeaseLost. The pair's index makes it safe to repeat: what is there already isn't added again.
+    YIELDED where one is wanted later, since somebody waits for the machine. Raises LeaseLost. The pair's
+    index makes it safe to repeat: what is there already isn't added again.
     """
     with transaction.atomic():
         experiment = _lock_experiment(lease)
@@ -122,6 +99,10 @@ def add_pair(lease: Lease, pair: PairMeasured, commands: Sequence[str] = ()) -> 
         )
         if weighed.verdict:
             conclude_experiment(lease, weighed.verdict, weighed.reason)
+        elif must_yield(experiment):
+            # It keeps its machine, which so knows whose turn it was.
+            leases.release_jobs(leases.held_job(Experiment, lease), {})
+            return YIELDED
         return weighed.verdict
 
 

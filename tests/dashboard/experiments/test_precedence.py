@@ -1,0 +1,84 @@
+"""Whose turn it is on a machine: what the site asks for by itself goes on between what people wait for."""
+
+from __future__ import annotations
+
+import pytest
+from django.utils import timezone
+
+from dashboard import experiments, hosts
+from dashboard.experiments.lease import YIELDED
+from dashboard.host_protocol import ExperimentAssignment, RunAssignment
+from dashboard.leases import LeaseLost
+from dashboard.models import Experiment, Machine, Run, Trigger
+from tests.dashboard import factories
+from tests.dashboard.experiments.conftest import MakeExperiment, claim_held, measured_pair
+
+
+@pytest.fixture
+def other_row(row: Experiment) -> Experiment:
+    """Of another project: nothing of the one whose proof is measured."""
+    project = factories.create_project("boats")
+    case = factories.create_case(project, "boat")
+    for commit in factories.create_commits(project, 2):
+        trigger = Trigger.objects.create(project=project, source=Trigger.Source.WEB)
+        factories.create_run(commit, case, state=Run.State.REQUESTED, machine=None, trigger=trigger)
+    return row
+
+
+def claim(machine: Machine) -> RunAssignment | ExperimentAssignment | None:
+    assignment = hosts.claim_next(machine)
+    if isinstance(assignment, RunAssignment):
+        Run.objects.filter(pk=assignment.run_id).update(state="done", finished_at=timezone.now())
+    return assignment
+
+
+def test_a_proof_and_what_a_person_waits_for_take_turns(other_row: Experiment, machine: Machine) -> None:
+    taken = []
+    for index in range(3):
+        held = claim(machine)
+        if isinstance(held, ExperimentAssignment):
+            taken.append(f"pair {held.pairs}")
+            assert experiments.add_pair(held.lease, measured_pair(held.pairs, 1.0, 1.4)) == YIELDED
+            other_row.refresh_from_db()
+            assert (other_row.state, other_row.attempt) == ("requested", 0), index
+        else:
+            taken.append("run")
+    assert taken == ["pair 0", "run", "pair 1"]
+
+
+def test_whoever_gave_an_experiment_back_no_longer_holds_it(other_row: Experiment, machine: Machine) -> None:
+    held = claim(machine)
+    assert isinstance(held, ExperimentAssignment)
+    experiments.add_pair(held.lease, measured_pair(0, 1.0, 1.4))
+    with pytest.raises(LeaseLost):
+        experiments.add_pair(held.lease, measured_pair(1, 1.0, 1.4))
+    assert not experiments.heartbeat_experiment(held.lease)
+
+
+@pytest.mark.parametrize("source", ["hook", "schedule", "forge", "poll"])
+def test_nobody_waits_for_what_a_push_or_a_schedule_asked_for(
+    other_row: Experiment, machine: Machine, source: str
+) -> None:
+    Trigger.objects.update(source=source)
+    held = claim_held()
+    assert experiments.add_pair(held.lease, measured_pair(0, 1.0, 1.4)) == ""
+
+
+@pytest.mark.parametrize("purpose", ["person", "script", "check"])
+def test_what_people_ask_for_does_not_yield(other_row: Experiment, purpose: str) -> None:
+    Experiment.objects.update(purpose=purpose)
+    held = claim_held()
+    assert experiments.add_pair(held.lease, measured_pair(0, 1.0, 1.4)) == ""
+
+
+def test_a_proof_yields_to_a_persons_experiment(make_experiment: MakeExperiment, row: Experiment) -> None:
+    held = claim_held()
+    asked = make_experiment(question="estimate")
+    assert experiments.add_pair(held.lease, measured_pair(0, 1.0, 1.4)) == YIELDED
+    assert claim_held().lease.key == asked.pk
+
+
+def test_a_verdict_is_no_reason_to_go_on_later(other_row: Experiment) -> None:
+    Experiment.objects.update(most_pairs=1)
+    held = claim_held()
+    assert experiments.add_pair(held.lease, measured_pair(0, 1.0, 1.4)) == "undecided"
