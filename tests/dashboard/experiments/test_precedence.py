@@ -25,7 +25,7 @@ def other_row(row: Experiment) -> Experiment:
     return row
 
 
-def claim(machine: Machine) -> RunAssignment | ExperimentAssignment | None:
+def claim_next(machine: Machine) -> RunAssignment | ExperimentAssignment | None:
     assignment = hosts.claim_next(machine)
     if isinstance(assignment, RunAssignment):
         Run.objects.filter(pk=assignment.run_id).update(state="done", finished_at=timezone.now())
@@ -35,7 +35,7 @@ def claim(machine: Machine) -> RunAssignment | ExperimentAssignment | None:
 def test_a_proof_and_what_a_person_waits_for_take_turns(other_row: Experiment, machine: Machine) -> None:
     taken = []
     for index in range(3):
-        held = claim(machine)
+        held = claim_next(machine)
         if isinstance(held, ExperimentAssignment):
             taken.append(f"pair {held.pairs}")
             assert experiments.add_pair(held.lease, measured_pair(held.pairs, 1.0, 1.4)) == YIELDED
@@ -47,7 +47,7 @@ def test_a_proof_and_what_a_person_waits_for_take_turns(other_row: Experiment, m
 
 
 def test_whoever_gave_an_experiment_back_no_longer_holds_it(other_row: Experiment, machine: Machine) -> None:
-    held = claim(machine)
+    held = claim_next(machine)
     assert isinstance(held, ExperimentAssignment)
     experiments.add_pair(held.lease, measured_pair(0, 1.0, 1.4))
     with pytest.raises(LeaseLost):

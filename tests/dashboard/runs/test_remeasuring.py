@@ -14,7 +14,7 @@ from paceline.document import CODES_OF_DISTURBANCE, CODES_TAINTING_ALL
 from paceline.manifest import Benchmark
 
 from dashboard import dispatch, ingest, runs
-from dashboard.experiments.lease import spent_share
+from dashboard.experiments.precedence import spent_share
 from dashboard.models import Experiment, Machine, Project, Run, Trigger
 from dashboard.repositories import DETACHED
 from dashboard.runs.sweeping import wake_for_waiting_runs
