@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,7 @@ AUTHORS = ("Ada", "Grace", "Barbara", "Katherine")
 HOURS_BETWEEN_COMMITS = 6
 RUN_SECONDS = 74.0
 FAILED_SHARE = 0.01
+RUNS_AT_ONCE = 100
 COSTS = {"waiting": 4.0, "checkout": 0.4, "environment": 1.1, "start": 9.0, "window": 52.0, "counting": 7.5}
 
 Report = Callable[[float, str], None]
@@ -234,12 +235,17 @@ def _store_points(
     # Side branches left the line near its end, and keep its level.
     factors = np.concatenate([line, np.full(len(positions) - len(line), line[-1])])
 
-    def format_blocks() -> Iterator[str]:
-        for kind, series in zip(kinds, history.series, strict=True):
-            samples = values.draw_samples(kind, factors, history.tainted, noise)
-            yield points.format_points(series.pk, positions, keys, samples, history.tainted, exact=kind.exact)
-
-    points.copy_points(format_blocks())
+    samples = np.stack(
+        [values.draw_samples(kind, factors, history.tainted, noise) for kind in kinds], axis=1
+    )
+    series = [row.pk for row in history.series]
+    parts = [slice(first, first + RUNS_AT_ONCE) for first in range(0, len(keys), RUNS_AT_ONCE)]
+    points.copy_points(
+        points.lay_out_points(
+            series, kinds, samples[part], keys[part], positions[part], history.tainted[part]
+        )
+        for part in parts
+    )
     write_latest(history.case.project, [series.pk for series in history.series])
     levels = {
         series.pk: float(kind.base * line[-1] ** kind.power)

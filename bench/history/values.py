@@ -80,10 +80,10 @@ def level_factors(commits: int, steps: Sequence[Step]) -> np.ndarray:
 def draw_samples(
     kind: SeriesKind, factors: np.ndarray, tainted: np.ndarray, random: np.random.Generator
 ) -> np.ndarray:
-    """The repetitions (n, REPETITIONS) of each run of a series; an exact one has two, all alike."""
+    """The repetitions (n, REPETITIONS) of each run of a series; those of an exact one are all alike."""
     level = kind.base * factors**kind.power
     if kind.exact:
-        return np.repeat(np.round(level)[:, None], 2, axis=1)
+        return np.repeat(np.round(level)[:, None], REPETITIONS, axis=1)
     count = len(factors)
     run = kind.noise * random.standard_t(DEGREES_OF_FREEDOM, count) * 0.77
     # Other work on the machine slows a run down; nothing makes one faster.

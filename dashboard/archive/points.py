@@ -1,23 +1,23 @@
-"""The points of an archive into their table: lines of many points each, written as the text of a COPY."""
+"""The points of an archive into their table: lines of many points each, checked and written by columns."""
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
-import orjson
+import numpy as np
 from django.db import connection
 
 from dashboard.archive.reading import ArchiveRefused, BadValue, TableHead, compile_check
-from dashboard.copying import column_name, copy_statement
+from dashboard.point_rows import COPY_POINTS, HEADER, TRAILER, Integers, PointRows, encode_points
 
 Refuse = Callable[[str, str], ArchiveRefused]
 NUMBERS = frozenset({int, float})
+NUMBERS_OR_NULL = NUMBERS | {type(None)}
 POSITIONS_END = 2**31
-NULL = rb"\N"
 
 
 def copy_points(
@@ -26,79 +26,90 @@ def copy_points(
     names = [column.name for column in head.fields]
     if names != ["series", "position", "run", "value", "low", "high", "samples", "tainted"]:
         raise refuse("point.columns", f"is {names}, not the columns of a series in their order")
-    columns = [column_name(column) for column in head.fields]
-    statement = copy_statement(head.table.model, columns)
+    series, runs = (np.array(keys[name], dtype=np.int64) for name in ("series", "run"))
     with (
         trusted_references(),
         connection.cursor() as cursor,
         connection.wrap_database_errors,
-        cursor.copy(statement) as copy,
+        cursor.copy(COPY_POINTS) as copy,
     ):
+        copy.write(HEADER)
         for number, line in enumerate(lines):
-            check_line(head, line, keys, f"point[{number}]", refuse)
-            copy.write(format_line(line, keys))
+            rows = read_rows(head, line, series, runs, f"point[{number}]", refuse)
+            for encoded in encode_points(rows):
+                copy.write(encoded)
+        copy.write(TRAILER)
 
 
-def check_line(
-    head: TableHead, line: list[Any], keys: Mapping[str, array[int]], where: str, refuse: Refuse
-) -> None:
-    """Refuse what isn't a number of a series and lists of one length, each of a column's values."""
+def read_rows(
+    head: TableHead, line: list[Any], series_keys: Integers, run_keys: Integers, where: str, refuse: Refuse
+) -> PointRows:
+    """The points of a line with the keys they have here; refuses what isn't lists of one length of values."""
     series, *lists = line
-    if type(series) is not int or not 0 <= series < len(keys["series"]):
+    if type(series) is not int or not 0 <= series < len(series_keys):
         raise refuse(f"{where}.series", f"is {series!r}, and there is no such row")
     count = len(lists[-1]) if isinstance(lists[-1], list) else 1
     for column, values in zip(head.fields[1:], lists, strict=True):
         if not isinstance(values, list) or len(values) != count or not count:
             raise refuse(f"{where}.{column.name}", f"isn't a list of {max(count, 1)} values")
-    if is_plain(lists, len(keys["run"])):
-        return
+    rows = read_plain_rows(int(series_keys[series]), lists, run_keys)
+    if rows is None:
+        raise find_bad_value(head, lists, len(run_keys), where, refuse)
+    return rows
+
+
+def read_plain_rows(series: int, lists: list[list[Any]], run_keys: Integers) -> PointRows | None:
+    """All columns at once, told fast; None where a value isn't as it should be."""
+    positions, run, values, lows, highs, samples, tainted = lists
+    if not (
+        set(map(type, positions)) == set(map(type, run)) == {int}
+        and set(map(type, samples)) == {list}
+        and set(map(type, tainted)) == {bool}
+        and 0 <= min(positions) <= max(positions) < POSITIONS_END
+        and 0 <= min(run) <= max(run) < len(run_keys)
+    ):
+        return None
+    drawn = list(chain.from_iterable(samples))
+    if not (
+        set(map(type, values)) | set(map(type, drawn)) <= NUMBERS
+        and set(map(type, lows)) | set(map(type, highs)) <= NUMBERS_OR_NULL
+    ):
+        return None
+    counts = np.fromiter(map(len, samples), np.int64, len(samples))
+    numbers, flat = np.array(values, np.float64), np.array(drawn, np.float64)
+    # Of what isn't there it makes NaN, which no file can hold.
+    bounds = np.array(lows, np.float64), np.array(highs, np.float64)
+    if not (np.isfinite(numbers).all() and np.isfinite(flat).all() and not np.isinf(bounds).any()):
+        return None
+    table = np.zeros((len(samples), int(counts.max())))
+    table[np.arange(table.shape[1]) < counts[:, None]] = flat
+    return PointRows(
+        series=np.full(len(positions), series, np.int64),
+        positions=np.array(positions, np.int64),
+        runs=run_keys[np.array(run, np.int64)],
+        values=numbers,
+        lows=bounds[0],
+        highs=bounds[1],
+        samples=table,
+        counts=counts,
+        tainted=np.array(tainted, np.bool_),
+    )
+
+
+def find_bad_value(
+    head: TableHead, lists: list[list[Any]], runs: int, where: str, refuse: Refuse
+) -> ArchiveRefused:
+    """The refusal of the first value that its column can't hold: each is looked at."""
     for column, values in zip(head.fields[1:], lists, strict=True):
         check = compile_check(column)
         for index, value in enumerate(values):
             try:
                 check(value)
             except BadValue as bad:
-                raise refuse(f"{where}.{column.name}[{index}]{bad.below}", bad.problem) from bad
-            if column.name == "run" and value >= len(keys["run"]):
-                raise refuse(f"{where}.run[{index}]", f"is {value}, and there is no such row")
-
-
-def is_plain(lists: list[list[Any]], runs: int) -> bool:
-    """Whether all values are as they should be, told fast; else each is looked at, to name the bad one."""
-    positions, run, values, lows, highs, samples, tainted = lists
-    bounds = [bound for bound in (*lows, *highs) if bound is not None]
-    drawn = [sample for some in samples if type(some) is list for sample in some]
-    return (
-        set(map(type, positions)) == set(map(type, run)) == {int}
-        and 0 <= min(positions) <= max(positions) < POSITIONS_END
-        and 0 <= min(run) <= max(run) < runs
-        and all(type(some) is list for some in samples)
-        and set(map(type, tainted)) == {bool}
-        and all(set(map(type, numbers)) <= NUMBERS for numbers in (values, bounds, drawn))
-        and all(map(math.isfinite, (*values, *bounds, *drawn)))
-    )
-
-
-def format_line(line: list[Any], keys: Mapping[str, array[int]]) -> bytes:
-    """The points of a checked line as rows of a COPY: orjson writes numbers ten times as fast as `repr`."""
-    series, positions, run, values, lows, highs, samples, tainted = line
-    runs = keys["run"]
-    columns = (
-        format_numbers(positions),
-        format_numbers([runs[number] for number in run]),
-        format_numbers(values),
-        format_numbers(lows),
-        format_numbers(highs),
-        # `[[1.0,2.0],[]]` -> `1.0,2.0`, ``
-        (b"{%b}" % text for text in orjson.dumps(samples)[2:-2].split(b"],[")),
-        (b"t" if value else b"f" for value in tainted),
-    )
-    first = b"%d\t" % keys["series"][series]
-    return b"".join([first + b"\t".join(row) + b"\n" for row in zip(*columns, strict=True)])
-
-
-def format_numbers(values: list[Any]) -> list[bytes]:
-    return orjson.dumps(values)[1:-1].replace(b"null", NULL).split(b",")
+                return refuse(f"{where}.{column.name}[{index}]{bad.below}", bad.problem)
+            if column.name == "run" and value >= runs:
+                return refuse(f"{where}.run[{index}]", f"is {value}, and there is no such row")
+    return refuse(where, "holds a value that no point can have")
 
 
 @contextmanager

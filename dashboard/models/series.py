@@ -80,10 +80,11 @@ class Series(Configured):
 class Point(models.Model):
     """One run's value in a series, with its samples and its doubt."""
 
-    series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="points")
+    # Without indexes of their own: `point_trend` begins with the series, the unique one with the run.
+    series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="points", db_index=False)
     # The commit's position on its branch, copied here: points are read by (series, position) alone.
     position = models.PositiveIntegerField()
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="points")
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="points", db_index=False)
     value = models.FloatField()
     low = models.FloatField(null=True, blank=True)
     high = models.FloatField(null=True, blank=True)
@@ -91,7 +92,8 @@ class Point(models.Model):
     tainted = models.BooleanField(default=False)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["series", "run"], name="point_once_per_run")]
+        # The run first: what a run stores lies together at the index' end, however many series there are.
+        constraints = [models.UniqueConstraint(fields=["run", "series"], name="point_once_per_run")]
         indexes = [
             # Covering: a trend is read from the index alone.
             models.Index(fields=["series", "position"], include=["value", "run"], name="point_trend")
