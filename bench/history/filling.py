@@ -235,9 +235,7 @@ def _store_points(
     # Side branches left the line near its end, and keep its level.
     factors = np.concatenate([line, np.full(len(positions) - len(line), line[-1])])
 
-    samples = np.stack(
-        [values.draw_samples(kind, factors, history.tainted, noise) for kind in kinds], axis=1
-    )
+    samples = np.stack([values.draw_samples(kind, factors, history.tainted, noise) for kind in kinds], axis=1)
     series = [row.pk for row in history.series]
     parts = [slice(first, first + RUNS_AT_ONCE) for first in range(0, len(keys), RUNS_AT_ONCE)]
     points.copy_points(

@@ -7,6 +7,8 @@ psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --username "$POSTGRES_USER" --dbn
 \getenv password POSTGRES_PASSWORD
 CREATE ROLE paceline LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD :'password';
 CREATE DATABASE paceline OWNER paceline;
+-- An imported archive's references are checked as they are read: the site need not have the server look them up again.
+GRANT SET ON PARAMETER session_replication_role TO paceline;
 -- The superuser is for `docker compose exec postgres psql -U postgres` alone: without a password no network lets it in.
 ALTER ROLE CURRENT_USER PASSWORD NULL;
 SQL

@@ -205,6 +205,7 @@ def test_the_role_of_the_site_is_no_superuser(home: Path):
         superuser = f"host={sockets} user=postgres dbname=postgres"
         with psycopg.connect(superuser, autocommit=True) as connection:
             connection.execute("DROP DATABASE paceline")
+            connection.execute("DROP OWNED BY paceline")
             connection.execute("DROP ROLE paceline")
         subprocess.run(
             [CHECKOUT / "deploy/postgres/10-site-role.sh"],
@@ -224,5 +225,6 @@ def test_the_role_of_the_site_is_no_superuser(home: Path):
         assert sorted(roles) == [("paceline", False, False), ("postgres", True, True)]
         with psycopg.connect(f"host={sockets} user=paceline dbname=paceline") as connection:
             connection.execute("CREATE TABLE public.made (id int)")
+            connection.execute("SET LOCAL session_replication_role = replica")
     finally:
         supervisor.stop()
