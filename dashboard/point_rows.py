@@ -27,7 +27,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class PointRows:
-    """Columns of equal length. NaN in `lows` or `highs` is NULL; of `samples` the first `counts` of a row count."""
+    """Columns of equal length. NaN in `lows` or `highs` is NULL; `samples` has `counts` in each row."""
 
     series: Integers
     positions: Integers
