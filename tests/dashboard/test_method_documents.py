@@ -9,7 +9,7 @@ import pytest
 from paceline.measured.turns import BLOCK_SECONDS
 
 from dashboard.detection import EFFECT_FLOORS, guards, pairs
-from dashboard.experiments import DEFAULT_PRECISION, interleaving, lease, weighing
+from dashboard.experiments import DEFAULT_PRECISION, interleaving, precedence, weighing
 from dashboard.models import Experiment, Project
 from dashboard.querysets.sentinels import MOVED_WITHIN
 from dashboard.regressions import branch_causes, changes, false_alarm_budget
@@ -52,7 +52,7 @@ PROJECT, EXPERIMENT = Project(), Experiment()
         ("experiments", DEFAULT_PRECISION, 0.01, "(±1 % by default)"),
         ("experiments", weighing.FEWEST_EXACT, 2, "is known after two pairs"),
         ("experiments", Experiment.MOST_ATTEMPTS, 3, "lost three times, undecided"),
-        ("experiments", lease.GRACE, timedelta(minutes=20), "has worked for 20 minutes"),
+        ("experiments", precedence.GRACE, timedelta(minutes=20), "has worked for 20 minutes"),
         ("experiments", PROJECT.experiment_share, 0.25, "share of its time (a quarter)"),
         (
             "bisection",
