@@ -18,15 +18,24 @@ from paceline.measured.plan import ProcessPlan
 from paceline.watching.process import MeasuredProcess
 
 # The first optimizer imports torch's compiler, which takes longer than torch. Scripts that compile nothing
-# begin with a stand-in: as much of it as optimizers and ranks call.
+# begin with a stand-in: as much of it as optimizers, ranks and Accelerate call.
 UNCOMPILED = """
 import sys, types, torch
 stand_in = types.ModuleType("torch._dynamo")
 stand_in.disable = lambda function=None, *_, **__: function
 stand_in.graph_break = lambda: None
 stand_in.trace_rules = types.SimpleNamespace(clear_lru_cache=lambda: None)
+stand_in.utils = types.SimpleNamespace(get_optimize_ddp_mode=lambda: "ddp_optimizer")
+stand_in.eval_frame = types.SimpleNamespace(OptimizedModule=())
 sys.modules["torch._dynamo"] = torch._dynamo = stand_in
 """
+
+
+def start_uncompiled(script: str) -> str:
+    """A whole script with the stand-in before it, where no import of the future can follow."""
+    return UNCOMPILED + script.replace("from __future__ import annotations\n", "")
+
+
 TRAIN = (
     UNCOMPILED
     + """

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.harness.strangers import run_processes
+from tests.harness.strangers import UNCOMPILED, run_processes
 
 # An evaluation plays two games a step beside the loop; worker 1 of the loader is slow.
-HELPERS = """
+HELPERS = (
+    UNCOMPILED
+    + """
 import multiprocessing, sys, time, torch, paceline
 from torch import nn
 
@@ -43,6 +45,7 @@ if __name__ == "__main__":
         done.get()
         optimizer.step()
 """
+)
 
 
 @pytest.fixture(scope="module", params=["fork", "spawn", "forkserver"])
@@ -72,7 +75,9 @@ def test_the_slow_worker_is_named_and_the_loop_starves(left: dict[str, Any]) -> 
     assert slow["busy"] > 0.5 > max(row["busy"] for row in loader["workers"] if row["worker"] != 1)
 
 
-FORKED_RANKS = """
+FORKED_RANKS = (
+    UNCOMPILED
+    + """
 import multiprocessing, os, sys, torch, torch.distributed as dist
 from torch import nn
 
@@ -101,6 +106,7 @@ else:
     for rank in ranks:
         rank.join()
 """
+)
 
 
 @pytest.mark.parametrize("way", ["os.fork", "fork"])

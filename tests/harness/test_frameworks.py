@@ -10,7 +10,7 @@ import pytest
 
 from bench import counters
 from tests.harness.conftest import Project
-from tests.harness.strangers import phase_counts, run_script
+from tests.harness.strangers import phase_counts, run_script, start_uncompiled
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "bench" / "frameworks"
 
@@ -41,7 +41,9 @@ def test_accelerate_steps_after_four_batches(tmp_path: Path) -> None:
 
 def test_a_document_names_the_passes_within_a_step(tmp_path: Path) -> None:
     options = ("--quick", "--repetitions", "1", "--steps", "20", "--document", "out.json")
-    ended = Project(tmp_path).call("script", *options, str(SCRIPTS / "accelerate_loop.py"))
+    script = start_uncompiled((SCRIPTS / "accelerate_loop.py").read_text())
+    (tmp_path / "train.py").write_text(script)
+    ended = Project(tmp_path).call("script", *options, "train.py")
     assert ended.returncode == 0, ended.stderr
     step = {"kind": "optimizer", "owner": "AdamW", "chosen": False}
     passes = {"forward": 4, "backward": 4, "optimizer": 1}

@@ -39,7 +39,7 @@ for at in paceline.steps(range(10**6)):
 def test_a_leak_is_a_metric_whose_interval_leaves_out_zero(
     project: Project, value: Value, work: str, leaks: bool
 ) -> None:
-    project.write(LEAK.format(work), steps=2000, warmup_steps=200)
+    project.write(LEAK.format(work), steps=8000, warmup_steps=200)
     growth = value(project.measure("--quick"), "memory_growth")
     assert (growth["low"] > 5e6) == leaks
     assert (growth["high"] < 1e6) != leaks

@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 
 from tests.harness.conftest import Project
+from tests.harness.strangers import UNCOMPILED
 
-MPI = """
+MPI = (
+    UNCOMPILED
+    + """
 import os, torch, torch.distributed as dist
 from torch import nn
 rank, size = int(os.environ["PMI_RANK"]), int(os.environ["PMI_SIZE"])
@@ -26,8 +29,10 @@ for step in range(60):
     loss.backward()
     optimizer.step()
 """
-ACCELERATE = """
-import torch
+)
+ACCELERATE = (
+    UNCOMPILED
+    + """
 from accelerate import Accelerator
 from torch import nn
 accelerator = Accelerator(cpu=True)
@@ -43,6 +48,7 @@ for (batch,) in loader:
     optimizer.step()
     accelerator.gather(loss.detach())
 """
+)
 
 
 def measure_launched(folder: Path, script: str, *words: str) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from paceline.ranks.rank_rows import build_ranks_member
 
-from tests.harness.strangers import run_processes
+from tests.harness.strangers import UNCOMPILED, run_processes
 
-# Rank 1 takes 200 ms longer in the backward pass.
+# Rank 1 takes 400 ms longer in the backward pass.
 SCRIPT = """
 import sys, time, weakref, paceline, torch, torch.distributed as dist
 from torch import nn
@@ -25,7 +25,7 @@ class Slow(torch.autograd.Function):
     @staticmethod
     def backward(context, gradient):
         if rank == 1:
-            time.sleep(0.2)
+            time.sleep(0.4)
         return gradient
 
 class Net(nn.Module):
@@ -87,13 +87,15 @@ STATISTICS = 4 * 2 * 64 + 8
 def test_a_slow_backward_pass_is_named(
     tmp_path: Path, model: str, collectives: Mapping[str, tuple[int, int | None]]
 ) -> None:
-    left = run_processes(tmp_path, SCRIPT, [model], processes=2)
+    # Its weights are distributed tensors, which ask the compiler.
+    script = SCRIPT if model == "fully_shard" else UNCOMPILED + SCRIPT
+    left = run_processes(tmp_path, script, [model], processes=2)
     # A graph that measuring held would grow with each step, by all that it was computed from.
     assert left["result"]["gauges"] == {"outputs_held": 1.0}
     ranks = build_ranks_member([left["ranks"]])
     assert ranks is not None
     assert (ranks["slowest"], ranks["phase"]) == (1, "backward"), ranks["reason"]
-    assert 0.15 < ranks["excess"] < 0.3
+    assert 0.3 < ranks["excess"] < 0.6
     for row in ranks["rows"]:
         seen = {kind["kind"]: kind for kind in row["collectives"]}
         assert {kind: seen[kind]["count"] for kind in seen} == {
@@ -103,5 +105,6 @@ def test_a_slow_backward_pass_is_named(
         assert {kind: seen[kind]["bytes"] for kind in sizes} == pytest.approx(sizes, rel=0.02)
         assert 0 <= row["overlap"] <= 1
     fast, slow = ranks["rows"]
-    assert fast["waits"] > 0.15 > slow["waits"]
-    assert slow["own_time"] > fast["own_time"] + 0.15
+    assert fast["waits"] > 0.3
+    assert slow["waits"] < 0.15
+    assert slow["own_time"] > fast["own_time"] + 0.3

@@ -19,7 +19,9 @@ from paceline.watching.process import MeasurementError
 from tests.harness.conftest import Project
 from tests.harness.strangers import TRAIN, UNCOMPILED, run_processes, start_processes
 
-RANKS = """
+RANKS = (
+    UNCOMPILED
+    + """
 import os, sys, time, torch, torch.distributed as dist
 from torch import nn
 
@@ -42,6 +44,7 @@ def main():
         sums = [weight.detach().double().sum().item().hex() for weight in model.parameters()]
         print(total.item().hex(), *sums, file=seen, flush=True)
 """
+)
 SPAWN = """
 def spawned(rank):
     os.environ.update(RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=sys.argv[2])
@@ -53,7 +56,7 @@ if __name__ == "__main__":
 """
 # To import torch takes longer than to train: once for both ranks.
 FORKED = """
-import os, torch, torch._dynamo
+import os, torch
 for rank in range(2):
     if not os.fork():
         os.environ["RANK"] = str(rank)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.harness.conftest import Project
-from tests.harness.strangers import PLAY, TRAIN, write_gymnasium
+from tests.harness.strangers import PLAY, TRAIN, UNCOMPILED, write_gymnasium
 
 ONCE = ("--quick", "--repetitions", "1", "--document", "out.json")
 
@@ -57,7 +57,6 @@ def test_wrappers_are_not_counted_as_calls(trained: dict[str, Any]) -> None:
 def test_an_environment_sets_the_pace(tmp_path: Path) -> None:
     write_gymnasium(tmp_path)
     loop = """
-import torch
 train, test = Limit(Limit(Walk())), Walk()
 weight = torch.zeros(3, requires_grad=True)
 optimizer = torch.optim.SGD([weight], lr=0.1)
@@ -73,7 +72,7 @@ for number in range(10**6):
         test.step(1), test.step(1)
 """
     project = Project(tmp_path)
-    project.write(PLAY + loop, auto=True, repetitions=1, warmup_steps=20, steps=80)
+    project.write(UNCOMPILED + PLAY + loop, auto=True, repetitions=1, warmup_steps=20, steps=80)
     raw = project.measure("--timed-only")
     counts = {row["path"]: row["count"] for row in raw["phases"] if row["thread"] == "main"}
     assert counts["optimizer"] == 0.25

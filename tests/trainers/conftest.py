@@ -12,10 +12,23 @@ from typing import Any
 import pytest
 import torch
 
+from tests.harness.strangers import UNCOMPILED
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 # What the benchmarks share lies there; a script puts it on its path itself.
 sys.path.append(str(ROOT / "trainers"))
 SNAKE = ROOT / "trainers" / "snake_dqn"
+RUN_SCRIPT = """
+import os, runpy
+del sys.argv[0]
+sys.path[0] = os.path.dirname(sys.argv[0])
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def start_command(script: Path | str, *arguments: str) -> list[str]:
+    """As Python would start the script, which compiles nothing."""
+    return [sys.executable, "-c", UNCOMPILED + RUN_SCRIPT, str(script), *arguments]
 
 
 def import_script(folder: Path, name: str) -> ModuleType:

@@ -6,14 +6,16 @@ import json
 import subprocess
 import sys
 
+from tests.harness.strangers import UNCOMPILED
 from tests.trainers.conftest import ROOT
 
 # A process per seed forks one for each benchmark: torch takes most of a short training's time to import.
-COUNTED = """
-import json, os, sys, threading
+COUNTED = (
+    UNCOMPILED
+    + """
+import json, os, threading
 from collections import Counter
-import paceline, torch
-import torch._dynamo  # the first optimizer would import it, which is slow while calls are noted
+import paceline
 def note(frame, event, _):
     if event == "call" and frame.f_code.co_filename.startswith(folder):
         calls[frame.f_code.co_qualname] += 1
@@ -40,6 +42,7 @@ for folder, given in json.loads(sys.argv[1]).items():
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
 """
+)
 
 # What is enough for every part of a step, updates too, to have its turn.
 SHORT = {

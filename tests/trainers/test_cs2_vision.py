@@ -22,7 +22,8 @@ import pytest
 import torch
 from paceline import claims, protocol
 
-from tests.trainers.conftest import ROOT, import_script, parse_arguments
+from tests.harness.strangers import UNCOMPILED
+from tests.trainers.conftest import ROOT, import_script, parse_arguments, start_command
 
 FOLDER = ROOT / "trainers" / "cs2_vision"
 MANIFEST = tomllib.loads((ROOT / "paceline.toml").read_text())["benchmarks"]["cs2_vision"]
@@ -211,7 +212,7 @@ def test_the_same_seed_trains_the_same_weights(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_two_processes_at_once_train_one_detector(tmp_path: Path) -> None:
-    code = "import sys, weights, pathlib; weights.make(pathlib.Path(sys.argv[1]), 1, 0)"
+    code = UNCOMPILED + "import weights, pathlib; weights.make(pathlib.Path(sys.argv[1]), 1, 0)"
     command = [sys.executable, "-c", code, str(tmp_path / "new" / "weights.pt")]
     path = {**os.environ, "PYTHONPATH": f"{FOLDER}:{HARNESS}"}
     started = [subprocess.Popen(command, stdout=subprocess.PIPE, env=path, text=True) for _ in range(2)]
@@ -451,9 +452,9 @@ def test_without_a_learning_rate_nothing_is_learned(trained: Any, baseline: Trai
 
 def test_counts_are_equal_whatever_the_hash_seed(weights: Path) -> None:
     code = (
-        "import collections, json, paceline; counts = collections.Counter()\n"
+        f"{UNCOMPILED}import collections, json, paceline; counts = collections.Counter()\n"
         "paceline.count = lambda name, n=1: counts.update({name: n})\n"
-        "import train, sys; train.main(); print(json.dumps(sorted(counts.items())))"
+        "import train; train.main(); print(json.dumps(sorted(counts.items())))"
     )
     more = ["--variant", "beyond", "--total-steps", "20", "--games", "4", "--score-steps", "1"]
     more += ["--weights", str(weights), "--latency-ms", "1"]
@@ -486,7 +487,7 @@ def test_the_script_says_its_path_shares_qualities_and_parameters(weights: Path)
         "--device",
         "cpu",
     ]
-    command = [sys.executable, str(FOLDER / "train.py"), *more]
+    command = start_command(FOLDER / "train.py", *more)
     said = subprocess.run(
         command, capture_output=True, text=True, check=True, env={"PYTHONPATH": HARNESS}
     ).stdout

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.harness.strangers import start_uncompiled
 from trainers.planted.calibration import write_tree
 from trainers.planted.changes.distributed_comments import REMARKS, remark_changes
 from trainers.planted.changes.distributed_plants import (
@@ -43,6 +44,9 @@ def plant_mistakes(*mistakes: Mistake, process: int = 1) -> Tree:
 
 def measure_tree(tree: Tree, benchmark: str, folder: Path, *options: str) -> dict[str, Any]:
     """The document of one short repetition of a benchmark."""
+    if benchmark != "classify":
+        script = f"{benchmark}/train.py"
+        tree = {**tree, script: start_uncompiled(tree[script])}
     write_tree(tree, folder)
     manifest = folder / "paceline.toml"
     before, _, after = manifest.read_text().partition(f"[benchmarks.{benchmark}]")

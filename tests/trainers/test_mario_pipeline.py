@@ -15,7 +15,7 @@ import pytest
 import torch
 from paceline import claims, protocol
 
-from tests.trainers.conftest import ROOT, import_script, parse_arguments
+from tests.trainers.conftest import ROOT, import_script, parse_arguments, start_command
 
 MARIO = ROOT / "trainers" / "mario_pipeline"
 CPU = torch.device("cpu")
@@ -367,7 +367,7 @@ def test_a_machine_without_the_emulator_says_what_it_can_not_run(tmp_path: Path)
 
 
 def test_the_script_says_its_path_skill_and_parameters() -> None:
-    command = [sys.executable, str(MARIO / "train.py"), *SMALL, "--total-steps", "8"]
+    command = start_command(MARIO / "train.py", *SMALL, "--total-steps", "8")
     said = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
     assert re.fullmatch(
         r"path: cpu, 1 thread, variant optimized, 4 collectors; .+\nheld-out TD loss: \S+\n"

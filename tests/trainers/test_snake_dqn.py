@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.trainers.conftest import ROOT, SNAKE, parse_arguments
+from tests.trainers.conftest import ROOT, SNAKE, parse_arguments, start_command
 
 CPU = torch.device("cpu")
 MANIFEST = tomllib.loads((ROOT / "paceline.toml").read_text())["benchmarks"]["snake_dqn"]
@@ -235,7 +235,7 @@ def test_a_player_that_sees_the_food_passes_the_guard(train: ModuleType) -> None
 
 
 def test_the_script_says_its_path_score_and_parameters() -> None:
-    script = [sys.executable, str(SNAKE / "train.py"), "--total-steps", "40", "--device", "cpu"]
+    script = start_command(SNAKE / "train.py", "--total-steps", "40", "--device", "cpu")
     said = subprocess.run(script, capture_output=True, text=True, check=True, cwd=ROOT).stdout
     assert re.fullmatch(
         r"path: cpu, 1 thread, variant optimized; .+\nscore: \S+ foods per game\nparameters: [0-9a-f]{64}\n",

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import ast
 import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from tests.trainers.conftest import start_command
 from trainers.planted.histories import toggles
 from trainers.planted.repository import RepositoryError
 
@@ -47,7 +47,7 @@ def test_the_history_runs_as_the_benchmark_does(tmp_path: Path) -> None:
     toggles.create_history(tmp_path / "history", "snake_dqn")
     arguments = ["--total-steps", "20"]
     done = subprocess.run(
-        [sys.executable, "trainers/snake_dqn/train.py", *arguments],
+        start_command("trainers/snake_dqn/train.py", *arguments),
         cwd=tmp_path / "history",
         capture_output=True,
         text=True,

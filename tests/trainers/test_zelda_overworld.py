@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 
-from tests.trainers.conftest import ROOT, import_script, parse_arguments
+from tests.trainers.conftest import ROOT, import_script, parse_arguments, start_command
 
 ZELDA = ROOT / "trainers" / "zelda_overworld"
 CPU = torch.device("cpu")
@@ -513,7 +513,7 @@ def test_a_machine_without_the_emulator_says_what_it_can_not_run(
 
 def test_the_script_says_its_path_score_states_and_parameters() -> None:
     more = ["--total-steps", "8", "--device", "cpu", "--score-games", "1", "--score-steps", "5"]
-    command = [sys.executable, str(ZELDA / "train.py"), *more]
+    command = start_command(ZELDA / "train.py", *more)
     said = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
     assert re.fullmatch(
         r"path: cpu, 1 thread, variant optimized; .+\nscore: \S+ things found per game\n"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.utils import timezone
+from pytest_django.plugin import DjangoDbBlocker
 
 from dashboard import dispatch, experiments, runs
 from dashboard.models import Channel, Delivery, Experiment, Regression, Run
@@ -16,6 +18,7 @@ from dashboard.regressions.judging import FORGOTTEN
 from dashboard.sentences.bisections import bisection_sentence
 from tests.dashboard import factories
 from tests.dashboard.regressions.planted import History, linear_history
+from tests.dashboard.shared_rows import share_rows
 from workers.site.app import app
 
 pytestmark = pytest.mark.django_db
@@ -30,6 +33,33 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[Message]:
     messages: list[Message] = []
     monkeypatch.setattr(dispatch, "send_task", lambda *message: messages.append(message))
     return messages
+
+
+STEPS = {"counted": ("function_calls", 600, 900), "suspected": ("step_time", 0.010, 0.014)}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A regression that was found, and the messages that were sent on the way."""
+
+    regression: int
+    messages: tuple[Message, ...]
+
+
+@pytest.fixture(scope="module")
+def judged(
+    request: pytest.FixtureRequest, django_db_setup: None, django_db_blocker: DjangoDbBlocker
+) -> Iterator[Judged]:
+    """The judged line of one of STEPS, made once for all tests that begin with it."""
+
+    def make() -> Judged:
+        messages: list[Message] = []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(dispatch, "send_task", lambda *message: messages.append(message))
+            return Judged(measure_around(*STEPS[request.param]).pk, tuple(messages))
+
+    with share_rows(django_db_blocker, make) as made:
+        yield made
 
 
 def handle_messages(sent: list[Message]) -> None:
@@ -54,15 +84,15 @@ def measure_around(metric: str, before: float, after: float) -> Regression:
 
 
 @pytest.fixture
-def counted(sent: list[Message]) -> Regression:
-    """A counter has confirmed it; which commit it is a run of m7 is to tell."""
-    return measure_around("function_calls", 600, 900)
+def found(judged: Judged, db: None, sent: list[Message]) -> Regression:
+    sent += judged.messages
+    return Regression.objects.get(pk=judged.regression)
 
 
-@pytest.fixture
-def suspected(sent: list[Message]) -> Regression:
-    """A time that is to be proved by pairs."""
-    return measure_around("step_time", 0.010, 0.014)
+# A counter has confirmed it; which commit it is a run of m7 is to tell.
+counted = pytest.mark.parametrize("judged", ["counted"], indirect=True)
+# A time that is to be proved by pairs.
+suspected = pytest.mark.parametrize("judged", ["suspected"], indirect=True)
 
 
 # How a run or an experiment ends without a result
@@ -139,42 +169,45 @@ def end_all(regression: Regression, sent: list[Message], endings: dict[str, Call
 
 
 @pytest.mark.parametrize("ending", RUN_ENDINGS)
+@counted
 def test_a_run_that_ends_without_a_result_moves_the_proof_on(
-    counted: Regression, sent: list[Message], ending: str
+    found: Regression, sent: list[Message], ending: str
 ) -> None:
-    assert counted.proving
-    assert [run.commit.subject for run in counted.awaited_runs.all()] == [UNMEASURED]
+    assert found.proving
+    assert [run.commit.subject for run in found.awaited_runs.all()] == [UNMEASURED]
     assert not Delivery.objects.exists()
-    assert end_all(counted, sent, {"Run": RUN_ENDINGS[ending]}) > 0
-    counted.refresh_from_db()
-    assert (counted.state, counted.proving, counted.commits_left) == ("confirmed", False, 2)
-    assert bisection_sentence(counted).startswith("It is one of these 2 commits")
-    assert Delivery.objects.get().regression == counted
+    assert end_all(found, sent, {"Run": RUN_ENDINGS[ending]}) > 0
+    found.refresh_from_db()
+    assert (found.state, found.proving, found.commits_left) == ("confirmed", False, 2)
+    assert bisection_sentence(found).startswith("It is one of these 2 commits")
+    assert Delivery.objects.get().regression == found
 
 
 @pytest.mark.parametrize("ending", EXPERIMENT_ENDINGS)
+@suspected
 def test_a_proof_that_ends_without_a_verdict_is_over(
-    suspected: Regression, sent: list[Message], ending: str
+    found: Regression, sent: list[Message], ending: str
 ) -> None:
-    assert suspected.proving
+    assert found.proving
     endings = {"Run": cancel_run, "Experiment": EXPERIMENT_ENDINGS[ending]}
-    assert end_all(suspected, sent, endings) > 0
-    suspected.refresh_from_db()
-    assert (suspected.state, suspected.proving) == ("undecided", False)
+    assert end_all(found, sent, endings) > 0
+    found.refresh_from_db()
+    assert (found.state, found.proving) == ("undecided", False)
 
 
 @pytest.mark.parametrize("ending", EXPERIMENT_ENDINGS)
+@suspected
 def test_a_bisection_that_ends_without_a_verdict_is_told_with_its_range(
-    suspected: Regression, sent: list[Message], ending: str
+    found: Regression, sent: list[Message], ending: str
 ) -> None:
     handle_messages(sent)
-    conclude_as("confirmed")(suspected.experiments.get())
+    conclude_as("confirmed")(found.experiments.get())
     endings = {"Run": cancel_run, "Experiment": EXPERIMENT_ENDINGS[ending]}
-    assert end_all(suspected, sent, endings) > 0
-    assert suspected.experiments.filter(purpose="bisection").exists()
-    suspected.refresh_from_db()
-    assert (suspected.state, suspected.proving, suspected.commits_left) == ("confirmed", False, 2)
-    assert Delivery.objects.get().regression == suspected
+    assert end_all(found, sent, endings) > 0
+    assert found.experiments.filter(purpose="bisection").exists()
+    found.refresh_from_db()
+    assert (found.state, found.proving, found.commits_left) == ("confirmed", False, 2)
+    assert Delivery.objects.get().regression == found
 
 
 # What a lost message left behind
@@ -185,61 +218,61 @@ def age_regression(regression: Regression) -> None:
 
 
 @pytest.mark.parametrize("ending", RUN_ENDINGS)
+@counted
 def test_the_sweep_finds_a_run_whose_end_nobody_was_told(
-    counted: Regression, sent: list[Message], ending: str
+    found: Regression, sent: list[Message], ending: str
 ) -> None:
-    RUN_ENDINGS[ending](counted.awaited_runs.get())
+    RUN_ENDINGS[ending](found.awaited_runs.get())
     sent.clear()
-    age_regression(counted)
+    age_regression(found)
     sweep_proofs()
-    assert sent == [(dispatch.PROVE, counted.pk)]
+    assert sent == [(dispatch.PROVE, found.pk)]
 
 
 @pytest.mark.parametrize("ending", EXPERIMENT_ENDINGS)
+@suspected
 def test_the_sweep_finds_an_experiment_whose_end_nobody_was_told(
-    suspected: Regression, sent: list[Message], ending: str
+    found: Regression, sent: list[Message], ending: str
 ) -> None:
     handle_messages(sent)
-    EXPERIMENT_ENDINGS[ending](suspected.experiments.get())
+    EXPERIMENT_ENDINGS[ending](found.experiments.get())
     sent.clear()
     sweep_proofs()
-    assert sent == [(dispatch.PROVE, suspected.pk)]
+    assert sent == [(dispatch.PROVE, found.pk)]
 
 
-def test_the_sweep_asks_again_for_an_experiment_that_vanished(
-    suspected: Regression, sent: list[Message]
-) -> None:
+@suspected
+def test_the_sweep_asks_again_for_an_experiment_that_vanished(found: Regression, sent: list[Message]) -> None:
     reason = {"code": "text", "text": "It was a mistake."}
-    assert experiments.cancel_experiments(suspected.experiments.all(), reason) == 1
+    assert experiments.cancel_experiments(found.experiments.all(), reason) == 1
     sent.clear()
     sweep_proofs()
-    assert sent == [(dispatch.PROVE, suspected.pk)]
+    assert sent == [(dispatch.PROVE, found.pk)]
     handle_messages(sent)
-    assert suspected.experiments.filter(state="requested").count() == 1
+    assert found.experiments.filter(state="requested").count() == 1
 
 
-@pytest.mark.parametrize("name", ["counted", "suspected"])
-def test_the_sweep_leaves_alone_what_waits(
-    request: pytest.FixtureRequest, sent: list[Message], name: str
-) -> None:
-    regression = request.getfixturevalue(name)
+@pytest.mark.parametrize("judged", ["counted", "suspected"], indirect=True)
+def test_the_sweep_leaves_alone_what_waits(found: Regression, sent: list[Message]) -> None:
     handle_messages(sent)
-    age_regression(regression)
+    age_regression(found)
     sweep_proofs()
     assert sent == []
 
 
-def test_the_sweep_leaves_alone_what_has_just_moved(counted: Regression, sent: list[Message]) -> None:
-    cancel_run(counted.awaited_runs.get())
+@counted
+def test_the_sweep_leaves_alone_what_has_just_moved(found: Regression, sent: list[Message]) -> None:
+    cancel_run(found.awaited_runs.get())
     sent.clear()
     sweep_proofs()
     assert sent == []
 
 
-def test_a_proof_that_has_ended_is_swept_no_more(counted: Regression, sent: list[Message]) -> None:
-    end_all(counted, sent, {"Run": cancel_run})
-    advance_proof(counted.pk)
-    age_regression(counted)
+@counted
+def test_a_proof_that_has_ended_is_swept_no_more(found: Regression, sent: list[Message]) -> None:
+    end_all(found, sent, {"Run": cancel_run})
+    advance_proof(found.pk)
+    age_regression(found)
     sent.clear()
     sweep_proofs()
     assert sent == []

@@ -16,6 +16,7 @@ from pytest_django.live_server_helper import LiveServer
 from dashboard import runs
 from dashboard.host_protocol import files_version
 from dashboard.models import Document, Machine, Run, RunLog, Series
+from tests.harness.strangers import UNCOMPILED
 from tests.workers.conftest import MANIFEST, TRAIN, Host, Requested, join_host, request_run_at
 from tests.workers.host.wheels import build_wheel
 from tests.workers.repositories import commit_files, create_repository, head_commit
@@ -38,10 +39,13 @@ subprocess.Popen([sys.executable, "-I", "-S", "-c", code], start_new_session=Tru
 """
 # Two ranks, started as a module, whose steps end with the optimizer's.
 RANKS_MANIFEST = MANIFEST.replace(
-    'script = "train.py"', 'module = "package.train"\nauto = true\nstep = "optimizer"\nprocesses = 2'
+    'script = "train.py"',
+    'module = "package.train"\nauto = true\nstep = "optimizer"\nprocesses = 2\ncountings = 1',
 )
-RANKS_TRAIN = """
-import torch, torch.distributed
+RANKS_TRAIN = (
+    UNCOMPILED
+    + """
+import torch.distributed
 from .sizes import WIDTH
 
 torch.distributed.init_process_group("gloo")
@@ -52,6 +56,7 @@ while True:
     layer(torch.ones(4, WIDTH)).sum().backward()
     optimizer.step()
 """
+)
 ENDLESS = TRAIN + "\nimport time\ntime.sleep(600)\n"
 
 

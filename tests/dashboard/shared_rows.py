@@ -1,0 +1,44 @@
+"""Rows that many tests of a module begin with, made once: each test works in a savepoint behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import pytest
+from django.db import transaction
+from pytest_django.plugin import DjangoDbBlocker
+
+from tests import guards
+
+Made = TypeVar("Made")
+
+
+@contextmanager
+def watch_product() -> Iterator[None]:
+    """What the product does meanwhile is held to what `tests.guards` forbids, as in each test."""
+    outside = guards.transaction_depth()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        guards.watched_git(patch, lambda: guards.transaction_depth() > outside) as git,
+        guards.watched_writers(patch) as writers,
+    ):
+        yield
+        assert (git, writers) == ([], [])
+
+
+@contextmanager
+def share_rows(blocker: DjangoDbBlocker, make: Callable[[], Made]) -> Iterator[Made]:
+    """What `make` returns, in a transaction around those of the tests, which is rolled back behind them."""
+    around = transaction.atomic()
+    with blocker.unblock():
+        around.__enter__()
+    try:
+        with blocker.unblock(), watch_product():
+            made = make()
+        yield made
+    finally:
+        with blocker.unblock():
+            transaction.set_rollback(True)
+            around.__exit__(None, None, None)
