@@ -93,7 +93,7 @@ def lone_readings(readings: np.ndarray) -> np.ndarray:
     """Which readings (n,) have no neighbour: what costs much to read is read less often than the grid has it,
     and between two such readings nothing is missing."""
     known = ~np.isnan(readings)
-    lone = known.copy()
+    lone: np.ndarray = known.copy()
     lone[1:] &= ~known[:-1]
     lone[:-1] &= ~known[1:]
     return lone
