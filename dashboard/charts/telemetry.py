@@ -93,10 +93,10 @@ def lone_readings(readings: np.ndarray) -> np.ndarray:
     """Which readings (n,) have no neighbour: what costs much to read is read less often than the grid has it,
     and between two such readings nothing is missing."""
     known = ~np.isnan(readings)
-    lone: np.ndarray = known.copy()
-    lone[1:] &= ~known[:-1]
-    lone[:-1] &= ~known[1:]
-    return lone
+    beside = np.zeros_like(known)
+    beside[1:] |= known[:-1]
+    beside[:-1] |= known[1:]
+    return np.asarray(known & ~beside)
 
 
 def choose_readings(readings: np.ndarray, most: int) -> np.ndarray:

@@ -85,7 +85,7 @@ def exported(tmp_path: Path, operator: User) -> Path:
         project=project, kind="webhook", address="https://example.org/hook", secret="channel-secret"
     )
     AlertRule.objects.create(channel=channel, position=0, states=["confirmed"])
-    builders.create_delivery(regression, "failed")
+    builders.create_delivery(regression, "failed", kind=channel.kind, address=channel.address)
     measure_claim(create_claim([commit]), commit, 1.5, "holds")
     request = PullRequest.objects.create(project=project, number=7, head_hash="b" * 40, base_ref="main")
     check = Check.objects.create(
