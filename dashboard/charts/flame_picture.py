@@ -41,13 +41,17 @@ class FlameBlock:
 def blocks_of_profile(icicle: Icicle) -> list[FlameBlock]:
     return [
         FlameBlock(
-            block.x, block.width, block.y // ROW_HEIGHT, block.label or "all functions", _hue(block.frame.hue)
+            block.x,
+            block.width,
+            block.y // ROW_HEIGHT,
+            block.label or "all functions",
+            _fill_colour(block.frame.hue),
         )
         for block in icicle.blocks
     ]
 
 
-def _hue(hue: int | None) -> str:
+def _fill_colour(hue: int | None) -> str:
     return UNATTRIBUTED if hue is None or hue < 0 else HUES[hue % len(HUES)]
 
 
