@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -35,8 +37,9 @@ def deliveries_page(request: HttpRequest) -> HttpResponse:
 
 def _projects_to_tell_of(visitor: Visitor) -> list[Project]:
     """The first projects whose channels the visitor may change."""
-    projects = visitor.visible_projects().order_by("slug")[:OFFERED_PROJECTS]
-    return [project for project in projects if is_offered(visitor, "project-channels", project)]
+    projects = visitor.visible_projects().order_by("slug").iterator()
+    changeable = (project for project in projects if is_offered(visitor, "project-channels", project))
+    return list(islice(changeable, OFFERED_PROJECTS))
 
 
 @require_POST

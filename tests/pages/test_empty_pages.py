@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from dashboard.models import Claim, ClaimMeasurement, Commit, Project
+from dashboard.models import Claim, ClaimMeasurement, Commit, Membership, Project
 from tests.pages import builders
 from tests.pages.conftest import shown_text
 from tests.pages.experiment_builders import create_ended
@@ -37,6 +37,18 @@ def test_who_may_not_measure_is_told_who_may(empty: Project, client: Client) -> 
     assert "an admin of the project can make you an operator" in shown_text(
         client.get("/projects/empty/runs/")
     )
+
+
+@pytest.mark.django_db
+def test_messages_lead_to_the_channels_of_a_project_that_the_visitor_administers(client: Client) -> None:
+    others = [builders.create_project(f"a{number}") for number in range(4)]
+    own = builders.create_project("own")
+    ada = User.objects.create_user("ada")
+    Membership.objects.create(project=own, user=ada, role=Membership.Role.ADMIN)
+    client.force_login(ada)
+    page = client.get("/deliveries/").content.decode()
+    assert 'href="/projects/own/settings/channels/"' in page
+    assert f'href="/projects/{others[0].slug}/settings/channels/"' not in page
 
 
 def test_an_experiment_links_the_claim_that_it_measures(line: list[Commit], client: Client) -> None:
