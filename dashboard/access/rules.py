@@ -146,6 +146,7 @@ RULES: dict[str, Rule] = {
     # A script may fetch them with a token.
     "project-compare-markdown": Rule(Who.VIEW, "slug", api=True),
     "project-compare-csv": Rule(Who.VIEW, "slug", api=True),
+    "project-compare-flame": Rule(Who.VIEW, "slug", api=True),
     "project-experiments": VIEW_PROJECT,
     "project-claims": VIEW_PROJECT,
     "benchmark-claims": VIEW_PROJECT,
@@ -211,6 +212,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("series-picture", "series-badge", "series-embed"), Rule(Who.VIEW, "series", api=True)),
     "regression-picture": Rule(Who.VIEW, "regression", api=True),
     "run-picture": Rule(Who.VIEW, "run", api=True),
+    "run-flame": Rule(Who.VIEW, "run", api=True),
     "series-share": Rule(Who.OPERATE, "series"),
     "regression-share": Rule(Who.OPERATE, "regression"),
     "run-share": Rule(Who.OPERATE, "run"),

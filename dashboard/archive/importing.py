@@ -10,6 +10,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import DataError, IntegrityError, connection, transaction
+from django.db.models import OuterRef, Subquery
 from django.utils import timezone
 
 from dashboard.archive.columns import fill_columns, value_converter
@@ -18,7 +19,7 @@ from dashboard.archive.reading import ArchiveReader, ArchiveRefused, TableHead, 
 from dashboard.archive.tables import PROJECT, TABLES, ArchiveTable, referred_tables
 from dashboard.copying import allocate_keys, column_name, copy_statement
 from dashboard.environments import store_environments
-from dashboard.models import Environment, Machine, Metric, Pool, Project
+from dashboard.models import Claim, ClaimMeasurement, Environment, Machine, Metric, Pool, Project
 
 ReportProgress = Callable[[int, int], None]
 
@@ -52,6 +53,17 @@ def import_archive(
         reader.close()
 
 
+def find_newest_measurements(project: Project) -> None:
+    """Let each claim stand by the measurement that it stood by: the newest one at its newest commit."""
+    measured = ClaimMeasurement.objects.filter(
+        claim=OuterRef("pk"),
+        digest=OuterRef("digest"),
+        state=ClaimMeasurement.State.DONE,
+        commit__branch=project.branch,
+    ).order_by("-commit__position", "-pk")
+    Claim.objects.filter(project=project).update(newest=Subquery(measured.values("pk")[:1]))
+
+
 class _ArchiveImport:
     def __init__(self, reader: ArchiveReader, slug: str) -> None:
         self.reader = reader
@@ -72,6 +84,7 @@ class _ArchiveImport:
                 reason = " ".join(str(error).split())
                 raise self.reader.refuse(table.name, f"can't be stored: {reason}") from error
         digest = self.reader.read_end()
+        find_newest_measurements(self.project)
         Project.objects.filter(pk=self.project.pk).update(archive_sha256=digest)
         self.project.archive_sha256 = digest
         return done

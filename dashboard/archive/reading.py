@@ -24,7 +24,14 @@ from django.db.models import (
     TimeField,
 )
 
-from dashboard.archive.tables import FORMAT, TABLES, ArchiveTable, archived_fields, referred_table
+from dashboard.archive.tables import (
+    FORMAT,
+    LATER_TABLES,
+    TABLES,
+    ArchiveTable,
+    archived_fields,
+    referred_table,
+)
 
 LONGEST_LINE = 256 * 1024 * 1024
 MOST_ROWS = 2_000_000_000
@@ -61,6 +68,8 @@ class ArchiveReader:
         self.path, self._report_progress = path, report_progress
         self._digest = hashlib.sha256()
         self._number = 0
+        # The head of a later table, where an older file hasn't the one that was asked for.
+        self._later_head: dict[str, Any] | None = None
         try:
             self._size = path.stat().st_size
             self._raw: IO[bytes] = path.open("rb")
@@ -76,8 +85,12 @@ class ArchiveReader:
         self._raw.close()
 
     def read_head(self, table: ArchiveTable) -> TableHead:
-        head = self._next_object(table.name)
+        head = self._later_head or self._next_object(table.name)
+        self._later_head = None
         if head.get("table") != table.name:
+            if table.name in LATER_TABLES:
+                self._later_head = head
+                return TableHead(table, archived_fields(table), 0)
             raise self.refuse(f"{table.name}.table", f"is {head.get('table')!r} in line {self._number}")
         rows, columns = head.get("rows"), head.get("columns")
         if type(rows) is not int or not 0 <= rows <= MOST_ROWS:
@@ -118,7 +131,8 @@ class ArchiveReader:
     def read_end(self) -> str:
         """The SHA-256 of everything between the first and the last line, which the last one has to name."""
         computed = self._digest.hexdigest()
-        if self._next_object("sha256").get("sha256") != computed:
+        last = self._later_head or self._next_object("sha256")
+        if last.get("sha256") != computed:
             raise self.refuse("sha256", "isn't that of the file's lines: the file was changed")
         if self._lines.readline(1):
             raise self.refuse("sha256", "isn't the last line")

@@ -19,8 +19,14 @@ from dashboard.models import (
     Case,
     Change,
     Channel,
+    Check,
+    CheckedCase,
+    Claim,
+    ClaimMeasurement,
+    ClaimsFile,
     Commit,
     Configuration,
+    Delivery,
     Document,
     Environment,
     Experiment,
@@ -33,6 +39,7 @@ from dashboard.models import (
     Point,
     Pool,
     Project,
+    PullRequest,
     Regression,
     RegressionExperiment,
     Run,
@@ -56,6 +63,7 @@ FORMAT = "paceline.export/1"
 LEASE = frozenset({"lease", "lease_until", "activity"})
 MEASURED = "configuration__case__project"
 ENDED_RUNS = Q(state__in=Run.TERMINAL)
+ENDED_CHECKS = (Check.State.DONE, Check.State.CANCELLED)
 OF_ENDED_RUNS = Q(run__state__in=Run.TERMINAL)
 
 
@@ -144,6 +152,24 @@ TABLES = (
         "experiment__project",
         Q(experiment__state__in=Experiment.TERMINAL),
     ),
+    ArchiveTable("claims_file", ClaimsFile, "project"),
+    # Its newest measurement is one of a later table: it is found again.
+    ArchiveTable("claim", Claim, "project", left_out=frozenset({"newest"})),
+    ArchiveTable(
+        "claim_measurement",
+        ClaimMeasurement,
+        "claim__project",
+        ~Q(state=ClaimMeasurement.State.REQUESTED),
+    ),
+    # The comment is the other site's: a copy answers with one of its own.
+    ArchiveTable("pull_request", PullRequest, "project", left_out=frozenset({"comment_id"})),
+    ArchiveTable("check", Check, "project", Q(state__in=ENDED_CHECKS)),
+    ArchiveTable(
+        "checked_case",
+        CheckedCase,
+        "of__project",
+        Q(of__state__in=ENDED_CHECKS, experiment__state__in=Experiment.TERMINAL),
+    ),
     # Who triaged it stands in its triage; what is being proved isn't proved elsewhere.
     ArchiveTable("regression", Regression, "project", left_out=frozenset({"proving", "triaged_by"})),
     ArchiveTable(
@@ -174,6 +200,18 @@ TABLES = (
         imported_as={"enabled": False},
     ),
     ArchiveTable("alert_rule", AlertRule, "channel__project"),
+    # What is still to be sent is sent by the site that decided on it.
+    ArchiveTable(
+        "delivery",
+        Delivery,
+        "channel__project",
+        Q(state__in=(Delivery.State.DELIVERED, Delivery.State.FAILED)),
+        left_out=LEASE | {"opened"},
+    ),
+)
+# Which the first files of this format don't have.
+LATER_TABLES = frozenset(
+    {"claims_file", "claim", "claim_measurement", "pull_request", "check", "checked_case", "delivery"}
 )
 TABLE_OF_MODEL = {table.model: table for table in TABLES}
 

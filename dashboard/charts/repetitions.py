@@ -7,8 +7,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from dashboard.charts import theme
-from dashboard.charts.telemetry import DRAWN_UNITS, LARGEST_DRAWN, Channel, choose_row_scale
-from dashboard.charts.thinning import thin_to_extremes
+from dashboard.charts.telemetry import (
+    DRAWN_UNITS,
+    LARGEST_DRAWN,
+    Channel,
+    choose_readings,
+    choose_row_scale,
+)
 
 # Of a line behind the others; the one in front has all of its points.
 MOST_POINTS = 150
@@ -70,10 +75,11 @@ def overlay_repetitions(
 
 def _faint_trace(front: theme.Trace, channel: Channel, size: float, repetition: int) -> theme.Trace:
     readings = np.array([np.nan if value is None else value for value in channel.values], dtype=np.float64)
-    kept = thin_to_extremes(readings, MOST_POINTS)
+    kept = choose_readings(readings, MOST_POINTS)
     times = channel.start + channel.interval * kept
     return {
         **front,
+        "mode": "lines",
         "x": times.astype(np.float32),
         "y": np.clip(readings[kept] / size, -LARGEST_DRAWN, LARGEST_DRAWN).astype(np.float32),
         "name": f"{channel.label}, repetition {repetition}",

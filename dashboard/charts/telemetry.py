@@ -18,10 +18,11 @@ DRAWN_UNITS = ("bytes", "%", "bytes/s")
 # Of all channels together; more than the pixels of a wide drawing add nothing that could be seen.
 MOST_POINTS, LEAST_POINTS = 30_000, 300
 LARGEST_DRAWN = 1e38  # float32 halves what the page weighs and ends a little above
-# A sparse channel that isn't read for so many of its own intervals has a gap there.
+# Where a sparse channel isn't read for so many times as long as just before or after, its line has a gap.
 LONGEST_JOINED = 3
-# Of fewer readings nobody can say that the others were never meant to be.
-LEAST_SPARSE = 8
+# Of fewer readings nobody can say that the others were never meant to be: they stand by themselves.
+LEAST_JOINED = 4
+MARKER_SIZE = 4
 ACRONYMS = {"cpu": "CPU", "gpu": "GPU", "pss": "PSS", "sm": "SM"}
 
 
@@ -65,16 +66,16 @@ def draw_telemetry(channels: Sequence[Channel], window: tuple[float, float] | No
 
 def _channel_trace(channel: Channel, row: int, order: int, scaled: numbers.Scale, most: int) -> theme.Trace:
     readings = np.array([np.nan if value is None else value for value in channel.values], dtype=np.float64)
-    sparse = is_sparse(readings)
-    drawn = _joined_readings(readings, most) if sparse else thin_to_extremes(readings, most)
+    lone = lone_readings(readings)
+    drawn = choose_readings(readings, most)
     times = channel.start + channel.interval * drawn
+    sizes = MARKER_SIZE * lone[drawn].astype(np.int32)
     hue = theme.HUES[(3 * row + order) % len(theme.HUES)]
     return theme.scatter_trace(
         x=times.astype(np.float32),
         y=np.clip(readings[drawn] / scaled.size, -LARGEST_DRAWN, LARGEST_DRAWN).astype(np.float32),
         name=channel.label,
-        mode="lines+markers" if sparse else "lines",
-        marker={"size": 4},
+        **({"mode": "lines+markers", "marker": {"size": sizes}} if sizes.any() else {"mode": "lines"}),
         line={"width": 1.6, "color": hue, "dash": ("solid", "dash", "dot")[order % 3]},
         xaxis="x",
         yaxis=_axis_name("y", row),
@@ -88,24 +89,30 @@ def choose_row_scale(row: Sequence[Channel]) -> numbers.Scale:
     return numbers.choose_scale(row[0].unit, max(_largest_reading(channel) for channel in row))
 
 
-def is_sparse(readings: np.ndarray) -> bool:
-    """Whether most readings have no neighbour: what costs much to read is read less often than the others,
-    and between two of its readings nothing is missing."""
+def lone_readings(readings: np.ndarray) -> np.ndarray:
+    """Which readings (n,) have no neighbour: what costs much to read is read less often than the grid has it,
+    and between two such readings nothing is missing."""
     known = ~np.isnan(readings)
-    alone = known.copy()
-    alone[1:] &= ~known[:-1]
-    alone[:-1] &= ~known[1:]
-    return bool(known.sum() >= LEAST_SPARSE and 2 * alone.sum() > known.sum())
+    beside = np.zeros_like(known)
+    beside[1:] |= known[:-1]
+    beside[:-1] |= known[1:]
+    return np.asarray(known & ~beside)
 
 
-def _joined_readings(readings: np.ndarray, most: int) -> np.ndarray:
-    """The indices of a sparse channel's readings, with a missing one where it wasn't read for much longer
-    than it mostly is: there the line has its gap."""
+def choose_readings(readings: np.ndarray, most: int) -> np.ndarray:
+    """The indices of the readings (n,) that are drawn, about `most` of them; a missing one makes a gap.
+
+    A channel that was read each time has its gap wherever a reading is missing. The line of one with lone
+    readings goes on, also where it began densely, save where it paused for much longer than beside it.
+    """
     known = np.flatnonzero(~np.isnan(readings))
-    known = known[thin_to_extremes(readings[known], most)]
+    if not lone_readings(readings).any() or len(known) < LEAST_JOINED:
+        return thin_to_extremes(readings, most)
     distances = np.diff(known)
-    gaps = known[:-1][distances > LONGEST_JOINED * np.median(distances)] + 1
-    return np.sort(np.concatenate([known, gaps]))
+    # At the ends there is a neighbour on one side alone.
+    beside = np.maximum(np.append(0, distances[:-1]), np.append(distances[1:], 0))
+    gaps = known[:-1][distances > LONGEST_JOINED * beside] + 1
+    return np.sort(np.concatenate([known[thin_to_extremes(readings[known], most)], gaps]))
 
 
 def _largest_reading(channel: Channel) -> float:

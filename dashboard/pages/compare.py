@@ -24,6 +24,7 @@ from dashboard.models import Project, Run
 from dashboard.pages.comparison_files import FileResponse, write_csv, write_markdown
 from dashboard.pages.experiment_links import configuration_fields
 from dashboard.pages.paging import parse_whole_number
+from dashboard.pictures import KINDS
 from dashboard.querysets import comparisons as queries
 from dashboard.sentences import comparisons as sentences
 
@@ -135,6 +136,7 @@ def chosen_context(request: HttpRequest, comparison: Comparison, compared: CaseC
     different, alike, unknown = compared.different, compared.alike, compared.unknown
     axis, shown = draw_forest(different[:MOST_DIFFERENT])
     profile = compared.profile
+    query = lasting_address(comparison).partition("?")[2]
     measured_alike = queries.experiments_of_pair(comparison.base.commit, comparison.head.commit)
     return {
         "compared": compared,
@@ -157,6 +159,10 @@ def chosen_context(request: HttpRequest, comparison: Comparison, compared: CaseC
             by_calls=request.GET.get("width") == "calls",
         ),
         "tables": profile_tables(compared),
+        "flames": [
+            f"{reverse('project-compare-flame', args=[comparison.project.slug, kind])}?{query}"
+            for kind in KINDS
+        ],
         "measured": list(measured_alike[:MOST_EXPERIMENTS]),
         "experiment": experiment_fields(comparison, compared),
     }

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard.access import visitor_of
+from dashboard.access import Visitor, visitor_of
+from dashboard.access.rules import is_offered
 from dashboard.alerts.resending import ResendError
 from dashboard.alerts.resending import resend_delivery as send_again
-from dashboard.models import Delivery
+from dashboard.models import Delivery, Project
 from dashboard.pages.paging import parse_whole_number, requested_page
 from dashboard.querysets import regressions as regression_queries
 
 ROWS_PER_PAGE = 40
+# An empty page names so many projects whose channels can be added.
+OFFERED_PROJECTS = 3
 
 
 @require_safe
@@ -24,7 +29,17 @@ def deliveries_page(request: HttpRequest) -> HttpResponse:
     visible = visitor_of(request).visible_projects()
     log = regression_queries.delivery_log(channel=channel).filter(channel__project__in=visible)
     listed = requested_page(request, log, ROWS_PER_PAGE)
-    return render(request, "deliveries.html", {"page": listed, "deliveries": list(listed), "of": channel})
+    context = {"page": listed, "deliveries": list(listed), "of": channel}
+    if not context["deliveries"]:
+        context["channel_projects"] = _projects_to_tell_of(visitor_of(request))
+    return render(request, "deliveries.html", context)
+
+
+def _projects_to_tell_of(visitor: Visitor) -> list[Project]:
+    """The first projects whose channels the visitor may change."""
+    projects = visitor.visible_projects().order_by("slug").iterator()
+    changeable = (project for project in projects if is_offered(visitor, "project-channels", project))
+    return list(islice(changeable, OFFERED_PROJECTS))
 
 
 @require_POST

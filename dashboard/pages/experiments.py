@@ -111,6 +111,7 @@ def _experiment_context(experiment: Experiment) -> dict[str, Any]:
         **phases,
         **functions_context(experiment),
         "project": experiment.project,
+        "claim_asked": experiment_queries.claim_of_experiment(experiment),
         "answer": sentences.answer_sentence(experiment),
         "direction": sentences.effect_direction(experiment),
         "toggled": sentences.toggled_texts(experiment) if experiment.has_two_cases else None,

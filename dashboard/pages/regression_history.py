@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import median
@@ -18,6 +18,7 @@ from dashboard.pages.list_filters import FilterError, ListFilter, match_words, r
 from dashboard.pages.requested_project import requested_project
 from dashboard.querysets.costs import PROPORTIONAL_METRICS, slowdown_ratio
 from dashboard.querysets.regression_history import MOST_LISTED, hours_between, regressions_of_period
+from dashboard.querysets.run_costs import gpu_pools
 from dashboard.sentences import numbers
 
 DEFAULT_DAYS = 30
@@ -29,7 +30,8 @@ HOURS_A_WEEK = 7 * 24
 class DatedRegression:
     """Hours from its commit to when it was found, from there to its proof, and from its commit to its repair.
 
-    `training_hours`: what training has lost by it so far, in machine hours; None where that isn't known.
+    `training_hours`: what training has lost by it so far; None where that isn't known. `on_gpu`: both are
+    hours of machines with a GPU, as its pool's are.
     """
 
     regression: Regression
@@ -38,6 +40,7 @@ class DatedRegression:
     to_repair: float | None
     proof_hours: float
     training_hours: float | None
+    on_gpu: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,8 @@ def history_page(request: HttpRequest, slug: str) -> HttpResponse:
     )
     listed = regressions_of_period(project, began, proven=bool(proven))
     found = [] if refused else list(listed[: MOST_LISTED + 1])
-    dated = [date_regression(row, project, now) for row in found[:MOST_LISTED]]
+    with_gpu = gpu_pools({row.series.configuration.pool_id for row in found})
+    dated = [date_regression(row, project, now, with_gpu) for row in found[:MOST_LISTED]]
     context = {
         "project": project,
         "tab": "regressions",
@@ -86,7 +90,7 @@ def history_page(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "project_regressions.html", context, status=400 if refused else 200)
 
 
-def date_regression(row: Any, project: Project, now: datetime) -> DatedRegression:
+def date_regression(row: Any, project: Project, now: datetime, with_gpu: Collection[int]) -> DatedRegression:
     began = row.blamed.committed_at
     repaired = row.recovered_by.committed_at if row.recovered_by else None
     return DatedRegression(
@@ -96,6 +100,7 @@ def date_regression(row: Any, project: Project, now: datetime) -> DatedRegressio
         to_repair=hours_between(began, repaired),
         proof_hours=row.proof_seconds / 3600,
         training_hours=lost_training(row, project, repaired or now),
+        on_gpu=row.series.configuration.pool_id in with_gpu,
     )
 
 

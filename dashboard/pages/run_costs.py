@@ -15,7 +15,7 @@ from dashboard.charts.stacked_bar import stack_widths
 from dashboard.ingest.costs import WAITING
 from dashboard.models import Project, Run
 from dashboard.querysets import run_costs
-from dashboard.sentences.run_costs import cost_of_run_sentence, part_label
+from dashboard.sentences.run_costs import cost_of_run_sentence, gpu_time_sentence, part_label
 
 # Repetitions in hues of their own, countings in one; what host and harness add is grey.
 HUES = {
@@ -83,5 +83,8 @@ def costs_page(request: HttpRequest, slug: str) -> HttpResponse:
         "cost_rows": stack_parts(parts),
         "cost_sentence": cost_of_run_sentence([(part, seconds) for part, seconds, _ in parts]),
         "cases": run_costs.costs_by_case(project, now),
+        "gpu_sentence": gpu_time_sentence(
+            sum(week.seconds for week in weeks), sum(week.gpu_seconds for week in weeks)
+        ),
     }
     return render(request, "project_costs.html", context)

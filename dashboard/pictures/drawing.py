@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from dashboard.alerts.pictures import draw_regression
 from dashboard.charts import badge, phases_picture, step_picture, trend_picture
-from dashboard.charts.canvas import Canvas, PngCanvas, SvgCanvas
+from dashboard.charts.canvas import PngCanvas, SvgCanvas
 from dashboard.charts.phases import Phase
 from dashboard.charts.trend_picture import DrawnLevel, DrawnPoint, TrendWords
 from dashboard.models import Change, Point, Project, Regression, Run, Series
@@ -104,7 +104,7 @@ def _series_title(series: Series) -> str:
     return f"{labels.series_label(series)} of {series.case}"
 
 
-def _make_canvas(kind: str, width: int, height: int, title: str) -> Canvas:
+def make_canvas(kind: str, width: int, height: int, title: str) -> SvgCanvas | PngCanvas:
     return SvgCanvas(width, height, title) if kind == "svg" else PngCanvas(width, height, ENLARGED)
 
 
@@ -114,7 +114,7 @@ def _content_type(kind: str) -> str:
 
 def _draw_trend(series: Series, kind: str) -> Picture:
     title = _series_title(series)
-    canvas = _make_canvas(kind, trend_picture.WIDTH, trend_picture.HEIGHT, title)
+    canvas = make_canvas(kind, trend_picture.WIDTH, trend_picture.HEIGHT, title)
     points = series_queries.newest_points(series, POINTS)
     if not points:
         return Picture(trend_picture.draw_empty_picture(canvas, title), _content_type(kind))
@@ -157,11 +157,11 @@ def _find_levels(series: Series, changes: list[Change], points: list[Point]) -> 
 def _draw_step(regression: Regression, kind: str) -> Picture:
     full = regressions_with_related().get(pk=regression.pk)
     title = describe_subject(full)[0]
-    canvas = _make_canvas(kind, step_picture.WIDTH, step_picture.HEIGHT, title)
+    canvas = make_canvas(kind, step_picture.WIDTH, step_picture.HEIGHT, title)
     body = draw_regression(full, canvas)
     if not body:
         body = trend_picture.draw_empty_picture(
-            _make_canvas(kind, trend_picture.WIDTH, trend_picture.HEIGHT, title), title
+            make_canvas(kind, trend_picture.WIDTH, trend_picture.HEIGHT, title), title
         )
     return Picture(body, _content_type(kind))
 
@@ -169,7 +169,7 @@ def _draw_step(regression: Regression, kind: str) -> Picture:
 def _draw_phases(run: Run, kind: str) -> Picture:
     full = runs_with_related().get(pk=run.pk)
     title = describe_subject(full)[0]
-    canvas = _make_canvas(kind, phases_picture.WIDTH, phases_picture.HEIGHT, title)
+    canvas = make_canvas(kind, phases_picture.WIDTH, phases_picture.HEIGHT, title)
     points = [
         (point.series.metric.name, point.series.phase, point.value)
         for point in series_queries.points_of_run(run.pk)

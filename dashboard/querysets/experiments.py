@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce, Now
 
-from dashboard.models import Case, Document, Experiment, ExperimentPair, Machine, Project, Run, Series
+from dashboard.models import Case, Claim, Document, Experiment, ExperimentPair, Machine, Project, Run, Series
 from dashboard.querysets.runs import ALIVE_WITHIN
 
 # The tabs of the list, in the order shown.
@@ -71,6 +71,13 @@ def experiment_with_pairs() -> QuerySet[Experiment]:
         "regression_link",
     )
     return rows.annotate(pool_lives=pool_lives()).prefetch_related("pairs")
+
+
+def claim_of_experiment(experiment: Experiment) -> Claim | None:
+    """The first claim that the experiment measures, where claims asked for it."""
+    if experiment.purpose != Experiment.Purpose.CLAIM:
+        return None
+    return Claim.objects.filter(measurements__experiment=experiment).order_by("pk").first()
 
 
 def pool_lives() -> Exists:

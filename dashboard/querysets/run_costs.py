@@ -10,7 +10,7 @@ from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import TruncWeek
 
 from dashboard.ingest.costs import WAITING
-from dashboard.models import Commit, Project, Run, RunCost
+from dashboard.models import Commit, Machine, Project, Run, RunCost
 
 # Measured steps, by the harness's word.
 MEASURED = "window"
@@ -28,13 +28,26 @@ class CommitCost:
 
 @dataclass(frozen=True, slots=True)
 class WeekCost:
-    """What a project's runs of one week cost."""
+    """What a project's runs of one week cost; `gpu_seconds` of it on machines with a GPU."""
 
     week: datetime
     runs: int
     commits: int
     seconds: float
     measured: float
+    gpu_seconds: float
+
+
+def gpu_machines() -> list[int]:
+    """The keys of the machines that have a GPU, as they tell of themselves."""
+    with_gpu = Machine.objects.filter(fingerprint__gpus__0__isnull=False)
+    return list(with_gpu.values_list("pk", flat=True))
+
+
+def gpu_pools(pools: Collection[int]) -> set[int]:
+    """Those of these pools in which a machine has a GPU."""
+    with_gpu = Machine.objects.filter(fingerprint__gpus__0__isnull=False, pool__in=pools)
+    return set(with_gpu.values_list("pool_id", flat=True))
 
 
 def parts_of_run(run: Run) -> list[RunCost]:
@@ -62,11 +75,17 @@ def with_machine_seconds(commits: QuerySet[Commit]) -> QuerySet[Commit]:
 def costs_by_week(project: Project, now: datetime) -> list[WeekCost]:
     """The last weeks, newest first."""
     rows = recent_costs(project, now).annotate(week=TruncWeek("run__finished_at")).values_list("week")
+    on_gpu = Q(run__machine__in=gpu_machines())
     summed = rows.annotate(
-        runs=Count("run", distinct=True), commits=Count("run__commit", distinct=True), **SUMS
+        runs=Count("run", distinct=True),
+        commits=Count("run__commit", distinct=True),
+        **SUMS,
+        gpu=Sum("seconds", filter=on_gpu, default=0.0),
     )
-    found = summed.order_by("-week")
-    return [WeekCost(week, runs, commits, total, measured) for week, runs, commits, measured, total in found]
+    return [
+        WeekCost(week, runs, commits, total, measured, gpu)
+        for week, runs, commits, measured, total, gpu in summed.order_by("-week")
+    ]
 
 
 def costs_by_part(project: Project, now: datetime) -> list[tuple[str, float]]:

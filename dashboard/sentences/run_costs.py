@@ -62,3 +62,13 @@ def cost_of_run_sentence(parts: Sequence[tuple[str, float]]) -> str:
         f"{said} Its starts and twice its measured steps are {seconds_text(due)}; "
         f"{seconds_text(beyond)} went elsewhere{where}."
     )
+
+
+def gpu_time_sentence(seconds: float, gpu_seconds: float) -> str:
+    """How many of a project's machine-hours are GPU-hours; a machine's hour counts once, whatever it has."""
+    total, on_gpu = (numbers.format_hours(value / 3600) for value in (seconds, gpu_seconds))
+    if not gpu_seconds:
+        return f"{total} machine-hours: no machine that measured has a GPU."
+    if gpu_seconds >= seconds:
+        return f"{on_gpu} GPU-hours: every machine that measured has a GPU."
+    return f"{total} machine-hours, {on_gpu} of them GPU-hours: on machines that have a GPU."

@@ -17,15 +17,19 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.archive import archive_name, compress_lines, write_archive
-from dashboard.archive.tables import TABLES, archived_fields
+from dashboard.archive.tables import LATER_TABLES, TABLES, archived_fields
 from dashboard.models import (
     AlertRule,
     Channel,
+    Check,
+    CheckedCase,
+    Claim,
     Commit,
     Document,
     KeptFile,
     Machine,
     Project,
+    PullRequest,
     Regression,
     Run,
     Sentinel,
@@ -38,6 +42,7 @@ from dashboard.models import (
 )
 from dashboard.secrets import EncryptedField
 from tests.pages import builders
+from tests.pages.claim_builders import create_claim, measure_claim
 from tests.pages.conftest import shown_text
 from tests.pages.experiment_builders import create_experiment
 
@@ -80,6 +85,22 @@ def exported(tmp_path: Path, operator: User) -> Path:
         project=project, kind="webhook", address="https://example.org/hook", secret="channel-secret"
     )
     AlertRule.objects.create(channel=channel, position=0, states=["confirmed"])
+    builders.create_delivery(regression, "failed", kind=channel.kind, address=channel.address)
+    measure_claim(create_claim([commit]), commit, 1.5, "holds")
+    request = PullRequest.objects.create(project=project, number=7, head_hash="b" * 40, base_ref="main")
+    check = Check.objects.create(
+        project=project,
+        pull_request=request,
+        head_hash="b" * 40,
+        onto="main",
+        base_commit=commit,
+        minutes=10,
+        floor=0.03,
+        state="done",
+        answer="not worse",
+        requested_by=operator,
+    )
+    CheckedCase.objects.create(of=check, configuration=run.configuration, experiment=experiment)
     path = tmp_path / archive_name(project)
     call_command("export_results", project.slug, output=str(path), stdout=StringIO())
     return path
@@ -146,7 +167,7 @@ def test_no_secret_and_no_account_leaves(exported: Path) -> None:
 
 
 def test_a_copy_is_quiet(exported: Path) -> None:
-    Machine.objects.all().update(name="another")
+    Machine.objects.filter(name="bench-1").update(name="another")
     import_file(exported)
     copy = Project.objects.get(slug="copy")
     assert (copy.visibility, copy.poll_minutes, copy.check_floor) == ("private", 0, 0.07)
@@ -225,7 +246,7 @@ def test_a_file_that_is_not_whole_is_refused(exported: Path, tmp_path: Path) -> 
     for sentence, changed in (
         ("commit\\[3\\] isn't a list", [*lines[:cut], *lines[cut + 1 :]]),
         ("commit can't be stored: duplicate key", [*lines[:cut], lines[cut], *lines[cut:]]),
-        (r"alert_rule\[0\] isn't a list", lines[:-1]),
+        (r"delivery\[0\] isn't a list", lines[:-1]),
     ):
         with pytest.raises(CommandError, match=sentence):
             import_file(write_lines(tmp_path / "bad.jsonl", changed))
@@ -249,6 +270,27 @@ def test_what_an_older_file_lacks_has_its_default(exported: Path, tmp_path: Path
     import_file(write_lines(tmp_path / "older.jsonl", lines))
     assert Run.objects.filter(commit__project__slug="copy").values_list("warning_codes", flat=True)[0] == []
     assert Document.objects.filter(run__commit__project__slug="copy").count() == 4
+
+
+def test_claims_and_checks_stand_in_the_copy_as_they_stood(exported: Path) -> None:
+    import_file(exported)
+    claim = Claim.objects.get(project__slug="copy")
+    assert claim.newest is not None
+    assert (claim.standing, claim.newest.verdict, claim.newest.value) == ("holds", "holds", 1.5)
+    check = Check.objects.get(project__slug="copy")
+    assert (check.answer, check.pull_request and check.pull_request.number) == ("not worse", 7)
+    assert check.cases.get().experiment.verdict == "confirmed"
+
+
+def test_a_file_from_before_a_table_lacks_it(exported: Path, tmp_path: Path) -> None:
+    lines, kept, named = read_lines(exported), [], ""
+    for line in lines:
+        named = line.get("table", "") if isinstance(line, dict) else named
+        if named not in LATER_TABLES:
+            kept.append(line)
+    import_file(write_lines(tmp_path / "older.jsonl", kept))
+    assert Run.objects.filter(commit__project__slug="copy").count() == 4
+    assert not Claim.objects.filter(project__slug="copy").exists()
 
 
 def test_lines_are_compressed_as_they_come() -> None:

@@ -147,6 +147,24 @@ def test_a_channel_that_is_read_rarely_is_one_line_with_a_gap_where_it_was_not_r
     assert trace.connectgaps is False
 
 
+@pytest.mark.parametrize(
+    "places",
+    [
+        pytest.param([*range(60), *range(70, 400, 10)], id="densely at first"),
+        pytest.param([0, 1, 3, 6], id="few readings"),
+    ],
+)
+def test_the_line_of_a_channel_that_is_read_ever_less_goes_on(places: list[int]) -> None:
+    readings: list[float | None] = [None] * 400
+    for place in places:
+        readings[place] = 1e8
+    drawn = telemetry.draw_telemetry([telemetry.Channel("memory_pss", "bytes", 0.0, 0.1, readings)], None)
+    (trace,) = validate_figure(drawn).data
+    assert list(trace.x) == pytest.approx([place / 10 for place in places])
+    # What has no neighbour is seen by itself.
+    assert trace.marker.size[-1] == telemetry.MARKER_SIZE
+
+
 def test_a_logarithmic_axis_says_so() -> None:
     drawn = validate_figure(histogram.draw_step_times([1e-3, 2e-3, 4e-3], [5, 7], {}))
     assert drawn.layout.xaxis.title.text == "ms per step, logarithmic"

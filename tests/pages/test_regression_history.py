@@ -84,3 +84,10 @@ def test_it_is_three_clicks_from_the_overview(client: Client, regression: Regres
     assert 'href="/projects/snake/"' in client.get("/").content.decode()
     assert f'href="{WHERE}"' in client.get("/projects/snake/").content.decode()
     assert f'href="/regressions/{regression.pk}/"' in client.get(WHERE).content.decode()
+
+
+def test_hours_of_a_pool_with_a_gpu_are_said_to_be_of_one(client: Client, regression: Regression) -> None:
+    assert "of a GPU" not in shown_text(client.get(WHERE))
+    pool = regression.series.configuration.pool
+    builders.create_machine("gpu-1", pool=pool, fingerprint={"gpus": [{"name": "H100"}]})
+    assert "1 h 30 min of a GPU" in shown_text(client.get(WHERE))

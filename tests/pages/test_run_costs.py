@@ -112,3 +112,17 @@ def test_the_bar_is_full_and_the_measured_steps_keep_their_hue() -> None:
 )
 def test_the_sentence_says_what_went_beyond(parts: list[tuple[str, float]], words: str) -> None:
     assert words in cost_of_run_sentence(parts)
+
+
+def test_hours_of_machines_with_a_gpu_are_gpu_hours(client: Client, line: list[Commit]) -> None:
+    runs = [commit.runs.get() for commit in line[:2]]
+    Run.objects.filter(pk__in=[run.pk for run in runs]).update(finished_at=timezone.now())
+    for run in runs:
+        give_costs(run, [("window", 3600.0)])
+    where = "/projects/snake/costs/"
+    assert "2 machine-hours: no machine that measured has a GPU" in shown_text(client.get(where))
+    gpu = builders.create_machine("gpu-1", fingerprint={"gpus": [{"name": "H100"}]})
+    Run.objects.filter(pk=runs[0].pk).update(machine=gpu)
+    assert "2 machine-hours, 1 of them GPU-hours" in shown_text(client.get(where))
+    Run.objects.update(machine=gpu)
+    assert "2 GPU-hours: every machine that measured has a GPU" in shown_text(client.get(where))

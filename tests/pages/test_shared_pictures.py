@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Callable
+from html import unescape
 from io import BytesIO
 from xml.etree import ElementTree
 
@@ -15,10 +16,12 @@ from django.test import Client
 from django.urls import reverse
 from PIL import Image
 
-from dashboard.models import AuditEntry, PictureLink, Project, Regression, Run, Series
+from dashboard.models import AuditEntry, Document, PictureLink, Project, Regression, Run, Series
 from tests.dashboard.access.conftest import create_member
 from tests.pages import builders
+from tests.pages.comparison_builders import plant_difference
 from tests.pages.conftest import shown_text
+from tests.pages.documents import complete_document
 
 pytestmark = pytest.mark.django_db
 SVG = "{http://www.w3.org/2000/svg}"
@@ -194,3 +197,30 @@ def test_everything_is_downloaded_by_a_button(signed_in: Client, regression: Reg
     text = gzip.decompress(b"".join(page.streaming_content))  # type: ignore[arg-type]
     assert text.startswith(b'{"format":"paceline.export/1","project":"snake"')
     assert AuditEntry.objects.filter(action="results exported").count() == 1
+
+
+def test_the_flame_graph_of_a_run_is_a_picture(client: Client, regression: Regression) -> None:
+    run = Run.objects.filter(commit=regression.first_bad).get()
+    address = f"/runs/{run.pk}/flame.svg"
+    assert "No stacks are kept of this run" in svg_texts(client.get(address).content)
+    Document.objects.filter(run=run).update(body=complete_document())
+    assert f'href="{address}"' in client.get(f"/runs/{run.pk}/").text
+    by_time, by_calls = (client.get(f"{address}{query}") for query in ("", "?width=calls"))
+    assert "all functions" in svg_texts(by_time.content)
+    assert by_time.content != by_calls.content
+    assert Image.open(BytesIO(client.get(f"/runs/{run.pk}/flame.png").content)).width == 1800
+    assert client.get(f"/runs/{run.pk}/flame.gif").status_code == 404
+    Project.objects.update(visibility="private")
+    assert Client().get(address).status_code in (302, 404)
+
+
+def test_the_flame_graph_of_a_difference_is_a_picture(client: Client) -> None:
+    plant_difference("compared")
+    page = client.get("/projects/compared/compare/?base=v1.0&head=main")
+    address = unescape(re.search(r'href="([^"]+/compare/flame\.svg[^"]*)"', page.text)[1])  # type: ignore[index]
+    drawn = client.get(address)
+    assert "Red: more time at the head" in svg_texts(drawn.content)
+    # What moved much has the colour of it.
+    assert b"#ea9a90" in drawn.content
+    refused = client.get("/projects/compared/compare/flame.svg?base=nope&head=main")
+    assert refused.status_code == 400

@@ -168,6 +168,9 @@ def visit_everything(client: Client, folder: Path) -> None:
     ]:
         assert visitor.get(where).status_code == 200, where
         assert client.get(where).status_code == 200, where
+    asked_by_claim = Experiment.objects.filter(claim_measurements__isnull=False).latest("pk")
+    for where in ("/deliveries/?channel=999999", asked_by_claim.get_absolute_url()):
+        assert client.get(where).status_code == 200, where
     visit_accounts()
     client.get("/admin/")
     ask_wrongly(client)

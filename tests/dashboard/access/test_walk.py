@@ -84,6 +84,8 @@ EXAMPLES: dict[str, dict[str, str]] = {
     **{f"{name}-picture": {"pk": name, "kind": "kind"} for name in ("series", "regression", "run")},
     **{f"series-{name}": {"pk": "series"} for name in ("badge", "embed")},
     **{f"shared-{name}": {"token": "picture"} for name in ("page", "badge")},
+    "run-flame": {"pk": "run", "kind": "kind"},
+    "project-compare-flame": {"slug": "slug", "kind": "kind"},
     "shared-picture": {"token": "picture", "kind": "kind"},
     "api-commit": {"slug": "slug", "commit": "commit"},
     "api-trigger": {"slug": "slug", "pk": "trigger"},

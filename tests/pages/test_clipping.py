@@ -1,0 +1,48 @@
+"""Nothing on a page is wider than its place: not the page itself, and no box that cuts off what it holds."""
+
+from __future__ import annotations
+
+import pytest
+from django.conf import LazySettings
+
+from tests.pages import builders
+from tests.pages.test_accessibility import MORE_PAGES
+from tests.pages.test_browser import PAGES, Site, _queries_beside_the_browser, browser, signed_in_page, site
+
+__all__ = ["_queries_beside_the_browser", "browser", "site"]
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+# Below this width a table may have to be scrolled sideways, or turns into blocks.
+DESKTOP = 1024
+WIDTHS = (1300, DESKTOP, 768, 390)
+# What a person can't scroll to: its content is wider than its visible box, or than the window.
+FIND_CLIPPED = """() => [...document.querySelectorAll("main, main *:not(svg, svg *)")].filter((part) => {
+  const { overflowX, clipPath, textOverflow, display } = getComputedStyle(part);
+  if (display === "inline" || clipPath !== "none" || part.closest(".canvas, .hidden, select")) return false;
+  const cut = part.scrollWidth > part.clientWidth + 1;
+  if (part.matches("main")) return cut || document.documentElement.scrollWidth > innerWidth;
+  return cut && ["hidden", "clip"].includes(overflowX) && textOverflow !== "ellipsis";
+}).map((part) => `${part.tagName}.${part.className}: ${part.scrollWidth} > ${part.clientWidth}`)"""
+# A table on the desktop whose last columns are hidden until somebody scrolls.
+FIND_SCROLLED = """() => [...document.querySelectorAll("main > section > .scroll")]
+  .filter((part) => part.scrollWidth > part.clientWidth + 1)
+  .map((part) => `${part.getAttribute("aria-label")}: ${part.scrollWidth} > ${part.clientWidth}`)"""
+
+
+def test_nothing_is_cut_off_at_any_width(site: Site, settings: LazySettings) -> None:
+    settings.PACELINE_RATES = {}
+    builders.create_project("empty")
+    page = signed_in_page(site, "/account/", viewport={"width": WIDTHS[0], "height": 900})
+    found = []
+    for where in dict.fromkeys((*PAGES, *MORE_PAGES)):
+        if "{trigger}" in where:
+            continue
+        site.go(page, where)
+        page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            scripts = (FIND_CLIPPED, FIND_SCROLLED) if width >= DESKTOP else (FIND_CLIPPED,)
+            parts = [part for script in scripts for part in page.evaluate(script)]
+            found += [f"{where} at {width}: {part}" for part in parts]
+    assert found == [], "\n".join(found)
