@@ -8,7 +8,7 @@ windows of WINDOW points, so that a burst, a lasting mode or a wander of less th
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ Floats = npt.NDArray[np.float64]
 WINDOW = 20  # points on each side of a place
 EDGE = 10  # points at an end in which no window of its own fits
 MOST_WANDER = 1.5  # noises
+WANDERING = 2.0  # noises: beyond that, much would be steps that somebody made
 SHORTEST, LONGEST = 90, 160  # points of a stretch
 MOST_NOISE = 0.08  # of the level: the noisiest tenth of the public histories
 MOST_EQUAL = 0.5  # of the points: a rounded series' noise can't be told
@@ -44,6 +45,7 @@ class SourceTrials:
 
     name: str
     change_free: list[Trial] = field(default_factory=list)
+    wandering: list[Trial] = field(default_factory=list)
     disturbed: list[Trial] = field(default_factory=list)
     steps: list[Trial] = field(default_factory=list)
     real_steps: list[Trial] = field(default_factory=list)
@@ -55,8 +57,9 @@ def load_source(path: Path) -> SourceTrials:
     rng = np.random.default_rng(sum(path.stem.encode()))
     trials = SourceTrials(path.stem)
     histories = [rows[int(k)] for k in rng.permutation(len(rows))]
-    stretches = find_stretches(histories)
-    for values in stretches:
+    for values in find_stretches(histories, is_wandering):
+        trials.wandering.append(Trial(np.exp(values).tolist(), group="wandering", source=path.stem))
+    for values in find_stretches(histories, is_change_free):
         trials.change_free.append(Trial(np.exp(values).tolist(), group="real", source=path.stem))
         trials.disturbed += list(disturbed_trials(values, rng, path.stem))
         trials.steps += list(step_trials(values, rng, path.stem))
@@ -79,18 +82,28 @@ def median_steps(values: Floats, window: int = WINDOW) -> Floats:
     )
 
 
-def is_change_free(values: Floats) -> bool:
-    """Whether a stretch (n,) of logarithms holds no step, by hindsight."""
+def largest_wander(values: Floats) -> float:
+    """How far the medians of logarithms (n,) wander, in noises; infinite if they are of no use here."""
     noise = local_noise(values)
     if not 0 < noise < MOST_NOISE or len(np.unique(values)) < MOST_EQUAL * len(values):
-        return False
+        return float("inf")
+    return float(np.abs(median_steps(values)).max()) / noise
+
+
+def is_change_free(values: Floats) -> bool:
+    """Whether a stretch (n,) holds no step, by hindsight, and ends where it began."""
     third = len(values) // 3
     apart = abs(float(np.median(values[-third:]) - np.median(values[:third])))
-    return apart < noise and float(np.abs(median_steps(values)).max()) < MOST_WANDER * noise
+    return largest_wander(values) < MOST_WANDER and apart < local_noise(values)
 
 
-def find_stretches(histories: list[dict[str, Any]]) -> list[Floats]:
-    """Change-free stretches (n,) of logarithms, as long as they come, each from another benchmark."""
+def is_wandering(values: Floats) -> bool:
+    """Whether a stretch (n,) wanders a little more than that, or doesn't end where it began."""
+    return largest_wander(values) < WANDERING and not is_change_free(values)
+
+
+def find_stretches(histories: list[dict[str, Any]], rule: Callable[[Floats], bool]) -> list[Floats]:
+    """Stretches (n,) of logarithms by a rule, as long as they come, each from another benchmark."""
     found: list[Floats] = []
     benchmarks: set[str] = set()
     for history in histories:
@@ -99,20 +112,20 @@ def find_stretches(histories: list[dict[str, Any]]) -> list[Floats]:
             break
         if benchmark in benchmarks:
             continue
-        stretch = longest_stretch(np.log(history["values"]))
+        stretch = longest_stretch(np.log(history["values"]), rule)
         if stretch is not None:
             found.append(stretch)
             benchmarks.add(benchmark)
     return found
 
 
-def longest_stretch(values: Floats) -> Floats | None:
-    """The first stretch from the end of values (n,) that is change-free, and as long as it can be."""
+def longest_stretch(values: Floats, rule: Callable[[Floats], bool]) -> Floats | None:
+    """The first stretch from the end of values (n,) that obeys the rule, and as long as it can be."""
     for end in range(len(values), SHORTEST - 1, -SHORTEST // 3):
-        if not is_change_free(values[end - SHORTEST : end]):
+        if not rule(values[end - SHORTEST : end]):
             continue
         for length in range(min(LONGEST, end), SHORTEST - 1, -10):
-            if is_change_free(values[end - length : end]):
+            if rule(values[end - length : end]):
                 return values[end - length : end]
     return None
 
