@@ -8,6 +8,7 @@ chosen with each source left out, and how that choice does on the source it hasn
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,6 +28,9 @@ from bench.detection.source_trials import PERCENTS, SourceTrials, load_source
 from bench.detection.trials import Trial
 from dashboard.detection.changepoints import find_starts, scale_history
 from dashboard.detection.rules import ALARM, Rule
+
+PAGE = Path(__file__).parents[2] / "docs" / "method" / "sources.md"
+PART = re.compile(r"(<!-- sources:[^>]*-->\n).*?(<!-- end of sources -->)", re.DOTALL)
 
 Summary = Callable[[list[float]], float]
 
@@ -147,7 +151,7 @@ def choose_variant(scores: Mapping[str, Mapping[str, SourceScore]], left_out: st
 
 def variant_rows(scores: Mapping[str, Mapping[str, SourceScore]]) -> Iterator[str]:
     """A line per variant, and what would be chosen without each source."""
-    yield "| rule | mean: false alarms, recall | | worst: false alarms, recall | |"
+    yield "| rule | mean false alarms | mean recall | worst false alarms | worst recall |"
     yield "|---|---|---|---|---|"
     for variant, by_source in scores.items():
         mean, worst = summary_cells(by_source, fmean, fmean), summary_cells(by_source, max, min)
@@ -167,18 +171,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Score the detector source by source.")
     parser.add_argument("--series", type=Path, required=True, help="what bench.detection.sources wrote")
     parser.add_argument("--choose", action="store_true", help="score the rule's variants, a minute for each")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/method/sources.md")
     options = parser.parse_args(arguments)
     sources = load_sources(options.series)
     scores: dict[str, dict[str, SourceScore]] = {}
     for variant, rule in VARIANTS.items() if options.choose else [("as it is", ALARM)]:
         detector = partial(detect_by_rule, rule)
         scores[variant] = {trials.name: score_source(detector, trials) for trials in sources}
-    for line in source_rows(scores["as it is"]):
-        print_line(line)
+    lines = list(source_rows(scores["as it is"]))
     if options.choose:
-        print_line("")
-        for line in variant_rows(scores):
-            print_line(line)
+        lines += ["", *variant_rows(scores)]
+    for line in lines:
+        print_line(line)
+    if options.write:
+        write_page(lines)
+
+
+def write_page(lines: Sequence[str]) -> None:
+    """The tables between the markers of the page."""
+    text = "\n".join(["", *lines, "", ""])
+    PAGE.write_text(PART.sub(lambda found: found[1] + text + found[2], PAGE.read_text()))
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ def test_a_source_gives_every_kind_of_trial(tmp_path: Path) -> None:
     ]
     (tmp_path / "lab.json").write_text(json.dumps(rows))
     (trials,) = leave_one_out.load_sources(tmp_path)
-    score = leave_one_out.score_source(lambda values: [], trials)
+    score = leave_one_out.score_source(lambda _: [], trials)
     assert score.quiet.points > 0
     assert score.quiet.count == score.disturbed.count == 0
     assert score.recalls == (0.0, 0.0, 0.0)
