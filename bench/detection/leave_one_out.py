@@ -8,6 +8,7 @@ chosen with each source left out, and how that choice does on the source it hasn
 from __future__ import annotations
 
 import argparse
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -116,7 +117,7 @@ def source_rows(scores: Mapping[str, SourceScore]) -> Iterator[str]:
     for name, score in scores.items():
         rates = (score.quiet.per_1000, score.wandering.per_1000, score.disturbed.per_1000)
         delays = "/".join(f"{delay:g}" for delay in score.delays[1:])
-        yield line_of([name, *score_cells(rates, score.recalls), delays, f"{score.real_recall:.2f}"])
+        yield line_of([name, *score_cells(rates, score.recalls), delays, show_share(score.real_recall)])
     yield line_of(["mean", *summary_cells(scores, fmean, fmean), "", ""])
     yield line_of(["worst", *summary_cells(scores, max, min), "", ""])
 
@@ -130,6 +131,11 @@ def summary_cells(scores: Mapping[str, SourceScore], worst: Summary, least: Summ
     ]
     recalls = [least(list(each)) for each in zip(*(s.recalls for s in all_scores), strict=True)]
     return score_cells(rates, recalls)
+
+
+def show_share(share: float) -> str:
+    """A share, or a dash where there was nothing to find."""
+    return "-" if math.isnan(share) else f"{share:.2f}"
 
 
 def line_of(cells: Sequence[str]) -> str:
