@@ -1,0 +1,258 @@
+"""Public benchmark histories, by source: `python -m bench.detection.sources --clones FOLDER --out FOLDER`.
+
+Each source is a public git repository in which a project keeps what its benchmarks measured. Clone those you
+want bare, `git clone --bare https://github.com/OWNER/NAME FOLDER/OWNER+NAME`; what isn't there is left out.
+The histories are written to a JSON file per source. They belong to those projects and stay out of this one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import re
+import subprocess
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.detection.printing import print_line
+
+LEAST_POINTS = 100
+MOST_SERIES = 1500  # of a source: its benchmarks in an order by lot
+Reading = tuple[str, float, float]  # the series, what its points are ordered by, the value
+Reader = Callable[[Iterable[tuple[str, bytes]]], Iterator[Reading]]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A repository, the files of one of its branches that hold results, and how to read them."""
+
+    name: str
+    repository: str
+    branch: str
+    files: str  # a regular expression
+    read: Reader
+    about: str
+
+
+def read_asv_results(files: Iterable[tuple[str, bytes]]) -> Iterator[Reading]:
+    """One file per commit, machine and environment."""
+    for path, content in files:
+        document = json.loads(content)
+        columns = document.get("result_columns", ["result", "params"])
+        _, machine, name_of_file = path.split("/")
+        environment = name_of_file.split("-", 1)[1]
+        for name, result in document["results"].items():
+            row = result if isinstance(result, dict) else {}
+            if isinstance(result, list):
+                row = dict(zip(columns, result, strict=False))
+            values = row.get("result", result if not isinstance(result, list) else None)
+            for k, value in enumerate(values if isinstance(values, list) else [values]):
+                yield f"{machine}/{environment}/{name}#{k}", float(document["date"]), as_number(value)
+
+
+def read_asv_graphs(files: Iterable[tuple[str, bytes]]) -> Iterator[Reading]:
+    """One file per benchmark and machine, as the page of results shows it."""
+    for path, content in files:
+        for revision, values in json.loads(content):
+            for k, value in enumerate(values if isinstance(values, list) else [values]):
+                yield f"{path}#{k}", float(revision), as_number(value)
+
+
+def read_action_pages(files: Iterable[tuple[str, bytes]]) -> Iterator[Reading]:
+    """What github-action-benchmark keeps: all commits in one file, or each in its own."""
+    for _, content in files:
+        text = content.decode()
+        document = json.loads(text[text.index("{") : text.rindex("}") + 1])
+        for group, entries in document["entries"].items():
+            for entry in entries:
+                for bench in entry["benches"]:
+                    yield f"{group}/{bench['name']}", float(entry["date"]), as_number(bench["value"])
+
+
+def read_sandmark(files: Iterable[tuple[str, bytes]]) -> Iterator[Reading]:
+    """One folder per night, host and commit; one line per program."""
+    for path, content in files:
+        parts = path.split("/")
+        for line in content.decode().splitlines():
+            row = parse_line(line)
+            if "time_secs" in row:
+                night = float(parts[2].replace("_", ""))
+                yield f"{parts[1]}/{row['name']}", night, as_number(row["time_secs"])
+
+
+def read_ruby_nights(files: Iterable[tuple[str, bytes]]) -> Iterator[Reading]:
+    """One file per benchmark; a line per night with a value for each variant."""
+    for path, content in files:
+        for night, values in re.findall(r"(?m)^(\d{8}): \[(.*)\]$", content.decode()):
+            for k, value in enumerate(values.split(",")):
+                yield f"{path}#{k}", float(night), as_number(value)
+
+
+def parse_line(line: str) -> dict[str, Any]:
+    """The object of a line; an empty one for a line that was cut off while it was written."""
+    try:
+        row: dict[str, Any] = json.loads(line)
+    except json.JSONDecodeError:
+        return {}
+    return row
+
+
+def as_number(value: object) -> float:
+    """A float, or not a number for anything else that a file may hold."""
+    try:
+        return float(value)  # type: ignore[arg-type]  # None and text raise, which is answered
+    except (TypeError, ValueError):
+        return math.nan
+
+
+ACTION_DATA = r"dev/bench/data\.js"
+SOURCES = (
+    Source(
+        "scipy",
+        "pv/scipy-bench",
+        "master",
+        r"results/(i7|atom)/[0-9a-f]{8}-.*\.json",
+        read_asv_results,
+        "asv on two machines of one person's",
+    ),
+    Source(
+        "django",
+        "django/django-asv",
+        "main",
+        r"results/ubuntu-latest/[0-9a-f]{8}-.*\.json",
+        read_asv_results,
+        "asv on shared runners, whose processor changes by lot",
+    ),
+    Source(
+        "sunpy",
+        "sunpy/sunpy-benchmarks",
+        "main",
+        r"results/GH-Actions/[0-9a-f]{8}-.*\.json",
+        read_asv_results,
+        "asv on shared runners",
+    ),
+    Source(
+        "uxarray",
+        "UXARRAY/uxarray-asv",
+        "main",
+        r"results/.*/[0-9a-f]{8}-.*\.json",
+        read_asv_results,
+        "asv on shared runners",
+    ),
+    Source(
+        "photutils",
+        "astropy/photutils-benchmarks",
+        "main",
+        r"results/.*/[0-9a-f]{8}-.*\.json",
+        read_asv_results,
+        "asv on a small desktop",
+    ),
+    Source(
+        "emg3d",
+        "emsig/emg3d-bench",
+        "main",
+        r"results/.*/[0-9a-f]{8}-.*\.json",
+        read_asv_results,
+        "asv on a laptop and a server",
+    ),
+    Source(
+        "sympy",
+        "asmeurer/sympy_benchmarks",
+        "gh-pages",
+        r"graphs/arch.*\.time_.*\.json",
+        read_asv_graphs,
+        "asv on one person's machine",
+    ),
+    Source("hyper", "hyperium/hyper", "gh-pages", ACTION_DATA, read_action_pages, "shared runners"),
+    Source(
+        "safetensors", "huggingface/safetensors", "gh-pages", ACTION_DATA, read_action_pages, "shared runners"
+    ),
+    Source(
+        "maxtext",
+        "AI-Hypercomputer/maxtext",
+        "gh-pages",
+        ACTION_DATA,
+        read_action_pages,
+        "training of language models on accelerators",
+    ),
+    Source(
+        "swc",
+        "swc-project/raw-data",
+        "gh-pages",
+        r".*/benchmark-data\.json",
+        read_action_pages,
+        "shared runners",
+    ),
+    Source(
+        "ocaml",
+        "ocaml-bench/sandmark-nightly",
+        "main",
+        r"sequential/.*trunk(\+vanilla)?\+sequential_1\.orun\.summary\.bench",
+        read_sandmark,
+        "two servers that do nothing else, every night",
+    ),
+    Source(
+        "ruby",
+        "rubybench/rubybench-data",
+        "main",
+        r"ruby.*\.yml",
+        read_ruby_nights,
+        "one server, every night",
+    ),
+)
+
+
+def read_files(repository: Path, source: Source) -> Iterator[tuple[str, bytes]]:
+    """Paths and contents of the files of a source."""
+    git = ["git", f"--git-dir={repository}"]
+    listing = subprocess.run([*git, "ls-tree", "-rz", source.branch], capture_output=True, check=True)
+    rows = [row.split("\t", 1) for row in listing.stdout.decode().split("\0") if row]
+    names = {path: about.split()[2] for about, path in rows if re.fullmatch(source.files, path)}
+    for path, name in names.items():
+        blob = subprocess.run([*git, "cat-file", "blob", name], capture_output=True, check=False)
+        if blob.returncode == 0:
+            yield path, blob.stdout
+
+
+def collect_series(readings: Iterable[Reading]) -> list[dict[str, Any]]:
+    """The positive values of each series in order, one per commit: the last that was stored."""
+    series: dict[str, dict[float, float]] = defaultdict(dict)
+    for name, order, value in readings:
+        if math.isfinite(value) and value > 0:
+            series[name][order] = value
+    long = sorted(name for name, points in series.items() if len(points) >= LEAST_POINTS)
+    chosen = sorted(random.Random(1).sample(long, min(len(long), MOST_SERIES)))
+    return [{"series": name, "values": [series[name][at] for at in sorted(series[name])]} for name in chosen]
+
+
+def write_source(source: Source, clones: Path, out: Path) -> int:
+    """How many series of a source were written; 0 where its clone isn't there."""
+    repository = clones / source.repository.replace("/", "+")
+    if not repository.exists():
+        return 0
+    series = collect_series(source.read(read_files(repository, source)))
+    (out / f"{source.name}.json").write_text(json.dumps(series))
+    return len(series)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write a file per source."""
+    parser = argparse.ArgumentParser(description="Prepare public benchmark histories.")
+    parser.add_argument("--clones", type=Path, required=True, help="folder of bare clones named OWNER+NAME")
+    parser.add_argument("--out", type=Path, required=True, help="folder outside of the repository")
+    parser.add_argument("--only", default="", help="sources, separated by commas; all without it")
+    options = parser.parse_args(arguments)
+    options.out.mkdir(parents=True, exist_ok=True)
+    only = options.only.split(",") if options.only else [source.name for source in SOURCES]
+    for source in SOURCES:
+        if source.name in only:
+            print_line(f"{source.name}: {write_source(source, options.clones, options.out)} series")
+
+
+if __name__ == "__main__":
+    main()
