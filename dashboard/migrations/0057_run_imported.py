@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('dashboard', '0055_archives_and_pictures'),
+        ('dashboard', '0056_fewer_point_indexes'),
     ]
 
     operations = [
