@@ -31,7 +31,7 @@ PAGES = {
     "/projects/snake/": 12,
     "/projects/snake/regressions/": 2,
     "/projects/snake/heatmap/": 3,
-    "/projects/snake/noise/": 3,
+    "/projects/snake/noise/": 6,
     "/queue/": 6,
     "/search/?q=sna": 7,
     "/projects/snake/runs/": 3,
