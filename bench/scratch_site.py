@@ -11,9 +11,12 @@ from pathlib import Path
 
 
 @contextmanager
-def scratch_site() -> Iterator[None]:
-    """Within it the models of the site can be used. Once in a process: Django reads its settings once."""
-    home = Path(tempfile.mkdtemp(prefix="paceline-bench-"))
+def scratch_site(kept_home: Path | None = None) -> Iterator[None]:
+    """Within it the models of the site can be used. Once in a process: Django reads its settings once.
+
+    `kept_home`: a folder in which it stays, to be found again as it was left.
+    """
+    home = kept_home.resolve() if kept_home else Path(tempfile.mkdtemp(prefix="paceline-bench-"))
     os.environ["PACELINE_HOME"] = str(home)
     os.environ["DJANGO_SETTINGS_MODULE"] = "dashboard.settings"
     from dashboard.services import embedded, service_addresses
@@ -32,6 +35,7 @@ def scratch_site() -> Iterator[None]:
         yield
     finally:
         supervisor.stop()
-        shutil.rmtree(os.path.realpath(home / "services"), ignore_errors=True)
-        shutil.rmtree(service_addresses(home).socket_folder, ignore_errors=True)
-        shutil.rmtree(home, ignore_errors=True)
+        if kept_home is None:
+            shutil.rmtree(os.path.realpath(home / "services"), ignore_errors=True)
+            shutil.rmtree(service_addresses(home).socket_folder, ignore_errors=True)
+            shutil.rmtree(home, ignore_errors=True)

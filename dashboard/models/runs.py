@@ -154,6 +154,10 @@ class Run(Configured, LeasedJob):
                 condition=~models.Q(state__in=["done", "failed", "cancelled"]),
                 name="run_under_way",
             ),
+            # Whether a configuration has results of another tool: most have none.
+            models.Index(
+                fields=["configuration"], condition=models.Q(origin="imported"), name="run_imported"
+            ),
             models.Index(fields=["finished_at"], condition=models.Q(state="failed"), name="run_failed"),
             models.Index(fields=["machine", "-claimed_at"], name="run_of_machine"),
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from django.conf import settings
-from django.db.models import Max, Q, QuerySet
+from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
@@ -14,19 +14,20 @@ from django.utils.html import format_html, format_html_join
 from django.views.decorators.http import condition, require_safe
 
 from dashboard.alerts.messages import flat_text
-from dashboard.models import Project, Regression
+from dashboard.models import Delivery, Project, Regression
 from dashboard.querysets.regressions import IMPORTED, regressions_with_related, with_titles
 from dashboard.sentences import alerts as sentences
 
 MOST_ENTRIES = 50
 # What was told, or would have been had there been a channel.
-TOLD = Q(state=Regression.State.CONFIRMED, proving=False) | Q(
-    deliveries__event="opened", deliveries__state="delivered"
+_TOLD_TO_SOMEBODY = Delivery.objects.filter(
+    regression=OuterRef("pk"), event=Delivery.Event.OPENED, state=Delivery.State.DELIVERED
 )
+TOLD = Q(state=Regression.State.CONFIRMED, proving=False) | Q(Exists(_TOLD_TO_SOMEBODY))
 
 
 def feed_regressions(slug: str) -> QuerySet[Regression]:
-    rows = regressions_with_related().filter(TOLD, project__slug=slug).exclude(IMPORTED).distinct()
+    rows = regressions_with_related().filter(TOLD, project__slug=slug).exclude(IMPORTED)
     return with_titles(rows).order_by("-updated_at", "-pk")
 
 

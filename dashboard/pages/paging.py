@@ -21,7 +21,7 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]
     def count(self) -> int:
         rows = self.object_list
         if isinstance(rows, QuerySet):
-            return min(rows[: MOST_ROWS + 1].count(), MOST_ROWS)
+            return min(_narrow_rows(rows)[: MOST_ROWS + 1].count(), MOST_ROWS)
         return len(rows)
 
     @property
@@ -30,11 +30,30 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]
         return isinstance(self.object_list, QuerySet) and self.count == MOST_ROWS
 
 
+def _narrow_rows(rows: QuerySet[Any]) -> QuerySet[Any]:
+    """To be counted: neither sorted nor with what is worked out for each row that is shown."""
+    query = rows.query
+    if query.combinator or query.distinct or query.group_by is not None or query.is_sliced:
+        return rows
+    return rows.order_by().values("pk")
+
+
 def requested_page(
     request: HttpRequest, items: QuerySet[Any] | list[Any], size: int, name: str = "page"
 ) -> Page[Any]:
-    """The page that the URL's `name` asks for; a number beyond the end gives the last page."""
-    return BoundedPaginator(items, size).get_page(request.GET.get(name))
+    """The page that the URL's `name` asks for; a number beyond the end gives the last page.
+
+    A list that fits on its first page is read once and not counted.
+    """
+    number = request.GET.get(name)
+    if isinstance(items, QuerySet) and not items.query.is_sliced and number in (None, "", "1"):
+        first = list(items[: size + 1])
+        if len(first) <= size:
+            return BoundedPaginator(first, size).get_page(1)
+        page = BoundedPaginator(items, size).get_page(1)
+        page.object_list = first[:size]
+        return page
+    return BoundedPaginator(items, size).get_page(number)
 
 
 def parse_whole_number(request: HttpRequest, name: str, default: int, most: int) -> int:

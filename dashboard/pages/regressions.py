@@ -112,7 +112,8 @@ def available_actions(regression: Regression) -> list[tuple[str, str, str, str]]
 
 def _told_context(regression: Regression, *, imported: bool) -> dict[str, Any]:
     """Its messages, or why there is none; `channel_missing` where a channel would have made one."""
-    deliveries = list(regression_queries.delivery_log(regression))
+    is_told = getattr(regression, "has_deliveries", True)
+    deliveries = list(regression_queries.delivery_log(regression)) if is_told else []
     if deliveries:
         return {"deliveries": deliveries}
     channels = list(Channel.objects.filter(project=regression.project).prefetch_related("rules"))

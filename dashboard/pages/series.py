@@ -19,7 +19,7 @@ from dashboard.pages.series_phases import PhaseTable, draw_phases, has_phases, p
 from dashboard.pages.series_trend import SeriesTrend, read_series_trend
 from dashboard.pages.shared_pictures import preview_of
 from dashboard.querysets import series as series_queries
-from dashboard.querysets.regressions import alarm_precision, learning_lost_at
+from dashboard.querysets.regressions import alarm_precision, learning_lost_at, with_alarm_counts
 from dashboard.sentences import labels, numbers
 from dashboard.sentences.costs import precision_sentence
 from dashboard.sentences.limits import format_bounds
@@ -28,7 +28,7 @@ from dashboard.sentences.trends import failure_text, taint_reason, thinned_sente
 
 @require_safe
 def series_page(request: HttpRequest, pk: int) -> HttpResponse:
-    series = get_object_or_404(series_queries.series_with_related(), pk=pk)
+    series = get_object_or_404(with_alarm_counts(series_queries.series_with_related()), pk=pk)
     trend = read_series_trend(request, series)
     project = series.case.project
     newest = trend.details_of(trend.rows)

@@ -63,6 +63,7 @@ def draw_regression_step(regression: Regression) -> theme.Figure | None:
     span = (points[0].position, points[-1].position)
     changes = series_queries.changes_between(series, *span)
     latest = getattr(series, "latest", None)
+    limits = trends.limit_rows(series, *span) if getattr(regression, "is_limited", True) else []
     return draw_trend(
         Trend(
             points=[trend_point(point) for point in points],
@@ -73,10 +74,7 @@ def draw_regression_step(regression: Regression) -> theme.Figure | None:
                 TrendMarker(marker.position, marker.label)
                 for marker in environment_markers([_narrow_row(point) for point in points])
             ],
-            limits=[
-                TrendLimit(limit.position, limit.minimum, limit.maximum)
-                for limit in trends.limit_rows(series, *span)
-            ],
+            limits=[TrendLimit(limit.position, limit.minimum, limit.maximum) for limit in limits],
             step=TrendStep(regression.last_good.position, regression.first_bad.position),
         ),
         STEP_HEIGHT,

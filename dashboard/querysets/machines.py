@@ -176,9 +176,9 @@ def sentinels_with_points(machine: Machine, visible: QuerySet[Project]) -> list[
 
     The newest first, each with `run`, `value`, `tainted` and `at`, seconds since 1970.
     """
-    # By its key, not by its name: else the index doesn't give the newest ones.
-    metrics = list(Metric.objects.filter(name=SENTINEL_METRIC).values_list("pk", flat=True))
-    points = SentinelPoint.objects.filter(sentinel=OuterRef("pk"), metric__in=metrics)
+    # By its key, found once, not by a join with its name: else the index doesn't give the newest ones.
+    metric = Metric.objects.filter(name=SENTINEL_METRIC).order_by("pk").values("pk")[:1]
+    points = SentinelPoint.objects.filter(sentinel=OuterRef("pk"), metric=Subquery(metric))
     newest = points.order_by("-measured_at")
     moment = Func(Value("epoch"), F("measured_at"), function="date_part")
     members = JSONObject(run="run_id", value="value", tainted="tainted", at=moment)

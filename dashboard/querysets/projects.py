@@ -167,7 +167,7 @@ def silent_parts(now: datetime) -> QuerySet[Heartbeat]:
     return Heartbeat.objects.filter(seen_at__lt=now - SILENT_AFTER).order_by("name")
 
 
-def runs_without_machine(now: datetime) -> list[tuple[str, int]]:
+def runs_without_machine(now: datetime) -> QuerySet[Run, tuple[str, int]]:
     """(pool, number of waiting runs) of each pool that has no active machine: they would wait for ever."""
     alive = Machine.objects.filter(
         pool=OuterRef("configuration__pool"), seen_at__gte=now - SILENT_AFTER, state=Machine.State.ACTIVE
@@ -178,4 +178,4 @@ def runs_without_machine(now: datetime) -> list[tuple[str, int]]:
         .annotate(number=Count("pk"))
         .order_by("configuration__pool__name")
     )
-    return list(counts.values_list("configuration__pool__name", "number"))
+    return counts.values_list("configuration__pool__name", "number")

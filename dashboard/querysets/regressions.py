@@ -23,7 +23,7 @@ from django.db.models import (
     Value,
     Window,
 )
-from django.db.models.functions import RowNumber
+from django.db.models.functions import JSONObject, RowNumber
 from django.utils import timezone
 
 from dashboard.models import (
@@ -57,7 +57,15 @@ NOT_PUT_AWAY = STANDING & ~Q(triaged__in=Regression.AWAY)
 _POINTS_OF_STEP = Point.objects.filter(
     Q(run__commit=OuterRef("first_bad")) | Q(run__commit=OuterRef("last_good")), series=OuterRef("series")
 )
-IMPORTED = Q(Exists(_POINTS_OF_STEP)) & ~Q(Exists(_POINTS_OF_STEP.exclude(run__origin=Run.Origin.IMPORTED)))
+# Told first, by an index: most configurations have no imported run, and the points of theirs needn't be read.
+_IMPORTED_RUNS = Run.objects.filter(
+    configuration=OuterRef("series__configuration"), origin=Run.Origin.IMPORTED
+)
+IMPORTED = (
+    Q(Exists(_IMPORTED_RUNS))
+    & Q(Exists(_POINTS_OF_STEP))
+    & ~Q(Exists(_POINTS_OF_STEP.exclude(run__origin=Run.Origin.IMPORTED)))
+)
 # What needs a person now. An old history is there to be looked through, and has a tab of its own.
 OPEN = NOT_PUT_AWAY & ~IMPORTED
 # The tabs of the inbox, in the order shown.
@@ -110,9 +118,17 @@ def regressions_with_related() -> QuerySet[Regression]:
 
 
 def regressions_for_page() -> QuerySet[Regression]:
-    """With what its own page asks for beside that: its series' latest state, and whether it has limits."""
-    limits = Exists(Limit.objects.filter(regression=OuterRef("pk")))
-    return regressions_with_related().select_related("series__latest").annotate(has_limits=limits)
+    """With what its own page asks for beside that: its series' latest state, and which lists aren't empty."""
+    return (
+        regressions_with_related()
+        .select_related("series__latest")
+        .annotate(
+            has_limits=Exists(Limit.objects.filter(regression=OuterRef("pk"))),
+            has_triages=Exists(Triage.objects.filter(regression=OuterRef("pk"))),
+            has_deliveries=Exists(Delivery.objects.filter(regression=OuterRef("pk"))),
+            is_limited=Exists(Limit.objects.filter(series=OuterRef("series"))),
+        )
+    )
 
 
 def with_titles(rows: QuerySet[Regression]) -> QuerySet[Regression]:
@@ -235,7 +251,9 @@ def regressions_of_check(check: Check) -> QuerySet[Regression]:
 
 
 def regression_triages(regression: Regression) -> QuerySet[Triage]:
-    """What people said about it, newest first."""
+    """What people said about it, newest first; none of one of which the page knows that it has none."""
+    if not getattr(regression, "has_triages", True):
+        return Triage.objects.none()
     return regression.triages.select_related("person").order_by("-at", "-pk")
 
 
@@ -321,17 +339,29 @@ class AlarmPrecision:
     real: int
 
 
+def with_alarm_counts(rows: QuerySet[Series]) -> QuerySet[Series]:
+    """Each with what `alarm_precision` reads."""
+    announced = Exists(Delivery.objects.filter(regression=OuterRef("pk")))
+    alarms = Regression.objects.filter(announced | Q(state=Regression.State.CONFIRMED), series=OuterRef("pk"))
+    not_real = Q(triaged=Regression.Triaged.NOT_REAL)
+    counts = (
+        alarms.order_by()
+        .values("series")
+        .annotate(
+            counts=JSONObject(
+                alarms=Count("pk"),
+                not_real=Count("pk", filter=not_real),
+                real=Count("pk", filter=~not_real & ~Q(triaged=Regression.Triaged.OPEN)),
+            )
+        )
+    )
+    return rows.annotate(alarm_counts=Subquery(counts.values("counts")))
+
+
 def alarm_precision(series: Series) -> AlarmPrecision:
     """An alarm is a regression that was announced or confirmed; an untriaged one counts for neither side."""
-    announced = Exists(Delivery.objects.filter(regression=OuterRef("pk")))
-    alarms = Regression.objects.filter(announced | Q(state=Regression.State.CONFIRMED), series=series)
-    not_real = Q(triaged=Regression.Triaged.NOT_REAL)
-    counts = alarms.aggregate(
-        alarms=Count("pk"),
-        not_real=Count("pk", filter=not_real),
-        real=Count("pk", filter=~not_real & ~Q(triaged=Regression.Triaged.OPEN)),
-    )
-    return AlarmPrecision(**counts)
+    counts: dict[str, int] | None = series.__dict__["alarm_counts"]
+    return AlarmPrecision(**(counts or {"alarms": 0, "not_real": 0, "real": 0}))
 
 
 def count_by_filter(projects: QuerySet[Project]) -> dict[str, int]:

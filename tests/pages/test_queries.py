@@ -26,50 +26,53 @@ Assert = Callable[[int], Any]
 # project asks whether that is public, and for its revision with it; a kept page of several projects asks for
 # that by itself.
 PAGES = {
-    "/": 18,
+    "/": 13,
     "/work/?seen={shown}": 2,
     "/projects/snake/": 12,
     "/projects/snake/regressions/": 3,
     "/projects/snake/heatmap/": 3,
-    "/projects/snake/noise/": 3,
+    "/projects/snake/noise/": 6,
     "/queue/": 6,
     "/search/?q=sna": 7,
-    "/projects/snake/runs/": 4,
+    "/projects/snake/runs/": 3,
     "/projects/snake/live-runs/": 3,
-    "/projects/snake/commits/": 6,
+    "/projects/snake/commits/": 5,
     "/projects/snake/commits/{commit}/": 12,
     "/projects/snake/compare/": 4,
     "/projects/snake/compare/?base={first}&head={last}": 10,
     "/projects/snake/compare/?base={first}&head=main": 11,
-    "/projects/snake/triggers/": 3,
+    "/projects/snake/triggers/": 2,
     "/projects/snake/triggers/{trigger}/": 4,
     "/projects/snake/costs/": 6,
-    "/projects/snake/experiments/": 5,
+    "/projects/snake/experiments/": 4,
     "/experiments/{experiment}/": 3,
     "/experiments/{measuring}/": 3,
     "/experiments/{measuring}/status/?pairs={pairs}&profiled=no": 2,
-    "/series/{series}/": 10,
+    "/series/{series}/": 9,
     "/runs/{run}/": 10,
     "/runs/{run}/frames/": 3,
     "/runs/{active}/": 4,
     "/runs/{active}/status/": 4,
     "/runs/{run}/log/": 2,
     "/runs/{run}/document/": 3,
-    "/regressions/": 8,
-    "/regressions/{regression}/": 12,
-    "/deliveries/": 3,
-    "/machines/": 10,
-    "/machines/{machine}/": 12,
+    "/regressions/": 7,
+    "/regressions/{regression}/": 10,
+    "/deliveries/": 2,
+    "/machines/": 9,
+    "/machines/{machine}/": 11,
     "/machines/{machine}/status/?seen=measuring": 3,
     "/sign-in/": 0,
 }
 
+# Their longest list fits on a page with three rows and not with thirty: how many there are is counted then.
+COUNTED = {"/", "/projects/snake/runs/", "/projects/snake/triggers/", "/deliveries/"}
+
 # For who is signed in, with a role in the project. Beside the session they ask for roles and permissions.
 MEMBERS_PAGES = {
-    "/": 23,
-    "/deliveries/": 8,
-    "/regressions/": 12,
-    "/machines/": 14,
+    "/": 18,
+    "/deliveries/": 7,
+    "/regressions/": 11,
+    "/machines/": 13,
     "/projects/snake/": 15,
     "/projects/snake/settings/": 6,
     "/projects/snake/settings/policy/": 6,
@@ -81,11 +84,11 @@ MEMBERS_PAGES = {
     "/projects/snake/settings/remove/": 10,
     "/projects/snake/settings/members/": 6,
     "/projects/snake/settings/tokens/": 6,
-    "/projects/snake/settings/audit/": 7,
+    "/projects/snake/settings/audit/": 6,
 }
 
 # For an administrator of the site.
-SITE_PAGES = {"/site/accounts/": 6, "/site/accounts/{account}/": 6, "/site/jobs/": 4, "/audit/": 4}
+SITE_PAGES = {"/site/accounts/": 5, "/site/accounts/{account}/": 6, "/site/jobs/": 3, "/audit/": 3}
 
 
 def fill_site(count: int) -> dict[str, Any]:
@@ -138,7 +141,7 @@ def test_every_page_asks_the_same_number_of_questions(
     assert Regression.objects.count() == count - 1
     assert Series.objects.count() > 30
     for where, queries in PAGES.items():
-        with django_assert_num_queries(queries):
+        with django_assert_num_queries(queries + (count == 30 and where in COUNTED)):
             assert client.get(where.format(**ids)).status_code == 200
 
 
@@ -151,7 +154,7 @@ def test_who_asks_is_looked_up_once(client: Client, django_assert_num_queries: A
         make_token(Visitor(admins[0]), project, f"token-{number}", ())
     client.force_login(admins[0])
     for where, queries in MEMBERS_PAGES.items():
-        with django_assert_num_queries(queries):
+        with django_assert_num_queries(queries + (count == 30 and where in COUNTED)):
             assert client.get(where).status_code == 200
 
 
