@@ -18,11 +18,18 @@ from typing import Any
 
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs/scale.md"
 MARKERS = ("<!-- figures: python -m bench.scale --write -->", "<!-- end of figures -->")
+PAPER_MARKERS = ("<!-- paper: python -m bench.scale --write -->", "<!-- end of paper -->")
 LOOKS = 40
 # A run of so many series, as it is stored: so many runs in one transaction, which is rolled back.
 RUN_SERIES, RUNS_STORED = 300, 20
 PAGE_ROWS = 300
 GIGABYTE = 1e9
+# The site on paper: machines, how often each ends a run, of how many series, until it holds how many points.
+MACHINES, MINUTES_A_RUN, SERIES_A_RUN, POINTS = 1000, 30, 100, 10**9
+# Of a run through the broker: a wake-up of its pool, its judgement, what judging sends, and one to spare.
+MESSAGES_A_RUN = 4
+
+JUDGEMENT = "a history as one judgement reads it"
 
 SIZES = """
 SELECT relname, pg_table_size(oid), pg_indexes_size(oid) FROM pg_class
@@ -109,7 +116,7 @@ def measure_queries() -> dict[str, float]:
 
     looks = {
         f"the newest {PAGE_ROWS} points of a series": look_at_trend,
-        "a history as one judgement reads it": judge,
+        JUDGEMENT: judge,
         f"the values before a commit of {PAGE_ROWS} series": look_before_a_commit,
         "the noise of 50 cases": look_at_noise,
         "the grid of a project's cases": look_at_grid,
@@ -134,7 +141,7 @@ def measure_storing() -> float:
     from dashboard.models import Point, Run, Series
 
     with transaction.atomic():
-        newest = Run.objects.latest("pk")
+        newest = Run.objects.filter(state=Run.State.DONE).latest("pk")
         series = list(
             Series.objects.filter(configuration=newest.configuration_id).values_list("pk", flat=True)
         )
@@ -195,10 +202,37 @@ def bytes_a_point(site: dict[str, Any]) -> list[float]:
     return [size / site["points"] for size in (table, indexes, site["database"] - table - indexes)]
 
 
-def write_table(text: str) -> None:
-    head, _, rest = DOCUMENT.read_text().partition(MARKERS[0])
-    tail = rest.partition(MARKERS[1])[2]
-    DOCUMENT.write_text(f"{head}{MARKERS[0]}\n{text}\n{MARKERS[1]}{tail}")
+def format_paper(site: dict[str, Any]) -> str:
+    """What the site on paper asks for, by the bytes and the milliseconds of a measured one."""
+    runs_a_second = MACHINES / (60 * MINUTES_A_RUN)
+    stored = runs_a_second * SERIES_A_RUN
+    row, indexes, rest = (part * POINTS / GIGABYTE for part in bytes_a_point(site))
+    judging = runs_a_second * SERIES_A_RUN * site["queries"][JUDGEMENT] / 1000
+    rows = [
+        (
+            "machines, minutes between their runs, series of a run",
+            f"{MACHINES:,}, {MINUTES_A_RUN}, {SERIES_A_RUN}",
+        ),
+        ("runs a second", f"{runs_a_second:.2f}"),
+        ("points stored a second", f"{stored:.0f}"),
+        ("of what one process stores", f"{stored / site['stored_per_second']:.1%}"),
+        (f"days until {POINTS:,} points", f"{POINTS / stored / 86400:,.0f}"),
+        ("points, GB", f"{row:,.0f}"),
+        ("their indexes, GB", f"{indexes:,.0f}"),
+        ("everything else, GB", f"{rest:,.0f}"),
+        ("processors that read histories for judging", f"{judging:.2f}"),
+        ("broker messages a second", f"{runs_a_second * MESSAGES_A_RUN:.1f}"),
+    ]
+    return "\n".join(["| | |", "|---|---:|", *(f"| {name} | {value} |" for name, value in rows)])
+
+
+def write_tables(sites: Sequence[dict[str, Any]]) -> None:
+    largest = max(sites, key=lambda site: site["points"])
+    text = DOCUMENT.read_text()
+    for (begin, end), table in ((MARKERS, format_sites(sites)), (PAPER_MARKERS, format_paper(largest))):
+        head, _, rest = text.partition(begin)
+        text = f"{head}{begin}\n{table}\n{end}{rest.partition(end)[2]}"
+    DOCUMENT.write_text(text)
 
 
 def main() -> None:
@@ -207,7 +241,7 @@ def main() -> None:
     parser.add_argument("--write", type=Path, nargs="+", metavar="FILE", help="figures for docs/scale.md")
     arguments = parser.parse_args()
     if arguments.write:
-        write_table(format_sites([json.loads(path.read_text()) for path in arguments.write]))
+        write_tables([json.loads(path.read_text()) for path in arguments.write])
         return
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
     import django
