@@ -17,13 +17,11 @@ import pytest
 from django.conf import LazySettings
 from pytest_django.live_server_helper import LiveServer
 
-from dashboard import experiments, pull_requests
+from dashboard import pull_requests
 from dashboard.access import Visitor, make_token, revoke_token
-from dashboard.host_protocol import PairMeasured
 from dashboard.models import ApiToken, Check, Project, Run
 from tests.dashboard.access.conftest import create_member
 from tests.dashboard.documents import encoded_document
-from tests.dashboard.regressions.test_proving import EVEN
 from tests.pages.builders import create_commits
 from tests.pages.check_builders import create_check, measure_case
 from tests.workers import repositories
@@ -116,29 +114,16 @@ def test_a_token_that_is_refused_is_never_shown(call: CallCommand, checkout: Pat
     assert call("check").returncode == 2
 
 
-def answer_experiment(slower: str) -> bool:
-    """Tell of pairs, as a host does, this commit four times as long; False if none is asked."""
-    held = experiments.claim_experiment("default", "gpu-1")
-    if held is None:
-        return False
-    base, head = (0.04 if side.commit == slower else 0.01 for side in (held.base, held.head))
-    for index in range(30):
-        pair = PairMeasured(index, index % 2 == 0, base, head * EVEN[index % 5], False, 1.0)
-        if experiments.add_pair(held.lease, pair):
-            return True
-    raise AssertionError("it doesn't end")
-
-
 def test_a_slower_head_fails_the_check(
     call: CallCommand, start: Callable[..., Any], host: Host, checkout: Path
 ) -> None:
     repositories.run_git(checkout, "checkout", "--quiet", "-b", "feature")
-    head = repositories.commit_files(checkout, {"train.py": SLOWER})
+    repositories.commit_files(checkout, {"train.py": SLOWER})
     process = start("check", "--base", "main", "--minutes", "2")
     while process.poll() is None:
         for check in Check.objects.filter(state="requested"):
             pull_requests.prepare_check(check.pk)
-        if not answer_experiment(head):
+        if not host.execute_next():
             pull_requests.sweep_checks()
             time.sleep(0.2)
     output, errors = process.communicate()
