@@ -232,14 +232,13 @@ def site(request: pytest.FixtureRequest, db: None) -> Site:
 
 
 @pytest.fixture
-def _views_not_called(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def _views_not_called(settings: Any) -> None:
     settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{__name__}.reach_view"]
     # A kept page is made by its view, before the last middleware.
     settings.PACELINE_PAGE_MEMORY_MB = 0
     settings.PACELINE_RATES = {}
-    # Ten thousand requests: a session that asks no database, and no pages around refusals.
+    # Ten thousand requests: a session that asks no database.
     settings.SESSION_ENGINE = "django.contrib.sessions.backends.signed_cookies"
-    monkeypatch.setattr("django.template.backends.django.Template.render", lambda *_: "")
 
 
 def all_names() -> list[str]:
