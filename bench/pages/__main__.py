@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +26,24 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="PATH", help="where the figures go as JSON")
     parser.add_argument("--scale", type=float, default=1.0, help="of the history: 2 is twice as long")
     parser.add_argument(
-        "--curve", action="store_true", help=f"measure at {len(SIZES)} sizes, one after the other"
+        "--curve",
+        action="store_true",
+        help=f"measure at {len(SIZES)} sizes, one after the other, of which --scale is the third",
     )
     parser.add_argument(
         "--write", action="store_true", help="write what is printed into bench/pages/README.md"
     )
+    parser.add_argument(
+        "--only", action="append", metavar="PAGE", help="by its name in the table; may be repeated"
+    )
+    parser.add_argument(
+        "--home", type=Path, metavar="FOLDER", help="where the site is filled once, and found again"
+    )
     arguments = parser.parse_args()
     if arguments.curve:
-        text, missed = measure_curve(arguments.json)
+        text, missed = measure_curve(arguments.scale, arguments.json)
     else:
-        text, missed = measure_size(arguments.scale, arguments.json)
+        text, missed = measure_size(arguments.scale, arguments.json, arguments.only or (), arguments.home)
     print(text)
     if arguments.write:
         write_figures(text)
@@ -51,8 +60,10 @@ def plan_of_scale(scale: float) -> HistoryPlan:
     )
 
 
-def measure_size(scale: float, target: Path | None) -> tuple[str, bool]:
-    """(what is printed, whether a page missed a target)."""
+def measure_size(
+    scale: float, target: Path | None, only: Collection[str] = (), home: Path | None = None
+) -> tuple[str, bool]:
+    """(what is printed, whether a page missed a target). `only`: names of pages, all where it is empty."""
     load = os.getloadavg()[0]
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -60,16 +71,18 @@ def measure_size(scale: float, target: Path | None) -> tuple[str, bool]:
     # They are counted as ever, and never refused.
     os.environ["PACELINE_RATES"] = "pages=9999999/s,api=9999999/s"
     plan = plan_of_scale(scale)
-    with scratch_site(), tempfile.TemporaryDirectory() as logs:
+    with scratch_site(home), tempfile.TemporaryDirectory() as logs:
         from django.utils import timezone
 
         from bench.history.filling import fill_site, refresh_statistics
         from bench.pages.measuring import measure_pages, web_server
+        from dashboard.models import Project
 
-        fill_site(plan, timezone.now(), lambda _share, text: print(text, file=sys.stderr, flush=True))
-        refresh_statistics()
+        if not Project.objects.filter(slug__startswith="history-").exists():
+            fill_site(plan, timezone.now(), lambda _share, text: print(text, file=sys.stderr, flush=True))
+            refresh_statistics()
         with web_server(Path(logs)) as port:
-            figures = dict(measure_pages(port))
+            figures = dict(measure_pages(port, only))
     if target is not None:
         target.write_text(
             json.dumps({"pages": {name: page.as_json() for name, page in figures.items()}}, indent=1)
@@ -83,12 +96,12 @@ def measure_size(scale: float, target: Path | None) -> tuple[str, bool]:
     )
 
 
-def measure_curve(target: Path | None) -> tuple[str, bool]:
-    """The figures of each size, each in a process of its own; `target` gets those of size 1."""
+def measure_curve(whole: float, target: Path | None) -> tuple[str, bool]:
+    """The figures of each size, each in a process of its own; `target` gets those of size `whole`."""
     measured: list[dict[str, dict[str, Any]]] = []
     texts, missed = [], False
     with tempfile.TemporaryDirectory() as folder:
-        for scale in SIZES:
+        for scale in (share * whole for share in SIZES):
             path = Path(folder, f"{scale}.json")
             command = [sys.executable, "-m", "bench.pages", "--scale", str(scale), "--json", str(path)]
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
@@ -96,11 +109,11 @@ def measure_curve(target: Path | None) -> tuple[str, bool]:
                 sys.exit(f"The site of size {scale} could not be measured.")
             missed |= done.returncode != 0
             measured.append(json.loads(path.read_text())["pages"])
-            if scale == 1.0:
+            if scale == whole:
                 texts.append(done.stdout.strip())
                 if target is not None:
                     target.write_bytes(path.read_bytes())
-    sizes = [f"{plan_of_scale(scale).points / 1e6:g} M" for scale in SIZES]
+    sizes = [f"{plan_of_scale(share * whole).points / 1e6:g} M" for share in SIZES]
     curve = format_curve(
         sizes,
         *(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,8 +76,12 @@ def web_server(logs: Path) -> Iterator[int]:
         supervisor.stop()
 
 
-def measure_pages(port: int) -> Iterator[tuple[str, PageFigures]]:
+def measure_pages(port: int, only: Collection[str] = ()) -> Iterator[tuple[str, PageFigures]]:
+    """Each page of `list_addresses`, or those of these names. ValueError names one that isn't there."""
     addresses = list_addresses()
+    if unknown := [name for name in only if name not in addresses]:
+        raise ValueError(f"{unknown[0]} is none of the pages: {', '.join(addresses)}.")
+    addresses = {name: addresses[name] for name in only or addresses}
     for where in addresses.values():
         # Both processes have imported what the page needs.
         time_requests(port, where, IN_FLIGHT, IN_FLIGHT)
