@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,12 +88,22 @@ def comparison_csv(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _answer_file(request: HttpRequest, slug: str, write: FileResponse) -> HttpResponse:
+    def answer(comparison: Comparison) -> HttpResponse:
+        return write(comparison, request.build_absolute_uri(lasting_address(comparison)))
+
+    return answer_comparison(request, slug, answer)
+
+
+def answer_comparison(
+    request: HttpRequest, slug: str, answer: Callable[[Comparison], HttpResponse]
+) -> HttpResponse:
+    """The answer of what isn't a page to the comparison that the address names, or one sentence of text."""
     project = get_object_or_404(Project, slug=slug)
     try:
         comparison = compare_revisions(project, read_request(request.GET))
     except ComparisonError as error:
         return HttpResponse(f"{error}\n", content_type="text/plain; charset=utf-8", status=400)
-    return write(comparison, request.build_absolute_uri(lasting_address(comparison)))
+    return answer(comparison)
 
 
 def comparison_context(request: HttpRequest, comparison: Comparison) -> dict[str, Any]:

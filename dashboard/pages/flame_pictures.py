@@ -11,9 +11,9 @@ from django.views.decorators.http import require_safe
 from dashboard.charts import flame_picture
 from dashboard.charts.difference_icicle import draw_difference
 from dashboard.charts.flame_picture import FlameBlock
-from dashboard.comparisons.comparing import compare_revisions
-from dashboard.comparisons.requests import ComparisonError, read_request
+from dashboard.comparisons.comparing import Comparison
 from dashboard.models import Project
+from dashboard.pages.compare import answer_comparison
 from dashboard.pages.paging import parse_whole_number
 from dashboard.pages.run_profile import icicle_context
 from dashboard.pages.shared_pictures import is_public, send_picture
@@ -42,20 +42,21 @@ def run_flame(request: HttpRequest, pk: int, kind: str) -> HttpResponse:
 @require_safe
 def difference_flame(request: HttpRequest, slug: str, kind: str) -> HttpResponse:
     """The address is the comparison's."""
-    project = get_object_or_404(Project, slug=slug)
-    try:
-        comparison = compare_revisions(project, read_request(request.GET))
-    except ComparisonError as error:
-        return HttpResponse(f"{error}\n", content_type="text/plain; charset=utf-8", status=400)
-    compared = comparison.chosen
-    number, by_calls = _read_view(request)
-    found = draw_difference(compared.profile.stacks, number, by_calls=by_calls) if compared else None
-    blocks = flame_picture.blocks_of_difference(found) if found else []
-    title = f"{comparison.request.base} to {comparison.request.head} in {project}"
-    caption = "No stacks are kept of both sides"
-    if found:
-        caption = f"Red: more {'calls' if found.by_calls else 'time'} at the head; blue: less; grey: alike"
-    return _send_flame(blocks, title, caption, kind, project)
+
+    def draw(comparison: Comparison) -> HttpResponse:
+        compared = comparison.chosen
+        number, by_calls = _read_view(request)
+        found = draw_difference(compared.profile.stacks, number, by_calls=by_calls) if compared else None
+        blocks = flame_picture.blocks_of_difference(found) if found else []
+        title = f"{comparison.request.base} to {comparison.request.head} in {comparison.project}"
+        caption = "No stacks are kept of both sides"
+        if found:
+            caption = (
+                f"Red: more {'calls' if found.by_calls else 'time'} at the head; blue: less; grey: alike"
+            )
+        return _send_flame(blocks, title, caption, kind, comparison.project)
+
+    return answer_comparison(request, slug, draw)
 
 
 def _read_view(request: HttpRequest) -> tuple[int, bool]:

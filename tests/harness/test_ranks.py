@@ -49,6 +49,8 @@ SPAWN = """
 def spawned(rank):
     os.environ.update(RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=sys.argv[2])
     main()
+    # Else its threads may still run when the interpreter ends, which aborts it.
+    dist.destroy_process_group()
 
 if __name__ == "__main__":
     import torch.multiprocessing

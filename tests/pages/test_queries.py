@@ -32,6 +32,7 @@ PAGES = {
     "/projects/snake/regressions/": 3,
     "/projects/snake/heatmap/": 3,
     "/projects/snake/noise/": 6,
+    "/projects/snake/trust/": 3,
     "/queue/": 6,
     "/search/?q=sna": 7,
     "/projects/snake/runs/": 3,
