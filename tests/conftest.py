@@ -12,8 +12,12 @@ from tests import emptied_tables
 
 
 def pytest_configure() -> None:
-    """Passwords are hashed fast: a hash that is safe takes half a second, and hundreds of tests sign in."""
+    """Passwords are hashed fast: a hash that is safe takes half a second, and hundreds of tests sign in.
+
+    And what a test changes beside the database, no page of another test may hide.
+    """
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    settings.HANDED_PAGES = None
 
 
 @pytest.fixture(scope="session")

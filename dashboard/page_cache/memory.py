@@ -14,7 +14,10 @@ LOCKS = 64
 
 @dataclass(frozen=True, slots=True)
 class KeptPage:
-    """A page as it was made at a revision; `packed`: compressed, where it is the same for each request."""
+    """A page as it was made at a revision.
+
+    `packed`: compressed, where it is the same for each request. `token_place`: else what stands for a token.
+    """
 
     revision: int
     made_at: float
@@ -22,7 +25,7 @@ class KeptPage:
     packed: bytes
     headers: Mapping[str, str]
     digest: str
-    has_token: bool
+    token_place: bytes
 
     @property
     def size(self) -> int:
@@ -66,8 +69,3 @@ class PageMemory:
     def making_lock(self, key: Hashable) -> threading.Lock:
         """Held while a page is made: who asks for the same one at the same time waits for it."""
         return self._making[hash(key) % LOCKS]
-
-    def forget_pages(self) -> None:
-        with self._lock:
-            self._pages.clear()
-            self._bytes = 0

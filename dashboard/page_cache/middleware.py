@@ -22,6 +22,7 @@ from django.utils.http import parse_http_date_safe
 from dashboard.access.visitors import visitor_of
 from dashboard.api.etags import keep_for_visitor
 from dashboard.page_cache.addresses import KEPT
+from dashboard.page_cache.handover import PageHandover
 from dashboard.page_cache.memory import KeptPage, PageMemory
 from dashboard.page_cache.revisions import read_revision
 
@@ -41,6 +42,7 @@ class KeepPages:
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
         self.memory = PageMemory(settings.PACELINE_PAGE_MEMORY_MB * 1_000_000)
+        self.handover = PageHandover(settings.HANDED_PAGES)
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         return self.get_response(request)
@@ -57,14 +59,16 @@ class KeepPages:
         key = page_key(request)
         page = self.memory.find_page(key, revision, time.monotonic() - OLDEST_SECONDS)
         if page is None:
-            with self.memory.making_lock(key):
-                page = self.memory.find_page(key, revision, time.monotonic() - OLDEST_SECONDS)
+            with self.memory.making_lock(key), self.handover.locked_place(key) as place:
+                oldest = time.monotonic() - OLDEST_SECONDS
+                page = self.memory.find_page(key, revision, oldest) or place.read_page(revision, oldest)
                 if page is None:
                     response = answer_whole(request, view, arguments, named)
                     page = describe_page(request, response, revision)
                     if page is None:
                         return response
-                    self.memory.keep_page(key, page)
+                    place.leave_page(page)
+                self.memory.keep_page(key, page)
         return answer_page(request, page)
 
 
@@ -119,18 +123,18 @@ def describe_page(request: HttpRequest, response: HttpResponseBase, revision: in
         packed=b"" if tokens else gzip.compress(body, COMPRESSION, mtime=0),
         headers={name: value for name, value in response.headers.items() if name != "ETag"},
         digest=digest,
-        has_token=bool(tokens),
+        token_place=TOKEN_PLACE if tokens else b"",
     )
 
 
 def answer_page(request: HttpRequest, page: KeptPage) -> HttpResponseBase:
     """With a token of this request; 304 to who has the page."""
-    token = get_token(request) if page.has_token else ""
-    secret = request.META.get("CSRF_COOKIE", "") if page.has_token else ""
+    token = get_token(request) if page.token_place else ""
+    secret = request.META.get("CSRF_COOKIE", "") if page.token_place else ""
     etag = f'"{hashlib.sha256(f"{page.digest} {secret}".encode()).hexdigest()[:32]}"'
     accepts_gzip = "gzip" in request.headers.get("Accept-Encoding", "")
-    if page.has_token:
-        response = HttpResponse(page.body.replace(TOKEN_PLACE, token.encode()))
+    if page.token_place:
+        response = HttpResponse(page.body.replace(page.token_place, token.encode()))
     elif accepts_gzip:
         response = HttpResponse(page.packed, headers={"Content-Encoding": "gzip"})
     else:
@@ -139,7 +143,7 @@ def answer_page(request: HttpRequest, page: KeptPage) -> HttpResponseBase:
         response.headers[name] = value
     response.headers["ETag"] = etag
     keep_for_visitor(response)
-    if not page.has_token:
+    if not page.token_place:
         response.headers["Vary"] = f"{response.headers['Vary']}, Accept-Encoding"
     modified = parse_http_date_safe(page.headers.get("Last-Modified", ""))
     known: HttpResponseBase = get_conditional_response(request, etag, modified, response) or response

@@ -212,7 +212,7 @@ def test_a_part_for_a_script_is_never_a_whole_kept_page(client: Client) -> None:
 
 
 def kept_page(size: int, revision: int = 1) -> KeptPage:
-    return KeptPage(revision, 1.0, b"x" * size, b"", {}, "", has_token=False)
+    return KeptPage(revision, 1.0, b"x" * size, b"", {}, "", token_place=b"")
 
 
 def test_memory_keeps_to_its_bound_and_drops_what_was_used_longest_ago() -> None:

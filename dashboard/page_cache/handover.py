@@ -1,0 +1,113 @@
+"""Hands a page that one web process has made to the others: of those asked for it at once, one makes it.
+
+Each web process has its own memory of pages. A page that is asked for just after a write would be made by
+each of them at the same time, on processors that the database needs too. So who makes a page holds a lock in
+a file that all processes share, and leaves the page in it for who waited. A file holds the page that was made
+last at its place: this is no second memory, and stays as small as so many pages.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from dashboard.page_cache.memory import KeptPage
+
+PLACES = 64
+# A header is one line; longer ones aren't written here.
+LONGEST_HEADER = 100_000
+
+
+class PlaceOfPage:
+    """The locked file of a page's place, while it is looked for or made; None where none can be written."""
+
+    def __init__(self, file: int | None, key: bytes) -> None:
+        self._file = file
+        self._key = key.hex()
+
+    def read_page(self, revision: int, made_after: float) -> KeptPage | None:
+        """What another process has made of this page at this revision."""
+        if self._file is None:
+            return None
+        size = os.fstat(self._file).st_size
+        head, _, rest = os.pread(self._file, min(size, LONGEST_HEADER), 0).partition(b"\n")
+        try:
+            told = json.loads(head)
+            if (told["key"], told["revision"]) != (self._key, revision) or told["made_at"] < made_after:
+                return None
+            bodies = rest + os.pread(self._file, size, len(head) + 1 + len(rest))
+            body, packed = bodies[: told["body"]], bodies[told["body"] :]
+            if (len(body), len(packed)) != (told["body"], told["packed"]):
+                return None
+        except (ValueError, KeyError, TypeError):
+            # Empty, or of a process that was ended while it wrote.
+            return None
+        return KeptPage(
+            revision=revision,
+            made_at=told["made_at"],
+            body=body,
+            packed=packed,
+            headers=told["headers"],
+            digest=told["digest"],
+            token_place=bytes.fromhex(told["token_place"]),
+        )
+
+    def leave_page(self, page: KeptPage) -> None:
+        """For the processes that wait for it."""
+        if self._file is None:
+            return
+        told = {
+            "key": self._key,
+            "revision": page.revision,
+            "made_at": page.made_at,
+            "headers": dict(page.headers),
+            "digest": page.digest,
+            "token_place": page.token_place.hex(),
+            "body": len(page.body),
+            "packed": len(page.packed),
+        }
+        # A full disk: the page is answered all the same.
+        with suppress(OSError):
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, b"\n".join([json.dumps(told).encode(), page.body + page.packed]), 0)
+
+
+class PageHandover:
+    """The files in `folder`, readable by this account alone: pages may be private.
+
+    Without a folder nothing is handed over.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+
+    @contextmanager
+    def locked_place(self, key: Hashable) -> Iterator[PlaceOfPage]:
+        """Waits while another process, or thread, makes a page of this place.
+
+        `key` is made of what `repr` tells the same in each process.
+        """
+        digest = hashlib.sha256(repr(key).encode()).digest()
+        file = self._open_file(f"{digest[0] % PLACES:02}")
+        try:
+            if file is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield PlaceOfPage(file, digest)
+        finally:
+            if file is not None:
+                os.close(file)
+
+    def _open_file(self, name: str) -> int | None:
+        if self._folder is None:
+            return None
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return os.open(self._folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:
+            # Of a web server that may write nothing, each process makes its pages itself.
+            return None

@@ -1,0 +1,123 @@
+"""What one web process has made the others take over, each with tokens of its own visitors."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from dashboard.page_cache.handover import PLACES, PageHandover
+from dashboard.page_cache.memory import KeptPage
+from tests.pages import builders
+
+PAGE = KeptPage(7, 100.0, b"body\nof two lines", b"packed", {"Content-Type": "text/html"}, "digest", b"place")
+TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="(\w+)"')
+HOLD = """
+import sys, time
+from pathlib import Path
+from typing import Any
+from dashboard.page_cache.handover import PageHandover
+with PageHandover(Path(sys.argv[1])).locked_place(("key", 1)):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_page_is_taken_over_as_it_was_made(tmp_path: Path) -> None:
+    with PageHandover(tmp_path / "pages").locked_place(("key", 1)) as place:
+        assert place.read_page(7, 0.0) is None
+        place.leave_page(PAGE)
+    with PageHandover(tmp_path / "pages").locked_place(("key", 1)) as place:
+        assert place.read_page(7, 99.0) == PAGE
+        assert place.read_page(8, 99.0) is None, "something was written since"
+        assert place.read_page(7, 101.0) is None, "too old"
+        shorter = replace(PAGE, body=b"b", packed=b"")
+        place.leave_page(shorter)
+        assert place.read_page(7, 0.0) == shorter
+
+
+def test_another_page_of_the_same_place_isnt_taken_for_it(tmp_path: Path) -> None:
+    handover = PageHandover(tmp_path)
+    for number in range(PLACES + 1):
+        with handover.locked_place(("key", number)) as place:
+            assert place.read_page(7, 0.0) is None
+            place.leave_page(PAGE)
+    assert len(list(tmp_path.iterdir())) <= PLACES
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.02, 0.3, 0.95, 0.99])
+def test_a_page_cut_off_in_writing_is_none(tmp_path: Path, kept: float) -> None:
+    handover = PageHandover(tmp_path)
+    with handover.locked_place("key") as place:
+        place.leave_page(PAGE)
+        (file,) = tmp_path.iterdir()
+        written = file.read_bytes()
+        file.write_bytes(written[: int(kept * len(written))])
+        assert place.read_page(7, 0.0) is None
+
+
+def test_a_folder_that_cant_be_written_hands_nothing_over(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "file" / "pages", None):
+        with PageHandover(folder).locked_place("key") as place:
+            place.leave_page(PAGE)
+            assert place.read_page(7, 0.0) is None
+
+
+def test_pages_are_for_this_account_alone(tmp_path: Path) -> None:
+    with PageHandover(tmp_path / "pages").locked_place("key") as place:
+        place.leave_page(PAGE)
+    (file,) = (tmp_path / "pages").iterdir()
+    assert [path.stat().st_mode & 0o077 for path in (file, file.parent)] == [0, 0]
+
+
+def test_who_waits_gets_the_place_of_a_process_that_died(tmp_path: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout
+        assert process.stdout.readline() == "held\n"
+        process.kill()
+        started = time.monotonic()
+        with PageHandover(tmp_path).locked_place(("key", 1)) as place:
+            assert place.read_page(7, 0.0) is None
+        assert time.monotonic() - started < 30
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.django_db
+def test_a_second_process_answers_without_making_the_page(tmp_path: Path, settings: Any) -> None:
+    """Each client has a memory of its own, as a process has."""
+    settings.HANDED_PAGES = tmp_path / "pages"
+    where = f"/regressions/{builders.create_stepped_regression().pk}/"
+    first = Client()
+    first.force_login(User.objects.create_superuser("root"))
+    answers = []
+    for client in (first, second_client(first)):
+        with CaptureQueriesContext(connection) as queries:
+            answers.append((client.get(where), len(queries)))
+    (made, asked), (taken, asked_again) = answers
+    assert asked_again < asked
+    texts = [answer.content.decode() for answer in (made, taken)]
+    tokens = [TOKEN.findall(text) for text in texts]
+    assert tokens[0]
+    assert tokens[0] != tokens[1]
+    assert TOKEN.sub("", texts[0]) == TOKEN.sub("", texts[1])
+
+
+def second_client(first: Client) -> Client:
+    """Another web process, asked by the same browser."""
+    second = Client()
+    second.cookies = first.cookies
+    return second
