@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from django.db.models import QuerySet
 from django.urls import ResolverMatch
 
 from dashboard.access.visitors import Visitor
 from dashboard.models import Action, Check, Claim, Delivery, Experiment, Project, Regression, Run, Series
 from dashboard.page_cache.revisions import PROJECT_REVISION
+from dashboard.querysets.composed import ComposedQuery, Given
 
 
 class Who(StrEnum):
@@ -322,11 +324,19 @@ def find_project(rule: Rule, arguments: Mapping[str, Any]) -> Project | None:
 
     With the revision of what its pages show, for dashboard/page_cache.
     """
-    model, way = LOOKUPS[rule.found_by]
+    key = arguments["slug" if LOOKUPS[rule.found_by][0] is Project else "pk"]
+    return next(iter(_FOUND_PROJECT.read_rows(rule.found_by, key=key)), None)
+
+
+def _compose_found_project(found_by: str) -> QuerySet[Project]:
+    model, way = LOOKUPS[found_by]
     projects = Project.objects.filter(removed_slug="").defer("manifest").annotate(revision=PROJECT_REVISION)
     if model is Project:
-        return projects.filter(slug=arguments["slug"]).first()
-    return projects.filter(pk__in=model.objects.filter(pk=arguments["pk"]).values(way)).first()
+        return projects.filter(slug=Given("key"))
+    return projects.filter(pk__in=model.objects.filter(pk=Given("key")).values(way))
+
+
+_FOUND_PROJECT = ComposedQuery(_compose_found_project)
 
 
 def is_allowed(visitor: Visitor, rule: Rule, project: Project | None = None) -> bool:

@@ -7,12 +7,13 @@ from functools import cached_property
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from dashboard.access.addresses import request_address
 from dashboard.access.tokens import PREFIX, use_token
 from dashboard.models import Action, ApiToken, Membership, Project
+from dashboard.querysets.sight import SeenProjects, Sight
 
 Role = Membership.Role
 
@@ -70,20 +71,20 @@ class Visitor:
     def sees_every_project(self) -> bool:
         return self.token is None and self._has_permission(OPERATOR_PERMISSION)
 
+    @property
+    def seen_projects(self) -> SeenProjects:
+        """What lists that span projects are filtered by, for queries that are composed once."""
+        sight = Sight(
+            every=self._has_permission(OPERATOR_PERMISSION),
+            own=self.user is not None,
+            by_token=self.token is not None,
+        )
+        user, token = self.user, self.token
+        return SeenProjects(sight, user.pk if user else None, token.project_id if token else None)
+
     def visible_projects(self) -> QuerySet[Project]:
         """What lists that span projects are filtered by."""
-        there = Project.objects.filter(removed_slug="")
-        if self.token is not None:
-            return Visitor(self.user).visible_projects().filter(pk=self.token.project_id)
-        if self.sees_every_project:
-            return there
-        public = Q(visibility=Project.Visibility.PUBLIC)
-        if self.user is None:
-            return there.filter(public)
-        return there.filter(public | Q(pk__in=self._own_memberships().values("project")))
-
-    def _own_memberships(self) -> QuerySet[Membership]:
-        return Membership.objects.filter(user=self.user)
+        return self.seen_projects.rows()
 
 
 def visitor_of(request: HttpRequest) -> Visitor:

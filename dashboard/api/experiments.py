@@ -132,7 +132,8 @@ def list_experiments(request: HttpRequest, slug: str, query: Query[ExperimentQue
     """The experiments of a project, newest first."""
     project = get_object_or_404(Project, slug=slug)
     rows = experiment_queries.project_experiments(project, query.state, query.purpose)
-    return read_page(request, query, rows, ("-id",), lambda row: describe_experiment(request, row))
+    details = experiment_queries.EXPERIMENTS_OF_KEYS
+    return read_page(request, query, rows, ("-id",), lambda row: describe_experiment(request, row), details)
 
 
 @router.post(

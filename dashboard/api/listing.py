@@ -20,6 +20,8 @@ from ninja import Schema
 from pydantic import Field
 
 from dashboard.api.problems import ApiError
+from dashboard.querysets.composed import ComposedQuery
+from dashboard.querysets.picked_rows import read_picked
 
 DEFAULT_LIMIT, MOST_ITEMS = 50, 200
 LONGEST_CURSOR = 1000
@@ -49,14 +51,19 @@ def read_page(
     rows: QuerySet[Row],
     order: Sequence[str],
     describe: Callable[[Row], Item],
+    details: ComposedQuery[Row] | None = None,
 ) -> dict[str, Any]:
-    """The members of a ListedPage. `order`: columns that tell rows apart, all rising or all falling (`-`)."""
+    """The members of a ListedPage. `order`: columns that tell rows apart, all rising or all falling (`-`).
+
+    `details`: what is read of the rows listed, by their keys, where `rows` only say which there are.
+    """
     falling = order[0].startswith("-")
     columns = [name.lstrip("-") for name in order]
     found = rows.order_by(*order)
     if query.after:
         found = _rows_behind(found, columns, read_cursor(query.after, len(columns)), falling=falling)
-    listed = list(found[: query.limit + 1])
+    found = found[: query.limit + 1]
+    listed = list(found) if details is None else read_picked(details, found)
     shown = listed[: query.limit]
     following = next_address(request, shown[-1], columns) if len(listed) > len(shown) else None
     return {"items": [describe(row) for row in shown], "next": following}

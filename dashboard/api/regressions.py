@@ -182,8 +182,8 @@ class DeliveryQuery(PageQuery):
 def list_regressions(request: HttpRequest, query: Query[RegressionQuery]) -> dict[str, Any]:
     """The regressions of the projects that you may view, newest first."""
     rows = regression_queries.filter_regressions(query.state, chosen_projects(request, query.project))
-    titled = regression_queries.with_titles(rows)
-    return read_page(request, query, titled, ("-id",), lambda row: describe_regression(request, row))
+    details = regression_queries.TITLED_OF_KEYS
+    return read_page(request, query, rows, ("-id",), lambda row: describe_regression(request, row), details)
 
 
 @router.get(

@@ -116,7 +116,9 @@ def list_runs(request: HttpRequest, slug: str, query: Query[RunQuery]) -> dict[s
         rows = rows.exclude(state__in=Run.TERMINAL)
     elif query.state:
         wanted["state"] = query.state
-    return read_page(request, query, rows.filter(**wanted), ("-id",), lambda row: describe_run(request, row))
+    details = run_queries.RUNS_OF_KEYS
+    rows = rows.filter(**wanted)
+    return read_page(request, query, rows, ("-id",), lambda row: describe_run(request, row), details)
 
 
 @router.get("runs/{int:pk}", url_name="api-run", operation_id="read_run", response=RunRow)

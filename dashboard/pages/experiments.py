@@ -37,7 +37,10 @@ def experiments_page(request: HttpRequest, slug: str) -> HttpResponse:
     if purpose and purpose not in Experiment.Purpose:
         raise Http404(f"purpose must be one of {', '.join(Experiment.Purpose)}.")
     listed = requested_page(
-        request, experiment_queries.project_experiments(project, state, purpose), ROWS_PER_PAGE
+        request,
+        experiment_queries.project_experiments(project, state, purpose),
+        ROWS_PER_PAGE,
+        details=experiment_queries.EXPERIMENTS_OF_KEYS,
     )
     counts = experiment_queries.count_by_state(project, purpose)
     context = {

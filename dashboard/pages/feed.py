@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from django.conf import settings
-from django.db.models import Exists, Max, OuterRef, Q, QuerySet
+from django.db.models import Exists, Max, OuterRef, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
@@ -15,7 +15,8 @@ from django.views.decorators.http import condition, require_safe
 
 from dashboard.alerts.messages import flat_text
 from dashboard.models import Delivery, Project, Regression
-from dashboard.querysets.regressions import IMPORTED, regressions_with_related, with_titles
+from dashboard.querysets.picked_rows import read_picked
+from dashboard.querysets.regressions import IMPORTED, TITLED_OF_KEYS
 from dashboard.sentences import alerts as sentences
 
 MOST_ENTRIES = 50
@@ -26,9 +27,10 @@ _TOLD_TO_SOMEBODY = Delivery.objects.filter(
 TOLD = Q(state=Regression.State.CONFIRMED, proving=False) | Q(Exists(_TOLD_TO_SOMEBODY))
 
 
-def feed_regressions(slug: str) -> QuerySet[Regression]:
-    rows = regressions_with_related().filter(TOLD, project__slug=slug).exclude(IMPORTED)
-    return with_titles(rows).order_by("-updated_at", "-pk")
+def feed_regressions(slug: str) -> list[Regression]:
+    rows = Regression.objects.filter(TOLD, project__slug=slug).exclude(IMPORTED)
+    newest = rows.order_by("-updated_at", "-pk")[:MOST_ENTRIES]
+    return read_picked(TITLED_OF_KEYS, newest)
 
 
 def last_update(request: HttpRequest, slug: str) -> datetime | None:  # noqa: ARG001
@@ -50,7 +52,7 @@ def project_feed(request: HttpRequest, slug: str) -> HttpResponse:  # noqa: ARG0
         feed_url=settings.PACELINE_URL + reverse("project-feed", args=[project.slug]),
         feed_guid=get_tag_uri(address, project.created_at),
     )
-    for regression in feed_regressions(slug)[:MOST_ENTRIES]:
+    for regression in feed_regressions(slug):
         add_entry(feed, regression)
     return HttpResponse(feed.writeString("utf-8"), content_type=feed.content_type)
 

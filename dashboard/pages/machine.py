@@ -28,6 +28,7 @@ from dashboard.charts.machine_history import (
 )
 from dashboard.models import Machine, Project
 from dashboard.querysets import machines as machine_queries
+from dashboard.querysets.sight import SeenProjects
 from dashboard.sentences import machines as sentences
 from dashboard.sentences import numbers
 
@@ -56,7 +57,7 @@ def machine_page(request: HttpRequest, pk: int) -> HttpResponse:
     measured, counts = machine_queries.count_warning_codes(machine, timezone.now())
     visible = visitor_of(request).visible_projects()
     context = {
-        **_status_context(machine, visible),
+        **_status_context(machine, visitor_of(request).seen_projects),
         "hardware": sentences.describe_hardware(machine.fingerprint),
         "waiting": machine_queries.work_waiting_by_pool(timezone.now()).get(machine.pool.name),
         "runs": list(machine_queries.machine_runs(machine, visible)[:LAST_RUNS]),
@@ -73,14 +74,14 @@ def machine_page(request: HttpRequest, pk: int) -> HttpResponse:
 def machine_status_fragment(request: HttpRequest, pk: int) -> HttpResponseBase:
     """What it does, asked for again and again; the whole page, once its status is another."""
     machine = get_object_or_404(Machine.objects.select_related("pool"), pk=pk)
-    context = _status_context(machine, visitor_of(request).visible_projects())
+    context = _status_context(machine, visitor_of(request).seen_projects)
     if context["status"] != request.GET.get("seen"):
         return HttpResponseClientRefresh()
     return render(request, "fragments/machine_status.html", context)
 
 
-def _status_context(machine: Machine, visible: QuerySet[Project]) -> dict[str, Any]:
-    work = machine_queries.work_by_machine([machine], visible).get(machine.pk)
+def _status_context(machine: Machine, seen: SeenProjects) -> dict[str, Any]:
+    work = machine_queries.work_by_machine([machine], seen).get(machine.pk)
     status = sentences.machine_status(machine, bool(work), timezone.now())
     return {
         "machine": machine,

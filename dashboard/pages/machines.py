@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_slug
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -23,10 +22,11 @@ from paceline.document import CODES_OF_DISTURBANCE
 
 from dashboard import hosts, runs
 from dashboard.access import visitor_of
-from dashboard.models import Machine, Project
+from dashboard.models import Machine
 from dashboard.pages.paging import requested_page
 from dashboard.querysets import machines as machine_queries
 from dashboard.querysets.machines import HeldWork, WaitingWork
+from dashboard.querysets.sight import SeenProjects
 from dashboard.sentences import machines as sentences
 
 MACHINES = 100
@@ -71,7 +71,7 @@ def _list_context(request: HttpRequest) -> dict[str, Any]:
     page = requested_page(request, machine_queries.listed_machines(), MACHINES)
     listed = list(page)
     waiting = machine_queries.work_waiting_by_pool(now)
-    rows = machine_rows(listed, now, visitor_of(request).visible_projects())
+    rows = machine_rows(listed, now, visitor_of(request).seen_projects)
     retired = list(machine_queries.retired_machines()[: MOST_RETIRED + 1])
     unserved = waiting.keys() - machine_queries.served_pools()
     return {
@@ -95,9 +95,9 @@ def _pool_group(name: str, rows: Iterable[MachineRow], waiting: dict[str, Waitin
     return PoolGroup(name, [row for row in rows if row.machine.pool.name == name], work, text)
 
 
-def machine_rows(listed: list[Any], now: datetime, visible: QuerySet[Project]) -> list[MachineRow]:
+def machine_rows(listed: list[Any], now: datetime, seen: SeenProjects) -> list[MachineRow]:
     """Of machines that have their `newest_runs`."""
-    work = machine_queries.work_by_machine(listed, visible)
+    work = machine_queries.work_by_machine(listed, seen)
     return [_machine_row(machine, work.get(machine.pk), now) for machine in listed]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+from django.core.paginator import Page
 from django.db.models import Exists, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
@@ -12,7 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 from django_htmx.http import HttpResponseClientRefresh
 
-from dashboard.access import Visitor, visitor_of
+from dashboard.access import visitor_of
 from dashboard.models import Experiment, FailedJob, Project, Run, SeriesLatest
 from dashboard.pages.list_filters import LONGEST_TEXT, match_words
 from dashboard.pages.paging import parse_whole_number, requested_page
@@ -26,24 +27,55 @@ from dashboard.querysets import (
     runs,
     series,
 )
+from dashboard.querysets.composed import NOW, ComposedQuery
+from dashboard.querysets.sight import SeenProjects, Sight
 
 MOST_REGRESSIONS = 8
 MOST_RUNS = 6
 MOST_POOLS = 100
 PROJECTS = 20
 
+# What may need a person, and what is under way: bounded, with an item more than is shown where the page says
+# that there are more. Most of these lists are empty most of the time.
+LISTS: dict[str, ComposedQuery[Any]] = {
+    "limits": ComposedQuery(
+        lambda sight: limits.crossed_without_regression(sight.given_projects())[: MOST_REGRESSIONS + 1]
+    ),
+    "undelivered": ComposedQuery(
+        lambda sight: regressions.given_up_deliveries(NOW, sight.given_projects())[:MOST_RUNS]
+    ),
+    "refused": ComposedQuery(
+        lambda sight: projects.refused_triggers(NOW).filter(project__in=sight.given_projects())[:MOST_RUNS]
+    ),
+    "failures": ComposedQuery(
+        lambda sight: runs.recent_failures(NOW, sight.given_projects())[: MOST_RUNS + 1]
+    ),
+    "machines": ComposedQuery(lambda _: projects.silent_machines(NOW)[:MOST_RUNS]),
+    "parts": ComposedQuery(lambda _: projects.silent_parts(NOW)[:MOST_RUNS]),
+    "waiting": ComposedQuery(lambda _: projects.runs_without_machine(NOW)[:MOST_POOLS]),
+    "jobs": ComposedQuery(lambda sight: _failed_jobs(sight)[:MOST_RUNS]),
+    "active": ComposedQuery(lambda sight: runs.active_runs(sight.given_projects())[: MOST_RUNS + 1]),
+    "measuring": ComposedQuery(
+        lambda sight: experiments.active_experiments(sight.given_projects())[: MOST_RUNS + 1]
+    ),
+}
+OPEN_REGRESSIONS = ComposedQuery(
+    lambda sight: regressions.open_regressions(sight.given_projects(), MOST_REGRESSIONS + 1)
+)
+FIRST_PROJECTS = ComposedQuery(
+    lambda sight: projects.projects_with_summary(sight.given_projects())[: PROJECTS + 1]
+)
+
 
 @require_safe
 def overview_page(request: HttpRequest) -> HttpResponse:
-    visitor = visitor_of(request)
-    visible = visitor.visible_projects()
+    seen = visitor_of(request).seen_projects
     words = request.GET.get("q", "").replace("\x00", " ").strip()[:LONGEST_TEXT]
-    named = visible.filter(match_words(words, "slug", "repository"))
-    page = requested_page(request, projects.projects_with_summary(named), PROJECTS)
+    page = _projects_page(request, seen, words)
     lines = _project_lines(list(page))
-    found = _read_lists(visitor, visible)
+    found = presence.read_filled(LISTS, seen.sight, now=timezone.now(), **seen.values)
     context = {
-        **_attention_context(found, visible),
+        **_attention_context(found, seen),
         **_describe_work(found["active"], found["measuring"]),
         # An idle one is asked less often, and wakes when something starts.
         "live": True,
@@ -54,35 +86,20 @@ def overview_page(request: HttpRequest) -> HttpResponse:
     return render(request, "overview.html", context)
 
 
-def _read_lists(visitor: Visitor, visible: QuerySet[Project]) -> dict[str, list[Any]]:
-    """What may need a person, and what is under way: bounded, with an item more than is shown where the page
-    says that there are more. Most of these lists are empty most of the time."""
-    now = timezone.now()
-    lists: dict[str, tuple[QuerySet[Any], int]] = {
-        "limits": (limits.crossed_without_regression(visible), MOST_REGRESSIONS + 1),
-        "undelivered": (regressions.given_up_deliveries(now, visible), MOST_RUNS),
-        "refused": (projects.refused_triggers(now).filter(project__in=visible), MOST_RUNS),
-        "failures": (runs.recent_failures(now, visible), MOST_RUNS + 1),
-        "machines": (projects.silent_machines(now), MOST_RUNS),
-        "parts": (projects.silent_parts(now), MOST_RUNS),
-        "waiting": (projects.runs_without_machine(now), MOST_POOLS),
-        "jobs": (_failed_jobs(visitor), MOST_RUNS),
-        "active": (runs.active_runs(visible), MOST_RUNS + 1),
-        "measuring": (experiments.active_experiments(visible), MOST_RUNS + 1),
-    }
-    return presence.read_filled(
-        {name: rows for name, (rows, _) in lists.items()}, {name: most for name, (_, most) in lists.items()}
-    )
+def _projects_page(request: HttpRequest, seen: SeenProjects, words: str) -> Page[Project]:
+    named = seen.rows().filter(match_words(words, "slug", "repository"))
+    whole = not words and "page" not in request.GET
+    first = FIRST_PROJECTS.read_rows(seen.sight, **seen.values) if whole else None
+    return requested_page(request, projects.projects_with_summary(named), PROJECTS, first=first)
 
 
-def _attention_context(found: dict[str, list[Any]], visible: QuerySet[Project]) -> dict[str, Any]:
+def _attention_context(found: dict[str, list[Any]], seen: SeenProjects) -> dict[str, Any]:
     items = {
         name: found[name]
         for name in ("limits", "undelivered", "refused", "failures", "machines", "parts", "waiting", "jobs")
     }
-    open_rows = regressions.open_regressions().filter(project__in=visible)
-    items["regressions"] = list(open_rows[: MOST_REGRESSIONS + 1])
-    items["tainted_cases"] = list(disturbances.mostly_tainted_cases(timezone.now(), visible))
+    items["regressions"] = OPEN_REGRESSIONS.read_rows(seen.sight, **seen.values)
+    items["tainted_cases"] = disturbances.mostly_tainted_cases(timezone.now(), seen.rows())
     quiet = not any(items.values())
     more = {
         "more_regressions": len(items["regressions"]) > MOST_REGRESSIONS,
@@ -106,9 +123,9 @@ def active_runs_fragment(request: HttpRequest) -> HttpResponseBase:
     return render(request, "fragments/active_runs.html", {**work, "live": True})
 
 
-def _failed_jobs(visitor: Visitor) -> QuerySet[FailedJob]:
+def _failed_jobs(sight: Sight) -> QuerySet[FailedJob]:
     """What went wrong may name any project: shown where none is hidden from the visitor."""
-    hidden = Project.objects.filter(removed_slug="").exclude(pk__in=visitor.visible_projects().values("pk"))
+    hidden = Project.objects.filter(removed_slug="").exclude(pk__in=sight.given_projects().values("pk"))
     return FailedJob.objects.filter(~Exists(hidden)).order_by("-pk")
 
 

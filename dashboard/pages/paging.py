@@ -9,6 +9,9 @@ from django.core.paginator import Page, Paginator
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest
 
+from dashboard.querysets.composed import ComposedQuery
+from dashboard.querysets.picked_rows import read_picked
+
 ROWS_PER_PAGE = 40
 # So many rows can be paged through, and no more are counted: what is older is found by a filter.
 MOST_ROWS = 4000
@@ -39,21 +42,37 @@ def _narrow_rows(rows: QuerySet[Any]) -> QuerySet[Any]:
 
 
 def requested_page(
-    request: HttpRequest, items: QuerySet[Any] | list[Any], size: int, name: str = "page"
+    request: HttpRequest,
+    items: QuerySet[Any] | list[Any],
+    size: int,
+    name: str = "page",
+    *,
+    details: ComposedQuery[Any] | None = None,
+    first: list[Any] | None = None,
 ) -> Page[Any]:
     """The page that the URL's `name` asks for; a number beyond the end gives the last page.
 
-    A list that fits on its first page is read once and not counted.
+    A list that fits on its first page is read once and not counted. `details`: what is read of the rows
+    shown, by their keys, where `items` only say which there are. `first`: the first `size + 1` of them, where
+    they have been read.
     """
     number = request.GET.get(name)
     if isinstance(items, QuerySet) and not items.query.is_sliced and number in (None, "", "1"):
-        first = list(items[: size + 1])
+        first = first if first is not None else list(_read_details(items[: size + 1], details))
         if len(first) <= size:
             return BoundedPaginator(first, size).get_page(1)
         page = BoundedPaginator(items, size).get_page(1)
         page.object_list = first[:size]
         return page
-    return BoundedPaginator(items, size).get_page(number)
+    page = BoundedPaginator(items, size).get_page(number)
+    page.object_list = _read_details(page.object_list, details)
+    return page
+
+
+def _read_details(rows: Any, details: ComposedQuery[Any] | None) -> Any:
+    if details is None or not isinstance(rows, QuerySet):
+        return rows
+    return read_picked(details, rows)
 
 
 def parse_whole_number(request: HttpRequest, name: str, default: int, most: int) -> int:

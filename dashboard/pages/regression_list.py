@@ -16,6 +16,7 @@ from dashboard.pages.paging import ROWS_PER_PAGE, requested_page
 from dashboard.project_names import current_slug
 from dashboard.querysets import projects as project_queries
 from dashboard.querysets import regressions as regression_queries
+from dashboard.querysets.sight import SeenProjects
 from dashboard.sentences.costs import tally_sentence
 
 # Of this many projects the slugs are offered for the choice.
@@ -24,7 +25,8 @@ MOST_PROJECTS = 500
 
 @require_safe
 def regressions_page(request: HttpRequest) -> HttpResponse:
-    visible = visitor_of(request).visible_projects()
+    visitor = visitor_of(request)
+    visible = visitor.visible_projects()
     project = _chosen_project(request, visible)
     chosen = visible.filter(pk=project.pk) if project else visible
     state, filters, refused = "open", ListFilter(), ""
@@ -34,13 +36,18 @@ def regressions_page(request: HttpRequest) -> HttpResponse:
     except FilterError as error:
         refused = str(error)
     rows = _filter_rows(regression_queries.filter_regressions(state, chosen), filters)
-    listed = requested_page(request, rows.none() if refused else rows, ROWS_PER_PAGE)
+    listed = requested_page(
+        request,
+        rows.none() if refused else rows,
+        ROWS_PER_PAGE,
+        details=regression_queries.REGRESSIONS_OF_KEYS,
+    )
     slugs = list(visible.order_by("slug").values_list("slug", flat=True)[:MOST_PROJECTS])
     context = {
         "page": listed,
         "regressions": list(listed),
         "state": state,
-        "states": filter_tabs(state, chosen),
+        "states": filter_tabs(state, visitor.seen_projects, project),
         "filters": filters,
         "refused": refused,
         "project": project,
@@ -80,8 +87,8 @@ def _filter_rows(rows: QuerySet[Regression], filters: ListFilter) -> QuerySet[Re
     return found.filter(filters.match_period("opened_at"))
 
 
-def filter_tabs(shown: str, projects: QuerySet[Project]) -> list[tuple[str, int]]:
+def filter_tabs(shown: str, seen: SeenProjects, project: Project | None) -> list[tuple[str, int]]:
     """The filters that list something, with how much: an inbox has no use for the empty ones."""
-    counts = regression_queries.count_by_filter(projects)
+    counts = regression_queries.count_by_filter(seen, project)
     always = {"open", "all", shown}
     return [(name, count) for name, count in counts.items() if count or name in always]

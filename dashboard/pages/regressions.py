@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from dashboard.access import visitor_of
@@ -55,7 +55,10 @@ COMMENT_LABEL = ("Comment only", "Keeps what you wrote.", "m")
 
 @require_safe
 def regression_page(request: HttpRequest, pk: int) -> HttpResponse:
-    return render_regression(request, get_object_or_404(regression_queries.regressions_for_page(), pk=pk))
+    regression = regression_queries.find_for_page(pk)
+    if regression is None:
+        raise Http404("There is no regression of that number.")
+    return render_regression(request, regression)
 
 
 def render_regression(
@@ -67,8 +70,8 @@ def render_regression(
     runs_of_step = regression_queries.runs_of_step(regression)
     origins = runs_of_step.origins
     imported = origins == {Run.Origin.IMPORTED}
-    visible = visitor_of(request).visible_projects()
-    newer, older = regression_queries.neighbours_in_inbox(regression, visible)
+    seen = visitor_of(request).seen_projects
+    newer, older = regression_queries.neighbours_in_inbox(regression, seen)
     context = {
         "newer": newer,
         "older": older,

@@ -15,6 +15,7 @@ from dashboard.models import Project, Run, Trigger
 from dashboard.pages.trigger_form import expect_cases, form_query, trigger_form_context
 from dashboard.querysets import projects, runs
 from dashboard.querysets.durations import newest_durations
+from dashboard.querysets.picked_rows import read_picked
 from dashboard.sentences.durations import remaining_sentence
 from dashboard.triggers.checking import check_revisions_exist
 from dashboard.triggers.receiving import TriggerError
@@ -86,7 +87,7 @@ def _status_context(trigger: Trigger) -> dict[str, Any]:
         "all_runs": all_runs,
         "live": received or ended < all_runs,
         "remaining": _remaining_time(trigger, listed) if ended < all_runs <= MOST_RUNS else "",
-        "earlier": [] if all_runs or received else list(_runs_of_commit(trigger)[:MOST_RUNS]),
+        "earlier": [] if all_runs or received else _runs_of_commit(trigger),
     }
 
 
@@ -96,7 +97,10 @@ def _remaining_time(trigger: Trigger, listed: list[Run]) -> str:
     return remaining_sentence(expect_cases(waiting, durations))
 
 
-def _runs_of_commit(trigger: Trigger) -> Any:
-    """Of a trigger that asked for nothing new: the runs that there are of its commit."""
+def _runs_of_commit(trigger: Trigger) -> list[Run]:
+    """Of a trigger that asked for nothing new: the newest runs of its commit."""
     commit = projects.named_commit(trigger.project, trigger.revisions)
-    return runs.project_runs(trigger.project).filter(commit=commit) if commit else Run.objects.none()
+    if commit is None:
+        return []
+    newest = runs.project_runs(trigger.project).filter(commit=commit)[:MOST_RUNS]
+    return read_picked(runs.RUNS_OF_KEYS, newest)

@@ -8,6 +8,8 @@ from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce, Now
 
 from dashboard.models import Case, Claim, Document, Experiment, ExperimentPair, Machine, Project, Run, Series
+from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.picked_rows import among
 from dashboard.querysets.runs import ALIVE_WITHIN
 
 # The tabs of the list, in the order shown.
@@ -35,6 +37,11 @@ def experiments_with_related() -> QuerySet[Experiment]:
     ).order_by("-requested_at", "-pk")
 
 
+EXPERIMENTS_OF_KEYS = ComposedQuery(
+    lambda *order: experiments_with_related().filter(pk__in_array=Given("keys")).order_by(*order)
+)
+
+
 def _count_subquery(pairs: QuerySet[ExperimentPair]) -> Coalesce:
     """Counted for the rows that are shown, not for all that there are."""
     counts = pairs.order_by().values("experiment").annotate(number=Count("pk")).values("number")
@@ -42,8 +49,8 @@ def _count_subquery(pairs: QuerySet[ExperimentPair]) -> Coalesce:
 
 
 def project_experiments(project: Project, state: str = "all", purpose: str = "") -> QuerySet[Experiment]:
-    """`state` is a key of STATES, `purpose` one of Experiment.Purpose or empty."""
-    rows = experiments_with_related().filter(STATES[state], project=project)
+    """Newest first; `state` is a key of STATES, `purpose` one of Experiment.Purpose or empty."""
+    rows = Experiment.objects.filter(STATES[state], project=project).order_by("-requested_at", "-pk")
     return rows.filter(purpose=purpose) if purpose else rows
 
 
@@ -106,12 +113,13 @@ def profiles_of_runs(experiment: Experiment) -> dict[str, dict[str, Any]]:
         (experiment.base_commit_id, experiment.base_configuration_id): "base",
         (experiment.head_commit_id, experiment.head_configuration_id): "head",
     }
-    rows = Document.objects.filter(
-        run__commit__in={commit for commit, _ in side_of},
-        run__configuration__in={configuration for _, configuration in side_of},
-        run__state=Run.State.DONE,
-        body__profile__functions__isnull=False,
+    runs = Run.objects.filter(
+        commit__in={commit for commit, _ in side_of},
+        configuration__in={configuration for _, configuration in side_of},
+        state=Run.State.DONE,
     )
+    # First the runs: to look into a document takes long.
+    rows = Document.objects.filter(among(runs), body__profile__functions__isnull=False)
     keys = ("run__commit_id", "run__configuration_id")
     newest = rows.order_by(*keys, "run__tainted", "-run").distinct(*keys)
     found = newest.values_list(*keys, "run_id", "body__profile__functions")

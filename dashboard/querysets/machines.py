@@ -13,7 +13,9 @@ from django.db.models import Count, Exists, F, Func, Min, OuterRef, Q, QuerySet,
 from django.db.models.functions import JSONObject
 
 from dashboard.models import Experiment, Machine, Metric, Pool, Project, Run, Sentinel, SentinelPoint
+from dashboard.querysets.composed import ComposedQuery, Given
 from dashboard.querysets.runs import runs_with_related
+from dashboard.querysets.sight import SeenProjects, Sight
 
 # The newest runs of a machine by which the list judges it.
 NEWEST_RUNS = 50
@@ -57,27 +59,39 @@ class HeldWork:
         return bool(self.runs or self.experiments or self.hidden)
 
 
-def work_by_machine(machines: Iterable[Machine], visible: QuerySet[Project]) -> dict[int, HeldWork]:
+def work_by_machine(machines: Iterable[Machine], seen: SeenProjects) -> dict[int, HeldWork]:
     """By the machine's key; what holds nothing is left out."""
     work: dict[int, HeldWork] = defaultdict(HeldWork)
-    keys = [machine.pk for machine in machines]
-    own = Exists(visible.filter(pk=OuterRef("configuration__case__project")))
-    run: Any
-    for run in runs_with_related().filter(state__in=Run.HELD, machine__in=keys).annotate(shown=own):
-        held_work = work[run.machine_id or 0]
+    values = {"machines": [machine.pk for machine in machines], **seen.values}
+    for run in _HELD_RUNS.read_rows(seen.sight, **values):
+        held_work = work[run.machine_id]
         if run.shown:
             held_work.runs.append(run)
         held_work.hidden += not run.shown
-    held = Experiment.objects.filter(state__in=Experiment.HELD, machine__in=keys)
-    held = held.annotate(shown=Exists(visible.filter(pk=OuterRef("project"))))
-    related = held.select_related("metric", "base_configuration__case").defer("profiles", "commands")
-    experiment: Any
-    for experiment in related.order_by("pk"):
-        held_work = work[experiment.machine_id or 0]
+    for experiment in _HELD_EXPERIMENTS.read_rows(seen.sight, **values):
+        held_work = work[experiment.machine_id]
         if experiment.shown:
             held_work.experiments.append(experiment)
         held_work.hidden += not experiment.shown
     return dict(work)
+
+
+def _compose_held_runs(sight: Sight) -> QuerySet[Run]:
+    rows = runs_with_related().filter(state__in=Run.HELD, machine__in_array=Given("machines"))
+    return rows.annotate(
+        shown=Exists(sight.given_projects().filter(pk=OuterRef("configuration__case__project")))
+    )
+
+
+def _compose_held_experiments(sight: Sight) -> QuerySet[Experiment]:
+    rows = Experiment.objects.filter(state__in=Experiment.HELD, machine__in_array=Given("machines"))
+    rows = rows.annotate(shown=Exists(sight.given_projects().filter(pk=OuterRef("project"))))
+    related = rows.select_related("metric", "base_configuration__case").defer("profiles", "commands")
+    return related.order_by("pk")
+
+
+_HELD_RUNS = ComposedQuery(_compose_held_runs)
+_HELD_EXPERIMENTS = ComposedQuery(_compose_held_experiments)
 
 
 @dataclass(slots=True)

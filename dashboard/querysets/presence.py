@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
-from django.core.exceptions import EmptyResultSet
 from django.db import connection
-from django.db.models import QuerySet
+
+from dashboard.querysets.composed import ComposedQuery
 
 
-def find_filled(lists: Mapping[str, QuerySet[Any]]) -> set[str]:
+def find_filled(lists: Mapping[str, ComposedQuery[Any]], *shape: Hashable, **values: Any) -> set[str]:
     """The names of those that have a row, in one query; the others needn't be read."""
-    names, parts, parameters = [], [], []
-    for name, rows in lists.items():
-        try:
-            statement, values = rows.query.exists().sql_with_params()
-        except EmptyResultSet:
-            continue
-        names.append(name)
-        parts.append(f"EXISTS ({statement})")
-        parameters.extend(values)
+    statements = {name: rows.exists_statement(*shape) for name, rows in lists.items()}
+    parts = {name: statement for name, statement in statements.items() if statement}
     if not parts:
         return set()
+    bound = [part.bind(values) for part in parts.values()]
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {', '.join(parts)}", parameters)
-        return {name for name, filled in zip(names, cursor.fetchone(), strict=True) if filled}
+        cursor.execute(
+            f"SELECT {', '.join(f'EXISTS ({sql})' for sql, _ in bound)}",
+            [parameter for _, parameters in bound for parameter in parameters],
+        )
+        return {name for name, filled in zip(parts, cursor.fetchone(), strict=True) if filled}
 
 
-def read_filled(lists: Mapping[str, QuerySet[Any]], most: Mapping[str, int]) -> dict[str, list[Any]]:
-    """The first rows of each list, `most` of it; a query for each that has any, and one for all others."""
-    filled = find_filled(lists)
-    return {name: list(rows[: most[name]]) if name in filled else [] for name, rows in lists.items()}
+def read_filled(
+    lists: Mapping[str, ComposedQuery[Any]], *shape: Hashable, **values: Any
+) -> dict[str, list[Any]]:
+    """The rows of each list; a query for each that has any, and one for all others."""
+    filled = find_filled(lists, *shape, **values)
+    return {name: rows.read_rows(*shape, **values) if name in filled else [] for name, rows in lists.items()}

@@ -11,6 +11,7 @@ from typing import Any
 from django.db.models import (
     BooleanField,
     Count,
+    DateTimeField,
     Exists,
     ExpressionWrapper,
     F,
@@ -44,6 +45,9 @@ from dashboard.models import (
     Series,
     Triage,
 )
+from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.picked_rows import among
+from dashboard.querysets.sight import SeenProjects, Sight
 
 # The tally of verdicts and their cost covers so many days.
 TALLY_DAYS = 30
@@ -57,33 +61,39 @@ NOT_PUT_AWAY = STANDING & ~Q(triaged__in=Regression.AWAY)
 _POINTS_OF_STEP = Point.objects.filter(
     Q(run__commit=OuterRef("first_bad")) | Q(run__commit=OuterRef("last_good")), series=OuterRef("series")
 )
-# Told first, by an index: most configurations have no imported run, and the points of theirs needn't be read.
-_IMPORTED_RUNS = Run.objects.filter(
-    configuration=OuterRef("series__configuration"), origin=Run.Origin.IMPORTED
-)
+# Told first, by an index: most sites, and most configurations, have no imported run.
+_IMPORTED_RUNS = Run.objects.filter(origin=Run.Origin.IMPORTED)
 IMPORTED = (
     Q(Exists(_IMPORTED_RUNS))
+    & Q(Exists(_IMPORTED_RUNS.filter(configuration__series=OuterRef("series"))))
     & Q(Exists(_POINTS_OF_STEP))
     & ~Q(Exists(_POINTS_OF_STEP.exclude(run__origin=Run.Origin.IMPORTED)))
 )
-# What needs a person now. An old history is there to be looked through, and has a tab of its own.
-OPEN = NOT_PUT_AWAY & ~IMPORTED
-# The tabs of the inbox, in the order shown.
-FILTERS: dict[str, Q] = {
-    "open": OPEN,
-    "suspected": OPEN & Q(state=Regression.State.SUSPECTED),
-    "confirmed": OPEN & Q(state=Regression.State.CONFIRMED),
-    "undecided": OPEN & Q(state=Regression.State.UNDECIDED),
-    "acknowledged": NOT_PUT_AWAY & Q(triaged=Regression.Triaged.ACKNOWLEDGED),
-    "intended": Q(triaged=Regression.Triaged.INTENDED),
-    "not real": Q(triaged=Regression.Triaged.NOT_REAL),
-    "won't fix": Q(triaged=Regression.Triaged.WONT_FIX),
-    "refuted": Q(state=Regression.State.REFUTED),
-    "recovered": Q(recovered_by__isnull=False),
-    "withdrawn": Q(withdrawn_at__isnull=False),
-    "imported": NOT_PUT_AWAY & IMPORTED,
-    "all": Q(),
-}
+
+
+def inbox_filters(imported: Q) -> dict[str, Q]:
+    """The tabs of the inbox, in the order shown; `imported` says which those are."""
+    # What needs a person now. An old history is there to be looked through, and has a tab of its own.
+    needs_person = NOT_PUT_AWAY & ~imported
+    return {
+        "open": needs_person,
+        "suspected": needs_person & Q(state=Regression.State.SUSPECTED),
+        "confirmed": needs_person & Q(state=Regression.State.CONFIRMED),
+        "undecided": needs_person & Q(state=Regression.State.UNDECIDED),
+        "acknowledged": NOT_PUT_AWAY & Q(triaged=Regression.Triaged.ACKNOWLEDGED),
+        "intended": Q(triaged=Regression.Triaged.INTENDED),
+        "not real": Q(triaged=Regression.Triaged.NOT_REAL),
+        "won't fix": Q(triaged=Regression.Triaged.WONT_FIX),
+        "refuted": Q(state=Regression.State.REFUTED),
+        "recovered": Q(recovered_by__isnull=False),
+        "withdrawn": Q(withdrawn_at__isnull=False),
+        "imported": NOT_PUT_AWAY & imported,
+        "all": Q(),
+    }
+
+
+FILTERS = inbox_filters(IMPORTED)
+OPEN = FILTERS["open"]
 
 # Only of these causes a commit is the culprit.
 CAUSES_WITH_COMMIT = ("", Regression.Cause.CODE)
@@ -137,21 +147,46 @@ def with_titles(rows: QuerySet[Regression]) -> QuerySet[Regression]:
     return rows.prefetch_related(Prefetch("limits", limits), "changes")
 
 
-def open_regressions() -> QuerySet[Regression]:
-    """Those that need a person."""
-    return regressions_with_related().filter(OPEN)
+REGRESSIONS_OF_KEYS = ComposedQuery(
+    lambda *order: regressions_with_related().filter(pk__in_array=Given("keys")).order_by(*order)
+)
+TITLED_OF_KEYS = ComposedQuery(
+    lambda *order: with_titles(regressions_with_related()).filter(pk__in_array=Given("keys")).order_by(*order)
+)
 
 
-def neighbours_in_inbox(regression: Regression, projects: QuerySet[Project]) -> tuple[int | None, int | None]:
+def open_regressions(projects: QuerySet[Project], most: int) -> QuerySet[Regression]:
+    """The newest of those that need a person."""
+    rows = Regression.objects.filter(OPEN, project__in=projects)
+    return regressions_with_related().filter(among(rows[:most]))
+
+
+def find_for_page(pk: int) -> Regression | None:
+    """With what its own page asks for."""
+    return next(iter(_FOR_PAGE.read_rows(pk=pk)), None)
+
+
+_FOR_PAGE = ComposedQuery(lambda: regressions_for_page().filter(pk=Given("pk")))
+
+
+def neighbours_in_inbox(regression: Regression, seen: SeenProjects) -> tuple[int | None, int | None]:
     """The open ones found just after and just before it, as the inbox lists them: (newer, older)."""
-    there = Regression.objects.filter(OPEN, project__in=projects).exclude(pk=regression.pk)
-    at, pk = regression.opened_at, regression.pk
+    values = {"at": regression.opened_at, "pk": regression.pk, **seen.values}
+    found: dict[bool, int] = dict(_NEIGHBOURS.read_rows(seen.sight, **values))
+    return found.get(True), found.get(False)
+
+
+def _compose_neighbours(sight: Sight) -> QuerySet[Any]:
+    there = Regression.objects.filter(OPEN, project__in=sight.given_projects())
+    at, pk = Given("at", DateTimeField()), Given("pk")
     newer = there.filter(Q(opened_at__gt=at) | Q(opened_at=at, pk__gt=pk)).order_by("opened_at", "pk")
     older = there.filter(Q(opened_at__lt=at) | Q(opened_at=at, pk__lt=pk)).order_by("-opened_at", "-pk")
     sides = [rows.annotate(is_newer=Value(value)) for rows, value in ((newer, True), (older, False))]
     first, second = (rows.values_list("is_newer", "pk")[:1] for rows in sides)
-    found: dict[bool, int] = dict(first.union(second, all=True))
-    return found.get(True), found.get(False)
+    return first.union(second, all=True)
+
+
+_NEIGHBOURS = ComposedQuery(_compose_neighbours)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,20 +199,30 @@ class StandingRegressions:
 
 def standing_regressions(project: Project, most: int) -> StandingRegressions:
     """The newest of each, `most` at most, in one query."""
-    rank = Window(
-        RowNumber(), partition_by=F("is_imported"), order_by=[F("opened_at").desc(), F("pk").desc()]
-    )
-    rows: Any = regressions_with_related().filter(NOT_PUT_AWAY, project=project)
-    ranked = rows.annotate(is_imported=ExpressionWrapper(IMPORTED, BooleanField()), rank=rank)
-    found = list(ranked.filter(rank__lte=most).order_by("-opened_at"))
+    found = _STANDING.read_rows(most, project=project.pk)
     return StandingRegressions(
         open=[row for row in found if not row.is_imported], imported=[row for row in found if row.is_imported]
     )
 
 
+def _compose_standing(most: int) -> QuerySet[Regression]:
+    rank = Window(
+        RowNumber(), partition_by=F("is_imported"), order_by=[F("opened_at").desc(), F("pk").desc()]
+    )
+    is_imported = ExpressionWrapper(IMPORTED, BooleanField())
+    rows: Any = Regression.objects.filter(NOT_PUT_AWAY, project=Given("project")).order_by()
+    newest = rows.annotate(is_imported=is_imported).annotate(rank=rank).filter(rank__lte=most)
+    detailed: Any = regressions_with_related().annotate(is_imported=is_imported)
+    shown: QuerySet[Regression] = detailed.filter(among(newest)).order_by("-opened_at")
+    return shown
+
+
+_STANDING = ComposedQuery(_compose_standing)
+
+
 def filter_regressions(state: str, projects: QuerySet[Project]) -> QuerySet[Regression]:
     """`state` is a key of FILTERS."""
-    return regressions_with_related().filter(FILTERS[state], project__in=projects)
+    return Regression.objects.filter(FILTERS[state], project__in=projects)
 
 
 def regressions_by_commit(project: Project, commits: Sequence[Commit]) -> dict[int, Regression]:
@@ -364,12 +409,32 @@ def alarm_precision(series: Series) -> AlarmPrecision:
     return AlarmPrecision(**(counts or {"alarms": 0, "not_real": 0, "real": 0}))
 
 
-def count_by_filter(projects: QuerySet[Project]) -> dict[str, int]:
-    """How many each of FILTERS would list."""
-    rows = Regression.objects.filter(project__in=projects)
-    counters = {f"n{index}": Count("pk", filter=rule) for index, rule in enumerate(FILTERS.values()) if rule}
-    counts = rows.aggregate(total=Count("pk"), **counters)
-    return {name: counts.get(f"n{index}", counts["total"]) for index, name in enumerate(FILTERS)}
+def count_by_filter(seen: SeenProjects, project: Project | None) -> dict[str, int]:
+    """How many each of FILTERS would list, of this project or of all that are seen."""
+    values = {**seen.values, "project": project.pk if project else None}
+    total = Counter(dict.fromkeys(FILTERS, 0))
+    for is_imported, *counts in _COUNTS.read_rows(seen.sight, project is not None, **values):
+        each = len(counts) // 2
+        of_these = counts[each:] if is_imported else counts[:each]
+        total.update(dict(zip(FILTERS, of_these, strict=True)))
+    return dict(total)
+
+
+def _compose_counts(sight: Sight, of_one: bool) -> QuerySet[Any]:
+    """Of those that imported results alone show, and of all others, as many as each filter would list if all
+    were others, and if all were such: so what is imported is found out once for each row."""
+    projects = sight.given_projects()
+    projects = projects.filter(pk=Given("project")) if of_one else projects
+    rows: Any = Regression.objects.filter(project__in=projects).order_by()
+    split = rows.values(is_imported=ExpressionWrapper(NOT_PUT_AWAY & IMPORTED, BooleanField()))
+    none, every = Q(pk__isnull=True), Q(pk__isnull=False)
+    rules = [*inbox_filters(none).values(), *inbox_filters(every).values()]
+    counters = {f"n{index}": Count("pk", filter=rule or None) for index, rule in enumerate(rules)}
+    counts: QuerySet[Any] = split.annotate(**counters).values_list("is_imported", *counters)
+    return counts
+
+
+_COUNTS = ComposedQuery(_compose_counts)
 
 
 @dataclass(frozen=True, slots=True)

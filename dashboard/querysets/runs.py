@@ -24,6 +24,8 @@ from django.db.models.functions import Cast, Coalesce, Now, Right
 
 from dashboard.models import Document, Machine, Project, Run, RunLog, Telemetry, Trigger
 from dashboard.models.measured_json import MeasuredJsonDecoder
+from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.picked_rows import among
 
 RECENT_FAILURES = timedelta(days=7)
 # A machine says that it lives every ten seconds.
@@ -40,8 +42,14 @@ def runs_with_related() -> QuerySet[Run]:
     )
 
 
+RUNS_OF_KEYS = ComposedQuery(
+    lambda *order: runs_with_related().filter(pk__in_array=Given("keys")).order_by(*order)
+)
+
+
 def project_runs(project: Project) -> QuerySet[Run]:
-    return runs_with_related().filter(configuration__case__project=project)
+    """Newest first."""
+    return Run.objects.filter(configuration__case__project=project).order_by("-requested_at", "-pk")
 
 
 def trigger_runs(trigger: Trigger) -> QuerySet[Run]:
@@ -77,9 +85,9 @@ def summarize_runs(project: Project, held: int, waiting: int, ended: int) -> tup
         active.filter(state=Run.State.REQUESTED)[:waiting],
         own.filter(state__in=Run.TERMINAL)[:ended],
     )
-    first, *others = (part.values("pk") for part in parts)
+    first, *others = parts
     counted = active.order_by().values("configuration__case__project").annotate(number=Count("pk"))
-    rows: Any = own.filter(pk__in=first.union(*others, all=True))
+    rows: Any = runs_with_related().filter(among(first.union(*others, all=True)))
     rows = rows.annotate(active_count=Coalesce(Subquery(counted.values("number")), 0))
     shown = sorted(rows, key=_summary_order)
     under_way = [run for run in shown if run.state not in Run.TERMINAL]

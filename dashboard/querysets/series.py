@@ -9,6 +9,7 @@ from django.db.models import F, Q, QuerySet, Window
 from django.db.models.functions import RowNumber
 
 from dashboard.models import Change, Metric, Point, Project, Run, Series, SeriesLatest
+from dashboard.querysets.composed import ComposedQuery, Given
 
 # What the overview shows of a project: this metric, of so many cases.
 OVERVIEW_METRIC = "throughput"
@@ -47,16 +48,29 @@ def points_on_branch(series: Series, branch: str) -> QuerySet[Point]:
 
 def changes_between(series: Series, least: int, most: int) -> list[Change]:
     """The changes between two positions, both included, oldest first."""
-    rows = Change.objects.filter(series=series, position__range=(least, most)).order_by("position")
+    return _CHANGES_BETWEEN.read_rows(series=series.pk, least=least, most=most)
+
+
+def _compose_changes() -> QuerySet[Change]:
+    span = (Given("least"), Given("most"))
+    rows = Change.objects.filter(series=Given("series"), position__range=span).order_by("position")
     commits = (f"regression__{name}" for name in ("first_bad", "last_good", "culprit"))
-    return list(rows.select_related("first_bad", "last_good", "series__metric", *commits))
+    return rows.select_related("first_bad", "last_good", "series__metric", *commits)
 
 
-def latest_for_overview(projects: Iterable[Project]) -> QuerySet[SeriesLatest]:
+_CHANGES_BETWEEN = ComposedQuery(_compose_changes)
+
+
+def latest_for_overview(projects: Iterable[Project]) -> list[SeriesLatest]:
     """For each project the few cases that were measured last, by the metric that every case has."""
+    keys = [project.pk for project in projects]
+    return _LATEST_FOR_OVERVIEW.read_rows(projects=keys) if keys else []
+
+
+def _compose_latest_for_overview() -> QuerySet[SeriesLatest]:
     return (
         SeriesLatest.objects.filter(
-            series__configuration__case__project__in=list(projects),
+            series__configuration__case__project__in_array=Given("projects"),
             series__metric__name=OVERVIEW_METRIC,
             series__phase="",
         )
@@ -71,6 +85,9 @@ def latest_for_overview(projects: Iterable[Project]) -> QuerySet[SeriesLatest]:
         .select_related("series__metric", "series__configuration__case")
         .order_by("series__configuration__case__benchmark", "series__configuration__case__key")
     )
+
+
+_LATEST_FOR_OVERVIEW = ComposedQuery(_compose_latest_for_overview)
 
 
 def points_of_run(run: int) -> QuerySet[Point]:

@@ -1,0 +1,146 @@
+"""Queries whose SQL is composed once in a process, and asked again with other values.
+
+To put a query with a dozen joins together takes Django longer than PostgreSQL takes to answer it, and what
+comes out differs by its values alone. So it is put together with a `Given` where a value belongs, and its
+statement is kept.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from django.core.exceptions import EmptyResultSet
+from django.db import connections
+from django.db.models import DateTimeField, Expression, Field, Model, QuerySet
+from django.db.models.sql import Query
+from django.db.models.sql.compiler import SQLCompiler
+
+Row = TypeVar("Row", bound=Model)
+DATABASE = "default"
+# What a compiler knows once it has composed its statement, and whoever makes objects of rows asks it for.
+LEARNT = ("select", "klass_info", "annotation_col_map", "col_count", "has_extra_select")
+
+
+class Given(Expression):
+    """Stands for the value of this name, which is known when the query is asked.
+
+    Where it is reckoned with, or compared with what is worked out over other rows, it needs its field.
+    """
+
+    def __init__(self, name: str, output_field: Field[Any, Any] | None = None) -> None:
+        super().__init__(output_field=output_field)
+        self.name = name
+
+    def as_sql(self, compiler: SQLCompiler, connection: Any) -> tuple[str, Any]:  # noqa: ARG002
+        return "%s", (self,)
+
+
+# As builders of queries take it: a moment of which nothing is known yet.
+NOW: Any = Given("now", DateTimeField())
+
+
+@dataclass(frozen=True)
+class Statement:
+    """`parameters`: with a Given where a value belongs."""
+
+    sql: str
+    parameters: tuple[Any, ...]
+
+    def bind(self, values: Mapping[str, Any]) -> tuple[str, list[Any]]:
+        """The statement to run and its parameters; KeyError names a value that isn't there.
+
+        A query set as a value takes its place as an array of what it lists.
+        """
+        parameters: list[Any] = []
+        # Texts between the places of parameters, where one of them is more than a place.
+        texts = self.sql.split("%s") if any(isinstance(one, QuerySet) for one in values.values()) else []
+        for index, parameter in enumerate(self.parameters):
+            value = values[parameter.name] if isinstance(parameter, Given) else parameter
+            if isinstance(value, QuerySet):
+                sql, inner = value.query.sql_with_params()
+                texts[index] += f"ARRAY({sql})"
+                parameters.extend(inner)
+            else:
+                if texts:
+                    texts[index] += "%s"
+                parameters.append(value)
+        return "".join(texts) or self.sql, parameters
+
+
+class ComposedQuery(Generic[Row]):
+    """What `build(*shape)` returns, composed once for each shape.
+
+    `build` has a Given where a value may differ from one time to the next. `shape` is what the SQL itself
+    depends on: there should be few.
+    """
+
+    def __init__(self, build: Callable[..., QuerySet[Row]]) -> None:
+        self._build = build
+        self._composed: dict[Hashable, _Composition | None] = {}
+        self._exists: dict[Hashable, Statement | None] = {}
+        self._lock = threading.Lock()
+
+    def read_rows(self, *shape: Hashable, **values: Any) -> list[Any]:
+        """What the query set of this shape would list, with these values; also what it prefetches."""
+        composition = self._compose(shape)
+        return [] if composition is None else list(composition.bound_rows(values))
+
+    def exists_statement(self, *shape: Hashable) -> Statement | None:
+        """That says whether there are rows; None where there can't be."""
+        if shape not in self._exists:
+            try:
+                sql, parameters = self._build(*shape).query.exists().sql_with_params()
+                self._exists[shape] = Statement(sql, tuple(parameters))
+            except EmptyResultSet:
+                self._exists[shape] = None
+        return self._exists[shape]
+
+    def _compose(self, shape: Hashable) -> _Composition | None:
+        if shape not in self._composed:
+            with self._lock:
+                try:
+                    self._composed[shape] = _Composition(self._build(*shape))  # type: ignore[misc]
+                except EmptyResultSet:
+                    self._composed[shape] = None
+        return self._composed[shape]
+
+
+class _Composition:
+    """A query set, its statement, and what its compiler learnt."""
+
+    def __init__(self, rows: QuerySet[Any]) -> None:
+        self.rows = rows
+        compiler = rows.query.get_compiler(DATABASE)
+        sql, parameters = compiler.as_sql()
+        self.statement = Statement(sql, tuple(parameters))
+        self.learnt = {name: getattr(compiler, name) for name in LEARNT}
+
+    def bound_rows(self, values: Mapping[str, Any]) -> QuerySet[Any]:
+        """To be iterated, and nothing else: filtered, it would still ask the same."""
+        query = _BoundQuery.__new__(_BoundQuery)
+        query.__dict__.update(self.rows.query.__dict__)
+        query.composition, query.values_of_given = self, values
+        rows = type(self.rows)(model=self.rows.model, query=query, using=DATABASE)
+        for name in ("_prefetch_related_lookups", "_known_related_objects", "_iterable_class", "_fields"):
+            setattr(rows, name, getattr(self.rows, name))
+        return rows
+
+
+class _BoundQuery(Query):
+    composition: _Composition
+    values_of_given: Mapping[str, Any]
+
+    def get_compiler(self, using: Any = None, connection: Any = None, elide_empty: bool = True) -> Any:
+        return _BoundCompiler(self, connection or connections[using], using, elide_empty)
+
+
+class _BoundCompiler(SQLCompiler):
+    query: _BoundQuery
+
+    def as_sql(self, *args: Any, **kwargs: Any) -> tuple[str, Any]:  # noqa: ARG002
+        composition = self.query.composition
+        self.__dict__.update(composition.learnt)
+        return composition.statement.bind(self.query.values_of_given)

@@ -1,0 +1,48 @@
+"""Rows with all that they belong to, picked before anything is joined to them.
+
+A list shows a few rows of many, each with what a dozen joins bring. Asked in one breath, PostgreSQL joins
+what belongs to every row that fits, sorts, and throws nearly all of it away.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from django.db.models import Field, ForeignKey, Lookup, Model, Q, QuerySet
+from django.db.models.sql.compiler import SQLCompiler
+
+from dashboard.querysets.composed import ComposedQuery, Given
+
+Row = TypeVar("Row", bound=Model)
+
+
+@ForeignKey.register_lookup
+@Field.register_lookup
+class InArray(Lookup):
+    """`pk__in_array=rows`: one of their keys; or `Given("keys")`, of a list.
+
+    The planner doesn't see into an array, as it does into the query after IN: it works out these keys first.
+    """
+
+    lookup_name = "in_array"
+    prepare_rhs = False
+
+    def as_sql(self, compiler: SQLCompiler, connection: Any) -> tuple[str, tuple[Any, ...]]:
+        left, left_parameters = self.process_lhs(compiler, connection)
+        right, right_parameters = self.process_rhs(compiler, connection)
+        array = "" if isinstance(self.rhs, Given) else "ARRAY"
+        return f"{left} = ANY({array}{right})", (*left_parameters, *right_parameters)
+
+
+def among(rows: QuerySet[Any]) -> Q:
+    """The rows whose key is that of one of these; `rows` may be a union."""
+    return Q(pk__in_array=rows.values("pk"))
+
+
+def read_picked(details: ComposedQuery[Row], rows: QuerySet[Row]) -> list[Row]:
+    """These rows, in their order, each with what `details` reads of those whose keys are its `keys`.
+
+    `rows` say which there are: filtered, sorted, cut. The shape of `details` is the order.
+    """
+    order = tuple(rows.query.order_by) or tuple(rows.model._meta.ordering or ())
+    return details.read_rows(*order, keys=rows.values("pk"))

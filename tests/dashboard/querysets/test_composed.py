@@ -1,0 +1,197 @@
+"""A composed query answers as the query set that it stands for, with any values, and is put together once."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from itertools import product
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.db.models import Count, IntegerField, QuerySet, Window
+from django.db.models.functions import RowNumber
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from dashboard.models import Commit, Membership, Project, Regression, Run
+from dashboard.querysets import presence, regressions
+from dashboard.querysets.composed import NOW, ComposedQuery, Given
+from dashboard.querysets.picked_rows import among, read_picked
+from dashboard.querysets.runs import RUNS_OF_KEYS, runs_with_related
+from dashboard.querysets.sight import SeenProjects, Sight
+from tests.pages import builders
+
+pytestmark = pytest.mark.django_db
+
+
+def test_it_is_put_together_once_and_asked_with_each_value() -> None:
+    first, second = builders.create_project("first"), builders.create_project("second")
+    commits = [builders.create_commits(project, 3) for project in (first, second)]
+    built = []
+
+    def build() -> QuerySet[Commit]:
+        built.append(1)
+        rows = Commit.objects.filter(project=Given("project"), position__gt=Given("above"))
+        return rows.select_related("project").order_by("-position")
+
+    query = ComposedQuery(build)
+    for project, own in zip((first, second), commits, strict=True):
+        for above in (own[0].position, own[1].position):
+            expected = [commit for commit in reversed(own) if commit.position > above]
+            with CaptureQueriesContext(connection) as queries:
+                found = query.read_rows(project=project.pk, above=above)
+                assert [commit.project.slug for commit in found] == [project.slug] * len(expected)
+            assert found == expected
+            assert len(queries) == 1
+    assert len(built) == 1
+
+
+def test_each_shape_is_a_statement_of_its_own() -> None:
+    project = builders.create_project()
+    commits = builders.create_commits(project, 4)
+    query = ComposedQuery(lambda order, most: Commit.objects.order_by(order)[:most])
+    assert query.read_rows("position", 2) == commits[:2]
+    assert query.read_rows("-position", 3) == commits[:0:-1]
+    assert query.read_rows("position", 2) == commits[:2]
+
+
+def test_a_value_that_is_missing_is_an_error() -> None:
+    query = ComposedQuery(lambda: Commit.objects.filter(position=Given("position")))
+    with pytest.raises(KeyError, match="position"):
+        query.read_rows()
+
+
+def test_a_moment_may_be_reckoned_with() -> None:
+    builders.create_machine("seen", timedelta(seconds=5))
+    builders.create_machine("silent", timedelta(hours=1))
+    from dashboard.querysets.projects import silent_machines
+
+    query = ComposedQuery(lambda: silent_machines(NOW))
+    now = timezone.now()
+    for moment in (now, now + timedelta(hours=2), now - timedelta(hours=2)):
+        assert query.read_rows(now=moment) == list(silent_machines(moment))
+
+
+def test_what_can_hold_nothing_lists_nothing() -> None:
+    query = ComposedQuery(lambda: Commit.objects.filter(pk__in=[]))
+    assert query.read_rows() == []
+    assert query.exists_statement() is None
+
+
+def test_values_and_windows_and_groups() -> None:
+    project = builders.create_project()
+    builders.create_commits(project, 3)
+    ranked = Commit.objects.annotate(rank=Window(RowNumber(), order_by="-position"))
+    query = ComposedQuery(
+        lambda: (
+            ranked.filter(rank__lte=Given("most", IntegerField()))
+            .order_by("rank")
+            .values_list("subject", "rank")
+        )
+    )
+    newest = Commit.objects.order_by("-position")
+    assert query.read_rows(most=2) == [(newest[0].subject, 1), (newest[1].subject, 2)]
+    counted = Commit.objects.order_by().values("project").annotate(number=Count("pk"))
+    assert ComposedQuery(lambda: counted).read_rows() == [{"project": project.pk, "number": 3}]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_threads_that_ask_at_once_get_their_own() -> None:
+    own = {slug: builders.create_commits(builders.create_project(slug), 3) for slug in ("a", "b", "c")}
+    query = ComposedQuery(lambda: Commit.objects.filter(project__slug=Given("slug")).order_by("position"))
+
+    def read(slug: str) -> list[Commit]:
+        try:
+            return query.read_rows(slug=slug)
+        finally:
+            connection.close()
+
+    asked = [*own] * 10
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(read, asked)) == [own[slug] for slug in asked]
+
+
+def test_rows_are_picked_in_their_order_with_their_details_in_one_query() -> None:
+    commits = builders.create_measured_commits(5)
+    rows = Run.objects.filter(commit__in=commits[1:]).order_by("-commit__position")[:3]
+    with CaptureQueriesContext(connection) as queries:
+        picked = read_picked(RUNS_OF_KEYS, rows)
+        assert [run.commit for run in picked] == commits[:1:-1]
+        assert {run.configuration.case.project.slug for run in picked} == {"snake"}
+    assert len(queries) == 1
+    assert [run.pk for run in picked] == [run.pk for run in rows]
+    newest = Run.objects.order_by("-pk")[:1].union(Run.objects.order_by("pk")[:1])
+    assert set(runs_with_related().filter(among(newest))) == {rows.model.objects.earliest("pk"), picked[0]}
+
+
+def test_a_percent_sign_in_a_value_stays_what_it_is() -> None:
+    commit = builders.create_commits(builders.create_project(), 1, "100%s off % of it")[0]
+    query = ComposedQuery(
+        lambda: Commit.objects.filter(pk__in_array=Given("keys"), subject__contains="%s off %")
+    )
+    assert query.read_rows(keys=[commit.pk]) == [commit]
+    assert query.read_rows(keys=Commit.objects.filter(subject__contains="%s").values("pk")) == [commit]
+
+
+@pytest.mark.parametrize("kind", ["nobody", "member", "stranger", "operator"])
+def test_who_sees_what_is_the_same_composed_or_not(kind: str) -> None:
+    public = builders.create_project("public", visibility=Project.Visibility.PUBLIC)
+    private = builders.create_project("private", visibility=Project.Visibility.PRIVATE)
+    builders.create_project("gone", removed_slug="gone")
+    user = User.objects.create_user("ada")
+    if kind == "member":
+        Membership.objects.create(user=user, project=private, role=Membership.Role.VIEWER)
+    sees_private = kind in ("member", "operator")
+    for token in (None, private.pk, public.pk):
+        sight = Sight(every=kind == "operator", own=kind != "nobody", by_token=token is not None)
+        seen = SeenProjects(sight, None if kind == "nobody" else user.pk, token)
+        visible = {public, private} if sees_private else {public}
+        expected = visible if token is None else {project for project in visible if project.pk == token}
+        assert set(seen.rows()) == expected
+        query = ComposedQuery(lambda sight: sight.given_projects())
+        assert set(query.read_rows(sight, **seen.values)) == expected
+
+
+def test_every_filter_counts_what_it_lists() -> None:
+    """Of regressions in every state, triaged in every way, recovered and withdrawn, imported and measured."""
+    first, other = builders.create_stepped_regression(), builders.create_project("other")
+    ways = product(Regression.State, Regression.Triaged, (None, timezone.now()), (None, first.last_good))
+    for state, triaged, withdrawn_at, recovered_by in ways:
+        clone(first, state=state, triaged=triaged, withdrawn_at=withdrawn_at, recovered_by=recovered_by)
+    everyone = SeenProjects(Sight(every=True, own=False, by_token=False), None, None)
+    for origin in (Run.Origin.MEASURED, Run.Origin.IMPORTED):
+        Run.objects.update(origin=origin)
+        for project in (None, first.project, other):
+            projects = Project.objects.filter(pk=project.pk) if project else Project.objects.all()
+            listed = {
+                name: regressions.filter_regressions(name, projects).count() for name in regressions.FILTERS
+            }
+            assert regressions.count_by_filter(everyone, project) == listed
+            if project != other:
+                assert bool(listed["open"]) == (origin == Run.Origin.MEASURED)
+                assert bool(listed["imported"]) == (origin == Run.Origin.IMPORTED)
+    # They stand at one commit, which the end of the transaction would refuse.
+    Regression.objects.all().delete()
+
+
+def clone(row: Regression, **fields: object) -> Regression:
+    made = Regression.objects.get(pk=row.pk)
+    made.pk = None
+    for name, value in fields.items():
+        setattr(made, name, value)
+    made.save(force_insert=True)
+    return made
+
+
+def test_lists_without_rows_cost_one_query_together() -> None:
+    commits = builders.create_commits(builders.create_project(), 2)
+    lists = {
+        "commits": ComposedQuery(lambda: Commit.objects.filter(position__gte=Given("least")).order_by("pk")),
+        "runs": ComposedQuery(lambda: Run.objects.all()),
+        "never": ComposedQuery(lambda: Run.objects.none()),
+    }
+    with CaptureQueriesContext(connection) as queries:
+        found = presence.read_filled(lists, least=0)
+    assert found == {"commits": commits, "runs": [], "never": []}
+    assert len(queries) == 2
