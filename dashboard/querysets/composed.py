@@ -56,7 +56,7 @@ class Statement:
         """
         parameters: list[Any] = []
         # Texts between the places of parameters, where one of them is more than a place.
-        texts = self.sql.split("%s") if any(isinstance(one, QuerySet) for one in values.values()) else []
+        texts = self.sql.split("%s") if any(isinstance(value, QuerySet) for value in values.values()) else []
         for index, parameter in enumerate(self.parameters):
             value = values[parameter.name] if isinstance(parameter, Given) else parameter
             if isinstance(value, QuerySet):

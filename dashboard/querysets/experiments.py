@@ -9,7 +9,7 @@ from django.db.models.functions import Coalesce, Now
 
 from dashboard.models import Case, Claim, Document, Experiment, ExperimentPair, Machine, Project, Run, Series
 from dashboard.querysets.composed import ComposedQuery, Given
-from dashboard.querysets.picked_rows import among
+from dashboard.querysets.picked_rows import is_among
 from dashboard.querysets.runs import ALIVE_WITHIN
 
 # The tabs of the list, in the order shown.
@@ -119,7 +119,7 @@ def profiles_of_runs(experiment: Experiment) -> dict[str, dict[str, Any]]:
         state=Run.State.DONE,
     )
     # First the runs: to look into a document takes long.
-    rows = Document.objects.filter(among(runs), body__profile__functions__isnull=False)
+    rows = Document.objects.filter(is_among(runs), body__profile__functions__isnull=False)
     keys = ("run__commit_id", "run__configuration_id")
     newest = rows.order_by(*keys, "run__tainted", "-run").distinct(*keys)
     found = newest.values_list(*keys, "run_id", "body__profile__functions")

@@ -34,7 +34,7 @@ class InArray(Lookup):
         return f"{left} = ANY({array}{right})", (*left_parameters, *right_parameters)
 
 
-def among(rows: QuerySet[Any]) -> Q:
+def is_among(rows: QuerySet[Any]) -> Q:
     """The rows whose key is that of one of these; `rows` may be a union."""
     return Q(pk__in_array=rows.values("pk"))
 

@@ -46,7 +46,7 @@ from dashboard.models import (
     Triage,
 )
 from dashboard.querysets.composed import ComposedQuery, Given
-from dashboard.querysets.picked_rows import among
+from dashboard.querysets.picked_rows import is_among
 from dashboard.querysets.sight import SeenProjects, Sight
 
 # The tally of verdicts and their cost covers so many days.
@@ -158,7 +158,7 @@ TITLED_OF_KEYS = ComposedQuery(
 def open_regressions(projects: QuerySet[Project], most: int) -> QuerySet[Regression]:
     """The newest of those that need a person."""
     rows = Regression.objects.filter(OPEN, project__in=projects)
-    return regressions_with_related().filter(among(rows[:most]))
+    return regressions_with_related().filter(is_among(rows[:most]))
 
 
 def find_for_page(pk: int) -> Regression | None:
@@ -213,7 +213,7 @@ def _compose_standing(most: int) -> QuerySet[Regression]:
     rows: Any = Regression.objects.filter(NOT_PUT_AWAY, project=Given("project")).order_by()
     newest = rows.annotate(is_imported=is_imported).annotate(rank=rank).filter(rank__lte=most)
     detailed: Any = regressions_with_related().annotate(is_imported=is_imported)
-    shown: QuerySet[Regression] = detailed.filter(among(newest)).order_by("-opened_at")
+    shown: QuerySet[Regression] = detailed.filter(is_among(newest)).order_by("-opened_at")
     return shown
 
 

@@ -25,7 +25,7 @@ from django.db.models.functions import Cast, Coalesce, Now, Right
 from dashboard.models import Document, Machine, Project, Run, RunLog, Telemetry, Trigger
 from dashboard.models.measured_json import MeasuredJsonDecoder
 from dashboard.querysets.composed import ComposedQuery, Given
-from dashboard.querysets.picked_rows import among
+from dashboard.querysets.picked_rows import is_among
 
 RECENT_FAILURES = timedelta(days=7)
 # A machine says that it lives every ten seconds.
@@ -87,7 +87,7 @@ def summarize_runs(project: Project, held: int, waiting: int, ended: int) -> tup
     )
     first, *others = parts
     counted = active.order_by().values("configuration__case__project").annotate(number=Count("pk"))
-    rows: Any = runs_with_related().filter(among(first.union(*others, all=True)))
+    rows: Any = runs_with_related().filter(is_among(first.union(*others, all=True)))
     rows = rows.annotate(active_count=Coalesce(Subquery(counted.values("number")), 0))
     shown = sorted(rows, key=_summary_order)
     under_way = [run for run in shown if run.state not in Run.TERMINAL]

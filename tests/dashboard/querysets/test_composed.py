@@ -17,7 +17,7 @@ from django.utils import timezone
 from dashboard.models import Commit, Membership, Project, Regression, Run
 from dashboard.querysets import presence, regressions
 from dashboard.querysets.composed import NOW, ComposedQuery, Given
-from dashboard.querysets.picked_rows import among, read_picked
+from dashboard.querysets.picked_rows import is_among, read_picked
 from dashboard.querysets.runs import RUNS_OF_KEYS, runs_with_related
 from dashboard.querysets.sight import SeenProjects, Sight
 from tests.pages import builders
@@ -122,7 +122,7 @@ def test_rows_are_picked_in_their_order_with_their_details_in_one_query() -> Non
     assert len(queries) == 1
     assert [run.pk for run in picked] == [run.pk for run in rows]
     newest = Run.objects.order_by("-pk")[:1].union(Run.objects.order_by("pk")[:1])
-    assert set(runs_with_related().filter(among(newest))) == {rows.model.objects.earliest("pk"), picked[0]}
+    assert set(runs_with_related().filter(is_among(newest))) == {rows.model.objects.earliest("pk"), picked[0]}
 
 
 def test_a_percent_sign_in_a_value_stays_what_it_is() -> None:
@@ -158,7 +158,9 @@ def test_every_filter_counts_what_it_lists() -> None:
     first, other = builders.create_stepped_regression(), builders.create_project("other")
     ways = product(Regression.State, Regression.Triaged, (None, timezone.now()), (None, first.last_good))
     for state, triaged, withdrawn_at, recovered_by in ways:
-        clone(first, state=state, triaged=triaged, withdrawn_at=withdrawn_at, recovered_by=recovered_by)
+        copy_regression(
+            first, state=state, triaged=triaged, withdrawn_at=withdrawn_at, recovered_by=recovered_by
+        )
     everyone = SeenProjects(Sight(every=True, own=False, by_token=False), None, None)
     for origin in (Run.Origin.MEASURED, Run.Origin.IMPORTED):
         Run.objects.update(origin=origin)
@@ -175,7 +177,7 @@ def test_every_filter_counts_what_it_lists() -> None:
     Regression.objects.all().delete()
 
 
-def clone(row: Regression, **fields: object) -> Regression:
+def copy_regression(row: Regression, **fields: object) -> Regression:
     made = Regression.objects.get(pk=row.pk)
     made.pk = None
     for name, value in fields.items():
