@@ -1,10 +1,10 @@
-"""How a site behaves under trouble: `python -m bench.robustness latency | restarts | outage | checks`."""
+"""How a site behaves under trouble: `python -m bench.robustness PART`, latency, outage and so on."""
 
 from __future__ import annotations
 
 import argparse
 
-from bench.robustness import latency, null_checks, outage, restarts
+from bench.robustness import latency, null_checks, null_commits, outage, restarts
 
 
 def main() -> None:
@@ -23,6 +23,10 @@ def main() -> None:
     asked.add_argument("--checks", type=int, default=300)
     asked.add_argument("--minutes", type=float, default=0.5, help="that one may measure")
     asked.add_argument("--seed", type=int, default=1)
+    asked = parts.add_parser("commits", help=null_commits.__doc__)
+    asked.add_argument("--commits", type=int, default=100)
+    asked.add_argument("--minutes", type=float, default=600, help="in which one may begin")
+    asked.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     if arguments.part == "latency":
         print(latency.measure_latency(arguments.requests))
@@ -30,6 +34,8 @@ def main() -> None:
         print(restarts.measure_restarts(arguments.requests, arguments.hosts, arguments.kills, arguments.seed))
     elif arguments.part == "checks":
         print(null_checks.measure_null_checks(arguments.checks, arguments.minutes, arguments.seed))
+    elif arguments.part == "commits":
+        print(null_commits.measure_null_commits(arguments.commits, arguments.minutes, arguments.seed))
     else:
         print(outage.measure_outage(arguments.seconds))
 
