@@ -104,7 +104,7 @@ def has_proved_all(project: Project) -> bool:
     """Whether each run is judged, and nothing waits for interleaved runs any more."""
     from dashboard.models import Regression, Run
 
-    runs = Run.objects.filter(commit__project=project)
+    runs = Run.objects.filter(commit__project=project).exclude(origin=Run.Origin.SENTINEL)
     open_runs = runs.exclude(state__in=Run.TERMINAL) | runs.filter(state=Run.State.DONE, judged_at=None)
     proving = Regression.objects.filter(project=project, proving=True, withdrawn_at=None)
     return not open_runs.exists() and not proving.exists()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, render
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
@@ -14,21 +14,30 @@ from dashboard.charts.trend import MOST_MARKED
 from dashboard.pages.experiment_links import series_fields
 from dashboard.pages.series_baseline import baseline_context
 from dashboard.pages.series_controls import control_context
+from dashboard.pages.series_effect import describe_effect
 from dashboard.pages.series_figure import draw_series
 from dashboard.pages.series_phases import PhaseTable, draw_phases, has_phases, phase_rows, read_phases
 from dashboard.pages.series_trend import SeriesTrend, read_series_trend
 from dashboard.pages.shared_pictures import preview_of
 from dashboard.querysets import series as series_queries
+from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.noise import with_pair_spread
 from dashboard.querysets.regressions import alarm_precision, learning_lost_at, with_alarm_counts
 from dashboard.sentences import labels, numbers
 from dashboard.sentences.costs import precision_sentence
 from dashboard.sentences.limits import format_bounds
 from dashboard.sentences.trends import failure_text, taint_reason, thinned_sentence
 
+SERIES_FOR_PAGE = ComposedQuery(
+    lambda: with_pair_spread(with_alarm_counts(series_queries.series_with_related())).filter(pk=Given("pk"))
+)
+
 
 @require_safe
 def series_page(request: HttpRequest, pk: int) -> HttpResponse:
-    series = get_object_or_404(with_alarm_counts(series_queries.series_with_related()), pk=pk)
+    series = next(iter(SERIES_FOR_PAGE.read_rows(pk=pk)), None)
+    if series is None:
+        raise Http404("There is no series of that number.")
     trend = read_series_trend(request, series)
     project = series.case.project
     newest = trend.details_of(trend.rows)
@@ -52,6 +61,7 @@ def series_page(request: HttpRequest, pk: int) -> HttpResponse:
         "changes": trend.changes[::-1],
         "no_gain": learning_lost_at(trend.changes),
         "precision": precision_sentence(alarm_precision(series)),
+        "effect": describe_effect(series, trend),
         "limit": newest_limit,
         "bound": format_bounds(newest_limit.minimum, newest_limit.maximum, unit) if newest_limit else "",
         "crossed": {bound.run for bound in trend.limits if bound.crossed},

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import connection
-from django.db.models import Avg, Count, F, Q, StdDev
-from django.db.models.functions import Ln
+from django.db.models import Avg, Count, F, OuterRef, Q, QuerySet, StdDev, Subquery
+from django.db.models.functions import JSONObject, Ln
 
 from dashboard import detection
-from dashboard.models import Experiment, Series
+from dashboard.models import Experiment, ExperimentPair, Series
 
 NEWEST_POINTS = 40
 
@@ -65,6 +65,28 @@ def newest_points(series: Iterable[int]) -> dict[int, dict[int, MeasuredPoints]]
             measured.points.append(detection.Point(value, tuple(samples)))
             measured.newest = finished
     return found
+
+
+def with_pair_spread(rows: QuerySet[Series]) -> QuerySet[Series]:
+    """Each with the `deviation` and `seconds` of PairSpread of its newest experiment; None without one."""
+    newest = Experiment.objects.filter(
+        head_configuration=OuterRef(OuterRef("configuration")),
+        base_configuration=F("head_configuration"),
+        metric=OuterRef(OuterRef("metric")),
+        phase=OuterRef(OuterRef("phase")),
+        state=Experiment.State.DONE,
+        pairs_of=None,
+    ).order_by("-pk")
+    calm = ExperimentPair.objects.filter(
+        experiment=Subquery(newest.values("pk")[:1]), disturbed=False, base__gt=0, head__gt=0
+    )
+    deviation = StdDev(Ln("head") - Ln("base"), sample=True)
+    spread = (
+        calm.order_by()
+        .values("experiment")
+        .annotate(spread=JSONObject(deviation=deviation, seconds=Avg("seconds")))
+    )
+    return rows.annotate(pair_spread=Subquery(spread.values("spread")))
 
 
 def spreads_of_pairs(series: Sequence[Series]) -> dict[tuple[int, int], PairSpread]:

@@ -12,6 +12,8 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.models import Case, Experiment, Point, Project
+from dashboard.sentences.noise import effect_sentence
+from dashboard.sentences.numbers import format_share
 from tests.pages import builders, experiment_builders
 from tests.pages.conftest import shown_text
 
@@ -90,3 +92,33 @@ def test_too_few_runs_tell_of_no_noise(client: Client) -> None:
     answer = client.get("/projects/snake/noise/?metric=step_time")
     assert "not enough data: 3 of 6 runs, the newest 1 d ago" in shown_text(answer)
     assert not answer.context["noisy"]
+
+
+def test_a_series_tells_what_step_it_would_show(client: Client) -> None:
+    asked = measure_noisy_project("snake")
+    series = builders.headline_series(asked.head_configuration.case)
+    where = f"/series/{series.pk}/"
+    newest = Point.objects.filter(series=series).select_related("run__machine").latest("position")
+    (row,) = client.get("/projects/snake/noise/?metric=step_time").context["rows"]
+    (machine,) = (found for found in row.machines if found.machine == newest.run.machine)
+    effect = client.get(where).context["effect"]
+    soon = format_share(machine.soon)
+    assert effect.startswith(f"On {machine.machine.name} a step of {soon} would be found after 2 runs, of ")
+    assert f"of {format_share(machine.later)} after 10." in effect
+    assert "An experiment of ten minutes would prove" in effect
+    asked.delete()
+    assert "experiment" not in client.get(where).context["effect"]
+    Point.objects.filter(series=series, position__gt=5).delete()
+    assert client.get(where).context["effect"] == ""
+
+
+def test_what_repeats_exactly_and_what_is_too_noisy_is_said() -> None:
+    assert effect_sentence([(2, 0.0), (10, 0.0)], None, "a") == (
+        "On a its values repeat exactly: the first run finds a step of any size."
+    )
+    assert effect_sentence([(2, math.inf), (10, math.inf)], math.inf, "a") == (
+        "On a no step would be found within 10 runs: too noisy."
+    )
+    assert effect_sentence([(2, math.inf), (10, 0.05)], 0.01, "a") == (
+        "On a a step of 5.0 % would be found after 10 runs. An experiment of ten minutes would prove 1.0 %."
+    )
