@@ -108,6 +108,7 @@ def claim_page(request: HttpRequest, pk: int) -> HttpResponse:
         "tab": "claims",
         "row": row,
         "claim": claim,
+        "hand_command": sentences.hand_command(claim),
         "history": history_of(row.text, drawn),
         "page": listed,
         "measurements": [measurement_row(measurement) for measurement in listed],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +21,7 @@ from paceline.claims.verdicts import (
 )
 from paceline.manifest import case_key
 
-from dashboard.models import ClaimMeasurement, Delivery
+from dashboard.models import Claim, ClaimMeasurement, Delivery
 from dashboard.sentences import labels
 from dashboard.sentences.numbers import format_interval, format_number, format_quantity
 
@@ -163,6 +164,13 @@ def reason_text(reason: Mapping[str, Any]) -> str:
         case "lost":
             return "its machine was lost several times"
     return ""
+
+
+def hand_command(claim: Claim) -> str:
+    """What measures, in a checkout, a claim that the site doesn't; empty for what it does measure."""
+    if claim.reason.get("code") not in ("own window", "sweep"):
+        return ""
+    return shlex.join(["paceline", "claims", claim.benchmark, "--claim", claim.key])
 
 
 def claim_headline(measurement: ClaimMeasurement) -> str:

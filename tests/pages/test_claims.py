@@ -102,3 +102,12 @@ def test_every_state_of_a_claim_has_its_page(client: Client) -> None:
     assert "The newest claims.toml no longer has it." in text
     assert "being measured" in text
     assert "claim_refuted: The fused optimizer is 1.5 times faster" in text
+
+
+def test_what_the_site_does_not_measure_has_its_command(client: Client, claim: Claim) -> None:
+    assert "paceline claims" not in client.get(claim.get_absolute_url()).content.decode()
+    for code in ("own window", "sweep"):
+        claim.reason = {"code": code}
+        claim.save()
+        answer = client.get(claim.get_absolute_url()).content.decode()
+        assert f'<pre class="shell">paceline claims {claim.benchmark} --claim {claim.key}</pre>' in answer
