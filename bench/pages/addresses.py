@@ -15,8 +15,10 @@ def list_addresses() -> dict[str, str]:
     ).latest("requested_at")
     regression = Regression.objects.filter(project=project, state="confirmed").order_by("-pk")[0]
     experiment = Experiment.objects.filter(project=project).order_by("-pk")[0]
+    earlier = project.commits.filter(branch=project.branch).order_by("-position")[5].hash
     machine = Machine.objects.order_by("pk")[0]
-    tabs = ("runs", "commits", "triggers", "costs", "experiments", "checks")
+    tabs = ("runs", "commits", "triggers", "costs", "experiments", "checks", "claims")
+    views = {"history": "regressions", "heat map": "heatmap", "noise": "noise", "trust": "trust"}
     lists = ("cases", "series", "commits", "runs", "triggers", "experiments", "checks")
     return {
         "overview": "/",
@@ -28,6 +30,11 @@ def list_addresses() -> dict[str, str]:
         "machine": f"/machines/{machine.pk}/",
         "project": f"/projects/{project.slug}/",
         **{f"project's {name}": f"/projects/{project.slug}/{name}/" for name in tabs},
+        **{f"project's {name}": f"/projects/{project.slug}/{where}/" for name, where in views.items()},
+        "commit": f"/projects/{project.slug}/commits/{regression.first_bad.hash}/",
+        "comparison": f"/projects/{project.slug}/compare/?base={earlier}&head={newest.commit.hash}",
+        "search": "/search/?q=history",
+        "queue": "/queue/",
         "project's feed": f"/projects/{project.slug}/regressions.atom",
         "series": f"/series/{series.pk}/",
         "series, 1,000 runs": f"/series/{series.pk}/?show=1000",
