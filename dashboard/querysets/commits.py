@@ -22,11 +22,12 @@ from dashboard.models import (
     SeriesLatest,
     Trigger,
 )
-from dashboard.querysets.experiments import experiments_with_related
+from dashboard.querysets.experiments import EXPERIMENTS_OF_KEYS
+from dashboard.querysets.picked_rows import read_picked
 from dashboard.querysets.projects import commits_with_counts
-from dashboard.querysets.regressions import CAUSES_WITH_COMMIT, regressions_with_related
+from dashboard.querysets.regressions import CAUSES_WITH_COMMIT, REGRESSIONS_OF_KEYS
 from dashboard.querysets.run_costs import with_machine_seconds
-from dashboard.querysets.runs import runs_with_related
+from dashboard.querysets.runs import RUNS_OF_KEYS
 from dashboard.querysets.series import OVERVIEW_METRIC
 
 SHORTEST_PREFIX = 7
@@ -142,15 +143,15 @@ def changes_at(commit: Commit) -> dict[int, Change]:
     return {change.series_id: change for change in rows}
 
 
-def troubled_runs(commit: Commit) -> QuerySet[Run]:
-    """Those that failed, that are kept out of judgement, and that are under way."""
-    rows = runs_with_related().filter(commit=commit).exclude(origin=Run.Origin.SENTINEL)
+def troubled_runs(commit: Commit) -> list[Run]:
+    """LISTED of those that failed, that are kept out of judgement, and that are under way; newest first."""
+    rows = Run.objects.filter(commit=commit).exclude(origin=Run.Origin.SENTINEL)
     trouble = Q(state=Run.State.FAILED) | Q(tainted=True) | ~Q(state__in=Run.TERMINAL)
-    return rows.filter(trouble)
+    return read_picked(RUNS_OF_KEYS, rows.filter(trouble).order_by("-requested_at", "-pk")[:LISTED])
 
 
-def regressions_of_commit(commit: Commit) -> QuerySet[Regression]:
-    """Those that began with it, that may have, and that it repaired; the newest first."""
+def regressions_of_commit(commit: Commit) -> list[Regression]:
+    """LISTED of those that began with it, that may have, and that it repaired; the newest first."""
     within = Q(
         cause__in=CAUSES_WITH_COMMIT,
         culprit=None,
@@ -159,12 +160,14 @@ def regressions_of_commit(commit: Commit) -> QuerySet[Regression]:
         last_good__position__lt=commit.position,
     )
     about = within | Q(first_bad=commit) | Q(culprit=commit) | Q(recovered_by=commit)
-    return regressions_with_related().filter(about, project=commit.project_id).order_by("-opened_at")
+    rows = Regression.objects.filter(about, project=commit.project_id).order_by("-opened_at")
+    return read_picked(REGRESSIONS_OF_KEYS, rows[:LISTED])
 
 
-def experiments_of_commit(commit: Commit) -> QuerySet[Experiment]:
-    rows = experiments_with_related().filter(project=commit.project_id)
-    return rows.filter(Q(base_commit=commit) | Q(head_commit=commit))
+def experiments_of_commit(commit: Commit) -> list[Experiment]:
+    """LISTED of them, the newest first."""
+    rows = Experiment.objects.filter(Q(base_commit=commit) | Q(head_commit=commit), project=commit.project_id)
+    return read_picked(EXPERIMENTS_OF_KEYS, rows.order_by("-requested_at", "-pk")[:LISTED])
 
 
 def checks_of_commit(commit: Commit) -> QuerySet[Check]:
