@@ -263,12 +263,17 @@ def regression_around(run: Run) -> Regression | None:
 
 def changes_by_series(project: Project, series: Iterable[int]) -> dict[int, Change]:
     """The newest change of each of these series that a regression, not put away, holds."""
-    open_here = Regression.objects.filter(NOT_PUT_AWAY, project=project)
-    changes = Change.objects.filter(series__in=list(series), regression__in=open_here)
-    return {
-        change.series_id: change
-        for change in changes.select_related("series__metric", "regression").order_by("position")
-    }
+    changes = _STANDING_CHANGES.read_rows(project=project.pk, series=list(series))
+    return {change.series_id: change for change in changes}
+
+
+def _compose_standing_changes() -> QuerySet[Change]:
+    open_here = Regression.objects.filter(NOT_PUT_AWAY, project=Given("project"))
+    changes = Change.objects.filter(series__in_array=Given("series"), regression__in=open_here)
+    return changes.select_related("series__metric", "regression").order_by("position")
+
+
+_STANDING_CHANGES = ComposedQuery(_compose_standing_changes)
 
 
 def regression_changes(regression: Regression) -> QuerySet[Change]:

@@ -78,20 +78,28 @@ def summarize_runs(project: Project, held: int, waiting: int, ended: int) -> tup
 
     Bounded reads: one query sorted by state would read every run that the project ever had.
     """
-    own = project_runs(project)
-    active = active_runs(Project.objects.filter(pk=project.pk))
-    parts = (
+    rows = _SUMMARY.read_rows(held, waiting, ended, project=project.pk)
+    shown = sorted(rows, key=_summary_order)
+    under_way = [run for run in shown if run.state not in Run.TERMINAL]
+    return shown, (shown[0].active_count if shown else 0) - len(under_way)
+
+
+def _compose_summary(held: int, waiting: int, ended: int) -> QuerySet[Run]:
+    """Each with `active_count`, how many are active."""
+    project = Given("project")
+    own = Run.objects.filter(configuration__case__project=project).order_by("-requested_at", "-pk")
+    active = active_runs(Project.objects.filter(pk=project))
+    first, *others = (
         active.filter(state__in=Run.HELD)[:held],
         active.filter(state=Run.State.REQUESTED)[:waiting],
         own.filter(state__in=Run.TERMINAL)[:ended],
     )
-    first, *others = parts
     counted = active.order_by().values("configuration__case__project").annotate(number=Count("pk"))
-    rows: Any = runs_with_related().filter(is_among(first.union(*others, all=True)))
-    rows = rows.annotate(active_count=Coalesce(Subquery(counted.values("number")), 0))
-    shown = sorted(rows, key=_summary_order)
-    under_way = [run for run in shown if run.state not in Run.TERMINAL]
-    return shown, (shown[0].active_count if shown else 0) - len(under_way)
+    rows = runs_with_related().filter(is_among(first.union(*others, all=True)))
+    return rows.annotate(active_count=Coalesce(Subquery(counted.values("number")), 0))
+
+
+_SUMMARY = ComposedQuery(_compose_summary)
 
 
 def _summary_order(run: Run) -> tuple[int, int, float, int]:
