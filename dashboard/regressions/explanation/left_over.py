@@ -46,6 +46,9 @@ def phase_growth(series: Series, phase: str, sides: Sides) -> float | None:
 
     Of times as they were at the pace that the machine had before the step.
     """
+    # A run may have been tainted since the step was found.
+    if not sides.good or not sides.bad:
+        return None
     if series.metric.kind in phase_shares.CLOCKED and not sweeps.may_be_read_off_sweep(series):
         values = phase_shares.values_by_phase(series, "phase_self_time", sides)
         return growth_at_pace(phase, phase_levels(values, sides.good), phase_levels(values, sides.bad))

@@ -8,7 +8,9 @@ import pytest
 
 from dashboard.models import Case, Commit, Point, Project, Regression
 from dashboard.regressions import experiment_ended, judge_run
-from dashboard.regressions.explanation.left_over import growth_at_pace
+from dashboard.regressions.explanation.left_over import growth_at_pace, phase_growth
+from dashboard.regressions.explanation.phase_shares import Sides
+from dashboard.regressions.row_facts import series_fact
 from tests.dashboard import factories
 
 
@@ -130,3 +132,12 @@ def test_the_other_phases_tell_the_pace(after: dict[str, float], expected: float
 
 def test_without_phases_nothing_is_known() -> None:
     assert growth_at_pace("push", {}, {}) is None
+
+
+def test_a_side_without_runs_left_tells_nothing_of_a_phase(project: Project, of: Case) -> None:
+    commit = factories.create_commit(project, 0)
+    run = factories.store_measured_run(
+        commit, of, {"step_time": 0.01}, phases={"phase_self_time": {"act": 0.01}}
+    )
+    series = series_fact(factories.get_series(run, "step_time"))
+    assert phase_growth(series, "act", Sides(good=(run.pk,), bad=())) is None
