@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -12,11 +12,13 @@ from dashboard.detection import doubts
 from dashboard.detection.changepoints import detect_again
 from dashboard.detection.drift import drop_slopes
 from dashboard.detection.levels import LEVEL_WINDOW, estimate_step, level_ranges, ratio_interval
+from dashboard.detection.medians import median
 from dashboard.detection.readings import ADDITIVE_KINDS, Readings, prepare_readings, repeats_exactly
 from dashboard.detection.relevance import SHORT_HISTORY, exceeds_floor
 from dashboard.detection.rules import ALARM
 from dashboard.detection.scaling import safe_median
-from dashboard.detection.segmentation import Floats, Loss, segment_levels
+from dashboard.detection.segmentation import Floats, Loss
+from dashboard.detection.segmentation_batch import Segmented, segment_all
 from dashboard.detection.types import Better, Change, Direction, Doubt, Series
 
 FEWEST_POINTS = 4  # two of each level
@@ -42,15 +44,26 @@ def judge_series(series: Series, known: Collection[int] = ()) -> list[Change]:
     those. Judged again with what it found as known, a series has the same changes.
     Raises ValueError for a value that isn't finite.
     """
-    readings = prepare_readings(series)
-    exact = repeats_exactly(series)
+    (changes,) = judge_all([series], known)
+    return changes
+
+
+def judge_all(series: Sequence[Series], known: Collection[int] = ()) -> list[list[Change]]:
+    """The changes of each, as `judge_series` finds them; `known` holds for all of them."""
+    readings = [prepare_readings(each) for each in series]
+    noisy = [index for index, each in enumerate(series) if not repeats_exactly(each)]
     # Of a change at the very first point the level before isn't there any more.
-    before = {readings.kept.index(i) for i in known if i in readings.kept[1:]}
-    starts = exact_starts(readings) if exact else stable_starts(readings, before)
-    return [
-        describe_change(series, readings, before, after, exact)
-        for before, after in pairwise(level_ranges(starts, len(readings.values)))
-    ]
+    before = [{each.kept.index(i) for i in known if i in each.kept[1:]} for each in readings]
+    found = stable_starts([readings[index] for index in noisy], [before[index] for index in noisy])
+    starts = dict(zip(noisy, found, strict=True))
+    return [describe_changes(each, readings[index], starts.get(index)) for index, each in enumerate(series)]
+
+
+def describe_changes(series: Series, readings: Readings, starts: Sequence[int] | None) -> list[Change]:
+    """The changes between the levels of a noisy series that begin at `starts`; None: the series is exact."""
+    exact = starts is None
+    ranges = level_ranges(exact_starts(readings) if starts is None else starts, len(readings.values))
+    return [describe_change(series, readings, before, after, exact) for before, after in pairwise(ranges)]
 
 
 def exact_starts(readings: Readings) -> list[int]:
@@ -58,32 +71,37 @@ def exact_starts(readings: Readings) -> list[int]:
     return [int(i) + 1 for i in np.flatnonzero(np.diff(readings.values))]
 
 
-def stable_starts(readings: Readings, known: Collection[int]) -> list[int]:
-    """The starts of levels that are found again when they are known, from those that are known now."""
-    found = noisy_starts(readings, known)
+def stable_starts(readings: Sequence[Readings], known: Sequence[Collection[int]]) -> list[list[int]]:
+    """Of each the starts of levels that are found again when they are known, from those known now."""
+    found, before = noisy_starts(readings, known), list(known)
     for _ in range(MOST_LOOKS):
-        if set(found) == set(known):
-            break
-        known, found = found, noisy_starts(readings, found)
+        moving = [index for index, starts in enumerate(found) if set(starts) != set(before[index])]
+        again = noisy_starts([readings[index] for index in moving], [found[index] for index in moving])
+        for index, starts in zip(moving, again, strict=True):
+            before[index], found[index] = found[index], starts
     return found
 
 
-def noisy_starts(readings: Readings, known: Collection[int] = ()) -> list[int]:
-    """The starts of levels that are both significant and relevant.
+def noisy_starts(readings: Sequence[Readings], known: Sequence[Collection[int]]) -> list[list[int]]:
+    """Of each the starts of levels that are both significant and relevant.
 
     Samples say how noisy each point is. Without them a history says so by itself, once it is long enough:
     `detect` is asked then.
     """
-    n = len(readings.values)
-    if n < FEWEST_POINTS:
-        return []
-    if n >= DETECT_FROM and not readings.sampled:
-        return drop_irrelevant(detect_again(readings.values.tolist(), known), readings)
-    loss = loss_for(n)
-    starts = segment_levels(readings.scaled, readings.noise, loss, known=known)
-    if n >= SHORT_HISTORY:
-        starts = drop_slopes(starts, readings.scaled, readings.noise, loss.cap)
-    return drop_irrelevant(starts, readings)
+    found: list[list[int]] = [[] for _ in readings]
+    segmented: dict[int, Segmented] = {}
+    for index, (each, before) in enumerate(zip(readings, known, strict=True)):
+        n = len(each.values)
+        if n >= DETECT_FROM and not each.sampled:
+            found[index] = detect_again(each.values.tolist(), before)
+        elif n >= FEWEST_POINTS:
+            segmented[index] = Segmented(each.scaled, each.noise, loss_for(n), before)
+    for index, starts in zip(segmented, segment_all(list(segmented.values())), strict=True):
+        each = readings[index]
+        if len(each.values) >= SHORT_HISTORY:
+            starts = drop_slopes(starts, each.scaled, each.noise, segmented[index].loss.cap)
+        found[index] = starts
+    return [drop_irrelevant(starts, each) for starts, each in zip(found, readings, strict=True)]
 
 
 def drop_irrelevant(starts: list[int], readings: Readings) -> list[int]:
@@ -109,7 +127,7 @@ def reaches_floor(readings: Readings, before: tuple[int, int], after: tuple[int,
 def step_size(values: Floats, before: tuple[int, int], after: tuple[int, int]) -> float:
     """The difference of two levels of values (n,), half-open ranges of them."""
     old, new = (values[a:b] for a, b in (before, after))
-    return float(np.median(new) - np.median(old))
+    return median(new) - median(old)
 
 
 def describe_change(
@@ -117,7 +135,7 @@ def describe_change(
 ) -> Change:
     """The change between two neighbouring levels, half-open ranges of readings."""
     (a, b), (_, c) = before, after
-    sigma = 0.0 if exact else float(np.median(readings.noise[a:c]))
+    sigma = 0.0 if exact else median(readings.noise[a:c])
     step = estimate_step(readings.scaled[a:b], readings.scaled[b:c], sigma)
     level = safe_median(readings.values[a:b])
     ratio, low, high = ratio_interval(step, level, readings.scale)
@@ -147,7 +165,7 @@ def location_range(readings: Readings, before: tuple[int, int], after: tuple[int
     """The first and the last reading at which the step between two levels may as well have started."""
     (a, b), (_, c) = before, after
     near = slice(max(a + 1, b - LEVEL_WINDOW), min(c, b + LEVEL_WINDOW))
-    old, new = (np.median(readings.scaled[part]) for part in (slice(a, b), slice(b, c)))
+    old, new = (median(readings.scaled[part]) for part in (slice(a, b), slice(b, c)))
     loss = loss_for(len(readings.values))
     # What it costs to count each point to the level before instead of to its own; summed up, to start later.
     z_old, z_new = ((readings.scaled[near] - level) / readings.noise[near] for level in (old, new))

@@ -14,8 +14,9 @@ import numpy as np
 
 from dashboard.detection import doubts
 from dashboard.detection.identity import same_change, same_location
-from dashboard.detection.judgement import judge_series, step_direction
+from dashboard.detection.judgement import judge_all, step_direction
 from dashboard.detection.levels import LEVEL_WINDOW
+from dashboard.detection.medians import median
 from dashboard.detection.readings import untainted_positions
 from dashboard.detection.relevance import EFFECT_FLOORS, exceeds_floor
 from dashboard.detection.types import Change, Doubt, Series
@@ -61,8 +62,11 @@ def steps_of_parts(
     whole's level before and what the parts add to it; its doubt says which parts show it.
     Raises ValueError for a value that isn't finite.
     """
+    judged = judge_all(list(parts.values()), known)
     steps = [
-        PartStep(name, change, part) for name, part in parts.items() for change in judge_series(part, known)
+        PartStep(name, change, part)
+        for (name, part), changes in zip(parts.items(), judged, strict=True)
+        for change in changes
     ]
     locations = list(group_by_location(steps))
     mains = [largest_step(near) for near in locations]
@@ -136,7 +140,7 @@ def change_of_whole(whole: Series, steps: Sequence[PartStep], others: Sequence[C
     kept = [i for i in untainted_positions(whole.points) if i < main.index]
     start = max((change.index for change in others if change.index <= main.index), default=0)
     level = [whole.points[i].value for i in kept if i >= start][-LEVEL_WINDOW:]
-    before = float(np.median(level)) if level else 0.0
+    before = median(np.array(level)) if level else 0.0
     effect = EFFECT_FLOORS[whole.kind]
     floor = max(PART_OF_FLOOR * effect.at(len(untainted_positions(whole.points))), effect.long)
     if before <= 0 or not exceeds_floor(1 + delta / before, floor):

@@ -58,7 +58,9 @@ def prepare_readings(series: Series) -> Readings:
     effect = EFFECT_FLOORS[series.kind]
     floor = effect.at(len(points))
     scaled = scale.apply(np.array([judged_value(point, series) for point in points], dtype=np.float64))
-    samples = [scale.apply(np.array(point.samples)) for point in points]
+    samples = split_samples(
+        scale.apply(np.array([v for point in points for v in point.samples], dtype=np.float64)), points
+    )
     smallest = scale.step(effect.least, safe_median(values)) if len(values) else 0.0
     least = FLOOR_TO_NOISE * max(float(np.log1p(floor)), smallest)
     error = noise.error_of_best if series.kind in DISTURBED_KINDS else noise.error_of_median
@@ -74,6 +76,12 @@ def prepare_readings(series: Series) -> Readings:
     )
 
 
+def split_samples(values: Floats, points: Sequence[Point]) -> list[Floats]:
+    """The samples of each point, of those of all points one behind the other."""
+    ends = np.cumsum([len(point.samples) for point in points]).tolist()
+    return [values[end - len(point.samples) : end] for end, point in zip(ends, points, strict=True)]
+
+
 def judged_value(point: Point, series: Series) -> float:
     """The best repetition of a kind that can be disturbed, otherwise the point's value."""
     if series.kind not in DISTURBED_KINDS or not point.samples:
@@ -83,6 +91,8 @@ def judged_value(point: Point, series: Series) -> float:
 
 def refuse_non_finite(points: Sequence[Point]) -> None:
     """One sentence for the first value that is NaN or infinite."""
+    if np.isfinite([v for point in points for v in (point.value, *point.samples)]).all():
+        return
     for i, point in enumerate(points):
         if not all(map(math.isfinite, (point.value, *point.samples))):
             raise ValueError(f"points[{i}] holds a value that isn't finite")

@@ -9,11 +9,13 @@ for functional pruning: the costs of all levels are one vector, and a new point 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from dashboard.detection.medians import median
 
 Floats = npt.NDArray[np.float64]
 
@@ -54,7 +56,7 @@ class Grid:
     @classmethod
     def covering(cls, values: Floats, spacing: float) -> Grid:
         """At most a few cells per point, and in all: a level needs several points, so full ones suffice."""
-        origin = float(np.median(values))
+        origin = median(values)
         cells, members = np.unique(np.round((values - origin) / spacing), return_counts=True)
         if len(cells) > MOST_CELLS:
             cells = cells[np.argsort(-members, kind="stable")[:MOST_CELLS]]
@@ -113,12 +115,17 @@ class Segmentation:
 
     def starts(self) -> list[int]:
         """The indices at which new levels start, ascending, without 0."""
-        found: list[int] = []
-        t = self.previous[-1] if self.previous else 0
-        while t > 0:
-            found.append(t)
-            t = self.previous[t - 1]
-        return found[::-1]
+        return trace_starts(self.previous)
+
+
+def trace_starts(previous: Sequence[int]) -> list[int]:
+    """The starts of levels, ascending, without 0, by the start of the last level of each prefix (n,)."""
+    found: list[int] = []
+    t = previous[-1] if previous else 0
+    while t > 0:
+        found.append(t)
+        t = previous[t - 1]
+    return found[::-1]
 
 
 def segment_levels(values: Floats, noise: Floats, loss: Loss, known: Collection[int] = ()) -> list[int]:
@@ -128,7 +135,7 @@ def segment_levels(values: Floats, noise: Floats, loss: Loss, known: Collection[
     """
     if len(values) < 2:
         return []
-    grid = Grid.covering(values, GRID_STEP * float(np.median(noise)))
+    grid = Grid.covering(values, GRID_STEP * median(noise))
     fit = Segmentation(grid, loss, 1, dict.fromkeys(known, KNOWN_COST))
     fit.extend(values, noise)
     return fit.starts()
