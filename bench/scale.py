@@ -108,7 +108,7 @@ def measure_queries() -> dict[str, float]:
         series = any_series()
         project = series.configuration.case.project
         line = branch_line(project, project.branch)
-        return lambda: load_recent(series, line, 10**6)
+        return lambda: load_recent([series], line, 10**6)
 
     def look_at_grid() -> Callable[[], object]:
         project = drawn.choice(projects)

@@ -74,6 +74,7 @@ LEFT JOIN LATERAL (
 ) AS base ON true
 LEFT JOIN dashboard_limit bound ON bound.series_id = touched.id AND bound.run_id = newest.runs[1]
 WHERE touched.id = ANY(%(series)s::bigint[]) AND newest.runs IS NOT NULL
+ORDER BY touched.id
 ON CONFLICT (series_id) DO UPDATE
 SET run_id = EXCLUDED.run_id, position = EXCLUDED.position, value = EXCLUDED.value,
     recent = EXCLUDED.recent, recent_positions = EXCLUDED.recent_positions,

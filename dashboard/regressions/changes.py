@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from dashboard import detection
 from dashboard.environments import (
@@ -53,7 +54,7 @@ class FoundChange:
 
 @dataclass(slots=True)
 class SyncedChanges:
-    """What a judgement did to a series' rows. `altered`: those that are new, moved or of a new size."""
+    """What a judgement did to the rows of series. `altered`: those that are new, moved or of a new size."""
 
     counts: Counter[str] = field(default_factory=Counter)
     altered: list[Change] = field(default_factory=list)
@@ -63,20 +64,41 @@ class SyncedChanges:
     surroundings: dict[int, FoundChange] = field(default_factory=dict)
 
 
-def find_changes(history: History, environments: RunEnvironments) -> list[FoundChange]:
-    """The changes of a series, with what changed around the code at each.
+def find_changes(histories: Sequence[History], environments: RunEnvironments) -> dict[int, list[FoundChange]]:
+    """By series the changes of histories of one line, with what changed around the code at each.
 
     Those that were found before are judged as known: a little noise neither moves nor removes them.
     """
-    rows = Change.objects.filter(history.line.lookup("first_bad"), series=history.series)
-    places = set(rows.values_list("position", flat=True))
+    places = known_positions(histories)
+    changes = {past.series.pk: judge_history(past, places[past.series.pk]) for past in histories}
+    changes = leave_out_taken_over(histories, changes)
+    environments.read_runs(
+        run
+        for past in histories
+        for change in changes[past.series.pk]
+        for run in runs_beside(past, change.index)
+    )
+    return {
+        past.series.pk: [with_surroundings(past, change, environments) for change in changes[past.series.pk]]
+        for past in histories
+    }
+
+
+def known_positions(histories: Sequence[History]) -> dict[int, set[int]]:
+    """By series where changes were found before, along the histories' line."""
+    places: dict[int, set[int]] = {past.series.pk: set() for past in histories}
+    if places:
+        rows = Change.objects.filter(histories[0].line.lookup("first_bad"), series__in=places)
+        for key, position in rows.order_by().values_list("series", "position"):
+            places[key].add(position)
+    return places
+
+
+def judge_history(history: History, places: Collection[int]) -> list[detection.Change]:
+    """The changes of a history that have a level before them."""
     known = [index for index, commit in enumerate(history.measured) if commit.position in places]
-    changes = [
-        change for change in judge_with_guard(history, known) if history.untainted_before(change.index) >= 0
-    ]
-    changes = leave_out_taken_over(history, changes)
-    environments.read_runs(run for change in changes for run in runs_beside(history, change.index))
-    return [with_surroundings(history, change, environments) for change in changes]
+    changes = judge_with_guard(history, known)
+    return [change for change in changes if history.untainted_before(change.index) >= 0]
 
 
 def judge_with_guard(history: History, known: Sequence[int]) -> list[detection.Change]:
@@ -99,22 +121,12 @@ def judge_with_phases(
 
 
 def phases_for_detection(history: History) -> dict[str, detection.Series]:
-    """What the phases of a step took, point by point; where a commit lacks a phase, a tainted point."""
+    """What the phases of a step took, point by point."""
     if history.series.metric.name != WHOLE or history.series.phase:
         return {}
-    absent = detection.Point(0.0, tainted=True)
     return {
-        phase: detection.Series(
-            points=[
-                detection.Point(measured.value, measured.samples, measured.tainted)
-                if (measured := by_position.get(commit.position))
-                else absent
-                for commit in history.measured
-            ],
-            better="lower",
-            kind="time",
-        )
-        for phase, by_position in load_phases(history, PARTS).items()
+        phase: detection.Series(points=points, better="lower", kind="time")
+        for phase, points in load_phases(history, PARTS).items()
     }
 
 
@@ -146,28 +158,44 @@ def with_surroundings(
     )
 
 
-def sync_changes(history: History, branch: str, found: Sequence[FoundChange]) -> SyncedChanges:
-    """Make the rows of a series what was found: rows are kept, moved, made and removed; safe to repeat.
+def sync_changes(
+    histories: Sequence[History], branch: str, found: Mapping[int, Sequence[FoundChange]]
+) -> SyncedChanges:
+    """Make the rows of these series what was found of them, by their key: kept, moved, made and removed.
 
-    The caller holds the project's lock.
+    Safe to repeat. The caller holds the project's lock.
     """
-    rows = list(
-        Change.objects.filter(
-            series=history.series, first_bad__branch=branch, position__gt=history.frozen_until
-        )
-        .select_related("last_good")
-        .order_by("position")
-    )
-    fresh = [change for change in found if change.position > history.frozen_until]
-    pairs = match_rows(history, rows, fresh)
-    synced = SyncedChanges()
-    remove_rows(rows, {row.pk for _, row in pairs if row}, synced)
-    # A commit holds one change of a series: what moves right goes from the right, so that each place is free.
-    right = [(change, row) for change, row in pairs if row and row.position < change.position]
-    rest = [(change, row) for change, row in pairs if not (row and row.position < change.position)]
-    for change, row in [*reversed(right), *rest]:
-        write_row(history, change, row, synced)
+    synced, writes = SyncedChanges(), ChangeWrites()
+    rows = stored_rows(histories, branch)
+    gone: list[Change] = []
+    for past in histories:
+        of_series = rows[past.series.pk]
+        fresh = [change for change in found[past.series.pk] if change.position > past.frozen_until]
+        pairs = match_rows(past, of_series, fresh)
+        kept = {row.pk for _, row in pairs if row}
+        gone += [row for row in of_series if row.pk not in kept]
+        # A commit holds one change of a series: what moves right goes from the right, so that each place is
+        # free.
+        right = [(change, row) for change, row in pairs if row and row.position < change.position]
+        rest = [(change, row) for change, row in pairs if not (row and row.position < change.position)]
+        for change, row in [*reversed(right), *rest]:
+            writes.note(past, change, row)
+    remove_rows(gone, synced)
+    writes.write(synced)
     return synced
+
+
+def stored_rows(histories: Sequence[History], branch: str) -> dict[int, list[Change]]:
+    """By series its changes on a branch that aren't settled; in order."""
+    frozen = {past.series.pk: past.frozen_until for past in histories}
+    rows: dict[int, list[Change]] = {key: [] for key in frozen}
+    stored = Change.objects.filter(
+        series__in=frozen, first_bad__branch=branch, position__gt=min(frozen.values(), default=-1)
+    )
+    for row in stored.select_related("last_good").order_by("position"):
+        if row.position > frozen[row.series_id]:
+            rows[row.series_id].append(row)
+    return rows
 
 
 def match_rows(
@@ -211,24 +239,64 @@ def is_unmoved(row: Change, found: FoundChange) -> bool:
     return places == (found.position, found.last_good.commit_id, found.change.direction)
 
 
-def remove_rows(rows: Sequence[Change], kept: set[int], synced: SyncedChanges) -> None:
-    for row in rows:
-        if row.pk not in kept:
-            if row.regression_id:
-                synced.left.add(row.regression_id)
-            if row.direction == Change.Direction.IMPROVEMENT:
-                repaired = Regression.objects.filter(recovered_by=row.first_bad_id, withdrawn_at=None)
-                synced.left |= set(repaired.values_list("pk", flat=True))
-            row.delete()
-            synced.counts["withdrawn"] += 1
+def remove_rows(rows: Sequence[Change], synced: SyncedChanges) -> None:
+    if not rows:
+        return
+    synced.left |= {row.regression_id for row in rows if row.regression_id}
+    better = [row.first_bad_id for row in rows if row.direction == Change.Direction.IMPROVEMENT]
+    if better:
+        repaired = Regression.objects.filter(recovered_by__in=better, withdrawn_at=None)
+        synced.left |= set(repaired.values_list("pk", flat=True))
+    Change.objects.filter(pk__in=[row.pk for row in rows]).delete()
+    synced.counts["withdrawn"] += len(rows)
 
 
-def write_row(history: History, found: FoundChange, row: Change | None, synced: SyncedChanges) -> None:
+@dataclass(slots=True)
+class ChangeWrites:
+    """What is to be written of the changes of many series, by what is new of each; in their order."""
+
+    noted: list[tuple[str, Change, FoundChange]] = field(default_factory=list)
+    columns: set[str] = field(default_factory=set)
+
+    def note(self, history: History, found: FoundChange, row: Change | None) -> None:
+        """Bring a change's row up to date, not yet the stored one."""
+        values = change_values(history, found)
+        self.columns = {name.removesuffix("_id") for name in values}
+        kind = what_is_new(row, values)
+        if row is None:
+            row = Change(series=history.series, **values)
+        elif kind != "kept":
+            for name, value in values.items():
+                setattr(row, name, value)
+        self.noted.append((kind, row, found))
+
+    def write(self, synced: SyncedChanges) -> None:
+        """What moved first, one by one, so that the places of what is new are free."""
+        for row in self.of_kind("moved"):
+            row.save()
+        if measured := self.of_kind("measured"):
+            Change.objects.bulk_create(
+                measured, update_conflicts=True, unique_fields=["id"], update_fields=self.columns
+            )
+        Change.objects.bulk_create(self.of_kind("found"))
+        for kind, row, found in self.noted:
+            synced.counts[kind] += 1
+            if kind != "kept":
+                synced.altered.append(row)
+            if found.system or found.software:
+                synced.surroundings[row.pk] = found
+
+    def of_kind(self, kind: str) -> list[Change]:
+        return [row for noted, row, _ in self.noted if noted == kind]
+
+
+def change_values(history: History, found: FoundChange) -> dict[str, Any]:
+    """The columns of a change's row, as it is found now."""
     change, metric = found.change, history.series.metric
     # A quality may be 0 or negative: it is weighed, told and shown by its levels.
     has_ratio = bool(change.before) and not metric.is_quality
     guard = found.first_bad.guard
-    values = {
+    return {
         "first_bad_id": found.first_bad.commit_id,
         "last_good_id": found.last_good.commit_id,
         "position": found.position,
@@ -246,18 +314,6 @@ def write_row(history: History, found: FoundChange, row: Change | None, synced: 
         "guard_state": guard.state if guard else "",
         "guard_bound": guard.bound if guard else None,
     }
-    kind = what_is_new(row, values)
-    synced.counts[kind] += 1
-    if row is None:
-        row = Change(series=history.series, **values)
-    elif kind != "kept":
-        for name, value in values.items():
-            setattr(row, name, value)
-    if kind != "kept":
-        row.save()
-        synced.altered.append(row)
-    if found.system or found.software:
-        synced.surroundings[row.pk] = found
 
 
 def what_is_new(row: Change | None, values: Mapping[str, object]) -> str:

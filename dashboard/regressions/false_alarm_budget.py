@@ -7,7 +7,7 @@ commits so far have earned: a hundredth of the budget each.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from django.db.models import Exists, OuterRef, QuerySet, Sum
 
@@ -22,6 +22,7 @@ from dashboard.models import (
     RegressionExperiment,
     Run,
 )
+from dashboard.regressions.changes import known_positions
 from dashboard.regressions.decision.series_kinds import is_exact_counter
 from dashboard.regressions.series.history import History
 
@@ -51,11 +52,12 @@ def tell_suspicions(project: Project, run: Run, histories: Mapping[int, History]
     told = told_as_suspicions(project)
     if not told.exists():
         return
-    headlines = [past for past in histories.values() if past.series.headline]
+    noisy = [
+        past for past in histories.values() if past.series.headline and not is_exact_counter(past.series)
+    ]
+    starts = known_positions(noisy)
     p_values = {
-        str(past.series.pk): newest_p_value(past, run.commit)
-        for past in headlines
-        if not is_exact_counter(past.series)
+        str(past.series.pk): newest_p_value(past, run.commit, starts[past.series.pk]) for past in noisy
     }
     decision, budget = budget_of_project(project, cases=cases_of_run(run)).decide(p_values)
     keep_budget(project, budget)
@@ -95,19 +97,21 @@ def count_refuted_alert(project: Project) -> None:
     keep_budget(project, budget_of_project(project).after_refutation())
 
 
-def newest_p_value(past: History, newest: Commit) -> float:
-    """How likely the series' newest points are if nothing changed; 1 where too few are known."""
+def newest_p_value(past: History, newest: Commit, starts: Collection[int]) -> float:
+    """How likely the series' newest points are if nothing changed; 1 where too few are known.
+
+    `starts` are the positions at which changes have been found.
+    """
     known = [commit for commit in past.untainted(0, len(past.measured)) if commit.position <= newest.position]
     positions = [commit.position for commit in known]
-    return shift_p_value([commit.value for commit in known], level_start(past, positions))
+    return shift_p_value([commit.value for commit in known], level_start(positions, starts))
 
 
-def level_start(past: History, positions: Sequence[int]) -> int:
+def level_start(positions: Sequence[int], starts: Collection[int]) -> int:
     """Where the level before the newest points starts: at the last change that isn't among them."""
-    changes = Change.objects.filter(past.line.lookup("first_bad"), series=past.series)
     places = {position: index for index, position in enumerate(positions)}
-    starts = [places[at] for at in changes.values_list("position", flat=True) if at in places]
-    return max((start for start in starts if start < len(positions) - NEWEST), default=0)
+    indices = [places[at] for at in starts if at in places]
+    return max((index for index in indices if index < len(positions) - NEWEST), default=0)
 
 
 def cases_of_run(run: Run) -> int:

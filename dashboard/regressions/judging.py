@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from statistics import median
@@ -43,7 +43,7 @@ from dashboard.regressions.environment_only import mark_environment_only
 from dashboard.regressions.gathering import Lines, forget_quick_facts, gather_facts, is_quick
 from dashboard.regressions.missing_facts import FactsMissing
 from dashboard.regressions.series.branch_line import branch_line
-from dashboard.regressions.series.history import History, load_history, load_recent
+from dashboard.regressions.series.history import History, load_histories, load_recent
 from dashboard.regressions.series.judged_series import JUDGED
 from dashboard.regressions.snapshot import Touched, take_snapshot
 from dashboard.repositories import DETACHED
@@ -326,21 +326,15 @@ def find_all_changes(
     if branch == DETACHED:
         return judged  # Commits of no branch have no order among them.
     line = lines.of_branch(branch)
-    judged.histories = {
-        row.pk: load_history(row, line) if position is None else load_recent(row, line, position)
-        for row in series
-    }
-    environments = RunEnvironments()
-    surroundings: dict[int, changes.FoundChange] = {}
-    for past in judged.histories.values():
-        found = changes.find_changes(past, environments)
-        synced = changes.sync_changes(past, branch, found)
-        judged.counts.update(synced.counts)
-        judged.touched.changes |= {row.pk for row in synced.altered}
-        judged.touched.regressions |= synced.left
-        surroundings |= synced.surroundings
-        if branch == project.branch:
-            keep_level(past, found)
+    histories = load_histories(series, line) if position is None else load_recent(series, line, position)
+    found = changes.find_changes(histories, RunEnvironments())
+    synced = changes.sync_changes(histories, branch, found)
+    if branch == project.branch:
+        keep_levels(histories, found)
+    judged.histories = {past.series.pk: past for past in histories}
+    judged.counts = synced.counts
+    judged.touched.changes = {row.pk for row in synced.altered}
+    judged.touched.regressions = synced.left
     rows = Change.objects.filter(series__in=list(judged.histories), first_bad__branch=branch)
     rows = rows.filter(direction=Change.Direction.REGRESSION)
     rows = rows.filter(Q(pk__in=judged.touched.changes) | Q(regression=None)).select_related(
@@ -351,13 +345,24 @@ def find_all_changes(
         for row in rows
         if row.position > judged.histories[row.series_id].frozen_until and may_open_regression(row)
     ]
-    mark_environment_only(opening, surroundings, facts)
+    mark_environment_only(opening, synced.surroundings, facts)
     judged.touched.changes |= {row.pk for row in opening}
     return judged
 
 
-def keep_level(past: History, found: Sequence[changes.FoundChange]) -> None:
-    """The level since the last change, for the overviews."""
+def keep_levels(histories: Sequence[History], found: Mapping[int, Sequence[changes.FoundChange]]) -> None:
+    """The levels since the last changes, for the overviews; those that didn't move aren't written."""
+    levels = {past.series.pk: current_level(past, found[past.series.pk]) for past in histories}
+    # In one order everywhere: another run of theirs may be stored meanwhile, which renews these rows.
+    kept = SeriesLatest.objects.filter(pk__in=levels).select_for_update(no_key=True).order_by("pk")
+    moved = [row for row in kept.only("level") if row.level != levels[row.pk]]
+    for row in moved:
+        row.level = levels[row.pk]
+    SeriesLatest.objects.bulk_update(moved, ["level"])
+
+
+def current_level(past: History, found: Sequence[changes.FoundChange]) -> float | None:
+    """The median since the last change; None where there is no untainted point."""
     start = found[-1].change.index if found else 0
     values = [commit.value for commit in past.untainted(start, len(past.measured))]
-    SeriesLatest.objects.filter(pk=past.series.pk).update(level=median(values) if values else None)
+    return median(values) if values else None

@@ -41,6 +41,14 @@ class Line:
         before: Mapping[str, Any] = {f"{commit}__branch": self.trunk, f"{commit}__position__lte": self.fork}
         return Q(**{f"{commit}__hash__in": self.own}) | Q(**before)
 
+    def condition(self, commit: str) -> tuple[str, dict[str, Any]]:
+        """`lookup` in SQL, of the table or alias `commit`, and its parameters."""
+        if self.own is None:
+            return f"{commit}.branch = %(branch)s", {"branch": self.branch}
+        before = f"{commit}.branch = %(trunk)s AND {commit}.position <= %(fork)s"
+        parameters = {"own": list(self.own), "trunk": self.trunk, "fork": self.fork}
+        return f"({commit}.hash = ANY(%(own)s::text[]) OR ({before}))", parameters
+
 
 def branch_line(project: Project, branch: str) -> Line:
     """The line of a branch, read in the repository; where that can't tell, its known commits alone."""

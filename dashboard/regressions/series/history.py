@@ -9,8 +9,10 @@ from itertools import groupby
 from operator import itemgetter
 from statistics import median
 
+from django.db import connection
+
 from dashboard import detection
-from dashboard.models import GuardResult, Point, Series
+from dashboard.models import GuardResult, Point, Run, Series
 from dashboard.regressions.series.branch_line import Line
 
 # All of a history is judged again by this many points at most: what is older was judged when it was new.
@@ -21,6 +23,30 @@ RECENT = 400
 FROZEN_SHARE = 0.1
 # Of a history that wasn't read from rows.
 NOWHERE = Line("")
+# Where a commit lacks a phase.
+ABSENT = detection.Point(0.0, tainted=True)
+
+# Of a point: its commit, position, value, samples, whether it is tainted, and its run.
+Row = tuple[int, int, float, list[float], bool, int]
+IN_ORDER = itemgetter(1, 0, 5)
+# One look into the index on (series, position) for each series, whatever its history.
+NEWEST_ROWS = """
+SELECT wanted.id, point.*
+FROM unnest(%(series)s::bigint[]) AS wanted (id)
+CROSS JOIN LATERAL (
+    SELECT run.commit_id, point.position, point.value, point.samples, point.tainted, point.run_id
+    FROM dashboard_point point
+    JOIN dashboard_run run ON run.id = point.run_id
+    JOIN dashboard_commit commit ON commit.id = run.commit_id
+    WHERE point.series_id = wanted.id AND {line}
+    ORDER BY point.position DESC, run.commit_id DESC, point.run_id DESC
+    LIMIT %(newest)s
+) AS point
+"""
+
+# Of a guard's result: its commit, position and run, how it stands, the guard's bounds, over how many seeds.
+GuardRow = tuple[int, int, int, str, float | None, float | None, int]
+GUARD_COLUMNS = ("run__commit_id", "position", "run_id", "state", "minimum", "maximum", "seeds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,62 +150,123 @@ class History:
 
 def load_history(series: Series, line: Line | str, newest: int = NEWEST) -> History:
     """The newest points of a series on the line of a branch, or on what is known of the branch alone."""
-    line = Line(line) if isinstance(line, str) else line
-    rows = list(
-        Point.objects.filter(line.lookup("run__commit"), series=series)
-        .order_by("-position", "-run__commit_id", "-run_id")
-        .values_list("run__commit_id", "position", "value", "samples", "tainted", "run_id")[:newest]
-    )
-    rows.reverse()
-    measured = [merge_runs(list(of_commit)) for _, of_commit in groupby(rows, key=itemgetter(0, 1))]
-    if series.guarded:
-        measured = with_guards(measured, series, line)
-    frozen = measured[int(len(measured) * FROZEN_SHARE)].position if len(rows) == newest else -1
-    return History(series, measured, max(frozen, line.settled), line)
+    (history,) = load_histories([series], Line(line) if isinstance(line, str) else line, newest)
+    return history
 
 
-def load_recent(series: Series, line: Line, position: int) -> History:
-    """As much of a history as judges what was measured at a position: all of it for an old commit."""
-    recent = load_history(series, line, RECENT)
-    return recent if position > recent.frozen_until else load_history(series, line)
+def load_histories(series: Sequence[Series], line: Line, newest: int = NEWEST) -> list[History]:
+    """The same of many series, in their order, by as many queries as of one."""
+    points = newest_rows([row.pk for row in series], line, newest)
+    measured = {
+        key: [merge_runs(list(of_commit)) for _, of_commit in groupby(rows, key=itemgetter(0, 1))]
+        for key, rows in points.items()
+    }
+    measured |= with_guards([row.pk for row in series if row.guarded], measured, line)
+    frozen = {
+        key: measured[key][int(len(measured[key]) * FROZEN_SHARE)].position
+        for key, rows in points.items()
+        if len(rows) == newest
+    }
+    return [History(row, measured[row.pk], max(frozen.get(row.pk, -1), line.settled), line) for row in series]
 
 
-def load_phases(history: History, metric: str) -> dict[str, dict[int, MeasuredCommit]]:
-    """By phase and position: what a history's commits measured by another metric of its configuration."""
+def load_recent(series: Sequence[Series], line: Line, position: int) -> list[History]:
+    """As much of histories as judges what was measured at a position: all of them for an old commit."""
+    recent = load_histories(series, line, RECENT)
+    old = [history.series for history in recent if position <= history.frozen_until]
+    whole = {history.series.pk: history for history in load_histories(old, line)} if old else {}
+    return [whole.get(history.series.pk, history) for history in recent]
+
+
+def newest_rows(series: Sequence[int], line: Line, newest: int) -> dict[int, list[Row]]:
+    """By series its newest points on a line, so many at most; oldest first."""
+    condition, parameters = line.condition("commit")
+    rows: dict[int, list[Row]] = {key: [] for key in series}
+    with connection.cursor() as cursor:
+        cursor.execute(
+            NEWEST_ROWS.format(line=condition), {"series": list(series), "newest": newest, **parameters}
+        )
+        for key, *row in cursor.fetchall():
+            rows[key].append(tuple(row))
+    for of_series in rows.values():
+        of_series.sort(key=IN_ORDER)
+    return rows
+
+
+def load_phases(history: History, metric: str) -> dict[str, list[detection.Point]]:
+    """By phase what a history's commits measured by another metric of its configuration, commit by commit.
+
+    Where a commit lacks a phase, it has a tainted point.
+    """
     if not history.measured:
         return {}
-    rows = (
-        Point.objects.filter(
-            history.line.lookup("run__commit"),
-            series__configuration=history.series.configuration_id,
-            series__metric__name=metric,
-            position__gte=history.positions[0],
+    of_metric = Series.objects.filter(
+        configuration=history.series.configuration_id, metric__name=metric
+    ).exclude(phase="")
+    phases = dict(of_metric.order_by("phase").values_list("pk", "phase"))
+    # Without a join to each point: a few hundred runs have measured all the thousands of them.
+    rows = list(
+        Point.objects.filter(series__in=phases, position__gte=history.positions[0]).values_list(
+            "series_id", "run_id", "position", "value", "samples", "tainted"
         )
-        .exclude(series__phase="")
-        .order_by("series__phase", "position", "run__commit_id", "run_id")
-        .values_list("series__phase", "run__commit_id", "position", "value", "samples", "tainted", "run_id")
     )
-    phases: dict[str, dict[int, MeasuredCommit]] = {}
-    for (phase, _, position), of_commit in groupby(rows, key=itemgetter(0, 1, 2)):
-        phases.setdefault(phase, {})[position] = merge_runs([row[1:] for row in of_commit])
-    return phases
+    runs = Run.objects.filter(history.line.lookup("commit"), pk__in={row[1] for row in rows})
+    commits = dict(runs.values_list("pk", "commit_id"))
+    found: dict[str, dict[int, list[Row]]] = {phase: {} for phase in phases.values()}
+    for key, run, position, value, samples, tainted in rows:
+        if run in commits:
+            of_phase = found[phases[key]]
+            of_phase.setdefault(position, []).append((commits[run], position, value, samples, tainted, run))
+    return {
+        phase: [point_of_runs(of_phase.get(position, ())) for position in history.positions]
+        for phase, of_phase in found.items()
+        if of_phase
+    }
 
 
-def with_guards(measured: Sequence[MeasuredCommit], series: Series, line: Line) -> list[MeasuredCommit]:
-    """The commits with how they stand to their guard, and those whose runs didn't report the quality.
+def point_of_runs(rows: Sequence[Row]) -> detection.Point:
+    """What the runs of a position's newest commit say together; a tainted point where there are none."""
+    if len(rows) == 1:
+        ((_, _, value, samples, tainted, _),) = rows
+        return detection.Point(value, tuple(samples), tainted)
+    if not rows:
+        return ABSENT
+    newest = max(row[0] for row in rows)
+    merged = merge_runs(sorted((row for row in rows if row[0] == newest), key=IN_ORDER))
+    return detection.Point(merged.value, merged.samples, merged.tainted)
+
+
+def with_guards(
+    series: Sequence[int], measured: Mapping[int, Sequence[MeasuredCommit]], line: Line
+) -> dict[int, list[MeasuredCommit]]:
+    """By guarded series its commits as they stand to the guard, and those that don't report the quality.
 
     Of several runs of a commit those that report it count. What isn't reported is a tainted point: no level
     is read off it.
     """
-    first = measured[0].position if measured else 0
+    if not series:
+        return {}
+    firsts = {key: measured[key][0].position if measured[key] else 0 for key in series}
     rows = (
-        GuardResult.objects.filter(line.lookup("run__commit"), series=series, position__gte=first)
+        GuardResult.objects.filter(
+            line.lookup("run__commit"), series__in=series, position__gte=min(firsts.values())
+        )
         .order_by("position", "run__commit_id", "run_id")
-        .values_list("run__commit_id", "position", "run_id", "state", "minimum", "maximum", "seeds")
+        .values_list("series_id", *GUARD_COLUMNS)
     )
+    results: dict[int, list[GuardRow]] = {key: [] for key in series}
+    for key, *row in rows:
+        if row[1] >= firsts[key]:
+            results[key].append(tuple(row))
+    return {key: commits_with_guard(measured[key], results[key]) for key in series}
+
+
+def commits_with_guard(
+    measured: Sequence[MeasuredCommit], results: Iterable[GuardRow]
+) -> list[MeasuredCommit]:
     standings: dict[tuple[int, int], dict[int, GuardStanding]] = {}
     values = {run: commit.value for commit in measured for run in commit.runs}
-    for commit, position, run, state, minimum, maximum, seeds in rows:
+    for commit, position, run, state, minimum, maximum, seeds in results:
         bound = (
             broken_bound(minimum, maximum, values.get(run)) if state == GuardResult.State.VIOLATED else None
         )
@@ -209,9 +296,6 @@ def broken_bound(minimum: float | None, maximum: float | None, value: float | No
     if value is not None and minimum is not None and value < minimum:
         return minimum
     return maximum if value is not None else None
-
-
-Row = tuple[int, int, float, list[float], bool, int]
 
 
 def merge_runs(rows: Sequence[Row]) -> MeasuredCommit:

@@ -30,7 +30,8 @@ def with_case(line: list[Commit], of: Case) -> list[tuple[Commit, Case]]:
 
 
 def sync_counts(past: History) -> dict[str, int]:
-    return dict(changes.sync_changes(past, "main", changes.find_changes(past, RunEnvironments())).counts)
+    found = changes.find_changes([past], RunEnvironments())
+    return dict(changes.sync_changes([past], "main", found).counts)
 
 
 def test_the_runs_of_a_commit_are_one_point(project: Project, of: Case) -> None:
@@ -87,8 +88,8 @@ def test_a_step_that_is_new_beside_another_takes_nothing_from_it(project: Projec
         factories.create_commits(project, 20), of, factories.noisy_levels((10, 1.0), (10, 1.4))
     )
     past = load_history(found, "main")
-    (known,) = changes.find_changes(past, RunEnvironments())
-    changes.sync_changes(past, "main", [known])
+    (known,) = changes.find_changes([past], RunEnvironments())[found.pk]
+    changes.sync_changes([past], "main", {found.pk: [known]})
     row = Change.objects.get()
     index = known.change.index - 2
     beside = replace(
@@ -97,7 +98,8 @@ def test_a_step_that_is_new_beside_another_takes_nothing_from_it(project: Projec
         last_good=past.measured[index - 1],
         first_bad=past.measured[index],
     )
-    assert dict(changes.sync_changes(past, "main", [beside, known]).counts) == {"found": 1, "kept": 1}
+    synced = changes.sync_changes([past], "main", {found.pk: [beside, known]})
+    assert dict(synced.counts) == {"found": 1, "kept": 1}
     assert Change.objects.get(pk=row.pk).position == row.position
 
 
@@ -111,8 +113,9 @@ def test_a_new_commit_is_judged_by_the_newest_points_an_old_one_by_all(project: 
         Point(series=series, position=run.commit.position, run=run, value=1.0) for run in runs
     )
     main = Line("main")
-    newest = load_recent(series, main, count - 1)
+    (newest,) = load_recent([series], main, count - 1)
     assert (len(newest.measured), newest.frozen_until > 100) == (RECENT, True)
-    assert len(load_recent(series, main, newest.frozen_until + 1).measured) == RECENT
-    old = load_recent(series, main, newest.frozen_until)
+    (recent,) = load_recent([series], main, newest.frozen_until + 1)
+    assert len(recent.measured) == RECENT
+    (old,) = load_recent([series], main, newest.frozen_until)
     assert (len(old.measured), old.frozen_until) == (count, -1)
