@@ -3,6 +3,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from dashboard.garbage_collection import YOUNG_OBJECTS
+
 CODE = """
 import gc
 import django
@@ -20,3 +22,23 @@ def test_a_web_process_leaves_what_it_imported_out_of_collections() -> None:
     frozen, left = map(int, done.stdout.split())
     assert frozen > 100_000
     assert left < frozen / 100
+
+
+JUDGED = """
+import gc
+from celery.signals import task_postrun
+from workers.site import app, tasks
+from dashboard import regressions
+task_postrun.send(tasks.sweep_everything, task_id="swept")
+assert not gc.get_freeze_count()
+task_postrun.send(tasks.judge_run, task_id="judged")
+print(gc.get_freeze_count(), len(gc.get_objects()), gc.get_threshold()[0])
+"""
+
+
+def test_a_worker_that_has_judged_leaves_what_it_imported_out_of_collections() -> None:
+    done = subprocess.run([sys.executable, "-c", JUDGED], capture_output=True, text=True, check=True)
+    frozen, left, young = map(int, done.stdout.split())
+    assert frozen > 50_000
+    assert left < frozen / 100
+    assert young == YOUNG_OBJECTS
