@@ -13,6 +13,7 @@ from . import (
     counters,
     growth,
     importing,
+    ingest,
     judging,
     marks,
     overhead,
@@ -48,6 +49,7 @@ def _benchmark_parts(arguments: argparse.Namespace) -> dict[str, Callable[[], st
         ),
         "judging": lambda: judging.measure_judging(arguments.judgements),
         "import": lambda: importing.measure_import(arguments.commits),
+        "ingest": lambda: ingest.measure_ingest(arguments.stored),
         "repeat": lambda: repeat.measure_repeatability(
             "snake_dqn", ["variant=optimized"], arguments.runs, arguments.quick
         ),
@@ -58,7 +60,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     names = [
         *("marks", "overhead", "automatic", "counters", "ranks", "growth", "turns", "box"),
-        *("judging", "import", "repeat"),
+        *("judging", "import", "ingest", "repeat"),
     ]
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(names)}; default all")
     parser.add_argument("--rounds", type=int, default=1000, help="rounds of the marks")
@@ -71,6 +73,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--box-pairs", type=int, default=6, help="pairs inside and outside a box; 0 for none")
     parser.add_argument("--judgements", type=int, default=20, help="judgements of each kind")
     parser.add_argument("--commits", type=int, default=1000, help="commits of what is imported")
+    parser.add_argument("--stored", type=int, default=120, help="runs that are stored and judged")
     parser.add_argument("--runs", type=int, default=5, help="runs of A/A")
     parser.add_argument("--quick", action=argparse.BooleanOptionalAction, default=True, help="short A/A runs")
     arguments = parser.parse_args()

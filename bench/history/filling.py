@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -50,8 +50,10 @@ class CaseHistory:
     steps: list[PlannedStep] = field(default_factory=list)
 
 
-def fill_site(plan: HistoryPlan, now: datetime, report: Report) -> None:
-    """All of the plan in one transaction: everything, or nothing."""
+def fill_site(
+    plan: HistoryPlan, now: datetime, report: Report, kinds: Sequence[values.SeriesKind] = ()
+) -> None:
+    """All of the plan in one transaction: everything, or nothing. `kinds`: of each case, if not the usual."""
     from django.db import transaction
 
     plan.check_sizes()
@@ -60,7 +62,9 @@ def fill_site(plan: HistoryPlan, now: datetime, report: Report) -> None:
         machines = _create_machines(now)
         for number in range(plan.projects):
             report(number / plan.projects, f"project {number + 1} of {plan.projects}")
-            _fill_project(plan, number, machines, now, noise)
+            _fill_project(
+                plan, number, machines, now, noise, kinds or values.series_kinds(plan.series_per_case)
+            )
 
 
 def _tell_planner() -> None:
@@ -90,7 +94,12 @@ def _create_machines(now: datetime) -> list[Machine]:
 
 
 def _fill_project(
-    plan: HistoryPlan, number: int, machines: list[Machine], now: datetime, noise: np.random.Generator
+    plan: HistoryPlan,
+    number: int,
+    machines: list[Machine],
+    now: datetime,
+    noise: np.random.Generator,
+    kinds: Sequence[values.SeriesKind],
 ) -> None:
     from dashboard.models import Project
 
@@ -105,7 +114,6 @@ def _fill_project(
         for branch in range(BRANCHES)
     ]
     commits = [*line, *(commit for branch in branches for commit in branch)]
-    kinds = values.series_kinds(plan.series_per_case)
     planned = plan_steps(plan.regressions_of(number), plan.commits, plan.cases_per_project, noise)
     histories = []
     for index in range(plan.cases_per_project):
@@ -149,7 +157,7 @@ def _create_case_history(
     project: Project,
     index: int,
     commits: list[Commit],
-    kinds: list[values.SeriesKind],
+    kinds: Sequence[values.SeriesKind],
     machines: list[Machine],
     noise: np.random.Generator,
 ) -> CaseHistory:
@@ -232,7 +240,7 @@ def _create_runs(
 
 
 def _store_points(
-    history: CaseHistory, kinds: list[values.SeriesKind], plan: HistoryPlan, noise: np.random.Generator
+    history: CaseHistory, kinds: Sequence[values.SeriesKind], plan: HistoryPlan, noise: np.random.Generator
 ) -> None:
     from dashboard.ingest.latest import write_latest
     from dashboard.models import SeriesLatest
