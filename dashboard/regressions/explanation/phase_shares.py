@@ -169,7 +169,9 @@ def values_by_phase(series: Series, metric: str, sides: Sides) -> dict[str, dict
     parts = SeriesRow.objects.filter(configuration=series.configuration_id, metric__name=metric)
     rows = Point.objects.filter(series__in=parts, run__in=sides.good + sides.bad)
     values: dict[str, dict[int, float]] = defaultdict(dict)
-    for phase, run, value in rows.values_list("series__phase", "run_id", "value"):
+    # In one order: sums over phases are then the same to the last digit, whenever they are made.
+    in_order = rows.order_by("series__phase", "run_id")
+    for phase, run, value in in_order.values_list("series__phase", "run_id", "value"):
         values[phase][run] = value
     return values
 
