@@ -19,8 +19,11 @@ Value = TypeVar("Value")
 
 # Claims that a project ships are measured weekly, in a small part of a machine's time.
 CLAIMS_EVERY_DAYS, CLAIMS_SHARE, CLAIMS_MINUTES = 7, 0.1, 10.0
+# Of so many commits in a row one keeps all its points.
+POINTS_EVERY = 10
 
 FILTERS = ("branches", "tags", "paths", "paths_ignore")
+KEPT_KINDS = ("logs", "telemetry", "profiles", "documents", "points")
 
 
 class Origin(StrEnum):
@@ -52,6 +55,9 @@ class EffectivePolicy:
     claims_every_commits: int = 0
     claims_share: float = CLAIMS_SHARE
     claims_minutes: float = CLAIMS_MINUTES
+    # By kind of detail the days that it is kept, 0 for ever; None: as the site's settings say.
+    keep_days: Mapping[str, int | None] = field(default_factory=dict)
+    points_every: int = POINTS_EVERY
     origins: Mapping[str, Origin] = field(default_factory=dict)
 
     def filters_of(self, benchmark: str) -> Filters:
@@ -120,6 +126,13 @@ def merge_policies(site: Policy, manifest: Policy, branch: str) -> EffectivePoli
         ),
         claims_share=choose("claims.share", site.claims.share, manifest.claims.share, CLAIMS_SHARE),
         claims_minutes=choose("claims.minutes", site.claims.minutes, manifest.claims.minutes, CLAIMS_MINUTES),
+        keep_days={
+            kind: choose(f"keep.{kind}", getattr(site.keep, kind), getattr(manifest.keep, kind), None)
+            for kind in KEPT_KINDS
+        },
+        points_every=choose(
+            "keep.points_every", site.keep.points_every, manifest.keep.points_every, POINTS_EVERY
+        ),
         origins=origins,
     )
 

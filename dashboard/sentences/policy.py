@@ -11,7 +11,7 @@ from paceline.policy import DAYS, QuietHours, Schedule
 from dashboard.models import Trigger
 from dashboard.policy.decision import Reason
 from dashboard.policy.effective import FILTERS, EffectivePolicy, Origin
-from dashboard.sentences.numbers import format_duration, format_number
+from dashboard.sentences.numbers import format_count, format_duration, format_number
 
 # Of whole commits. A reason that a later version stored is left out.
 OF_COMMITS = {
@@ -85,6 +85,8 @@ def policy_rows(policy: EffectivePolicy) -> list[PolicyRow]:
         else "never",
         "claims.share": f"{format_number(100 * policy.claims_share)} % of a machine's time",
         "claims.minutes": f"{format_number(policy.claims_minutes)} minutes a claim",
+        **{f"keep.{kind}": _describe_kept(days) for kind, days in policy.keep_days.items()},
+        "keep.points_every": f"one of {format_number(policy.points_every)} commits",
     }
     rows = [PolicyRow(key, value, policy.origins[key]) for key, value in values.items()]
     for name, filters in policy.benchmarks.items():
@@ -97,6 +99,12 @@ def policy_rows(policy: EffectivePolicy) -> list[PolicyRow]:
     return rows + [
         PolicyRow(f"schedule.{row.name}", _describe_schedule(row), origin) for row in policy.schedules
     ]
+
+
+def _describe_kept(days: int | None) -> str:
+    if days is None:
+        return "as the site says"
+    return format_count(days, "day") if days else "for ever"
 
 
 def _join_patterns(patterns: Sequence[str], key: str) -> str:

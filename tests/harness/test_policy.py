@@ -10,6 +10,7 @@ from paceline.policy import (
     NO_QUIET_HOURS,
     Baseline,
     Filters,
+    KeepPolicy,
     QuietHours,
     Schedule,
     parse_policy_table,
@@ -38,6 +39,10 @@ always = true
 [policy.baseline]
 pinned = "v1.2"
 branches = { "release/*" = "v1.0", "dev" = "rolling" }
+[policy.keep]
+logs = 90
+points = 400
+points_every = 20
 """
 
 
@@ -51,6 +56,7 @@ def test_each_key_is_read() -> None:
     nightly = Schedule("nightly", "30 3 * * mon-fri", ("train",), ({"size": 4},), always=True)
     assert policy.schedules == (nightly,)
     assert policy.baseline == Baseline("v1.2", {"release/*": "v1.0", "dev": "rolling"})
+    assert policy.keep == KeepPolicy(logs=90, points=400, points_every=20)
 
 
 def test_a_manifest_need_not_have_one() -> None:
@@ -98,6 +104,9 @@ def test_a_kept_table_says_the_same() -> None:
         ('[policy.schedule.nightly]\ncron = "0 3 * *"', "must have five fields"),
         ('[policy.schedule."a b"]\ncron = "0 3 * * *"', "must be named with letters"),
         ('[policy.baseline]\npinned = "--all"', "policy.baseline.pinned: must be a tag or a commit"),
+        ("[policy.keep]\nlogs = -1", "policy.keep.logs: is -1, must be between 0 and 36500"),
+        ("[policy.keep]\npoints_every = 1", "policy.keep.points_every: is 1, must be"),
+        ("[policy.keep]\nlog = 1", "policy.keep.log: is unknown, did you mean 'logs'?"),
         ("[policy.benchmarks.train]\nsteps = 1", "policy.benchmarks.train.steps: is unknown"),
         (
             "[policy.benchmarks.trian]\npaths = []",

@@ -1,4 +1,4 @@
-"""The table `policy` of a manifest: what is measured when, and against what it is read."""
+"""The table `policy` of a manifest: what is measured when, what it is read against, how long it is kept."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ SECONDS_LIMIT = 1_000_000
 CLAIM_DAYS_LIMIT = 365
 CLAIM_COMMITS_LIMIT = 100_000
 CLAIM_MINUTES_LIMIT = 600
+KEEP_DAYS_LIMIT = 36_500
+POINTS_EVERY_LIMIT = 10_000
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 ROLLING, MERGE_BASE = "rolling", "merge-base"
 _TIME_ZONE = re.compile(r"[A-Za-z0-9_+-]{1,30}(/[A-Za-z0-9_+-]{1,30}){0,2}")
@@ -99,6 +101,21 @@ class ClaimsPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class KeepPolicy:
+    """How many days runs keep each kind of detail, 0 for ever; None is what wasn't said.
+
+    Of `points_every` commits in a row one keeps all its points, once these are older than `points` days.
+    """
+
+    logs: int | None = None
+    telemetry: int | None = None
+    profiles: int | None = None
+    documents: int | None = None
+    points: int | None = None
+    points_every: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """What a table says; None is what it doesn't say. An empty `quiet_hours` table is NO_QUIET_HOURS."""
 
@@ -112,6 +129,7 @@ class Policy:
     schedules: tuple[Schedule, ...] | None = None
     baseline: Baseline = field(default_factory=Baseline)
     claims: ClaimsPolicy = field(default_factory=ClaimsPolicy)
+    keep: KeepPolicy = field(default_factory=KeepPolicy)
 
 
 NO_QUIET_HOURS = QuietHours(time(0), time(0))
@@ -132,6 +150,7 @@ def parse_policy(table: TomlTable | None) -> Policy:
         schedules=_parse_schedules(table.table("schedule")),
         baseline=_parse_baseline(table.table("baseline")),
         claims=_parse_claims(table.table("claims")),
+        keep=_parse_keep(table.table("keep")),
     )
     table.refuse_unread_keys()
     return policy
@@ -317,3 +336,22 @@ def _parse_claims(table: TomlTable | None) -> ClaimsPolicy:
             "minutes", f"is {claims.minutes:g}, must be above 0 and at most {CLAIM_MINUTES_LIMIT}"
         )
     return claims
+
+
+def _parse_keep(table: TomlTable | None) -> KeepPolicy:
+    if table is None:
+        return KeepPolicy()
+
+    def read_days(kind: str) -> int | None:
+        return table.optional_integer(kind, minimum=0, maximum=KEEP_DAYS_LIMIT)
+
+    keep = KeepPolicy(
+        logs=read_days("logs"),
+        telemetry=read_days("telemetry"),
+        profiles=read_days("profiles"),
+        documents=read_days("documents"),
+        points=read_days("points"),
+        points_every=table.optional_integer("points_every", minimum=2, maximum=POINTS_EVERY_LIMIT),
+    )
+    table.refuse_unread_keys()
+    return keep
