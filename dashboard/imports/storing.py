@@ -244,6 +244,10 @@ def _store_points(
         for value in imported.values:
             row = series[run.configuration_id, value.metric, value.phase]
             point = by_key.get((run.pk, row.pk))
+            # What went with age doesn't come back by the same file.
+            if point is None and run.points_thinned:
+                summary.unchanged += 1
+                continue
             if point is None:
                 new.append((row.pk, run.commit.position, run.pk, value))
             elif _values_differ(point, value):

@@ -19,6 +19,7 @@ from dashboard.models.projects import Backlog, Case, Commit, FormerName, Project
 from dashboard.models.pull_requests import Check, CheckedCase, PullRequest
 from dashboard.models.regressions import Change, Regression, RegressionExperiment
 from dashboard.models.repository_tests import RepositoryTest
+from dashboard.models.retention import DroppedDetail
 from dashboard.models.revisions import Revision
 from dashboard.models.runs import Document, Run, RunCost, RunLog, Telemetry
 from dashboard.models.sentinels import Sentinel, SentinelPoint
@@ -44,6 +45,7 @@ __all__ = [
     "Configuration",
     "Delivery",
     "Document",
+    "DroppedDetail",
     "Environment",
     "Experiment",
     "ExperimentPair",

@@ -99,6 +99,9 @@ class Run(Configured, LeasedJob):
         null=True, blank=True, help_text="Seconds of the calibration loop: the median over its repetitions."
     )
 
+    points_thinned = models.BooleanField(
+        default=False, help_text="With age it lost points of series that no judgement reads."
+    )
     counted_at = models.CharField(
         max_length=64,
         blank=True,
@@ -211,7 +214,16 @@ class Document(models.Model):
     # Dropped with age; what the run never had is no reason.
     telemetry_dropped = models.BooleanField(default=False)
     profile_dropped = models.BooleanField(default=False)
+    rewrite_due = models.BooleanField(
+        default=False, help_text="Its text still holds what was dropped: it is written anew by and by."
+    )
     stored_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        # None, as long as nothing is being dropped.
+        indexes = [
+            models.Index(fields=["run"], condition=models.Q(rewrite_due=True), name="document_rewrite_due")
+        ]
 
     def __str__(self) -> str:
         return f"document of run {self.pk}"

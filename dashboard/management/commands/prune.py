@@ -5,33 +5,41 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from dashboard import retention
-from dashboard.management.base import SiteCommand
+from dashboard.management.base import SiteCommand, project_named
+from dashboard.models import Project
 from dashboard.sentences.numbers import format_count
+from dashboard.sentences.retention import forecast_sentence
 
 SECONDS = 3600
 
 
 class Command(SiteCommand):
     help = (
-        "Drop the logs, telemetry, profiles and documents of runs that are older than they are kept "
-        "(PACELINE_KEEP_..., docs/operations.md); points and verdicts stay. The site does it by itself. "
+        "Drop detail of runs that is older than it is kept: logs, telemetry, profiles, documents, and points "
+        "of series that no judgement reads (PACELINE_KEEP_... and policies, docs/operations.md). No level "
+        "moves by it, and no change is lost. The site does it by itself each hour. "
         "Example: manage.py prune --dry-run"
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--dry-run", action="store_true", help="say only of how many runs")
+        parser.add_argument("slug", metavar="SLUG", nargs="?", help="this project alone; all")
+        parser.add_argument(
+            "--dry-run", action="store_true", help="say only what would go, and what is kept for which reason"
+        )
         parser.add_argument(
             "--seconds", type=float, default=SECONDS, metavar="S", help=f"end after S seconds; {SECONDS}"
         )
 
     def perform(self, **options: Any) -> None:
-        dropped = retention.prune_runs(seconds=options["seconds"], dry=options["dry_run"])
-        verb = "would be" if options["dry_run"] else "are"
-        for part in retention.kept_parts():
-            if part.name in dropped:
-                self.stdout.write(
-                    f"The {part.name} of {format_count(dropped[part.name], 'run')} {verb} dropped "
-                    f"({format_count(part.days, 'day')})."
-                )
-            else:
-                self.stdout.write(f"The {part.name} are kept for ever.")
+        project = project_named(options["slug"]) if options["slug"] else None
+        if options["dry_run"]:
+            for row in [project] if project else Project.objects.filter(removed_slug="").order_by("slug"):
+                self.stdout.write(f"{row}:")
+                for forecast in retention.forecast_project(row):
+                    self.stdout.write(f"  {forecast_sentence(forecast)}")
+            return
+        dropped = retention.prune_runs(seconds=options["seconds"], project=project)
+        for kind, runs in dropped.items():
+            self.stdout.write(f"The {kind} of {format_count(runs, 'run')} are dropped.")
+        if not dropped:
+            self.stdout.write("Everything is kept for ever.")

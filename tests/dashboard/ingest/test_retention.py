@@ -24,6 +24,7 @@ from dashboard.models import (
     SeriesLatest,
     Telemetry,
 )
+from dashboard.retention.thinned_points import unjudged_series
 from tests.dashboard import factories
 from tests.dashboard.documents import document_body
 from tests.dashboard.ingest.any_document import load_complete_document
@@ -32,7 +33,7 @@ from tests.pages.builders import create_regression, headline_series
 pytestmark = pytest.mark.django_db
 WHOLE = load_complete_document(document_body()["benchmark"])
 WHOLE.pop("benchmark")  # Which is the fixture's own.
-NEVER = {"logs": 0, "telemetry": 0, "profiles": 0, "documents": 0}
+NEVER = {"logs": 0, "telemetry": 0, "profiles": 0, "documents": 0, "points": 0}
 
 
 @pytest.fixture
@@ -55,7 +56,9 @@ def test_nothing_goes_unless_it_is_asked_for(history: list[Run]) -> None:
 def test_the_newest_run_of_a_case_keeps_everything(history: list[Run], settings: Any) -> None:
     settings.PACELINE_KEEP_LOGS_DAYS = settings.PACELINE_KEEP_DOCUMENTS_DAYS = 1
     points = Point.objects.count()
-    assert retention.prune_runs(seconds=60, dry=True) == {"logs": 2, "documents": 2}
+    forecast = retention.forecast_project(history[0].case.project)
+    assert {row.kept.kind: row.runs for row in forecast if row.runs} == {"logs": 2, "documents": 2}
+    assert {tuple(row.protected.items()) for row in forecast if row.runs} == {((retention.Reason.NEWEST, 1),)}
     assert RunLog.objects.count() == 3
     assert retention.prune_runs(seconds=60) == {"logs": 2, "documents": 2}
     for kept in (RunLog, Document):
@@ -96,12 +99,23 @@ def test_both_ends_of_a_regression_keep_everything(history: list[Run], settings:
 
 def test_the_command_says_what_it_does(history: list[Run], settings: Any) -> None:
     settings.PACELINE_KEEP_LOGS_DAYS = 30
-    output = StringIO()
-    call_command("prune", dry_run=True, stdout=output)
-    assert output.getvalue().splitlines() == [
-        "The logs of 2 runs would be dropped (30 days).",
-        *(f"The {part} are kept for ever." for part in ("telemetry", "profiles", "documents")),
+    dry, wet = StringIO(), StringIO()
+    call_command("prune", dry_run=True, stdout=dry)
+    assert dry.getvalue().splitlines() == [
+        "snakes:",
+        "  The logs of 2 runs would be dropped (30 days): 2 logs, 16 B. "
+        "Kept all the same: 1 newest of a case.",
+        *(f"  The {kind} are kept for ever." for kind in ("telemetry", "profiles", "documents", "points")),
     ]
+    call_command("prune", "snakes", stdout=wet)
+    assert wet.getvalue().splitlines() == ["The logs of 2 runs are dropped."]
+
+
+def test_so_much_of_a_run_is_read_by_no_judgement(measure: Callable[..., Run]) -> None:
+    """docs/operations.md says about a third."""
+    run = measure(1, **WHOLE)
+    share = unjudged_series([run.configuration_id]).count() / run.points.count()
+    assert 0.25 < share < 0.4
 
 
 @pytest.mark.parametrize("step", [1.4, 1.08, 1.0])

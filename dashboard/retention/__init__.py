@@ -1,0 +1,18 @@
+"""Old detail is dropped with age, as settings and policies say: no level moves, and no change is lost."""
+
+from dashboard.retention.forecast import Forecast, forecast_project
+from dashboard.retention.kept_days import KeptDays, kept_days
+from dashboard.retention.protected_runs import Reason
+from dashboard.retention.pruning import prune_runs
+from dashboard.retention.visitors import drop_expired_sessions, drop_old_deliveries
+
+__all__ = [
+    "Forecast",
+    "KeptDays",
+    "Reason",
+    "drop_expired_sessions",
+    "drop_old_deliveries",
+    "forecast_project",
+    "kept_days",
+    "prune_runs",
+]
