@@ -163,6 +163,7 @@ RULES: dict[str, Rule] = {
     ),
     "project-settings": ADMINISTER_PROJECT,
     "project-policy": ADMINISTER_PROJECT,
+    "project-retention": ADMINISTER_PROJECT,
     "project-repository": Rule(Who.ADMINISTER, "slug", after_sign_in="project-settings"),
     "project-repository-test": ADMINISTER_PROJECT,
     "project-repository-status": ADMINISTER_PROJECT,

@@ -8,7 +8,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dashboard import environments
-from dashboard.comparisons.metric_rows import MetricRow, metric_rows
+from dashboard.comparisons.metric_rows import (
+    MISSING_BASE,
+    MISSING_HEAD,
+    THINNED_BASE,
+    THINNED_HEAD,
+    MetricRow,
+    metric_rows,
+)
 from dashboard.comparisons.pairing import CasePair, Pairing, PooledRuns, choose_pair, pair_runs
 from dashboard.comparisons.phase_rows import PhaseRow, pair_phases
 from dashboard.comparisons.profile_rows import (
@@ -122,7 +129,7 @@ def compare_case(pair: CasePair) -> CaseComparison:
     before, after = (environment_values(side, documents) for side in (pair.base, pair.head))
     return CaseComparison(
         pair=pair,
-        rows=metric_rows(points, [run.pk for run in pair.base.runs], recent),
+        rows=tell_thinned(metric_rows(points, [run.pk for run in pair.base.runs], recent), pair),
         phases=pair_phases(phase_times(points, pair.base), phase_times(points, pair.head)),
         environment=environments.compare_environments(before, after),
         windows=window_differences(pair, documents),
@@ -133,6 +140,25 @@ def compare_case(pair: CasePair) -> CaseComparison:
         ],
         profile=compare_case_profiles(pair, points, documents),
     )
+
+
+def tell_thinned(rows: Sequence[MetricRow], pair: CasePair) -> list[MetricRow]:
+    """Where all runs of a side are thinned, what it lacks may have been there."""
+    codes = {
+        missing: thinned
+        for side, missing, thinned in (
+            (pair.base, MISSING_BASE, THINNED_BASE),
+            (pair.head, MISSING_HEAD, THINNED_HEAD),
+        )
+        if all(run.points_thinned for run in side.runs)
+    }
+    return [
+        replace(
+            row,
+            reasons=tuple(replace(doubt, code=codes.get(doubt.code, doubt.code)) for doubt in row.reasons),
+        )
+        for row in rows
+    ]
 
 
 def environment_values(

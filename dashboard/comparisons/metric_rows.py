@@ -26,6 +26,8 @@ Effect = Literal["ratio", "exponent", "difference", "none"]
 # Codes of why a row has no answer, beside those of detection.
 TAINTED_BASE, TAINTED_HEAD = "tainted base", "tainted head"
 MISSING_BASE, MISSING_HEAD = "missing base", "missing head"
+# With age a run loses points of series that no judgement reads.
+THINNED_BASE, THINNED_HEAD = "thinned base", "thinned head"
 
 
 @dataclass(slots=True)

@@ -26,6 +26,7 @@ SECTIONS = (
     Section("project-settings", "General"),
     Section("project-measuring", "Measuring"),
     Section("project-policy", "Policy"),
+    Section("project-retention", "Retention"),
     Section("project-manifest", "Manifest"),
     Section("project-forge", "Forge"),
     Section("project-hook", "Git hook"),

@@ -38,6 +38,7 @@ from dashboard.pages import (
     regression_list,
     regressions,
     removal_settings,
+    retention,
     run,
     run_costs,
     search,
@@ -121,6 +122,7 @@ urlpatterns = [
         name="project-channel-test",
     ),
     path("projects/<slug:slug>/settings/policy/", project_policy.policy_page, name="project-policy"),
+    path("projects/<slug:slug>/settings/retention/", retention.retention_page, name="project-retention"),
     path("projects/<slug:slug>/settings/", project_settings.general_page, name="project-settings"),
     path(
         "projects/<slug:slug>/settings/repository/",

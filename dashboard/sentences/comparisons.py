@@ -17,6 +17,8 @@ REASONS = {
     "tainted head": "all runs of the head are tainted",
     "missing base": "the base has no such metric",
     "missing head": "the head has no such metric",
+    "thinned base": "the base has no such metric, or no longer: it is so old that its points were thinned",
+    "thinned head": "the head has no such metric, or no longer: it is so old that its points were thinned",
 }
 OBSTACLES = {
     "only base": "measured at the base alone",

@@ -77,6 +77,7 @@ MEMBERS_PAGES = {
     "/projects/snake/": 15,
     "/projects/snake/settings/": 6,
     "/projects/snake/settings/policy/": 6,
+    "/projects/snake/settings/retention/": 6,
     "/projects/snake/settings/measuring/": 5,
     "/projects/snake/settings/manifest/": 6,
     "/projects/snake/settings/manifest/file/": 6,

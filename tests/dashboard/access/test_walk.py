@@ -30,8 +30,8 @@ pytestmark = pytest.mark.django_db
 OF_PROJECT = (
     *("project", "project-runs", "project-live-runs", "project-commits", "project-triggers", "project-costs"),
     *("project-experiments", "experiment-new", "trigger", "hook", "host-git-refs", "host-git-upload-pack"),
-    *("project-settings", "project-policy", "project-members", "project-tokens", "project-audit"),
-    *("project-checks", "project-channels", "project-feed", "forge-hook"),
+    *("project-settings", "project-policy", "project-retention", "project-members", "project-tokens"),
+    *("project-audit", "project-checks", "project-channels", "project-feed", "forge-hook"),
     *(
         "project-repository",
         "project-measuring",
