@@ -6,6 +6,7 @@ processes share the tests (`-n`), each has servers of its own, or a database of 
 
 from __future__ import annotations
 
+import compileall
 import fcntl
 import os
 import shutil
@@ -24,11 +25,15 @@ from dashboard.services import ServiceError, embedded, service_addresses
 from dashboard.services.supervisor import Supervisor
 
 PREFIX = "paceline-tests-"
+ROOT = Path(__file__).resolve().parent.parent
+ROOMS = ("dashboard", "trainers", "workers")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None]:
     remove_leftovers()
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        compile_rooms()
     if runs_no_tests(early_config):
         return (yield)
     home = Path(tempfile.mkdtemp(prefix=PREFIX))
@@ -58,6 +63,18 @@ HOME_LOCK = pytest.StashKey[object]()
 def runs_no_tests(config: pytest.Config) -> bool:
     """Whether this process runs no test itself: it hands them out to others."""
     return bool(config.known_args_namespace.numprocesses) and "PYTEST_XDIST_WORKER" not in os.environ
+
+
+def compile_rooms() -> None:
+    """Byte-compile what child processes import, once: most of them could keep nothing of it.
+
+    The harness is read-only in a box, and PYTHONDONTWRITEBYTECODE, which images often set, goes to every
+    child.
+    """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+    for room in ROOMS:
+        compileall.compile_dir(ROOT / room, quiet=2)
 
 
 def own_queue(address: str) -> str:
