@@ -34,6 +34,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     remove_leftovers()
     if "PYTEST_XDIST_WORKER" not in os.environ:
         compile_rooms()
+    # Threads of torch that have nothing to do sleep. Else they spin, on processors that other tests wait for.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if runs_no_tests(early_config):
         return (yield)
     home = Path(tempfile.mkdtemp(prefix=PREFIX))

@@ -62,7 +62,7 @@ def test_three_hash_seeds_count_the_same_and_end_in_the_same_parameters() -> Non
             [sys.executable, "-c", COUNTED, json.dumps(given)],
             stdout=subprocess.PIPE,
             text=True,
-            env={"PYTHONPATH": path, "PYTHONHASHSEED": seed},
+            env={"PYTHONPATH": path, "PYTHONHASHSEED": seed, "OMP_WAIT_POLICY": "PASSIVE"},
         )
         for seed in "012"
     ]

@@ -461,7 +461,11 @@ def test_counts_are_equal_whatever_the_hash_seed(weights: Path) -> None:
     runs = [
         subprocess.Popen(
             [sys.executable, "-c", code, *more],
-            env={"PYTHONPATH": f"{FOLDER}:{HARNESS}", "PYTHONHASHSEED": seed},
+            env={
+                "PYTHONPATH": f"{FOLDER}:{HARNESS}",
+                "PYTHONHASHSEED": seed,
+                "OMP_WAIT_POLICY": "PASSIVE",
+            },
             stdout=subprocess.PIPE,
             text=True,
         )
