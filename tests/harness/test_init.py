@@ -10,12 +10,12 @@ import pytest
 from paceline import manifest
 from paceline.init.arguments import learn_sooner, propose_arguments, shorten_arguments
 from paceline.init.candidates import Candidate, find_candidates
-from paceline.init.command import split_arguments
 from paceline.init.manifest_text import find_params, write_manifest
 from paceline.init.packages import EnvironmentGuess, guess_environment
 from paceline.init.preparation_guess import guess_preparation
 from paceline.init.readme import CommandLine, find_command_lines
 from paceline.init.repository import Repository, read_repository
+from paceline.init.script_words import split_arguments
 from paceline.init.sentences import describe_missing, find_error
 from paceline.init.window import Window, choose_window, shorten_window
 

@@ -13,6 +13,7 @@ import json
 import os
 import signal
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from io import TextIOWrapper
 from pathlib import Path
@@ -28,17 +29,14 @@ from . import (
     preparation,
     protocol,
     report,
+    run_arguments,
     script_command,
 )
 from .benchmarks import Benchmark
-from .claims import command as claims_command
-from .doctor import command as doctor_command
-from .init import command as init_command
+from .init.script_words import split_arguments
 from .measured import turns
 from .measurement import MeasurementRequest
-from .site import check as site_check
-from .site import push as site_push
-from .site.client import SiteError
+from .site.errors import SiteError
 from .toml_table import ManifestError, Scalar, check_scalar
 from .watching.process import MeasurementError
 
@@ -57,8 +55,8 @@ def main() -> int:
         if isinstance(stream, TextIOWrapper):
             # A phase may have a name that the terminal can't show.
             stream.reconfigure(errors="backslashreplace")
-    parser = _build_parser()
-    words, passed = init_command.split_arguments(sys.argv[1:])
+    words, passed = split_arguments(sys.argv[1:])
+    parser = _build_parser(next((word for word in words if not word.startswith("-")), ""))
     arguments, unknown = parser.parse_known_args(words)
     arguments.passed = passed
     if unknown:
@@ -110,93 +108,89 @@ class _ArgumentParser(argparse.ArgumentParser):
         self.exit(self.get_default("failure") or 1)
 
 
-def _build_parser() -> argparse.ArgumentParser:
+def _build_parser(called: str | None = None) -> argparse.ArgumentParser:
+    """All commands, with the arguments of the one that is called, or of each one.
+
+    Only what measures is imported for every call: a host waits for each repetition's harness to start.
+    """
     parser = _ArgumentParser(prog="paceline", description="Measures training code.")
     parser.add_argument("--version", action="version", version=__version__)
     parser.set_defaults(failure=1)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    starting = commands.add_parser("init", help="look at a repository and write a manifest that runs")
-    init_command.add_arguments(starting)
-    starting.set_defaults(command=_initialize_repository)
-    lists = commands.add_parser("list", help="list the manifest's benchmarks and cases")
-    lists.add_argument("--manifest", type=Path, help="instead of the paceline.toml found upwards from here")
-    lists.set_defaults(command=_list_benchmarks)
-    _add_run_arguments(commands.add_parser("run", help="measure a case and write its document"))
-    unmodified = commands.add_parser("script", help="measure any PyTorch script, without a change to it")
-    script_command.add_arguments(unmodified)
-    unmodified.set_defaults(command=_measure_script)
-    showing = commands.add_parser("show", help="show a document as tables")
-    showing.add_argument("document", type=Path)
-    showing.set_defaults(command=_show_document)
-    comparing = commands.add_parser(
-        "compare", help="compare two documents: ratios with intervals, ~ for none"
-    )
-    comparing.add_argument("before", type=Path)
-    comparing.add_argument("after", type=Path)
-    comparing.set_defaults(command=_compare_documents)
-    proving = commands.add_parser("claims", help="put a document's claims about a benchmark to the test")
-    claims_command.add_arguments(proving)
-    proving.set_defaults(command=_test_claims)
-    doctoring = commands.add_parser("doctor", help="try the harness on this host, its GPU above all")
-    doctor_command.add_arguments(doctoring)
-    doctoring.set_defaults(command=_check_host)
-    pushing = commands.add_parser("push", help="post documents to a site, as runs of a commit")
-    site_push.add_arguments(pushing)
-    pushing.set_defaults(command=site_push.push_documents)
-    checking = commands.add_parser("check", help="ask a site whether a commit is slower than its merge base")
-    site_check.add_arguments(checking)
-    # 1 says that it is.
-    checking.set_defaults(command=_check_commit, failure=site_check.UNANSWERED)
+    for name, (help_line, add_arguments) in COMMANDS.items():
+        command = commands.add_parser(name, help=help_line)
+        if called in (None, name):
+            add_arguments(command)
     return parser
 
 
+def _add_init_arguments(starting: argparse.ArgumentParser) -> None:
+    from .init import command
+
+    command.add_arguments(starting)
+    starting.set_defaults(command=_initialize_repository)
+
+
+def _add_list_arguments(lists: argparse.ArgumentParser) -> None:
+    lists.add_argument("--manifest", type=Path, help="instead of the paceline.toml found upwards from here")
+    lists.set_defaults(command=_list_benchmarks)
+
+
 def _add_run_arguments(run: argparse.ArgumentParser) -> None:
-    run.add_argument("name", help="a benchmark of the manifest")
-    run.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="choose or change a case"
-    )
-    run.add_argument("--repetitions", type=int, metavar="R", help="instead of the manifest's")
-    run.add_argument("--seed", type=int, metavar="N", help="instead of the manifest's seeds")
-    run.add_argument(
-        "--quick", action="store_true", help="a short look: the manifest's quick table, no guard"
-    )
-    run.add_argument(
-        "--timed-only", action="store_true", help="only the timed repetitions: no counting, no sweep"
-    )
-    run.add_argument(
-        "--no-counting", action="store_true", help="only what is timed: the repetitions and the sweep"
-    )
-    run.add_argument("--no-sweep", action="store_true", help="the repetitions and the counting alone")
-    run.add_argument(
-        "--turns",
-        type=Path,
-        metavar="FOLDER/first",
-        help="take the steps in turn with another run, which is given FOLDER/second",
-    )
-    run.add_argument(
-        "--profile-device", action="store_true", help="with --quick too: one more repetition, profiled"
-    )
-    run.add_argument(
-        "--trace", type=Path, metavar="PATH", help="keep its trace, for chrome://tracing and Perfetto"
-    )
-    run.add_argument(
-        "--counted",
-        type=Path,
-        metavar="PATH",
-        help="a commit counted before and its document, to take over counters that must be the same",
-    )
-    run.add_argument("--document", type=Path, metavar="PATH", help="where to write the document")
-    run.add_argument("--progress", type=Path, metavar="PATH", help="keep the progress in this file, as JSON")
-    run.add_argument("--manifest", type=Path, help="instead of the paceline.toml found upwards from here")
-    run.add_argument("--folder", type=Path, help="where scripts are found; default: the manifest's folder")
-    run.add_argument("--prepared", action="store_true", help="run no prepare command, the data is there")
-    run.add_argument("--watch-stdin", action="store_true", help="end when the standard input does")
+    run_arguments.add_arguments(run)
     run.set_defaults(command=_run_benchmark)
+
+
+def _add_script_arguments(unmodified: argparse.ArgumentParser) -> None:
+    script_command.add_arguments(unmodified)
+    unmodified.set_defaults(command=_measure_script)
+
+
+def _add_show_arguments(showing: argparse.ArgumentParser) -> None:
+    showing.add_argument("document", type=Path)
+    showing.set_defaults(command=_show_document)
+
+
+def _add_compare_arguments(comparing: argparse.ArgumentParser) -> None:
+    comparing.add_argument("before", type=Path)
+    comparing.add_argument("after", type=Path)
+    comparing.set_defaults(command=_compare_documents)
+
+
+def _add_claims_arguments(proving: argparse.ArgumentParser) -> None:
+    from .claims import command
+
+    command.add_arguments(proving)
+    proving.set_defaults(command=_test_claims)
+
+
+def _add_doctor_arguments(doctoring: argparse.ArgumentParser) -> None:
+    from .doctor import command
+
+    command.add_arguments(doctoring)
+    doctoring.set_defaults(command=_check_host)
+
+
+def _add_push_arguments(pushing: argparse.ArgumentParser) -> None:
+    from .site import push
+
+    push.add_arguments(pushing)
+    pushing.set_defaults(command=push.push_documents)
+
+
+def _add_check_arguments(checking: argparse.ArgumentParser) -> None:
+    from .site import check
+
+    check.add_arguments(checking)
+    # 1 says that it is.
+    checking.set_defaults(command=_check_commit, failure=check.UNANSWERED)
 
 
 def _initialize_repository(arguments: argparse.Namespace) -> int:
     _end_on_signals()
-    return init_command.initialize_repository(arguments, arguments.passed)
+    from .init import command
+
+    return command.initialize_repository(arguments, arguments.passed)
 
 
 def _list_benchmarks(arguments: argparse.Namespace) -> int:
@@ -221,21 +215,27 @@ def _compare_documents(arguments: argparse.Namespace) -> int:
 
 
 def _test_claims(arguments: argparse.Namespace) -> int:
+    from .claims import command
+
     _end_on_signals()
     _check_output_paths(arguments.json, arguments.readme)
-    print(claims_command.run_claims(arguments, _print_message))
+    print(command.run_claims(arguments, _print_message))
     return 0
 
 
 def _check_host(arguments: argparse.Namespace) -> int:
+    from .doctor import command
+
     _end_on_signals()
     _check_output_paths(arguments.report)
-    return doctor_command.run_doctor(arguments)
+    return command.run_doctor(arguments)
 
 
 def _check_commit(arguments: argparse.Namespace) -> int:
+    from .site import check
+
     _end_on_signals()
-    return site_check.check_commit(arguments)
+    return check.check_commit(arguments)
 
 
 def _print_message(text: str) -> None:
@@ -397,6 +397,21 @@ def _end_with_stdin() -> None:
     while os.read(0, 4096):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
+
+
+# Each with the line of the overview, and what adds its arguments.
+COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
+    "init": ("look at a repository and write a manifest that runs", _add_init_arguments),
+    "list": ("list the manifest's benchmarks and cases", _add_list_arguments),
+    "run": ("measure a case and write its document", _add_run_arguments),
+    "script": ("measure any PyTorch script, without a change to it", _add_script_arguments),
+    "show": ("show a document as tables", _add_show_arguments),
+    "compare": ("compare two documents: ratios with intervals, ~ for none", _add_compare_arguments),
+    "claims": ("put a document's claims about a benchmark to the test", _add_claims_arguments),
+    "doctor": ("try the harness on this host, its GPU above all", _add_doctor_arguments),
+    "push": ("post documents to a site, as runs of a commit", _add_push_arguments),
+    "check": ("ask a site whether a commit is slower than its merge base", _add_check_arguments),
+}
 
 
 if __name__ == "__main__":

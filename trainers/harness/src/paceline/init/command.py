@@ -30,14 +30,6 @@ from .window import Window
 UNTRIED = Window(40, 160, 0.0, 0.0)
 
 
-def split_arguments(words: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
-    """Part a command line of `init` at its `--`; None where it has none."""
-    if words[:1] != ["init"] or "--" not in words:
-        return list(words), None
-    place = words.index("--")
-    return list(words[:place]), tuple(words[place + 1 :])
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments; what follows `--` is the script's."""
     parser.description = (

@@ -12,8 +12,9 @@ from typing import Any
 from ..progress_bar import ProgressBar
 from ..units import align_columns
 from .arguments import add_site_arguments
-from .client import Site, SiteError, read_site
+from .client import Site, read_site
 from .commit_names import name_commit
+from .errors import SiteError
 
 POLL_SECONDS = 2.0
 MOST_MINUTES = 120.0

@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from .. import __version__
+from .errors import SiteError
 
 SITE_VARIABLE, TOKEN_VARIABLE = "PACELINE_SITE", "PACELINE_TOKEN"
 API = "/api/v1"
@@ -25,10 +26,6 @@ LARGEST_ANSWER = 16 * 2**20
 PAUSES = (1.0, 3.0, 10.0, 30.0)
 PASSING = frozenset({408, 425, 429, 502, 503, 504})
 LONGEST_PAUSE = 60.0
-
-
-class SiteError(Exception):
-    """The site can't be asked, or refuses; the message is one sentence for people."""
 
 
 class NoRedirects(urllib.request.HTTPRedirectHandler):

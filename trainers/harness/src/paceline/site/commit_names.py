@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
-from .client import SiteError
+from .errors import SiteError
 
 
 def name_commit(revision: str | None) -> str:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from .. import document
 from .arguments import add_site_arguments
-from .client import SiteError, read_site
+from .client import read_site
 from .commit_names import name_commit
+from .errors import SiteError
 
 DEFAULT_MACHINE = "ci"
 
