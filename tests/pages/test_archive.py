@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import re
+from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
+from pytest_django.plugin import DjangoDbBlocker
 
 from dashboard.archive import archive_name, compress_lines, write_archive
 from dashboard.archive.tables import LATER_TABLES, TABLES, archived_fields
@@ -41,6 +43,7 @@ from dashboard.models import (
     Trigger,
 )
 from dashboard.secrets import EncryptedField
+from tests.dashboard.shared_rows import share_rows
 from tests.pages import builders
 from tests.pages.claim_builders import create_claim, measure_claim
 from tests.pages.conftest import shown_text
@@ -49,9 +52,29 @@ from tests.pages.experiment_builders import create_experiment
 pytestmark = pytest.mark.django_db
 
 
+@pytest.fixture(scope="module")
+def archive(
+    tmp_path_factory: pytest.TempPathFactory, django_db_setup: None, django_db_blocker: DjangoDbBlocker
+) -> Iterator[Path]:
+    """The archive of a project with a row in every table, made once for all tests that begin with both."""
+    with share_rows(django_db_blocker, lambda: export_project(tmp_path_factory.mktemp("archive"))) as path:
+        yield path
+
+
 @pytest.fixture
-def exported(tmp_path: Path, operator: User) -> Path:
-    """The archive of a project with a row in every table, as the command writes it."""
+def operator(archive: Path, db: None) -> User:
+    """Who asked for what is in it."""
+    return User.objects.get(username="ada")
+
+
+@pytest.fixture
+def exported(archive: Path, db: None) -> Path:
+    return archive
+
+
+def export_project(folder: Path) -> Path:
+    """The archive as the command writes it."""
+    operator = User.objects.create_superuser("ada", "ada@example.org", "a long secret")
     regression = builders.create_stepped_regression(state=Regression.State.CONFIRMED)
     project, series, commit = regression.project, regression.series, regression.first_bad
     run = Run.objects.filter(commit=commit).get()
@@ -101,7 +124,7 @@ def exported(tmp_path: Path, operator: User) -> Path:
         requested_by=operator,
     )
     CheckedCase.objects.create(of=check, configuration=run.configuration, experiment=experiment)
-    path = tmp_path / archive_name(project)
+    path = folder / archive_name(project)
     call_command("export_results", project.slug, output=str(path), stdout=StringIO())
     return path
 
