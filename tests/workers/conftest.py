@@ -15,6 +15,7 @@ from pytest_django.live_server_helper import LiveServer
 from dashboard import hosts, runs
 from dashboard.models import Project, Run
 from tests.workers import repositories
+from tests.workers.scripts import UNDISTURBED
 from workers.host.configuration import HostConfiguration, OwnerSettings, Registration, write_identity
 from workers.host.machine import take_fingerprint
 from workers.host.site_client import SiteClient
@@ -31,13 +32,16 @@ counting_steps = 5
 repetitions = 1
 time_limit = 60
 """
-TRAIN = """
+TRAIN = (
+    UNDISTURBED
+    + """
 import paceline
 
 for _ in paceline.steps(range(10**9)):
     with paceline.phase("learn"):
         sum(range(1000))
 """
+)
 
 Requested = Callable[..., Run]
 

@@ -10,6 +10,7 @@ from dashboard.regressions import advance_proof, judge_run
 from dashboard.sentences.regressions import regression_title
 from tests.workers import repositories
 from tests.workers.conftest import Host, Requested
+from tests.workers.scripts import UNDISTURBED
 
 MANIFEST = """
 [benchmarks.tiny]
@@ -26,7 +27,9 @@ guard = { score = { minimum = 3.0 } }
 time_limit = 60
 """
 # Learns a slope by gradient steps from noisy samples: the score is how near it came, 10 at best.
-TRAIN = """
+TRAIN = (
+    UNDISTURBED
+    + """
 import os
 import random
 import paceline
@@ -40,6 +43,7 @@ for _ in paceline.steps(range(10**9)):
         weight -= learning_rate * error * x
 paceline.quality("score", 10 - 5 * abs(weight - 2))
 """
+)
 
 
 def test_a_commit_without_learning_is_proved_and_told(host: Host, requested: Requested) -> None:
