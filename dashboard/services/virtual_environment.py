@@ -110,7 +110,8 @@ def make_environment(environment: Path) -> None:
 def install_dependencies(root: Path, environment: Path, extras: str) -> None:
     command = [str(environment / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check"]
     command += ["--progress-bar", "off", "-c", "constraints.txt"]
-    command += ["-e", "trainers/harness", "-e", f".[{extras}]"]
+    # Not editable: it has no packages, and a finder of none would be imported at each start of Python.
+    command += ["-e", "trainers/harness", f".[{extras}]"]
     lines: list[str] = []
     with subprocess.Popen(
         command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
