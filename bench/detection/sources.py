@@ -168,6 +168,14 @@ SOURCES = (
         read_asv_graphs,
         "asv on one person's machine",
     ),
+    Source(
+        "newton",
+        "newton-physics/newton-asv",
+        "main",
+        r"results/.*/(\d+_)?[0-9a-f]{8}-.*\.json",
+        read_asv_results,
+        "asv on machines with GPUs: simulations and environments for training",
+    ),
     Source("hyper", "hyperium/hyper", "gh-pages", ACTION_DATA, read_action_pages, "shared runners"),
     Source(
         "safetensors", "huggingface/safetensors", "gh-pages", ACTION_DATA, read_action_pages, "shared runners"
