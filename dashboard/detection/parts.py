@@ -3,25 +3,37 @@
 A part has its own noise, the whole has that of all parts: what one part loses can be many of its own noises
 and less than one of the whole's. So the parts say that there is a step, where, and how much of the whole it
 is. What one part lost and another gained at the same location is only a move: their sum is what counts.
+
+There are many parts, and each may look as if it stepped. So a step below the whole's own effect floor needs a
+p-value: that of its clearest part, paid for all of them (Bonferroni, which holds under any dependence), must
+stay within the `risk` of a look. A hundred parts more raise no more false steps, they only ask for more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dashboard.detection import doubts
+from dashboard.detection.common_noise import without_common_noise
 from dashboard.detection.identity import same_change, same_location
 from dashboard.detection.judgement import judge_series, step_direction
 from dashboard.detection.levels import LEVEL_WINDOW
-from dashboard.detection.readings import untainted_positions
-from dashboard.detection.relevance import EFFECT_FLOORS, exceeds_floor
+from dashboard.detection.readings import prepare_readings, untainted_positions
+from dashboard.detection.relevance import EFFECT_FLOORS, SHORT_HISTORY, exceeds_floor
+from dashboard.detection.scaling import safe_median
+from dashboard.detection.step_p_value import step_p_value
 from dashboard.detection.types import Change, Doubt, Series
 
 # The whole's effect floor is high in short histories, where its noise is unknown; that of its parts is not.
 PART_OF_FLOOR = 0.5
+# What a step of parts has to cost of the whole, at least, to be worth an alert, where a risk may be taken.
+LEAST_OF_WHOLE = 0.005
+# More than this part of what moved isn't nothing that was lost, however uncertain it is.
+LOST = 0.5
 # Points to give or take. Fewer than where a step is found again later: these were all found in the same runs.
 BESIDE = 1
 # A point with so much of a step at most is surely one of the level before.
@@ -30,11 +42,12 @@ APART = 0.25
 
 @dataclass(frozen=True, slots=True)
 class PartStep:
-    """A step of one part."""
+    """A step of one part. `p_value`: how likely it is if nothing changed; None where too little is known."""
 
     part: str
     change: Change
     series: Series
+    p_value: float | None = None
 
     def share(self, index: int) -> float:
         """How much of the step the point at `index` has: 0 of the level before, 1 of the one after."""
@@ -50,28 +63,80 @@ class PartStep:
     def delta(self) -> float:
         return self.change.after - self.change.before
 
+    @property
+    def margin(self) -> float:
+        """Half of the 95 % interval of the delta."""
+        size = abs(self.change.ratio - 1)
+        half = (self.change.high - self.change.low) / 2
+        return abs(self.delta) * half / size if size else 0.0
+
 
 def steps_of_parts(
-    whole: Series, parts: Mapping[str, Series], known: Collection[int] = (), found: Sequence[Change] = ()
+    whole: Series,
+    parts: Mapping[str, Series],
+    known: Collection[int] = (),
+    found: Sequence[Change] = (),
+    risk: float = 0.0,
 ) -> list[Change]:
     """The changes of the whole that its parts show and that aren't among those `found` in itself; in order.
 
     All series have the same n points, in one unit; where a run lacks a part, its point there is tainted.
     `known` is what `judge` means by it, for the parts too. A change's levels, ratio and interval are the
-    whole's level before and what the parts add to it; its doubt says which parts show it.
+    whole's level before and what the parts add to it; its doubt says which parts show it. One that is
+    "moved" loses nothing: its doubt says from which parts to which, and how much of the whole.
+    `risk` is the chance of a false step that this look may take for steps of less than the whole's effect
+    floor and for moves; with 0 neither is looked for.
     Raises ValueError for a value that isn't finite.
     """
     steps = [
-        PartStep(name, change, part) for name, part in parts.items() for change in judge_series(part, known)
+        step for name, part in comparable_parts(whole, parts, risk) for step in part_steps(name, part, known)
     ]
     locations = list(group_by_location(steps))
     mains = [largest_step(near) for near in locations]
+    allowed = risk / max(1, len(parts))
     shown: list[Change] = []
     for near, main in zip(locations, mains, strict=True):
-        change = change_of_whole(whole, near, [*found, *shown])
+        others = [*found, *shown]
+        # What is known has been within the risk of a look before.
+        is_known = any(abs(main.change.index - at) <= BESIDE for at in known)
+        certain = math.inf if risk and is_known else allowed
+        change = change_of_whole(whole, near, others, certain) or move_in_whole(whole, near, others, certain)
         if change and not any(is_already_found(change, main, other, mains) for other in found):
             shown.append(change)
     return shown
+
+
+def comparable_parts(whole: Series, parts: Mapping[str, Series], risk: float) -> Iterator[tuple[str, Series]]:
+    """The parts as they are judged: where a risk may be taken, apart from what they all share, and down to
+    what would be relevant for the whole."""
+    kept = untainted_positions(whole.points)
+    if not risk or len(kept) < SHORT_HISTORY:
+        yield from parts.items()
+        return
+    whole_level = safe_median(np.array([whole.points[i].value for i in kept]))
+    usual = EFFECT_FLOORS["time"].at(len(kept))
+    for name, part in without_common_noise(parts).items():
+        values = np.array([point.value for point in part.points if not point.tainted])
+        level = safe_median(values) if len(values) else 0.0
+        floor = LEAST_OF_WHOLE * whole_level / level if level > 0 else usual
+        yield name, replace(part, floor=min(usual, floor))
+
+
+def part_steps(name: str, part: Series, known: Collection[int]) -> Iterator[PartStep]:
+    """The steps of a part, each with its p-value after the last one that was told.
+
+    What wasn't told belongs to the level before: it is as likely to be noise.
+    """
+    changes = judge_series(part, known)
+    if not changes:
+        return
+    readings, since = prepare_readings(part), 0
+    for change in changes:
+        at = readings.kept.index(change.index)
+        p_value = step_p_value(readings.scaled, at, since) if at - since >= SHORT_HISTORY else None
+        yield PartStep(name, change, part, p_value)
+        if any(abs(change.index - place) <= BESIDE for place in known):
+            since = at
 
 
 def is_already_found(change: Change, main: PartStep, other: Change, mains: Sequence[PartStep]) -> bool:
@@ -125,26 +190,24 @@ def largest_step(steps: Sequence[PartStep]) -> PartStep:
     return max(steps, key=lambda step: step.delta * sign)
 
 
-def change_of_whole(whole: Series, steps: Sequence[PartStep], others: Sequence[Change]) -> Change | None:
+def change_of_whole(
+    whole: Series, steps: Sequence[PartStep], others: Sequence[Change], allowed: float
+) -> Change | None:
     """What the parts' steps at one location are for the whole, between its other changes.
 
-    None where that isn't relevant.
+    None where that isn't relevant, or small and less certain than is `allowed`.
     """
     delta = sum(step.delta for step in steps)
     most = largest_step(steps)
     main = most.change
-    kept = [i for i in untainted_positions(whole.points) if i < main.index]
-    start = max((change.index for change in others if change.index <= main.index), default=0)
-    level = [whole.points[i].value for i in kept if i >= start][-LEVEL_WINDOW:]
-    before = float(np.median(level)) if level else 0.0
-    effect = EFFECT_FLOORS[whole.kind]
-    floor = max(PART_OF_FLOOR * effect.at(len(untainted_positions(whole.points))), effect.long)
-    if before <= 0 or not exceeds_floor(1 + delta / before, floor):
+    before, last_good = level_before(whole, main.index, others)
+    shown = sorted(step.part for step in steps if step.delta * delta > 0)
+    p_value = least_p_value(step for step in steps if step.delta * delta > 0)
+    if before <= 0 or not is_worth_telling(whole, 1 + delta / before, p_value, allowed):
         return None
     # How uncertain the largest step is; what the others add is small beside it.
     doubtful = (most.delta * (end - main.ratio) / (main.ratio - 1) for end in (main.low, main.high))
     low, high = sorted(1 + (delta + more) / before for more in doubtful)
-    shown = sorted(step.part for step in steps if step.delta * delta > 0)
     return Change(
         index=main.index,
         before=before,
@@ -158,6 +221,73 @@ def change_of_whole(whole: Series, steps: Sequence[PartStep], others: Sequence[C
         latest=main.latest,
         doubts=(
             Doubt(doubts.IN_PARTS, {"parts": shown}),
-            *doubts.location_doubts(kept[-1], main.index),
+            *doubts.location_doubts(last_good, main.index),
+        ),
+    )
+
+
+def level_before(whole: Series, index: int, others: Sequence[Change]) -> tuple[float, int]:
+    """The whole's level before a step between its other changes, and the last untainted point of it."""
+    kept = [i for i in untainted_positions(whole.points) if i < index]
+    start = max((change.index for change in others if change.index <= index), default=0)
+    level = [whole.points[i].value for i in kept if i >= start][-LEVEL_WINDOW:]
+    return (float(np.median(level)) if level else 0.0), (kept[-1] if kept else -1)
+
+
+def least_p_value(steps: Iterable[PartStep]) -> float | None:
+    """That of the clearest of these; None where too little is known of all."""
+    return min((step.p_value for step in steps if step.p_value is not None), default=None)
+
+
+def is_worth_telling(whole: Series, ratio: float, p_value: float | None, allowed: float) -> bool:
+    """Whether a step of the whole that its parts show is relevant, and as certain as is `allowed`.
+
+    Where nothing is allowed, or too little known for a p-value, only its size decides.
+    """
+    if allowed == math.inf or (p_value is not None and allowed > 0):
+        return (p_value or 0.0) <= allowed and exceeds_floor(ratio, LEAST_OF_WHOLE)
+    effect = EFFECT_FLOORS[whole.kind]
+    floor = max(PART_OF_FLOOR * effect.at(len(untainted_positions(whole.points))), effect.long)
+    return exceeds_floor(ratio, floor)
+
+
+def move_in_whole(
+    whole: Series, steps: Sequence[PartStep], others: Sequence[Change], allowed: float
+) -> Change | None:
+    """What moved from parts to others at one location, as a change that costs nothing; None where none did.
+
+    Both what grew and what shrank must be as certain as is `allowed`, and their sum within its noise of 0.
+    """
+    grown, shrunk = ([step for step in steps if step.delta * sign > 0] for sign in (1, -1))
+    if not grown or not shrunk:
+        return None
+    gained, lost = (sum(abs(step.delta) for step in side) for side in (grown, shrunk))
+    moved, net = min(gained, lost), gained - lost
+    main = largest_step(steps).change
+    before, last_good = level_before(whole, main.index, others)
+    margin = float(np.hypot.reduce([step.margin for step in steps]))
+    p_values = [least_p_value(side) for side in (grown, shrunk)]
+    certain = allowed == math.inf or all(p is not None and p <= allowed for p in p_values)
+    if not certain or before <= 0 or not exceeds_floor(1 + moved / before, LEAST_OF_WHOLE):
+        return None
+    if abs(net) > min(margin, LOST * moved):
+        return None
+    sides = [
+        [step.part for step in sorted(side, key=lambda step: -abs(step.delta))] for side in (shrunk, grown)
+    ]
+    return Change(
+        index=main.index,
+        before=before,
+        after=before + net,
+        ratio=1 + net / before,
+        low=1 + (net - margin) / before,
+        high=1 + (net + margin) / before,
+        direction="moved",
+        confidence=main.confidence,
+        earliest=main.earliest,
+        latest=main.latest,
+        doubts=(
+            Doubt(doubts.MOVED, {"from": sides[0], "to": sides[1], "share": moved / before}),
+            *doubts.location_doubts(last_good, main.index),
         ),
     )
