@@ -31,29 +31,33 @@ def without_common_noise(parts: Mapping[str, Series]) -> dict[str, Series]:
     """The parts, n points each, without what they share from point to point; those that share nothing as they
     are.
 
-    In a short history, with few parts, and where values aren't positive, nothing is known to be shared.
+    In a short history and with few parts nothing is known to be shared.
     """
-    usable = {name: part for name, part in parts.items() if has_logarithms(part)}
-    if len(usable) <= FEWEST_OTHERS or min(len(part.points) for part in usable.values()) < SHORT_HISTORY:
-        return dict(parts)
-    deviations = np.array([local_deviations(part) for part in usable.values()])
+    logarithms = {name: logs for name, part in parts.items() if is_long_enough(logs := logarithms_of(part))}
     found = dict(parts)
-    for row, (name, part) in enumerate(usable.items()):
+    if len(logarithms) <= FEWEST_OTHERS:
+        return found
+    deviations = np.array([local_deviations(logs) for logs in logarithms.values()])
+    for row, name in enumerate(logarithms):
         others = np.delete(deviations, row, axis=0)
         shared = middle_of_several(others)
         if is_shared(deviations[row], shared):
-            found[name] = divided_by(part, np.exp(shared))
+            found[name] = divided_by(parts[name], np.exp(shared))
     return found
 
 
-def has_logarithms(part: Series) -> bool:
-    points = [point for point in part.points if not point.tainted]
-    return bool(points) and all(min((point.value, *point.samples)) > 0 for point in points)
+def logarithms_of(part: Series) -> Floats:
+    """Those of a part's points (n,); NaN for a tainted one, and for one that spent nothing in it."""
+    values = np.array([0.0 if point.tainted else point.value for point in part.points])
+    return np.asarray(np.log(values, out=np.full(len(values), np.nan), where=values > 0))
 
 
-def local_deviations(part: Series) -> Floats:
-    """The logarithms of a part's points (n,) less their running median; NaN for a tainted one."""
-    logs = np.array([np.nan if point.tainted else np.log(point.value) for point in part.points])
+def is_long_enough(logs: Floats) -> bool:
+    return int(np.isfinite(logs).sum()) >= SHORT_HISTORY
+
+
+def local_deviations(logs: Floats) -> Floats:
+    """Logarithms (n,) less their running median; NaN where they are."""
     padded = np.concatenate([np.full(REACH, np.nan), logs, np.full(REACH, np.nan)])
     windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * REACH + 1)
     return np.asarray(logs - median_of_known(windows, axis=1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dashboard import detection
@@ -63,59 +63,80 @@ class SyncedChanges:
     surroundings: dict[int, FoundChange] = field(default_factory=dict)
 
 
-def find_changes(history: History, environments: RunEnvironments) -> list[FoundChange]:
+def find_changes(history: History, environments: RunEnvironments, risk: float = 0.0) -> list[FoundChange]:
     """The changes of a series, with what changed around the code at each.
 
-    Those that were found before are judged as known: a little noise neither moves nor removes them.
+    Those that were found before are judged as known: a little noise neither moves nor removes them. `risk` is
+    the chance of a false step that phases may take; see `detection.steps_of_parts`.
     """
     rows = Change.objects.filter(history.line.lookup("first_bad"), series=history.series)
-    places = set(rows.values_list("position", flat=True))
-    known = [index for index, commit in enumerate(history.measured) if commit.position in places]
+    directions = dict(rows.values_list("position", "direction"))
+    known = {
+        index: directions[commit.position]
+        for index, commit in enumerate(history.measured)
+        if commit.position in directions
+    }
     changes = [
-        change for change in judge_with_guard(history, known) if history.untainted_before(change.index) >= 0
+        change
+        for change in judge_with_guard(history, known, risk)
+        if history.untainted_before(change.index) >= 0
     ]
     changes = leave_out_taken_over(history, changes)
     environments.read_runs(run for change in changes for run in runs_beside(history, change.index))
     return [with_surroundings(history, change, environments) for change in changes]
 
 
-def judge_with_guard(history: History, known: Sequence[int]) -> list[detection.Change]:
-    """The changes of a series; of a guarded quality with the points at which it leaves the guard's bounds."""
+def judge_with_guard(history: History, known: Mapping[int, str], risk: float = 0.0) -> list[detection.Change]:
+    """The changes of a series; of a guarded quality with the points at which it leaves the guard's bounds.
+
+    `known`: the directions of those that were found before, by their indices.
+    """
     series = history.detection_series()
     if not history.series.guarded:
-        return judge_with_phases(series, phases_for_detection(history), known)
+        return judge_with_phases(series, phases_for_detection(history), known, risk)
     points = [commit.guarded_point for commit in history.measured]
     several = any(commit.guard and commit.guard.seeds > 1 for commit in history.measured)
-    return detection.judge_guarded(series, points, known, one_seed=not several)
+    return detection.judge_guarded(series, points, list(known), one_seed=not several)
 
 
 def judge_with_phases(
-    whole: detection.Series, phases: Mapping[str, detection.Series], known: Sequence[int]
+    whole: detection.Series, phases: Mapping[str, detection.Series], known: Mapping[int, str], risk: float
 ) -> list[detection.Change]:
-    """The changes of a series, and those that only its phases show."""
-    changes = detection.judge_series(whole, known)
-    of_phases = detection.steps_of_parts(whole, phases, known, changes)
+    """The changes of a series, those that only its phases show, and what moved between these."""
+    # Where work only moved, nobody has seen the whole step.
+    changes = detection.judge_series(whole, [at for at in known if known[at] != Change.Direction.MOVED])
+    of_phases = detection.steps_of_parts(whole, phases, list(known), changes, risk)
     return sorted([*changes, *of_phases], key=lambda change: change.index)
 
 
 def phases_for_detection(history: History) -> dict[str, detection.Series]:
-    """What the phases of a step took, point by point; where a commit lacks a phase, a tainted point."""
+    """What the phases of a step took, point by point.
+
+    A commit whose other phases were measured spent nothing in one that it lacks: a phase that is new or has
+    another name steps from 0. Where a commit has none, a tainted point.
+    """
     if history.series.metric.name != WHOLE or history.series.phase:
         return {}
-    absent = detection.Point(0.0, tainted=True)
+    phases = load_phases(history, PARTS)
+    measured = set().union(*phases.values())
     return {
         phase: detection.Series(
-            points=[
-                detection.Point(measured.value, measured.samples, measured.tainted)
-                if (measured := by_position.get(commit.position))
-                else absent
-                for commit in history.measured
-            ],
+            points=[phase_point(commit, by_position, measured) for commit in history.measured],
             better="lower",
             kind="time",
         )
-        for phase, by_position in load_phases(history, PARTS).items()
+        for phase, by_position in phases.items()
     }
+
+
+def phase_point(
+    commit: MeasuredCommit, by_position: Mapping[int, MeasuredCommit], measured: Collection[int]
+) -> detection.Point:
+    """What a commit spent in a phase; `measured` are the positions at which any phase was."""
+    own = by_position.get(commit.position)
+    if own:
+        return detection.Point(own.value, own.samples, own.tainted)
+    return detection.Point(0.0, tainted=commit.tainted or commit.position not in measured)
 
 
 def runs_beside(history: History, index: int) -> list[int]:

@@ -21,13 +21,17 @@ from dashboard.models import (
     Regression,
     RegressionExperiment,
     Run,
+    SeriesLatest,
 )
+from dashboard.regressions.changes import WHOLE
 from dashboard.regressions.decision.series_kinds import is_exact_counter
 from dashboard.regressions.series.history import History
 
 # Of what is left, one proof risks half at most: so the next ones can always be asked too.
 PART = 0.5
 LEAST_ERROR = 1e-9
+# A case that wasn't measured in so many commits isn't measured any more.
+RECENT = 100
 # The newest points whose level may be a new one: the level before them ends where they begin.
 NEWEST = 16
 
@@ -105,9 +109,27 @@ def newest_p_value(past: History, newest: Commit) -> float:
 def level_start(past: History, positions: Sequence[int]) -> int:
     """Where the level before the newest points starts: at the last change that isn't among them."""
     changes = Change.objects.filter(past.line.lookup("first_bad"), series=past.series)
+    changes = changes.exclude(direction=Change.Direction.MOVED)
     places = {position: index for index, position in enumerate(positions)}
     starts = [places[at] for at in changes.values_list("position", flat=True) if at in places]
     return max((start for start in starts if start < len(positions) - NEWEST), default=0)
+
+
+def risk_of_look(project: Project) -> float:
+    """The chance of a false step that the phases of one case may take at one commit.
+
+    What a commit may risk is divided among the cases that are measured: those whose newest commit is less
+    than a hundred behind.
+    """
+    rows = SeriesLatest.objects.filter(
+        series__configuration__case__project=project,
+        series__metric__name=WHOLE,
+        series__phase="",
+        series__headline=True,
+    )
+    positions = list(rows.values_list("position", flat=True))
+    cases = sum(position > max(positions) - RECENT for position in positions)
+    return budget_of_project(project, cases=max(1, cases)).risk
 
 
 def cases_of_run(run: Run) -> int:

@@ -332,11 +332,12 @@ def find_all_changes(
     }
     environments = RunEnvironments()
     surroundings: dict[int, changes.FoundChange] = {}
+    risk = false_alarm_budget.risk_of_look(project)
     for past in judged.histories.values():
-        found = changes.find_changes(past, environments)
+        found = changes.find_changes(past, environments, risk)
         synced = changes.sync_changes(past, branch, found)
         judged.counts.update(synced.counts)
-        judged.touched.changes |= {row.pk for row in synced.altered}
+        judged.touched.changes |= {row.pk for row in synced.altered if not row.is_move}
         judged.touched.regressions |= synced.left
         surroundings |= synced.surroundings
         if branch == project.branch:
@@ -358,6 +359,7 @@ def find_all_changes(
 
 def keep_level(past: History, found: Sequence[changes.FoundChange]) -> None:
     """The level since the last change, for the overviews."""
-    start = found[-1].change.index if found else 0
+    steps = [step.change.index for step in found if step.change.direction != "moved"]
+    start = steps[-1] if steps else 0
     values = [commit.value for commit in past.untainted(start, len(past.measured))]
     SeriesLatest.objects.filter(pk=past.series.pk).update(level=median(values) if values else None)
