@@ -100,7 +100,7 @@ def steps_of_parts(
         # What is known has been within the risk of a look before.
         is_known = any(abs(main.change.index - at) <= BESIDE for at in known)
         certain = math.inf if risk and is_known else allowed
-        change = change_of_whole(whole, near, others, certain) or move_in_whole(whole, near, others, certain)
+        change = move_in_whole(whole, near, others, certain) or change_of_whole(whole, near, others, certain)
         if change and not any(is_already_found(change, main, other, mains) for other in found):
             shown.append(change)
     return shown
