@@ -22,6 +22,7 @@ from dashboard.detection.common_noise import without_common_noise
 from dashboard.detection.identity import same_change, same_location
 from dashboard.detection.judgement import judge_series, step_direction
 from dashboard.detection.levels import LEVEL_WINDOW
+from dashboard.detection.noise import MEDIAN_EFFICIENCY, robust_deviation
 from dashboard.detection.readings import prepare_readings, untainted_positions
 from dashboard.detection.relevance import EFFECT_FLOORS, SHORT_HISTORY, exceeds_floor
 from dashboard.detection.scaling import safe_median
@@ -34,6 +35,8 @@ PART_OF_FLOOR = 0.5
 LEAST_OF_WHOLE = 0.005
 # More than this part of what moved isn't nothing that was lost, however uncertain it is.
 LOST = 0.5
+# Standard errors of the whole's own levels that its step lies off what the parts say, at most.
+CONTRADICTED = 4.0
 # Points to give or take. Fewer than where a step is found again later: these were all found in the same runs.
 BESIDE = 1
 # A point with so much of a step at most is surely one of the level before.
@@ -205,6 +208,8 @@ def change_of_whole(
     p_value = least_p_value(step for step in steps if step.delta * delta > 0)
     if before <= 0 or not is_worth_telling(whole, 1 + delta / before, p_value, allowed):
         return None
+    if allowed > 0 and not is_borne_out(whole, main.index, delta):
+        return None
     # How uncertain the largest step is; what the others add is small beside it.
     doubtful = (most.delta * (end - main.ratio) / (main.ratio - 1) for end in (main.low, main.high))
     low, high = sorted(1 + (delta + more) / before for more in doubtful)
@@ -249,6 +254,23 @@ def is_worth_telling(whole: Series, ratio: float, p_value: float | None, allowed
     effect = EFFECT_FLOORS[whole.kind]
     floor = max(PART_OF_FLOOR * effect.at(len(untainted_positions(whole.points))), effect.long)
     return exceeds_floor(ratio, floor)
+
+
+def is_borne_out(whole: Series, index: int, delta: float) -> bool:
+    """Whether the whole may have stepped by so much: it contradicts what other parts must have taken over."""
+    kept = untainted_positions(whole.points)
+    before, after = (
+        np.array([whole.points[i].value for i in side])
+        for side in (
+            [i for i in kept if i < index][-LEVEL_WINDOW:],
+            [i for i in kept if i >= index][:LEVEL_WINDOW],
+        )
+    )
+    if min(len(before), len(after)) == 0:
+        return True
+    error = robust_deviation(before) * MEDIAN_EFFICIENCY * math.sqrt(1 / len(before) + 1 / len(after))
+    seen = float(np.median(after) - np.median(before))
+    return abs(seen - delta) <= max(CONTRADICTED * error, LOST * abs(delta))
 
 
 def move_in_whole(
