@@ -45,7 +45,8 @@ APART = 0.25
 
 @dataclass(frozen=True, slots=True)
 class PartStep:
-    """A step of one part. `p_value`: how likely it is if nothing changed; None where too little is known."""
+    """A step of one part. `p_value`: how likely such a step of any part is if nothing changed; None where too
+    little is known."""
 
     part: str
     change: Change
@@ -92,18 +93,19 @@ def steps_of_parts(
     Raises ValueError for a value that isn't finite.
     """
     steps = [
-        step for name, part in comparable_parts(whole, parts, risk) for step in part_steps(name, part, known)
+        step
+        for name, part in comparable_parts(whole, parts, risk)
+        for step in part_steps(name, part, known, len(parts))
     ]
     locations = list(group_by_location(steps))
     mains = [largest_step(near) for near in locations]
-    allowed = risk / max(1, len(parts))
     shown: list[Change] = []
     for near, main in zip(locations, mains, strict=True):
         others = [*found, *shown]
         # What is known has been within the risk of a look before.
         is_known = any(abs(main.change.index - at) <= BESIDE for at in known)
-        certain = math.inf if risk and is_known else allowed
-        change = move_in_whole(whole, near, others, certain) or change_of_whole(whole, near, others, certain)
+        allowed = math.inf if risk and is_known else risk
+        change = move_in_whole(whole, near, others, allowed) or change_of_whole(whole, near, others, allowed)
         if change and not any(is_already_found(change, main, other, mains) for other in found):
             shown.append(change)
     return shown
@@ -125,8 +127,8 @@ def comparable_parts(whole: Series, parts: Mapping[str, Series], risk: float) ->
         yield name, replace(part, floor=min(usual, floor))
 
 
-def part_steps(name: str, part: Series, known: Collection[int]) -> Iterator[PartStep]:
-    """The steps of a part, each with its p-value after the last one that was told.
+def part_steps(name: str, part: Series, known: Collection[int], count: int) -> Iterator[PartStep]:
+    """The steps of one of `count` parts, each with its p-value after the last one that was told.
 
     What wasn't told belongs to the level before: it is as likely to be noise.
     """
@@ -136,7 +138,8 @@ def part_steps(name: str, part: Series, known: Collection[int]) -> Iterator[Part
     readings, since = prepare_readings(part), 0
     for change in changes:
         at = readings.kept.index(change.index)
-        p_value = step_p_value(readings.scaled, at, since) if at - since >= SHORT_HISTORY else None
+        enough = at - since >= SHORT_HISTORY
+        p_value = min(1.0, count * step_p_value(readings.scaled, at, since)) if enough else None
         yield PartStep(name, change, part, p_value)
         if any(abs(change.index - place) <= BESIDE for place in known):
             since = at
@@ -225,7 +228,7 @@ def change_of_whole(
         earliest=main.earliest,
         latest=main.latest,
         doubts=(
-            Doubt(doubts.IN_PARTS, {"parts": shown}),
+            Doubt(doubts.IN_PARTS, {"parts": shown, **({} if p_value is None else {"p_value": p_value})}),
             *doubts.location_doubts(last_good, main.index),
         ),
     )

@@ -13,6 +13,7 @@ from django.db.models import Exists, OuterRef, QuerySet, Sum
 
 from dashboard import alerts
 from dashboard.detection import FalseAlarmBudget, pairs, shift_p_value
+from dashboard.detection.doubts import IN_PARTS
 from dashboard.models import (
     Change,
     Commit,
@@ -61,9 +62,12 @@ def tell_suspicions(project: Project, run: Run, histories: Mapping[int, History]
         for past in headlines
         if not is_exact_counter(past.series)
     }
+    p_values |= phase_p_values(headlines)
     decision, budget = budget_of_project(project, cases=cases_of_run(run)).decide(p_values)
     keep_budget(project, budget)
-    raised = Change.objects.filter(series__in=[int(key) for key in decision.raised], regression__in=told)
+    raised = Change.objects.filter(
+        series__in={int(key.partition(":")[0]) for key in decision.raised}, regression__in=told
+    )
     exact = Change.objects.filter(series__exact=True, regression__in=told, series__points__run=run)
     keys = {*raised.values_list("regression", flat=True), *exact.values_list("regression", flat=True)}
     for regression in Regression.objects.filter(pk__in=keys).order_by("pk"):
@@ -104,6 +108,23 @@ def newest_p_value(past: History, newest: Commit) -> float:
     known = [commit for commit in past.untainted(0, len(past.measured)) if commit.position <= newest.position]
     positions = [commit.position for commit in known]
     return shift_p_value([commit.value for commit in known], level_start(past, positions))
+
+
+def phase_p_values(histories: Sequence[History]) -> dict[str, float]:
+    """By series and place the p-values of new levels that phases show, where those are among the newest."""
+    newest = {
+        past.series.pk: past.positions[-NEWEST:][0]
+        for past in histories
+        if past.series.metric.name == WHOLE and past.positions
+    }
+    rows = Change.objects.filter(series__in=newest, position__gte=min(newest.values(), default=0))
+    found = rows.values_list("series", "position", "doubts")
+    return {
+        f"{series}:{position}": doubt["p_value"]
+        for series, position, doubts in found
+        for doubt in doubts
+        if doubt["code"] == IN_PARTS and "p_value" in doubt and position >= newest[series]
+    }
 
 
 def level_start(past: History, positions: Sequence[int]) -> int:

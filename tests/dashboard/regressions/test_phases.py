@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.models import Case, Change, Project, Regression, SeriesLatest
+from dashboard.models import Case, Change, Channel, Delivery, Project, Regression, SeriesLatest
 from dashboard.regressions import judge_run
 from dashboard.regressions.false_alarm_budget import risk_of_look
 from dashboard.sentences.doubts import describe_doubts
@@ -15,22 +15,21 @@ SHARES = {"learn": 0.004, "env": 0.003, "act": 0.0015, "sample": 0.001, "log": 0
 
 
 @pytest.fixture
-def project(db: None) -> Project:
-    return factories.create_project()
-
-
-@pytest.fixture
 def of(project: Project) -> Case:
     return factories.create_case(project)
 
 
 def measure(project: Project, of: Case, late: dict[str, float]) -> None:
-    """A history in which phases take as long as `late` says from AT on; judged at its last commit."""
+    """A history in which phases take as long as `late` says from AT on; judged at its last commit.
+
+    All phases of a run are slow or fast together.
+    """
     run = None
     for commit in factories.create_commits(project, COUNT):
         levels = {**SHARES, **(late if commit.position >= AT else {})}
+        pace = factories.run_noise(1000 + commit.position) ** 8
         phases = {
-            name: seconds * factories.run_noise(7 * commit.position + 13 * number)
+            name: seconds * pace * factories.run_noise(7 * commit.position + 13 * number)
             for number, (name, seconds) in enumerate(levels.items())
             if seconds
         }
@@ -45,6 +44,12 @@ def test_a_small_step_of_a_phase_is_one_suspicion_of_the_whole(project: Project,
     regression = Regression.objects.get()
     assert (regression.first_bad.position, regression.series.metric.name) == (AT, "step_time")
     assert regression.ratio == pytest.approx(1.023, abs=0.01)
+
+
+def test_it_is_told_to_those_who_ask_for_suspicions(project: Project, of: Case) -> None:
+    Channel.objects.create(project=project, kind="email", address="eager@example.org", suspicions=True)
+    measure(project, of, {"sample": 0.00115})
+    assert Delivery.objects.get().regression == Regression.objects.get()
 
 
 def test_work_that_moved_is_told_as_moved_and_opens_nothing(project: Project, of: Case) -> None:
