@@ -4,8 +4,8 @@ A part has its own noise, the whole has that of all parts: what one part loses c
 and less than one of the whole's. So the parts say that there is a step, where, and how much of the whole it
 is. What one part lost and another gained at the same location is only a move: their sum is what counts.
 
-There are many parts, and each may look as if it stepped. So a step below the whole's own effect floor needs a
-p-value: that of its clearest part, paid for all of them (Bonferroni, which holds under any dependence), must
+There are many parts, and each may look as if it stepped. So a step needs a p-value, once its part has a
+history: that of the clearest part, paid for all of them (Bonferroni, which holds under any dependence), must
 stay within the `risk` of a look. A hundred parts more raise no more false steps, they only ask for more.
 """
 
@@ -88,8 +88,9 @@ def steps_of_parts(
     `known` is what `judge` means by it, for the parts too. A change's levels, ratio and interval are the
     whole's level before and what the parts add to it; its doubt says which parts show it. One that is
     "moved" loses nothing: its doubt says from which parts to which, and how much of the whole.
-    `risk` is the chance of a false step that this look may take for steps of less than the whole's effect
-    floor and for moves; with 0 neither is looked for.
+    `risk` is the chance of a false step that this look may take: with it steps of less than the whole's
+    effect floor and moves are told too, and nothing of parts with long histories that is less certain. With
+    0 the effect floor decides alone.
     Raises ValueError for a value that isn't finite.
     """
     steps = [
@@ -151,8 +152,10 @@ def is_already_found(change: Change, main: PartStep, other: Change, mains: Seque
     Not where another step of a part lies nearer to that one, and surely apart: two steps close to each other
     are one for the whole, whose runs at other hours may lie further apart.
     """
+    if change.direction == "moved":
+        return same_location(change, other, BESIDE)
     if not same_change(change, other, BESIDE):
-        return False
+        return change.index == other.index
     distance = abs(main.change.index - other.index)
     return not any(
         abs(step.change.index - other.index) < distance

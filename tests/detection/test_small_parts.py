@@ -89,6 +89,14 @@ def test_work_that_moves_from_one_part_to_another_costs_nothing() -> None:
     assert doubt.about["share"] == pytest.approx(0.02, abs=0.005)
 
 
+def test_a_place_where_the_whole_steps_has_no_move_beside() -> None:
+    whole, parts = simulate_parts(learn=0.95, sample=1.2)
+    shifted = plain_series(np.array([p.value for p in whole.points]) * step_levels(AT, COUNT - AT, 1.3))
+    found = judge_series(shifted)
+    assert [change.index for change in found] == [AT]
+    assert steps_of_parts(shifted, parts, (), found, RISK) == []
+
+
 def test_a_part_with_another_name_is_moved_work() -> None:
     whole, parts = simulate_parts()
     old = [point.value for point in parts["env"].points]
