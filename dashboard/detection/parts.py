@@ -37,6 +37,8 @@ LEAST_OF_WHOLE = 0.005
 LOST = 0.5
 # Standard errors of the whole's own levels that its step lies off what the parts say, at most.
 CONTRADICTED = 4.0
+# Standard errors of what the other parts took back of a step, at least.
+SURELY = 2.0
 # Points to give or take. Fewer than where a step is found again later: these were all found in the same runs.
 BESIDE = 1
 # A point with so much of a step at most is surely one of the level before.
@@ -93,11 +95,8 @@ def steps_of_parts(
     0 the effect floor decides alone.
     Raises ValueError for a value that isn't finite.
     """
-    steps = [
-        step
-        for name, part in comparable_parts(whole, parts, risk)
-        for step in part_steps(name, part, known, len(parts))
-    ]
+    judged = dict(comparable_parts(whole, parts, risk))
+    steps = [step for name, part in judged.items() for step in part_steps(name, part, known, len(parts))]
     locations = list(group_by_location(steps))
     mains = [largest_step(near) for near in locations]
     shown: list[Change] = []
@@ -107,6 +106,8 @@ def steps_of_parts(
         is_known = any(abs(main.change.index - at) <= BESIDE for at in known)
         allowed = math.inf if risk and is_known else risk
         change = move_in_whole(whole, near, others, allowed) or change_of_whole(whole, near, others, allowed)
+        if change and risk and change.direction != "moved" and is_made_up_for(near, judged):
+            continue
         if change and not any(is_already_found(change, main, other, mains) for other in found):
             shown.append(change)
     return shown
@@ -262,20 +263,37 @@ def is_worth_telling(whole: Series, ratio: float, p_value: float | None, allowed
     return exceeds_floor(ratio, floor)
 
 
-def is_borne_out(whole: Series, index: int, delta: float) -> bool:
-    """Whether the whole may have stepped by so much: it contradicts what other parts must have taken over."""
-    kept = untainted_positions(whole.points)
+def is_made_up_for(steps: Sequence[PartStep], parts: Mapping[str, Series]) -> bool:
+    """Whether the parts without a step of their own took most of it back, as far as can be told: what moved
+    from a large part to a small one stands out in the small one first."""
+    delta, at = sum(step.delta for step in steps), largest_step(steps).change.index
+    stepped = {step.part for step in steps}
+    others = [levels_beside(part, at) for name, part in parts.items() if name not in stepped]
+    shift = sum(shift for shift, _ in others)
+    error = math.hypot(*(error for _, error in others))
+    return shift * delta < 0 and abs(shift) >= max(LOST * abs(delta), SURELY * error)
+
+
+def levels_beside(series: Series, index: int) -> tuple[float, float]:
+    """By how much a series is higher after a place than before it, and the standard error of that; both 0
+    where one side has no untainted points."""
+    kept = untainted_positions(series.points)
     before, after = (
-        np.array([whole.points[i].value for i in side])
+        np.array([series.points[i].value for i in side])
         for side in (
             [i for i in kept if i < index][-LEVEL_WINDOW:],
             [i for i in kept if i >= index][:LEVEL_WINDOW],
         )
     )
     if min(len(before), len(after)) == 0:
-        return True
+        return 0.0, 0.0
     error = robust_deviation(before) * MEDIAN_EFFICIENCY * math.sqrt(1 / len(before) + 1 / len(after))
-    seen = float(np.median(after) - np.median(before))
+    return float(np.median(after) - np.median(before)), error
+
+
+def is_borne_out(whole: Series, index: int, delta: float) -> bool:
+    """Whether the whole may have stepped by so much: it contradicts what other parts must have taken over."""
+    seen, error = levels_beside(whole, index)
     return abs(seen - delta) <= max(CONTRADICTED * error, LOST * abs(delta))
 
 
