@@ -179,10 +179,8 @@ def found_table(noise: NoiseModel, histories: int) -> Iterator[str]:
     for step in STEPS:
         for share, name in PLANTED.items():
             cells = []
-            for judge in judges:
-                delays = [
-                    delay_of_step(seed, noise, JUDGES[judge], {name: step}) for seed in range(histories)
-                ]
+            for judge in JUDGES.values():
+                delays = [delay_of_step(seed, noise, judge, {name: step}) for seed in range(histories)]
                 met = sorted(delay for delay in delays if np.isfinite(delay))
                 after = f", after {met[len(met) // 2]:.0f}" if met else ""
                 cells.append(f"{len(met) / histories:.0%}{after}")
