@@ -73,10 +73,12 @@ class History:
     parts: Mapping[str, Series]
 
     def until(self, end: int) -> History:
-        return History(cut(self.whole, end), {name: cut(part, end) for name, part in self.parts.items()})
+        return History(
+            cut_series(self.whole, end), {name: cut_series(part, end) for name, part in self.parts.items()}
+        )
 
 
-def cut(series: Series, end: int) -> Series:
+def cut_series(series: Series, end: int) -> Series:
     return replace(series, points=series.points[:end])
 
 

@@ -81,10 +81,10 @@ def is_shared(own: Floats, shared: Floats) -> bool:
     All of them or none: a part of them, as a regression would have it, leaves the rest of each burst.
     """
     known = np.isfinite(own)
-    return spread((own - shared)[known]) <= WORTH_IT * spread(own[known])
+    return robust_spread((own - shared)[known]) <= WORTH_IT * robust_spread(own[known])
 
 
-def spread(values: Floats) -> float:
+def robust_spread(values: Floats) -> float:
     """The robust deviation from 0 of values (n,)."""
     return float(MAD_TO_SIGMA * np.median(np.abs(values))) if len(values) else 0.0
 
