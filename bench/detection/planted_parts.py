@@ -229,7 +229,7 @@ def result_lines(histories: int, projects: int) -> Iterator[str]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the tables, and write them where they are published."""
     parser = argparse.ArgumentParser(description="Measure what phases add to detection.")
-    parser.add_argument("--histories", type=int, default=16, help="for each step and phase")
+    parser.add_argument("--histories", type=int, default=8, help="for each step and phase")
     parser.add_argument("--projects", type=int, default=1, help=f"of {CASES} cases that never change")
     parser.add_argument("--write", action="store_true", help="put the tables into the page")
     options = parser.parse_args(arguments)

@@ -37,8 +37,9 @@ LEAST_OF_WHOLE = 0.005
 LOST = 0.5
 # Standard errors of the whole's own levels that its step lies off what the parts say, at most.
 CONTRADICTED = 4.0
-# Standard errors of what the other parts took back of a step, at least.
-SURELY = 2.0
+# What other parts took back, where it makes up for a step: so much of it, and so many standard errors. Not less
+# of it, because parts are compared with their middle, which the step itself moves a little.
+MADE_UP, SURELY = 0.75, 2.0
 # Points to give or take. Fewer than where a step is found again later: these were all found in the same runs.
 BESIDE = 1
 # A point with so much of a step at most is surely one of the level before.
@@ -271,7 +272,7 @@ def is_made_up_for(steps: Sequence[PartStep], parts: Mapping[str, Series]) -> bo
     others = [levels_beside(part, at) for name, part in parts.items() if name not in stepped]
     shift = sum(shift for shift, _ in others)
     error = math.hypot(*(error for _, error in others))
-    return shift * delta < 0 and abs(shift) >= max(LOST * abs(delta), SURELY * error)
+    return shift * delta < 0 and abs(shift) >= max(MADE_UP * abs(delta), SURELY * error)
 
 
 def levels_beside(series: Series, index: int) -> tuple[float, float]:
