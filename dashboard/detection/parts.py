@@ -37,8 +37,8 @@ LEAST_OF_WHOLE = 0.005
 LOST = 0.5
 # Standard errors of the whole's own levels that its step lies off what the parts say, at most.
 CONTRADICTED = 4.0
-# What other parts took back, where it makes up for a step: so much of it, and so many standard errors. Less of
-# it tells nothing: parts are compared with their middle, which the step itself moves a little.
+# What other parts took back, where it makes up for a step: so much of it, and so many standard errors. Less$
+# of it tells nothing: parts are compared with their middle, which the step itself moves a little.
 MADE_UP, SURELY = 0.75, 2.0
 # Points to give or take. Fewer than where a step is found again later: these were all found in the same runs.
 BESIDE = 1

@@ -10,7 +10,7 @@ from dashboard.regressions.false_alarm_budget import risk_of_look
 from dashboard.sentences.doubts import describe_doubts
 from tests.dashboard import factories
 
-COUNT, AT = 44, 34
+COUNT, AT = 74, 60
 SHARES = {"learn": 0.004, "env": 0.003, "act": 0.0015, "sample": 0.001, "log": 0.0005}
 
 
@@ -27,7 +27,7 @@ def measure(project: Project, of: Case, late: dict[str, float]) -> None:
     run = None
     for commit in factories.create_commits(project, COUNT):
         levels = {**SHARES, **(late if commit.position >= AT else {})}
-        pace = factories.run_noise(1000 + commit.position) ** 8
+        pace = factories.run_noise(1000 + commit.position) ** 2
         phases = {
             name: seconds * pace * factories.run_noise(7 * commit.position + 13 * number)
             for number, (name, seconds) in enumerate(levels.items())
