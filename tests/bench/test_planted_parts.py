@@ -35,7 +35,7 @@ def test_a_planted_step_is_as_large_as_it_says() -> None:
 def test_a_phase_shows_what_the_whole_hides() -> None:
     noise = NOISES["calm machine"]
     delays = [
-        delay_of_step(3, noise, JUDGES[name], {"log": 0.02}) for name in ("the whole alone", "with phases")
+        delay_of_step(1, noise, JUDGES[name], {"log": 0.02}) for name in ("the whole alone", "with phases")
     ]
     assert delays[1] <= 9 < delays[0]
 

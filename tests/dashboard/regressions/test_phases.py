@@ -19,7 +19,7 @@ def of(project: Project) -> Case:
     return factories.create_case(project)
 
 
-def measure(project: Project, of: Case, late: dict[str, float]) -> None:
+def measure_case(project: Project, of: Case, late: dict[str, float]) -> None:
     """A history in which phases take as long as `late` says from AT on; judged at its last commit.
 
     All phases of a run are slow or fast together.
@@ -40,7 +40,7 @@ def measure(project: Project, of: Case, late: dict[str, float]) -> None:
 
 
 def test_a_small_step_of_a_phase_is_one_suspicion_of_the_whole(project: Project, of: Case) -> None:
-    measure(project, of, {"sample": 0.00115, "act": 0.00158})
+    measure_case(project, of, {"sample": 0.00115, "act": 0.00158})
     regression = Regression.objects.get()
     assert (regression.first_bad.position, regression.series.metric.name) == (AT, "step_time")
     assert regression.ratio == pytest.approx(1.023, abs=0.01)
@@ -48,12 +48,12 @@ def test_a_small_step_of_a_phase_is_one_suspicion_of_the_whole(project: Project,
 
 def test_it_is_told_to_those_who_ask_for_suspicions(project: Project, of: Case) -> None:
     Channel.objects.create(project=project, kind="email", address="eager@example.org", suspicions=True)
-    measure(project, of, {"sample": 0.00115})
+    measure_case(project, of, {"sample": 0.00115})
     assert Delivery.objects.get().regression == Regression.objects.get()
 
 
 def test_work_that_moved_is_told_as_moved_and_opens_nothing(project: Project, of: Case) -> None:
-    measure(project, of, {"learn": 0.0036, "sample": 0.0014})
+    measure_case(project, of, {"learn": 0.0036, "sample": 0.0014})
     change = Change.objects.get()
     assert (change.direction, change.position) == ("moved", AT)
     assert describe_doubts(change) == ["4.0 % of the step moved from learn to sample: nothing was lost."]
@@ -61,7 +61,7 @@ def test_work_that_moved_is_told_as_moved_and_opens_nothing(project: Project, of
 
 
 def test_a_renamed_phase_is_moved_work(project: Project, of: Case) -> None:
-    measure(project, of, {"env": 0.0, "environment": 0.003})
+    measure_case(project, of, {"env": 0.0, "environment": 0.003})
     assert describe_doubts(Change.objects.get())[0].startswith(
         "30 % of the step moved from env to environment"
     )
