@@ -107,12 +107,12 @@ class PointQuery(PageQuery):
 
 
 class ChangeRow(Schema):
-    """A step found in a series between two commits."""
+    """A step found in a series between two commits, or work that moved between its phases there."""
 
     position: int
     first_bad: str = Field(description="The first commit of the new level.")
     last_good: str = Field(description="The last commit of the old level.")
-    direction: str
+    direction: str = Field(description="regression, improvement, or moved: nothing was lost.")
     before: float | None
     after: float | None
     ratio: float | None

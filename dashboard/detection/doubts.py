@@ -11,6 +11,7 @@ NO_RATIO = "no ratio"
 TOO_FEW_SAMPLES = "too few samples"
 NEAR_FLOOR = "near floor"
 IN_PARTS = "in parts"
+MOVED = "moved"
 GUARD_CROSSED = "guard crossed"
 
 ENOUGH_POINTS = 3

@@ -3,26 +3,43 @@
 A part has its own noise, the whole has that of all parts: what one part loses can be many of its own noises
 and less than one of the whole's. So the parts say that there is a step, where, and how much of the whole it
 is. What one part lost and another gained at the same location is only a move: their sum is what counts.
+
+There are many parts, and each may look as if it stepped. So a step needs a p-value, once its part has a
+history: that of the clearest part, paid for all of them (Bonferroni, which holds under any dependence), must
+stay within the `risk` of a look. A hundred parts more raise no more false steps, they only ask for more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dashboard.detection import doubts
+from dashboard.detection.common_noise import without_common_noise
 from dashboard.detection.identity import same_change, same_location
 from dashboard.detection.judgement import judge_all, step_direction
 from dashboard.detection.levels import LEVEL_WINDOW
-from dashboard.detection.medians import median
-from dashboard.detection.readings import untainted_positions
-from dashboard.detection.relevance import EFFECT_FLOORS, exceeds_floor
+from dashboard.detection.noise import MEDIAN_EFFICIENCY, robust_deviation
+from dashboard.detection.readings import prepare_readings, untainted_positions
+from dashboard.detection.relevance import EFFECT_FLOORS, SHORT_HISTORY, exceeds_floor
+from dashboard.detection.scaling import safe_median
+from dashboard.detection.step_p_value import step_p_value
 from dashboard.detection.types import Change, Doubt, Series
 
 # The whole's effect floor is high in short histories, where its noise is unknown; that of its parts is not.
 PART_OF_FLOOR = 0.5
+# What a step of parts has to cost of the whole, at least, to be worth an alert, where a risk may be taken.
+LEAST_OF_WHOLE = 0.005
+# More than this part of what moved isn't nothing that was lost, however uncertain it is.
+LOST = 0.5
+# Standard errors of the whole's own levels that its step lies off what the parts say, at most.
+CONTRADICTED = 4.0
+# What other parts took back, where it makes up for a step: so much of it, and so many standard errors. Less$
+# of it tells nothing: parts are compared with their middle, which the step itself moves a little.
+MADE_UP, SURELY = 0.75, 2.0
 # Points to give or take. Fewer than where a step is found again later: these were all found in the same runs.
 BESIDE = 1
 # A point with so much of a step at most is surely one of the level before.
@@ -31,11 +48,13 @@ APART = 0.25
 
 @dataclass(frozen=True, slots=True)
 class PartStep:
-    """A step of one part."""
+    """A step of one part. `p_value`: how likely such a step of any part is if nothing changed; None where too
+    little is known."""
 
     part: str
     change: Change
     series: Series
+    p_value: float | None = None
 
     def share(self, index: int) -> float:
         """How much of the step the point at `index` has: 0 of the level before, 1 of the one after."""
@@ -51,31 +70,88 @@ class PartStep:
     def delta(self) -> float:
         return self.change.after - self.change.before
 
+    @property
+    def margin(self) -> float:
+        """Half of the 95 % interval of the delta."""
+        size = abs(self.change.ratio - 1)
+        half = (self.change.high - self.change.low) / 2
+        return abs(self.delta) * half / size if size else 0.0
+
 
 def steps_of_parts(
-    whole: Series, parts: Mapping[str, Series], known: Collection[int] = (), found: Sequence[Change] = ()
+    whole: Series,
+    parts: Mapping[str, Series],
+    known: Collection[int] = (),
+    found: Sequence[Change] = (),
+    risk: float = 0.0,
 ) -> list[Change]:
     """The changes of the whole that its parts show and that aren't among those `found` in itself; in order.
 
     All series have the same n points, in one unit; where a run lacks a part, its point there is tainted.
     `known` is what `judge` means by it, for the parts too. A change's levels, ratio and interval are the
-    whole's level before and what the parts add to it; its doubt says which parts show it.
+    whole's level before and what the parts add to it; its doubt says which parts show it. One that is
+    "moved" loses nothing: its doubt says from which parts to which, and how much of the whole.
+    `risk` is the chance of a false step that this look may take: with it steps of less than the whole's
+    effect floor and moves are told too, and nothing of parts with long histories that is less certain. With
+    0 the effect floor decides alone.
     Raises ValueError for a value that isn't finite.
     """
-    judged = judge_all(list(parts.values()), known)
+    judged = dict(comparable_parts(whole, parts, risk))
+    changes = judge_all(list(judged.values()), known)
     steps = [
-        PartStep(name, change, part)
-        for (name, part), changes in zip(parts.items(), judged, strict=True)
-        for change in changes
+        step
+        for (name, part), found_there in zip(judged.items(), changes, strict=True)
+        for step in part_steps(name, part, found_there, known, len(parts))
     ]
     locations = list(group_by_location(steps))
     mains = [largest_step(near) for near in locations]
     shown: list[Change] = []
     for near, main in zip(locations, mains, strict=True):
-        change = change_of_whole(whole, near, [*found, *shown])
+        others = [*found, *shown]
+        # What is known has been within the risk of a look before.
+        is_known = any(abs(main.change.index - at) <= BESIDE for at in known)
+        allowed = math.inf if risk and is_known else risk
+        change = move_in_whole(whole, near, others, allowed) or change_of_whole(whole, near, others, allowed)
+        if change and risk and change.direction != "moved" and is_made_up_for(near, judged):
+            continue
         if change and not any(is_already_found(change, main, other, mains) for other in found):
             shown.append(change)
     return shown
+
+
+def comparable_parts(whole: Series, parts: Mapping[str, Series], risk: float) -> Iterator[tuple[str, Series]]:
+    """The parts as they are judged: where a risk may be taken, apart from what they all share, and down to
+    what would be relevant for the whole."""
+    kept = untainted_positions(whole.points)
+    if not risk or len(kept) < SHORT_HISTORY:
+        yield from parts.items()
+        return
+    whole_level = safe_median(np.array([whole.points[i].value for i in kept]))
+    usual = EFFECT_FLOORS["time"].at(len(kept))
+    for name, part in without_common_noise(parts).items():
+        values = np.array([point.value for point in part.points if not point.tainted])
+        level = safe_median(values) if len(values) else 0.0
+        floor = LEAST_OF_WHOLE * whole_level / level if level > 0 else usual
+        yield name, replace(part, floor=min(usual, floor))
+
+
+def part_steps(
+    name: str, part: Series, changes: Sequence[Change], known: Collection[int], count: int
+) -> Iterator[PartStep]:
+    """The steps of one of `count` parts, each with its p-value after the last one that was told.
+
+    What wasn't told belongs to the level before: it is as likely to be noise.
+    """
+    if not changes:
+        return
+    readings, since = prepare_readings(part), 0
+    for change in changes:
+        at = readings.kept.index(change.index)
+        enough = at - since >= SHORT_HISTORY
+        p_value = min(1.0, count * step_p_value(readings.scaled, at, since)) if enough else None
+        yield PartStep(name, change, part, p_value)
+        if any(abs(change.index - place) <= BESIDE for place in known):
+            since = at
 
 
 def is_already_found(change: Change, main: PartStep, other: Change, mains: Sequence[PartStep]) -> bool:
@@ -84,8 +160,10 @@ def is_already_found(change: Change, main: PartStep, other: Change, mains: Seque
     Not where another step of a part lies nearer to that one, and surely apart: two steps close to each other
     are one for the whole, whose runs at other hours may lie further apart.
     """
+    if change.direction == "moved":
+        return same_location(change, other, BESIDE)
     if not same_change(change, other, BESIDE):
-        return False
+        return change.index == other.index
     distance = abs(main.change.index - other.index)
     return not any(
         abs(step.change.index - other.index) < distance
@@ -129,26 +207,26 @@ def largest_step(steps: Sequence[PartStep]) -> PartStep:
     return max(steps, key=lambda step: step.delta * sign)
 
 
-def change_of_whole(whole: Series, steps: Sequence[PartStep], others: Sequence[Change]) -> Change | None:
+def change_of_whole(
+    whole: Series, steps: Sequence[PartStep], others: Sequence[Change], allowed: float
+) -> Change | None:
     """What the parts' steps at one location are for the whole, between its other changes.
 
-    None where that isn't relevant.
+    None where that isn't relevant, or small and less certain than is `allowed`.
     """
     delta = sum(step.delta for step in steps)
     most = largest_step(steps)
     main = most.change
-    kept = [i for i in untainted_positions(whole.points) if i < main.index]
-    start = max((change.index for change in others if change.index <= main.index), default=0)
-    level = [whole.points[i].value for i in kept if i >= start][-LEVEL_WINDOW:]
-    before = median(np.array(level)) if level else 0.0
-    effect = EFFECT_FLOORS[whole.kind]
-    floor = max(PART_OF_FLOOR * effect.at(len(untainted_positions(whole.points))), effect.long)
-    if before <= 0 or not exceeds_floor(1 + delta / before, floor):
+    before, last_good = level_before(whole, main.index, others)
+    shown = sorted(step.part for step in steps if step.delta * delta > 0)
+    p_value = least_p_value(step for step in steps if step.delta * delta > 0)
+    if before <= 0 or not is_worth_telling(whole, 1 + delta / before, p_value, allowed):
+        return None
+    if allowed > 0 and not is_borne_out(whole, main.index, delta):
         return None
     # How uncertain the largest step is; what the others add is small beside it.
     doubtful = (most.delta * (end - main.ratio) / (main.ratio - 1) for end in (main.low, main.high))
     low, high = sorted(1 + (delta + more) / before for more in doubtful)
-    shown = sorted(step.part for step in steps if step.delta * delta > 0)
     return Change(
         index=main.index,
         before=before,
@@ -161,7 +239,108 @@ def change_of_whole(whole: Series, steps: Sequence[PartStep], others: Sequence[C
         earliest=main.earliest,
         latest=main.latest,
         doubts=(
-            Doubt(doubts.IN_PARTS, {"parts": shown}),
-            *doubts.location_doubts(kept[-1], main.index),
+            Doubt(doubts.IN_PARTS, {"parts": shown, **({} if p_value is None else {"p_value": p_value})}),
+            *doubts.location_doubts(last_good, main.index),
+        ),
+    )
+
+
+def level_before(whole: Series, index: int, others: Sequence[Change]) -> tuple[float, int]:
+    """The whole's level before a step between its other changes, and the last untainted point of it."""
+    kept = [i for i in untainted_positions(whole.points) if i < index]
+    start = max((change.index for change in others if change.index <= index), default=0)
+    level = [whole.points[i].value for i in kept if i >= start][-LEVEL_WINDOW:]
+    return (float(np.median(level)) if level else 0.0), (kept[-1] if kept else -1)
+
+
+def least_p_value(steps: Iterable[PartStep]) -> float | None:
+    """That of the clearest of these; None where too little is known of all."""
+    return min((step.p_value for step in steps if step.p_value is not None), default=None)
+
+
+def is_worth_telling(whole: Series, ratio: float, p_value: float | None, allowed: float) -> bool:
+    """Whether a step of the whole that its parts show is relevant, and as certain as is `allowed`.
+
+    Where nothing is allowed, or too little known for a p-value, only its size decides.
+    """
+    if allowed == math.inf or (p_value is not None and allowed > 0):
+        return (p_value or 0.0) <= allowed and exceeds_floor(ratio, LEAST_OF_WHOLE)
+    effect = EFFECT_FLOORS[whole.kind]
+    floor = max(PART_OF_FLOOR * effect.at(len(untainted_positions(whole.points))), effect.long)
+    return exceeds_floor(ratio, floor)
+
+
+def is_made_up_for(steps: Sequence[PartStep], parts: Mapping[str, Series]) -> bool:
+    """Whether the parts without a step of their own took most of it back, as far as can be told: what moved
+    from a large part to a small one stands out in the small one first."""
+    delta, at = sum(step.delta for step in steps), largest_step(steps).change.index
+    stepped = {step.part for step in steps}
+    others = [levels_beside(part, at) for name, part in parts.items() if name not in stepped]
+    shift = sum(shift for shift, _ in others)
+    error = math.hypot(*(error for _, error in others))
+    return shift * delta < 0 and abs(shift) >= max(MADE_UP * abs(delta), SURELY * error)
+
+
+def levels_beside(series: Series, index: int) -> tuple[float, float]:
+    """By how much a series is higher after a place than before it, and the standard error of that; both 0
+    where one side has no untainted points."""
+    kept = untainted_positions(series.points)
+    before, after = (
+        np.array([series.points[i].value for i in side])
+        for side in (
+            [i for i in kept if i < index][-LEVEL_WINDOW:],
+            [i for i in kept if i >= index][:LEVEL_WINDOW],
+        )
+    )
+    if min(len(before), len(after)) == 0:
+        return 0.0, 0.0
+    error = robust_deviation(before) * MEDIAN_EFFICIENCY * math.sqrt(1 / len(before) + 1 / len(after))
+    return float(np.median(after) - np.median(before)), error
+
+
+def is_borne_out(whole: Series, index: int, delta: float) -> bool:
+    """Whether the whole may have stepped by so much: it contradicts what other parts must have taken over."""
+    seen, error = levels_beside(whole, index)
+    return abs(seen - delta) <= max(CONTRADICTED * error, LOST * abs(delta))
+
+
+def move_in_whole(
+    whole: Series, steps: Sequence[PartStep], others: Sequence[Change], allowed: float
+) -> Change | None:
+    """What moved from parts to others at one location, as a change that costs nothing; None where none did.
+
+    Both what grew and what shrank must be as certain as is `allowed`, and their sum within its noise of 0.
+    """
+    grown, shrunk = ([step for step in steps if step.delta * sign > 0] for sign in (1, -1))
+    if not grown or not shrunk:
+        return None
+    gained, lost = (sum(abs(step.delta) for step in side) for side in (grown, shrunk))
+    moved, net = min(gained, lost), gained - lost
+    main = largest_step(steps).change
+    before, last_good = level_before(whole, main.index, others)
+    margin = float(np.hypot.reduce([step.margin for step in steps]))
+    p_values = [least_p_value(side) for side in (grown, shrunk)]
+    certain = allowed == math.inf or all(p is not None and p <= allowed for p in p_values)
+    if not certain or before <= 0 or not exceeds_floor(1 + moved / before, LEAST_OF_WHOLE):
+        return None
+    if abs(net) > min(margin, LOST * moved):
+        return None
+    sides = [
+        [step.part for step in sorted(side, key=lambda step: -abs(step.delta))] for side in (shrunk, grown)
+    ]
+    return Change(
+        index=main.index,
+        before=before,
+        after=before + net,
+        ratio=1 + net / before,
+        low=1 + (net - margin) / before,
+        high=1 + (net + margin) / before,
+        direction="moved",
+        confidence=main.confidence,
+        earliest=main.earliest,
+        latest=main.latest,
+        doubts=(
+            Doubt(doubts.MOVED, {"from": sides[0], "to": sides[1], "share": moved / before}),
+            *doubts.location_doubts(last_good, main.index),
         ),
     )

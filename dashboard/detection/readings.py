@@ -56,7 +56,7 @@ def prepare_readings(series: Series) -> Readings:
     values_and_samples = np.array([v for point in points for v in (point.value, *point.samples)])
     scale = Scale.fit(values_and_samples, by_difference=series.kind in ADDITIVE_KINDS)
     effect = EFFECT_FLOORS[series.kind]
-    floor = effect.at(len(points))
+    floor = effect.at(len(points)) if series.floor is None else series.floor
     scaled = scale.apply(np.array([judged_value(point, series) for point in points], dtype=np.float64))
     samples = split_samples(
         scale.apply(np.array([v for point in points for v in point.samples], dtype=np.float64)), points

@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 Better = Literal["lower", "higher"]
 Kind = Literal["time", "rate", "memory", "utilization", "counter", "quality"]
-Direction = Literal["regression", "improvement"]
+# "moved": parts grew by as much as others shrank, and the whole stands still.
+Direction = Literal["regression", "improvement", "moved"]
 Verdict = Literal["~", "higher", "lower", "?"]
 
 
@@ -23,12 +24,16 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Points in the order of their commits. `exact`: the metric repeats to the last digit."""
+    """Points in the order of their commits. `exact`: the metric repeats to the last digit.
+
+    `floor`: the smallest relevant step, a fraction of the level, where it isn't that of the kind.
+    """
 
     points: Sequence[Point]
     better: Better
     kind: Kind
     exact: bool = False
+    floor: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,7 @@ class Doubt:
     """A reason to look twice, as a code of `dashboard.detection.doubts` with what it is about."""
 
     code: str
-    about: Mapping[str, int | list[str]] = field(default_factory=dict)
+    about: Mapping[str, float | list[str]] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         return {"code": self.code, **self.about}

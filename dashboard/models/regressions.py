@@ -259,11 +259,13 @@ class Regression(models.Model):
 
 
 class Change(models.Model):
-    """A step found in one series between two commits."""
+    """A step found in one series between two commits, or work that moved between its phases there."""
 
     class Direction(models.TextChoices):
         REGRESSION = "regression"
         IMPROVEMENT = "improvement"
+        # Some phases grew by as much as others shrank: the step stands still, and nothing was lost.
+        MOVED = "moved"
 
     series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="changes")
     first_bad = models.ForeignKey(
@@ -309,6 +311,10 @@ class Change(models.Model):
 
     def __str__(self) -> str:
         return f"{self.direction} in series {self.series_id} at {self.position}"
+
+    @property
+    def is_move(self) -> bool:
+        return self.direction == self.Direction.MOVED
 
     @property
     def is_unreported(self) -> bool:

@@ -91,7 +91,9 @@ def _commit_context(request: HttpRequest, project: Project, commit: Commit) -> d
     configurations, missing = commits.configurations_beside(
         project, commit, {row.configuration for row in measured}
     )
-    compared = _compare_cases(project, commit, measured)
+    changes = commits.changes_at(commit)
+    steps = {series: change for series, change in changes.items() if not change.is_move}
+    compared = _compare_cases(project, commit, measured, steps)
     columns, page = _list_cases(request, configurations, compared)
     return {
         "project": project,
@@ -104,6 +106,7 @@ def _commit_context(request: HttpRequest, project: Project, commit: Commit) -> d
         "words": request.GET.get("q", "")[:200],
         "runs": commits.troubled_runs(commit),
         "regressions": commits.regressions_of_commit(commit),
+        "moves": [change for change in changes.values() if change.is_move][: commits.LISTED],
         "experiments": commits.experiments_of_commit(commit),
         "checks": list(commits.checks_of_commit(commit)[: commits.LISTED]),
         "triggers": list(commits.triggers_of_commit(commit)[: commits.LISTED]),
@@ -125,14 +128,13 @@ def _neighbour_context(commit: Commit, beside: Sequence[Commit]) -> dict[str, An
 
 
 def _compare_cases(
-    project: Project, commit: Commit, measured: Sequence[MeasuredValue]
+    project: Project, commit: Commit, measured: Sequence[MeasuredValue], steps: Mapping[int, Change]
 ) -> dict[int, dict[tuple[str, str], ComparedCell]]:
-    """By configuration and metric."""
+    """By configuration and metric; `steps` are those that begin at the commit, by series."""
     base = commits.values_before(project, commit, [row.series for row in measured])
-    changes = commits.changes_at(commit)
     by_case: dict[int, dict[tuple[str, str], ComparedCell]] = {}
     for row in measured:
-        cell = compare_values(row, base.get(row.series), changes.get(row.series))
+        cell = compare_values(row, base.get(row.series), steps.get(row.series))
         by_case.setdefault(row.configuration, {})[row.metric, row.phase] = cell
     return by_case
 

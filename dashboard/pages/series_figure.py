@@ -30,7 +30,7 @@ def draw_series(trend: SeriesTrend) -> theme.Figure:
         Trend(
             points=[trend_point(point) for point in trend.details_of(trend.drawn)],
             unit=trend.series.metric.unit,
-            changes=[trend_change(change) for change in trend.changes],
+            changes=[trend_change(change) for change in trend.changes if not change.is_move],
             level=latest.level if latest else None,
             markers=[
                 *(TrendMarker(marker.position, marker.label) for marker in trend.markers),
@@ -68,7 +68,7 @@ def draw_regression_step(regression: Regression) -> theme.Figure | None:
         Trend(
             points=[trend_point(point) for point in points],
             unit=series.metric.unit,
-            changes=[trend_change(change, regression) for change in changes],
+            changes=[trend_change(change, regression) for change in changes if not change.is_move],
             level=latest.level if latest else None,
             markers=[
                 TrendMarker(marker.position, marker.label)

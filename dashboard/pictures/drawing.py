@@ -118,7 +118,8 @@ def _draw_trend(series: Series, kind: str) -> Picture:
     points = series_queries.newest_points(series, POINTS)
     if not points:
         return Picture(trend_picture.draw_empty_picture(canvas, title), _content_type(kind))
-    changes = list(series_queries.changes_between(series, points[0].position, points[-1].position))
+    changes = series_queries.changes_between(series, points[0].position, points[-1].position)
+    changes = [change for change in changes if not change.is_move]
     newest, standing = points[-1], stand_of_series(series)
     words = TrendWords(
         title=title,

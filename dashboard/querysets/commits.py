@@ -138,9 +138,10 @@ def _read_values(
 
 
 def changes_at(commit: Commit) -> dict[int, Change]:
-    """By series the step that begins at the commit."""
-    rows = Change.objects.filter(first_bad=commit).select_related("series__metric", "regression")
-    return {change.series_id: change for change in rows}
+    """By series the step that begins at the commit, or the work that moved there."""
+    rows = Change.objects.filter(first_bad=commit)
+    rows = rows.select_related("series__metric", "series__configuration__case", "regression")
+    return {change.series_id: change for change in rows.order_by("pk")}
 
 
 def troubled_runs(commit: Commit) -> list[Run]:

@@ -17,7 +17,7 @@ from dashboard.environments import (
     system_differences,
 )
 from dashboard.models import Change, Regression
-from dashboard.regressions.series.history import History, MeasuredCommit, load_phases
+from dashboard.regressions.series.history import ABSENT, History, MeasuredCommit, load_phases
 from dashboard.regressions.taken_over import leave_out_taken_over
 
 # A step may be found up to this many measured commits from where it was found before, and is still the same:
@@ -64,13 +64,16 @@ class SyncedChanges:
     surroundings: dict[int, FoundChange] = field(default_factory=dict)
 
 
-def find_changes(histories: Sequence[History], environments: RunEnvironments) -> dict[int, list[FoundChange]]:
+def find_changes(
+    histories: Sequence[History], environments: RunEnvironments, risk: float = 0.0
+) -> dict[int, list[FoundChange]]:
     """By series the changes of histories of one line, with what changed around the code at each.
 
-    Those that were found before are judged as known: a little noise neither moves nor removes them.
+    Those that were found before are judged as known: a little noise neither moves nor removes them. `risk` is
+    the chance of a false step that phases may take; see `detection.steps_of_parts`.
     """
-    places = known_positions(histories)
-    changes = {past.series.pk: judge_history(past, places[past.series.pk]) for past in histories}
+    known = known_directions(histories)
+    changes = {past.series.pk: judge_history(past, known[past.series.pk], risk) for past in histories}
     changes = leave_out_taken_over(histories, changes)
     environments.read_runs(
         run
@@ -84,50 +87,83 @@ def find_changes(histories: Sequence[History], environments: RunEnvironments) ->
     }
 
 
-def known_positions(histories: Sequence[History]) -> dict[int, set[int]]:
-    """By series where changes were found before, along the histories' line."""
-    places: dict[int, set[int]] = {past.series.pk: set() for past in histories}
-    if places:
-        rows = Change.objects.filter(histories[0].line.lookup("first_bad"), series__in=places)
-        for key, position in rows.order_by().values_list("series", "position"):
-            places[key].add(position)
-    return places
+def known_directions(histories: Sequence[History]) -> dict[int, dict[int, str]]:
+    """By series and position the directions of changes that were found before, along the histories' line."""
+    directions: dict[int, dict[int, str]] = {past.series.pk: {} for past in histories}
+    if directions:
+        rows = Change.objects.filter(histories[0].line.lookup("first_bad"), series__in=directions)
+        for key, position, direction in rows.order_by().values_list("series", "position", "direction"):
+            directions[key][position] = direction
+    return directions
 
 
-def judge_history(history: History, places: Collection[int]) -> list[detection.Change]:
+def judge_history(history: History, directions: Mapping[int, str], risk: float) -> list[detection.Change]:
     """The changes of a history that have a level before them."""
-    known = [index for index, commit in enumerate(history.measured) if commit.position in places]
-    changes = judge_with_guard(history, known)
+    known = {
+        index: directions[commit.position]
+        for index, commit in enumerate(history.measured)
+        if commit.position in directions
+    }
+    changes = judge_with_guard(history, known, risk)
     return [change for change in changes if history.untainted_before(change.index) >= 0]
 
 
-def judge_with_guard(history: History, known: Sequence[int]) -> list[detection.Change]:
-    """The changes of a series; of a guarded quality with the points at which it leaves the guard's bounds."""
+def judge_with_guard(history: History, known: Mapping[int, str], risk: float = 0.0) -> list[detection.Change]:
+    """The changes of a series; of a guarded quality with the points at which it leaves the guard's bounds.
+
+    `known`: the directions of those that were found before, by their indices.
+    """
     series = history.detection_series()
     if not history.series.guarded:
-        return judge_with_phases(series, phases_for_detection(history), known)
+        return judge_with_phases(series, phases_for_detection(history), known, risk)
     points = [commit.guarded_point for commit in history.measured]
     several = any(commit.guard and commit.guard.seeds > 1 for commit in history.measured)
-    return detection.judge_guarded(series, points, known, one_seed=not several)
+    return detection.judge_guarded(series, points, list(known), one_seed=not several)
 
 
 def judge_with_phases(
-    whole: detection.Series, phases: Mapping[str, detection.Series], known: Sequence[int]
+    whole: detection.Series, phases: Mapping[str, detection.Series], known: Mapping[int, str], risk: float
 ) -> list[detection.Change]:
-    """The changes of a series, and those that only its phases show."""
-    changes = detection.judge_series(whole, known)
-    of_phases = detection.steps_of_parts(whole, phases, known, changes)
+    """The changes of a series, those that only its phases show, and what moved between these."""
+    # Where work only moved, nobody has seen the whole step.
+    changes = detection.judge_series(whole, [at for at in known if known[at] != Change.Direction.MOVED])
+    of_phases = detection.steps_of_parts(whole, phases, list(known), changes, risk)
     return sorted([*changes, *of_phases], key=lambda change: change.index)
 
 
 def phases_for_detection(history: History) -> dict[str, detection.Series]:
-    """What the phases of a step took, point by point."""
+    """What the phases of a step took, point by point.
+
+    A commit whose other phases were measured spent nothing in one that it lacks: a phase that is new or has
+    another name steps from 0. Where a commit has none, a tainted point.
+    """
     if history.series.metric.name != WHOLE or history.series.phase:
         return {}
+    phases = load_phases(history, PARTS)
+    nothing = [
+        detection.Point(0.0, tainted=commit.tainted or all(point is ABSENT for point in of_commit))
+        for commit, of_commit in zip(history.measured, zip(*phases.values(), strict=True), strict=False)
+    ]
     return {
-        phase: detection.Series(points=points, better="lower", kind="time")
-        for phase, points in load_phases(history, PARTS).items()
+        phase: detection.Series(
+            points=[
+                empty if point is ABSENT else point for point, empty in zip(points, nothing, strict=True)
+            ],
+            better="lower",
+            kind="time",
+        )
+        for phase, points in phases.items()
     }
+
+
+def phase_point(
+    commit: MeasuredCommit, by_position: Mapping[int, MeasuredCommit], measured: Collection[int]
+) -> detection.Point:
+    """What a commit spent in a phase; `measured` are the positions at which any phase was."""
+    own = by_position.get(commit.position)
+    if own:
+        return detection.Point(own.value, own.samples, own.tainted)
+    return detection.Point(0.0, tainted=commit.tainted or commit.position not in measured)
 
 
 def runs_beside(history: History, index: int) -> list[int]:

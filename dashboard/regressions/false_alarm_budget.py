@@ -13,6 +13,7 @@ from django.db.models import Exists, OuterRef, QuerySet, Sum
 
 from dashboard import alerts
 from dashboard.detection import FalseAlarmBudget, pairs, shift_p_value
+from dashboard.detection.doubts import IN_PARTS
 from dashboard.models import (
     Change,
     Commit,
@@ -21,14 +22,17 @@ from dashboard.models import (
     Regression,
     RegressionExperiment,
     Run,
+    SeriesLatest,
 )
-from dashboard.regressions.changes import known_positions
+from dashboard.regressions.changes import WHOLE, known_directions
 from dashboard.regressions.decision.series_kinds import is_exact_counter
 from dashboard.regressions.series.history import History
 
 # Of what is left, one proof risks half at most: so the next ones can always be asked too.
 PART = 0.5
 LEAST_ERROR = 1e-9
+# A case that wasn't measured in so many commits isn't measured any more.
+RECENT = 100
 # The newest points whose level may be a new one: the level before them ends where they begin.
 NEWEST = 16
 
@@ -55,13 +59,17 @@ def tell_suspicions(project: Project, run: Run, histories: Mapping[int, History]
     noisy = [
         past for past in histories.values() if past.series.headline and not is_exact_counter(past.series)
     ]
-    starts = known_positions(noisy)
+    known = known_directions(noisy)
     p_values = {
-        str(past.series.pk): newest_p_value(past, run.commit, starts[past.series.pk]) for past in noisy
+        str(past.series.pk): newest_p_value(past, run.commit, level_starts(known[past.series.pk]))
+        for past in noisy
     }
+    p_values |= phase_p_values(noisy)
     decision, budget = budget_of_project(project, cases=cases_of_run(run)).decide(p_values)
     keep_budget(project, budget)
-    raised = Change.objects.filter(series__in=[int(key) for key in decision.raised], regression__in=told)
+    raised = Change.objects.filter(
+        series__in={int(key.partition(":")[0]) for key in decision.raised}, regression__in=told
+    )
     exact = Change.objects.filter(series__exact=True, regression__in=told, series__points__run=run)
     keys = {*raised.values_list("regression", flat=True), *exact.values_list("regression", flat=True)}
     for regression in Regression.objects.filter(pk__in=keys).order_by("pk"):
@@ -107,11 +115,50 @@ def newest_p_value(past: History, newest: Commit, starts: Collection[int]) -> fl
     return shift_p_value([commit.value for commit in known], level_start(positions, starts))
 
 
+def phase_p_values(histories: Sequence[History]) -> dict[str, float]:
+    """By series and place the p-values of new levels that phases show, where those are among the newest."""
+    newest = {
+        past.series.pk: past.positions[-NEWEST:][0]
+        for past in histories
+        if past.series.metric.name == WHOLE and past.positions
+    }
+    rows = Change.objects.filter(series__in=newest, position__gte=min(newest.values(), default=0))
+    found = rows.values_list("series", "position", "doubts")
+    return {
+        f"{series}:{position}": doubt["p_value"]
+        for series, position, doubts in found
+        for doubt in doubts
+        if doubt["code"] == IN_PARTS and "p_value" in doubt and position >= newest[series]
+    }
+
+
+def level_starts(directions: Mapping[int, str]) -> list[int]:
+    """The positions of known changes at which a level starts: where work only moved, it goes on."""
+    return [at for at, direction in directions.items() if direction != Change.Direction.MOVED]
+
+
 def level_start(positions: Sequence[int], starts: Collection[int]) -> int:
     """Where the level before the newest points starts: at the last change that isn't among them."""
     places = {position: index for index, position in enumerate(positions)}
     indices = [places[at] for at in starts if at in places]
     return max((index for index in indices if index < len(positions) - NEWEST), default=0)
+
+
+def risk_of_look(project: Project) -> float:
+    """The chance of a false step that the phases of one case may take at one commit.
+
+    What a commit may risk is divided among the cases that are measured: those whose newest commit is less
+    than a hundred behind.
+    """
+    rows = SeriesLatest.objects.filter(
+        series__configuration__case__project=project,
+        series__metric__name=WHOLE,
+        series__phase="",
+        series__headline=True,
+    )
+    positions = list(rows.values_list("position", flat=True))
+    cases = sum(position > max(positions) - RECENT for position in positions)
+    return budget_of_project(project, cases=max(1, cases)).risk
 
 
 def cases_of_run(run: Run) -> int:

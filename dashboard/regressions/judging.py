@@ -327,13 +327,14 @@ def find_all_changes(
         return judged  # Commits of no branch have no order among them.
     line = lines.of_branch(branch)
     histories = load_histories(series, line) if position is None else load_recent(series, line, position)
-    found = changes.find_changes(histories, RunEnvironments())
+    risk = false_alarm_budget.risk_of_look(project)
+    found = changes.find_changes(histories, RunEnvironments(), risk)
     synced = changes.sync_changes(histories, branch, found)
     if branch == project.branch:
         keep_levels(histories, found)
     judged.histories = {past.series.pk: past for past in histories}
     judged.counts = synced.counts
-    judged.touched.changes = {row.pk for row in synced.altered}
+    judged.touched.changes = {row.pk for row in synced.altered if not row.is_move}
     judged.touched.regressions = synced.left
     rows = Change.objects.filter(series__in=list(judged.histories), first_bad__branch=branch)
     rows = rows.filter(direction=Change.Direction.REGRESSION)
@@ -363,6 +364,7 @@ def keep_levels(histories: Sequence[History], found: Mapping[int, Sequence[chang
 
 def current_level(past: History, found: Sequence[changes.FoundChange]) -> float | None:
     """The median since the last change; None where there is no untainted point."""
-    start = found[-1].change.index if found else 0
+    steps = [step.change.index for step in found if step.change.direction != "moved"]
+    start = steps[-1] if steps else 0
     values = [commit.value for commit in past.untainted(start, len(past.measured))]
     return median(values) if values else None

@@ -92,6 +92,7 @@ def reached_keys(project: Project, branch: str, touched: Touched) -> tuple[set[i
     """
     asked = touched.regressions | touched.reconsidered
     changes = Change.objects.filter(series__configuration__case__project=project, first_bad__branch=branch)
+    changes = changes.exclude(direction=Change.Direction.MOVED)
     regressions = Regression.objects.filter(project=project, first_bad__branch=branch)
     standing = regressions.filter(Q(withdrawn_at=None) | Q(triaged__in=Regression.AWAY) | Q(pk__in=asked))
     if not touched.anew:

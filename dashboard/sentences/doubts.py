@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dashboard.models import Change
-from dashboard.sentences import labels
+from dashboard.sentences import labels, numbers
 
 SENTENCES = {
     "few points after": "The new level has only {count} points so far.",
@@ -30,5 +30,9 @@ def doubt_sentence(doubt: Mapping[str, Any]) -> str:
     """The sentence of a doubt, as it is stored with its change."""
     if doubt["code"] == "in parts":
         return f"Seen in {', '.join(doubt['parts'])}: the whole doesn't stand out of its noise."
+    if doubt["code"] == "moved":
+        before, after = (", ".join(doubt[side]) for side in ("from", "to"))
+        share = numbers.format_share(doubt["share"])
+        return f"{share} of the step moved from {before} to {after}: nothing was lost."
     known = SENTENCES.get(doubt["code"])
     return known.format(**doubt) if known else str(doubt.get("text", doubt["code"]))

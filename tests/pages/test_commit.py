@@ -55,6 +55,17 @@ def test_a_step_stands_beside_the_value_before_and_leads_to_its_regression(
     assert "began with this commit" in shown_text(answer)
 
 
+def test_work_that_moved_between_phases_is_told_apart(client: Client, stepped: Regression) -> None:
+    moved = {"code": "moved", "from": ["env"], "to": ["rollout/env"], "share": 0.042}
+    stepped.changes.update(direction="moved", doubts=[moved], regression=None)
+    bad = stepped.first_bad
+    said = "4.2 % of the step moved from env to rollout/env: nothing was lost."
+    assert said in shown_text(client.get(page_of(bad)))
+    series = shown_text(client.get(stepped.series.get_absolute_url()))
+    assert f"moved {bad.short}" in series
+    assert said in series
+
+
 def test_what_it_repaired_and_may_have_begun_is_told_apart(client: Client, stepped: Regression) -> None:
     repairing = Commit.objects.latest("position")
     Regression.objects.update(recovered_by=repairing)

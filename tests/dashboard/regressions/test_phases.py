@@ -1,0 +1,77 @@
+"""What the phases of a case say of its step, beside what the step shows itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from dashboard.models import Case, Change, Channel, Delivery, Project, Regression, SeriesLatest
+from dashboard.regressions import judge_run
+from dashboard.regressions.false_alarm_budget import risk_of_look
+from dashboard.sentences.doubts import describe_doubts
+from tests.dashboard import factories
+
+COUNT, AT = 74, 60
+SHARES = {"learn": 0.004, "env": 0.003, "act": 0.0015, "sample": 0.001, "log": 0.0005}
+
+
+@pytest.fixture
+def of(project: Project) -> Case:
+    return factories.create_case(project)
+
+
+def measure_case(project: Project, of: Case, late: dict[str, float]) -> None:
+    """A history in which phases take as long as `late` says from AT on; judged at its last commit.
+
+    All phases of a run are slow or fast together.
+    """
+    run = None
+    for commit in factories.create_commits(project, COUNT):
+        levels = {**SHARES, **(late if commit.position >= AT else {})}
+        pace = factories.run_noise(1000 + commit.position) ** 2
+        phases = {
+            name: seconds * pace * factories.run_noise(7 * commit.position + 13 * number)
+            for number, (name, seconds) in enumerate(levels.items())
+            if seconds
+        }
+        step = {"step_time": sum(phases.values())}
+        run = factories.store_measured_run(commit, of, step, phases={"phase_self_time": phases})
+    assert run is not None
+    judge_run(run.pk)
+
+
+def test_a_small_step_of_a_phase_is_one_suspicion_of_the_whole(project: Project, of: Case) -> None:
+    measure_case(project, of, {"sample": 0.00115, "act": 0.00158})
+    regression = Regression.objects.get()
+    assert (regression.first_bad.position, regression.series.metric.name) == (AT, "step_time")
+    assert regression.ratio == pytest.approx(1.023, abs=0.01)
+
+
+def test_it_is_told_to_those_who_ask_for_suspicions(project: Project, of: Case) -> None:
+    Channel.objects.create(project=project, kind="email", address="eager@example.org", suspicions=True)
+    measure_case(project, of, {"sample": 0.00115})
+    assert Delivery.objects.get().regression == Regression.objects.get()
+
+
+def test_work_that_moved_is_told_as_moved_and_opens_nothing(project: Project, of: Case) -> None:
+    measure_case(project, of, {"learn": 0.0036, "sample": 0.0014})
+    change = Change.objects.get()
+    assert (change.direction, change.position) == ("moved", AT)
+    assert describe_doubts(change) == ["4.0 % of the step moved from learn to sample: nothing was lost."]
+    assert not Regression.objects.exists()
+
+
+def test_a_renamed_phase_is_moved_work(project: Project, of: Case) -> None:
+    measure_case(project, of, {"env": 0.0, "environment": 0.003})
+    assert describe_doubts(Change.objects.get())[0].startswith(
+        "30 % of the step moved from env to environment"
+    )
+
+
+def test_each_case_has_its_part_of_what_a_commit_may_risk(project: Project, of: Case) -> None:
+    assert risk_of_look(project) == pytest.approx(0.01)
+    commits = factories.create_commits(project, 2)
+    for number in range(3):
+        run = factories.create_run(commits[0], factories.create_case(project, f"case_{number}"))
+        series = factories.get_series(run, "step_time")
+        SeriesLatest.objects.create(series=series, run=run, position=500 * (number > 0), value=1.0)
+    assert risk_of_look(project) == pytest.approx(0.005)
