@@ -128,7 +128,7 @@ ROOMS = (
             f"dashboard.{part}"
             for part in (
                 *("runs", "experiments", "sentinels", "dispatch", "failed_jobs", "retention", "site_outages"),
-                *("heartbeat_file", "structured_logs", "page_cache"),
+                *("heartbeat_file", "structured_logs", "page_cache", "garbage_collection"),
                 *("regressions", "alerts", "pull_requests", "triggers", "project_setup", "claims"),
             )
         },
