@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 from allauth.socialaccount.models import SocialAccount
 from django.contrib.auth.models import Group, User
+from django.db import transaction
 from django.http import HttpRequest
 from django.template import Context, Template, Variable, engines
 from django.test import Client, override_settings
@@ -26,6 +27,7 @@ from dashboard.error_pages import show_server_error
 from dashboard.models import (
     ApiToken,
     Commit,
+    DroppedDetail,
     Experiment,
     ForgeConnection,
     FormerName,
@@ -266,6 +268,7 @@ def visit_setup_pages(client: Client, settings: str) -> None:
     assert client.post(settings, {"slug": "two words"}).status_code == 400
     for name in ("measuring", "manifest", "forge", "hook", "remove"):
         assert client.get(f"{settings}{name}/").status_code == 200
+    visit_retention(client, runs_project, f"{settings}retention/")
     assert client.post(f"{settings}measuring/", {}).status_code == 400
     for action, status in (("preview", 200), ("keep", 302), ("preview", 200)):
         written = MANIFEST + "# again\n" * (action == "preview")
@@ -312,3 +315,14 @@ def ask_wrongly(client: Client) -> None:
 def test_a_member_that_is_not_there_is_found() -> None:
     with pytest.raises(AttributeError, match=r"\{\{ commit.shrot \}\}.* has no shrot"):
         Template("{{ commit.shrot }}").render(Context({"commit": Commit()}))
+
+
+def visit_retention(client: Client, project: Project, address: str) -> None:
+    """As the page is once all runs are old; other pages are visited with them as they were."""
+    with transaction.atomic():
+        DroppedDetail.objects.create(project=project, kind="logs", day=timezone.now().date(), runs=1)
+        old = timezone.now() - timedelta(days=1000)
+        Run.objects.filter(configuration__case__project=project).update(finished_at=old)
+        for query in ({}, {"dry-run": "yes"}):
+            assert client.get(address, query).status_code == 200
+        transaction.set_rollback(True)
