@@ -111,12 +111,23 @@ def steps_of_parts(
         # What is known has been within the risk of a look before.
         is_known = any(abs(main.change.index - at) <= BESIDE for at in known)
         allowed = math.inf if risk and is_known else risk
-        change = move_in_whole(whole, near, others, allowed) or change_of_whole(whole, near, others, allowed)
-        if change and risk and change.direction != "moved" and is_made_up_for(near, judged):
+        within = steps_beside(main.change.index, [*found, *(step.change for step in mains)], whole)
+        change = move_in_whole(whole, near, others, allowed)
+        change = change or change_of_whole(whole, near, others, allowed, within)
+        if change and risk and change.direction != "moved" and is_made_up_for(near, judged, within):
             continue
         if change and not any(is_already_found(change, main, other, mains) for other in found):
             shown.append(change)
     return shown
+
+
+def steps_beside(index: int, changes: Sequence[Change], whole: Series) -> tuple[int, int]:
+    """The half-open range of points around a step up to the steps beside it: there the levels are its own."""
+    places = [change.index for change in changes if change.index != index]
+    return (
+        max((place for place in places if place < index), default=0),
+        min((place for place in places if place > index), default=len(whole.points)),
+    )
 
 
 def comparable_parts(whole: Series, parts: Mapping[str, Series], risk: float) -> Iterator[tuple[str, Series]]:
@@ -208,7 +219,11 @@ def largest_step(steps: Sequence[PartStep]) -> PartStep:
 
 
 def change_of_whole(
-    whole: Series, steps: Sequence[PartStep], others: Sequence[Change], allowed: float
+    whole: Series,
+    steps: Sequence[PartStep],
+    others: Sequence[Change],
+    allowed: float,
+    within: tuple[int, int],
 ) -> Change | None:
     """What the parts' steps at one location are for the whole, between its other changes.
 
@@ -222,7 +237,7 @@ def change_of_whole(
     p_value = least_p_value(step for step in steps if step.delta * delta > 0)
     if before <= 0 or not is_worth_telling(whole, 1 + delta / before, p_value, allowed):
         return None
-    if allowed > 0 and not is_borne_out(whole, main.index, delta):
+    if allowed > 0 and not is_borne_out(whole, main.index, delta, within):
         return None
     # How uncertain the largest step is; what the others add is small beside it.
     doubtful = (most.delta * (end - main.ratio) / (main.ratio - 1) for end in (main.low, main.high))
@@ -270,21 +285,21 @@ def is_worth_telling(whole: Series, ratio: float, p_value: float | None, allowed
     return exceeds_floor(ratio, floor)
 
 
-def is_made_up_for(steps: Sequence[PartStep], parts: Mapping[str, Series]) -> bool:
+def is_made_up_for(steps: Sequence[PartStep], parts: Mapping[str, Series], within: tuple[int, int]) -> bool:
     """Whether the parts without a step of their own took most of it back, as far as can be told: what moved
     from a large part to a small one stands out in the small one first."""
     delta, at = sum(step.delta for step in steps), largest_step(steps).change.index
     stepped = {step.part for step in steps}
-    others = [levels_beside(part, at) for name, part in parts.items() if name not in stepped]
+    others = [levels_beside(part, at, within) for name, part in parts.items() if name not in stepped]
     shift = sum(shift for shift, _ in others)
     error = math.hypot(*(error for _, error in others))
     return shift * delta < 0 and abs(shift) >= max(MADE_UP * abs(delta), SURELY * error)
 
 
-def levels_beside(series: Series, index: int) -> tuple[float, float]:
+def levels_beside(series: Series, index: int, within: tuple[int, int]) -> tuple[float, float]:
     """By how much a series is higher after a place than before it, and the standard error of that; both 0
-    where one side has no untainted points."""
-    kept = untainted_positions(series.points)
+    where one side has no untainted points. `within`: the half-open range of points that is looked at."""
+    kept = [i for i in untainted_positions(series.points) if within[0] <= i < within[1]]
     before, after = (
         np.array([series.points[i].value for i in side])
         for side in (
@@ -298,9 +313,9 @@ def levels_beside(series: Series, index: int) -> tuple[float, float]:
     return float(np.median(after) - np.median(before)), error
 
 
-def is_borne_out(whole: Series, index: int, delta: float) -> bool:
+def is_borne_out(whole: Series, index: int, delta: float, within: tuple[int, int]) -> bool:
     """Whether the whole may have stepped by so much: it contradicts what other parts must have taken over."""
-    seen, error = levels_beside(whole, index)
+    seen, error = levels_beside(whole, index, within)
     return abs(seen - delta) <= max(CONTRADICTED * error, LOST * abs(delta))
 
 

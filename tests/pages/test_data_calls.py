@@ -35,6 +35,8 @@ WITHOUT_DATA = {
     *("shared-page", "shared-badge", "shared-picture", "project-export"),
     # They lead to pages that have calls; what is shared has its secret in its address.
     *("search", "queue", "project-sharing"),
+    # What goes with age, and what was dropped: `manage.py prune --dry-run` says it too.
+    "project-retention",
     # What administrators of the site keep: no token does anything there.
     *("site-accounts", "site-account", "site-jobs"),
 }

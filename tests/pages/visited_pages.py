@@ -144,6 +144,9 @@ def run_pages() -> list[str]:
     RunLog.objects.create(run=active, text="step 100")
     triggers = create_triggers(active, measured[0])
     read = Series.objects.get(configuration=measured[0].configuration, metric__name="step_time", phase="")
+    moved = {"code": "moved", "from": ["env"], "to": ["rollout/env"], "share": 0.042}
+    builders.create_change(read, line[1], line[2], 1.0, doubts=[moved])
+    Change.objects.filter(series=read, first_bad=line[2]).update(direction="moved")
     runs = [*measured, plain, *failed, cancelled, waiting, active, imported, posted]
     last = measured[-1].pk
     return [
