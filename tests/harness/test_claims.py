@@ -20,6 +20,8 @@ from paceline.claims import (
 )
 from paceline.toml_table import ManifestError
 
+from tests.workers.scripts import UNDISTURBED
+
 from .conftest import Project
 
 SCRIPT = """
@@ -272,7 +274,8 @@ def test_claims_are_measured(project: Project) -> None:
 
 def test_an_interrupted_call_goes_on(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     started = project.folder / "started"
-    project.write(f"open({str(started)!r}, 'a').write('.')\n{SCRIPT}", counting_steps=5, steps=20)
+    script = f"{UNDISTURBED}\nopen({str(started)!r}, 'a').write('.')\n{SCRIPT}"
+    project.write(script, counting_steps=5, steps=20)
     chosen = CLAIMS[: CLAIMS.index('[[claims]]\nid = "learned"')]
     (project.folder / "claims.toml").write_text(chosen)
     monkeypatch.chdir(project.folder)
