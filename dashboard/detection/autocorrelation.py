@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dashboard.detection.levels import level_ranges, neighbouring_levels
-from dashboard.detection.medians import median
+from dashboard.detection.medians import fast_median
 from dashboard.detection.noise import MAD_TO_SIGMA
 from dashboard.detection.segmentation import Floats
 
@@ -50,8 +50,8 @@ def estimate_autocorrelation(values: Floats, starts: list[int], doubt: float = 1
     With a `doubt` of 0 it is what it looks like.
     """
     ranges = level_ranges(starts, len(values))
-    residuals = np.concatenate([values[a:b] - median(values[a:b]) for a, b in ranges])
-    spread = MAD_TO_SIGMA * median(np.abs(residuals))
+    residuals = np.concatenate([values[a:b] - fast_median(values[a:b]) for a, b in ranges])
+    spread = MAD_TO_SIGMA * fast_median(np.abs(residuals))
     lags = min(LAGS, len(values) // 4)
     if spread == 0 or not lags:
         return Autocorrelation()
@@ -71,7 +71,7 @@ def estimate_autocorrelation(values: Floats, starts: list[int], doubt: float = 1
 def step_evidence(before: Floats, after: Floats, noise: float, correlation: Autocorrelation) -> float:
     """How far levels of points (m,) and (n,) are apart, squared, over the variance that chance gives that."""
     before, after = before[-WINDOW:], after[:WINDOW]
-    apart = (median(after) - median(before)) / noise
+    apart = (fast_median(after) - fast_median(before)) / noise
     return apart**2 / (correlation.variance(len(before)) + correlation.variance(len(after)))
 
 

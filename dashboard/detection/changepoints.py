@@ -13,7 +13,7 @@ from dashboard.detection import noise
 from dashboard.detection.autocorrelation import drop_weak_starts, learn_autocorrelation
 from dashboard.detection.drift import WINDOW, drop_slopes
 from dashboard.detection.levels import LEVEL_WINDOW, level_ranges, neighbouring_levels
-from dashboard.detection.medians import median
+from dashboard.detection.medians import fast_median
 from dashboard.detection.rules import ALARM, SUSPICION, Rule
 from dashboard.detection.scaling import Scale
 from dashboard.detection.segmentation import GRID_STEP, KNOWN_COST, Floats, Grid, Segmentation
@@ -92,7 +92,7 @@ def scale_history(values: Sequence[float], reach: int, known: Collection[int] = 
     residuals = head
     if known:
         ranges = level_ranges(sorted({start for start in known if 0 < start < learnt}), learnt)
-        residuals = np.concatenate([head[a:b] - median(head[a:b]) for a, b in ranges])
+        residuals = np.concatenate([head[a:b] - fast_median(head[a:b]) for a, b in ranges])
     own = min(noise.largest_lag_noise(head, reach), noise.largest_lag_noise(residuals, reach))
     sigma = max(own, noise.rounding_noise(head), LEAST_NOISE)
     return History(scaled, sigma, learnt)
@@ -153,13 +153,13 @@ def relocate_first(starts: list[int], history: History, rule: Rule) -> list[int]
 
 def spread_cost(values: Floats, cap: float) -> float:
     """The bounded loss of values (n,), in noises, around their median."""
-    return float(np.minimum((values - median(values)) ** 2, cap).sum())
+    return float(np.minimum((values - fast_median(values)) ** 2, cap).sum())
 
 
 def step_near(values: Floats, a: int, b: int, c: int) -> float:
     """The size of the step at b between the levels [a, b) and [b, c), by the points next to it."""
     before, after = values[max(a, b - LEVEL_WINDOW) : b], values[b : min(c, b + LEVEL_WINDOW)]
-    return abs(median(after) - median(before))
+    return abs(fast_median(after) - fast_median(before))
 
 
 def count_far_points(level: Floats, sigma: float) -> int:
@@ -168,7 +168,7 @@ def count_far_points(level: Floats, sigma: float) -> int:
         known, newest = level[:-count][-FAR_WINDOW:], level[-count:]
         if len(known) <= SUSPICION.baseline:
             continue
-        centre = median(known)
+        centre = fast_median(known)
         mark = max(FAR_OFF * sigma, FARTHER * float(np.abs(known - centre).max()))
         if (newest - centre > mark).all() or (centre - newest > mark).all():
             return count

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dashboard.detection.levels import neighbouring_levels
-from dashboard.detection.medians import median
+from dashboard.detection.medians import fast_median
 from dashboard.detection.segmentation import Floats
 
 WINDOW = 30  # points on each side of a step: further away a slope would be another one
@@ -39,7 +39,7 @@ def bounded_fit_cost(values: Floats, noise: Floats, cap: float, slope: bool) -> 
     """
     x = np.arange(len(values), dtype=np.float64) - (len(values) - 1) / 2
     rise = outer_slope(values) if slope else 0.0
-    level = median(values - rise * x)
+    level = fast_median(values - rise * x)
     best = np.inf
     for _ in range(REFITS):
         losses = ((values - level - rise * x) / noise) ** 2
@@ -54,7 +54,7 @@ def bounded_fit_cost(values: Floats, noise: Floats, cap: float, slope: bool) -> 
 def outer_slope(values: Floats) -> float:
     """The slope between the medians of the first and the last third."""
     third = max(len(values) // 3, 1)
-    return (median(values[-third:]) - median(values[:third])) / max(len(values) - third, 1)
+    return (fast_median(values[-third:]) - fast_median(values[:third])) / max(len(values) - third, 1)
 
 
 def least_squares(x: Floats, y: Floats, slope: bool) -> tuple[float, float]:

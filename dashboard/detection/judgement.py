@@ -12,7 +12,7 @@ from dashboard.detection import doubts
 from dashboard.detection.changepoints import detect_again
 from dashboard.detection.drift import drop_slopes
 from dashboard.detection.levels import LEVEL_WINDOW, estimate_step, level_ranges, ratio_interval
-from dashboard.detection.medians import median
+from dashboard.detection.medians import fast_median
 from dashboard.detection.readings import ADDITIVE_KINDS, Readings, prepare_readings, repeats_exactly
 from dashboard.detection.relevance import SHORT_HISTORY, exceeds_floor
 from dashboard.detection.rules import ALARM
@@ -127,7 +127,7 @@ def reaches_floor(readings: Readings, before: tuple[int, int], after: tuple[int,
 def step_size(values: Floats, before: tuple[int, int], after: tuple[int, int]) -> float:
     """The difference of two levels of values (n,), half-open ranges of them."""
     old, new = (values[a:b] for a, b in (before, after))
-    return median(new) - median(old)
+    return fast_median(new) - fast_median(old)
 
 
 def describe_change(
@@ -135,7 +135,7 @@ def describe_change(
 ) -> Change:
     """The change between two neighbouring levels, half-open ranges of readings."""
     (a, b), (_, c) = before, after
-    sigma = 0.0 if exact else median(readings.noise[a:c])
+    sigma = 0.0 if exact else fast_median(readings.noise[a:c])
     step = estimate_step(readings.scaled[a:b], readings.scaled[b:c], sigma)
     level = safe_median(readings.values[a:b])
     ratio, low, high = ratio_interval(step, level, readings.scale)
@@ -165,7 +165,7 @@ def location_range(readings: Readings, before: tuple[int, int], after: tuple[int
     """The first and the last reading at which the step between two levels may as well have started."""
     (a, b), (_, c) = before, after
     near = slice(max(a + 1, b - LEVEL_WINDOW), min(c, b + LEVEL_WINDOW))
-    old, new = (median(readings.scaled[part]) for part in (slice(a, b), slice(b, c)))
+    old, new = (fast_median(readings.scaled[part]) for part in (slice(a, b), slice(b, c)))
     loss = loss_for(len(readings.values))
     # What it costs to count each point to the level before instead of to its own; summed up, to start later.
     z_old, z_new = ((readings.scaled[near] - level) / readings.noise[near] for level in (old, new))

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from dashboard.detection.distributions import student_quantile, student_upper_tail
-from dashboard.detection.medians import median
+from dashboard.detection.medians import fast_median
 from dashboard.detection.noise import MEDIAN_EFFICIENCY, robust_deviation
 from dashboard.detection.scaling import Scale
 from dashboard.detection.segmentation import Floats
@@ -44,11 +44,11 @@ def estimate_step(before: Floats, after: Floats, noise: float) -> Step:
     """
     before, after = before[-LEVEL_WINDOW:], after[:LEVEL_WINDOW]
     freedom = len(before) + len(after) - 2
-    residuals = np.concatenate([before - median(before), after - median(after)])
+    residuals = np.concatenate([before - fast_median(before), after - fast_median(after)])
     sigma = max(noise, robust_deviation(residuals) if freedom > 2 else 0.0)
     errors = [sigma * (MEDIAN_EFFICIENCY if len(x) > 2 else 1.0) / np.sqrt(len(x)) for x in (before, after)]
     error = float(np.hypot(*errors))
-    size = median(after) - median(before)
+    size = fast_median(after) - fast_median(before)
     return Step(size, student_quantile(0.975, max(freedom, 1)) * error, step_confidence(size, error, freedom))
 
 

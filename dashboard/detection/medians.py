@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 
-def median(values: npt.NDArray[np.float64]) -> float:
+def fast_median(values: npt.NDArray[np.float64]) -> float:
     """The median of values (n,), to the last bit what `np.median` says; NaN where there are none."""
     count = len(values)
     if not count:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from dashboard.detection.medians import median
+from dashboard.detection.medians import fast_median
 from dashboard.detection.segmentation import Floats
 
 MAD_TO_SIGMA = 1.4826  # of a Gaussian
@@ -24,7 +24,7 @@ POOLED_WEIGHT = 4.0  # degrees of freedom that a point's own spread borrows from
 
 def robust_deviation(values: Floats) -> float:
     """The robust standard deviation of values (n,): 1.4826 times the median absolute deviation."""
-    return MAD_TO_SIGMA * median(np.abs(values - median(values)))
+    return MAD_TO_SIGMA * fast_median(np.abs(values - fast_median(values)))
 
 
 def neighbour_noise(values: Floats) -> float:
@@ -37,7 +37,7 @@ def neighbour_noise(values: Floats) -> float:
 
 def lag_noise(values: Floats, lag: int) -> float:
     """The noise that points `lag` apart show, robustly: 1.4826 / sqrt(2) of their median distance."""
-    return float(MAD_TO_SIGMA / np.sqrt(2) * median(np.abs(values[lag:] - values[:-lag])))
+    return float(MAD_TO_SIGMA / np.sqrt(2) * fast_median(np.abs(values[lag:] - values[:-lag])))
 
 
 def largest_lag_noise(values: Floats, reach: int) -> float:
@@ -67,7 +67,7 @@ def sample_variances(samples: Sequence[Floats]) -> Floats:
     for count in np.unique(counts[counts > 1]):
         alike = np.flatnonzero(counts == count)
         own[alike] = np.var(np.array([samples[int(i)] for i in alike]), axis=1, ddof=1)
-    pooled = median(own[weight > 0])
+    pooled = fast_median(own[weight > 0])
     return np.asarray((POOLED_WEIGHT * pooled + weight * own) / (POOLED_WEIGHT + weight))
 
 
@@ -95,10 +95,10 @@ def point_noise(
     variances = sample_variances(samples)
     counts = np.array([max(len(s), 1) for s in samples], dtype=np.float64)
     within = variances * error(counts) ** 2
-    typical = median(within)
+    typical = fast_median(within)
     wander = largest_lag_noise(values, min(len(values) // WANDER_SPAN, WANDER_REACH))
     seen = max(neighbour_noise(values), wander, least) ** 2
-    expected = max(typical + median(variances), least**2)
+    expected = max(typical + fast_median(variances), least**2)
     trust = len(values) / (len(values) + EXPECTED_POINTS)
     total = seen**trust * expected ** (1 - trust) if variances.any() else seen
     return np.maximum(np.sqrt(max(total - typical, 0.0) + within), least)

@@ -20,9 +20,10 @@ import numpy as np
 from dashboard.detection import doubts
 from dashboard.detection.common_noise import without_common_noise
 from dashboard.detection.identity import same_change, same_location
-from dashboard.detection.judgement import judge_all, step_direction
+from dashboard.detection.judgement import FEWEST_POINTS, judge_all, step_direction
 from dashboard.detection.levels import LEVEL_WINDOW
-from dashboard.detection.noise import MEDIAN_EFFICIENCY, robust_deviation
+from dashboard.detection.medians import fast_median
+from dashboard.detection.noise import MEDIAN_EFFICIENCY, neighbour_noise, robust_deviation
 from dashboard.detection.readings import prepare_readings, untainted_positions
 from dashboard.detection.relevance import EFFECT_FLOORS, SHORT_HISTORY, exceeds_floor
 from dashboard.detection.scaling import safe_median
@@ -265,7 +266,7 @@ def level_before(whole: Series, index: int, others: Sequence[Change]) -> tuple[f
     kept = [i for i in untainted_positions(whole.points) if i < index]
     start = max((change.index for change in others if change.index <= index), default=0)
     level = [whole.points[i].value for i in kept if i >= start][-LEVEL_WINDOW:]
-    return (float(np.median(level)) if level else 0.0), (kept[-1] if kept else -1)
+    return (fast_median(np.array(level)) if level else 0.0), (kept[-1] if kept else -1)
 
 
 def least_p_value(steps: Iterable[PartStep]) -> float | None:
@@ -299,7 +300,8 @@ def is_made_up_for(steps: Sequence[PartStep], parts: Mapping[str, Series], withi
 def levels_beside(series: Series, index: int, within: tuple[int, int]) -> tuple[float, float]:
     """By how much a series is higher after a place than before it, and the standard error of that; both 0
     where one side has no untainted points. `within`: the half-open range of points that is looked at."""
-    kept = [i for i in untainted_positions(series.points) if within[0] <= i < within[1]]
+    known = untainted_positions(series.points)
+    kept = [i for i in known if within[0] <= i < within[1]]
     before, after = (
         np.array([series.points[i].value for i in side])
         for side in (
@@ -309,8 +311,15 @@ def levels_beside(series: Series, index: int, within: tuple[int, int]) -> tuple[
     )
     if min(len(before), len(after)) == 0:
         return 0.0, 0.0
-    error = robust_deviation(before) * MEDIAN_EFFICIENCY * math.sqrt(1 / len(before) + 1 / len(after))
-    return float(np.median(after) - np.median(before)), error
+    # A level of few points between two steps doesn't say how noisy it is.
+    few = len(before) < FEWEST_POINTS
+    deviation = (
+        neighbour_noise(np.array([series.points[i].value for i in known]))
+        if few
+        else robust_deviation(before)
+    )
+    error = deviation * MEDIAN_EFFICIENCY * math.sqrt(1 / len(before) + 1 / len(after))
+    return fast_median(after) - fast_median(before), error
 
 
 def is_borne_out(whole: Series, index: int, delta: float, within: tuple[int, int]) -> bool:

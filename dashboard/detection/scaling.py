@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dashboard.detection.medians import median
+from dashboard.detection.medians import fast_median
 from dashboard.detection.segmentation import Floats
 
 LARGEST = 1e12  # in units of the typical magnitude; what lies beyond is only known to be far away
@@ -14,7 +14,7 @@ LARGEST = 1e12  # in units of the typical magnitude; what lies beyond is only kn
 
 def safe_median(values: Floats) -> float:
     """The median of values (n,) of any finite size: half of each is taken, so that two never overflow."""
-    return 2.0 * median(values / 2.0)
+    return 2.0 * fast_median(values / 2.0)
 
 
 @dataclass(frozen=True, slots=True)

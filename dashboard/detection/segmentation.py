@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dashboard.detection.medians import median
+from dashboard.detection.medians import fast_median
 
 Floats = npt.NDArray[np.float64]
 
@@ -56,7 +56,7 @@ class Grid:
     @classmethod
     def covering(cls, values: Floats, spacing: float) -> Grid:
         """At most a few cells per point, and in all: a level needs several points, so full ones suffice."""
-        origin = median(values)
+        origin = fast_median(values)
         cells, members = np.unique(np.round((values - origin) / spacing), return_counts=True)
         if len(cells) > MOST_CELLS:
             cells = cells[np.argsort(-members, kind="stable")[:MOST_CELLS]]
@@ -135,7 +135,7 @@ def segment_levels(values: Floats, noise: Floats, loss: Loss, known: Collection[
     """
     if len(values) < 2:
         return []
-    grid = Grid.covering(values, GRID_STEP * median(noise))
+    grid = Grid.covering(values, GRID_STEP * fast_median(noise))
     fit = Segmentation(grid, loss, 1, dict.fromkeys(known, KNOWN_COST))
     fit.extend(values, noise)
     return fit.starts()

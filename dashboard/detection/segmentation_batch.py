@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dashboard.detection.medians import median
+from dashboard.detection.medians import fast_median
 from dashboard.detection.segmentation import (
     GRID_STEP,
     KNOWN_COST,
@@ -82,7 +82,7 @@ def level_rows(histories: Sequence[Segmented]) -> Floats:
     """
     of_each = []
     for history in histories:
-        grid = Grid.covering(history.values, GRID_STEP * median(history.noise))
+        grid = Grid.covering(history.values, GRID_STEP * fast_median(history.noise))
         of_each.append(grid.levels(grid.cells))
     most = max(map(len, of_each))
     return np.array([np.pad(levels, (0, most - len(levels)), mode="edge") for levels in of_each])

@@ -9,7 +9,7 @@ import numpy as np
 from dashboard.detection import noise
 from dashboard.detection.autocorrelation import Autocorrelation, estimate_autocorrelation
 from dashboard.detection.distributions import student_upper_tail
-from dashboard.detection.medians import median
+from dashboard.detection.medians import fast_median
 from dashboard.detection.scaling import Scale
 from dashboard.detection.segmentation import Floats
 
@@ -44,7 +44,7 @@ def newest_p_value(known: Floats, newest: Floats) -> float:
     by_points, by_neighbours = noise.robust_deviation(known), noise.neighbour_noise(known)
     spread = max(by_points, by_neighbours, noise.rounding_noise(known), LEAST_NOISE)
     correlation = estimate_autocorrelation(known, [], doubt=0.0)
-    before, after = ((points - median(known)) / spread for points in (known, newest))
+    before, after = ((points - fast_median(known)) / spread for points in (known, newest))
     if len(newest) in RUNS:
         return run_p_value(after / np.sqrt(1 + correlation.variance(len(known))), before, correlation)
     return mean_p_value(after, before, correlation)

@@ -133,12 +133,7 @@ def measure_noise(
 ) -> MachineNoise:
     age = (now - measured.newest).days if measured.newest else 0
     count = len(measured.points)
-    judged = detection.Series(
-        measured.points,
-        better=cast(Better, series.metric.better),
-        kind=cast(Kind, series.metric.kind),
-        exact=series.exact,
-    )
+    judged = judged_series(series, measured.points)
     noise = measure_run_noise(judged) if count >= ENOUGH_VALUES else None
     if noise is None:
         return MachineNoise(machine, count, age)
@@ -154,6 +149,15 @@ def measure_noise(
         if spread
         else None,
         experiment=spread.experiment if spread else None,
+    )
+
+
+def judged_series(series: Series, points: Sequence[detection.Point]) -> detection.Series:
+    return detection.Series(
+        points,
+        better=cast(Better, series.metric.better),
+        kind=cast(Kind, series.metric.kind),
+        exact=series.exact,
     )
 
 

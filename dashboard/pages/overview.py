@@ -87,9 +87,11 @@ def overview_page(request: HttpRequest) -> HttpResponse:
 
 
 def _projects_page(request: HttpRequest, seen: SeenProjects, words: str) -> Page[Project]:
-    named = seen.rows().filter(match_words(words, "slug", "repository"))
     whole = not words and "page" not in request.GET
     first = FIRST_PROJECTS.read_rows(seen.sight, **seen.values) if whole else None
+    if first is not None and len(first) <= PROJECTS:
+        return requested_page(request, first, PROJECTS)
+    named = seen.rows().filter(match_words(words, "slug", "repository"))
     return requested_page(request, projects.projects_with_summary(named), PROJECTS, first=first)
 
 

@@ -16,6 +16,7 @@ from dashboard.pages.paging import ROWS_PER_PAGE, requested_page
 from dashboard.project_names import current_slug
 from dashboard.querysets import projects as project_queries
 from dashboard.querysets import regressions as regression_queries
+from dashboard.querysets.alarm_tallies import tally_proofs
 from dashboard.querysets.sight import SeenProjects
 from dashboard.sentences.costs import tally_sentence
 
@@ -55,7 +56,7 @@ def regressions_page(request: HttpRequest) -> HttpResponse:
         "project_slugs": slugs,
         "single_project": project if project and len(slugs) == 1 else None,
         "single_case": project_queries.has_single_case(project) if project else False,
-        "tally": tally_sentence(regression_queries.tally_proofs(chosen)),
+        "tally": tally_sentence(tally_proofs(chosen)),
         "example": (project.slug if project else "") or next(iter(slugs), "my-training"),
     }
     return render(request, "regressions.html", context, status=400 if refused else 200)

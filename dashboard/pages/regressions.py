@@ -55,10 +55,15 @@ COMMENT_LABEL = ("Comment only", "Keeps what you wrote.", "m")
 
 @require_safe
 def regression_page(request: HttpRequest, pk: int) -> HttpResponse:
+    return render_regression(request, requested_regression(pk))
+
+
+def requested_regression(pk: int) -> Regression:
+    """With all that its page shows; Http404 where there is none."""
     regression = regression_queries.find_for_page(pk)
     if regression is None:
         raise Http404("There is no regression of that number.")
-    return render_regression(request, regression)
+    return regression
 
 
 def render_regression(

@@ -20,9 +20,10 @@ from dashboard.pages.series_phases import PhaseTable, draw_phases, has_phases, p
 from dashboard.pages.series_trend import SeriesTrend, read_series_trend
 from dashboard.pages.shared_pictures import preview_of
 from dashboard.querysets import series as series_queries
+from dashboard.querysets.alarm_tallies import alarm_precision, with_alarm_counts
 from dashboard.querysets.composed import ComposedQuery, Given
 from dashboard.querysets.noise import with_pair_spread
-from dashboard.querysets.regressions import alarm_precision, learning_lost_at, with_alarm_counts
+from dashboard.querysets.regressions import learning_lost_at
 from dashboard.sentences import labels, numbers
 from dashboard.sentences.costs import precision_sentence
 from dashboard.sentences.limits import format_bounds

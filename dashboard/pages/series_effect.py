@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast
-
 from dashboard import detection
 from dashboard.detection.smallest_effect import minimum_detectable_effect, provable_effect
-from dashboard.detection.types import Better, Kind
-from dashboard.models import Point, Series
-from dashboard.pages.case_noise import ENOUGH_VALUES, EXPERIMENT_SECONDS, LATER, SOON
+from dashboard.models import Series
+from dashboard.pages.case_noise import ENOUGH_VALUES, EXPERIMENT_SECONDS, LATER, SOON, judged_series
 from dashboard.pages.series_trend import SeriesTrend
 from dashboard.querysets.noise import NEWEST_POINTS
 from dashboard.sentences.noise import effect_sentence
@@ -25,18 +21,9 @@ def describe_effect(series: Series, trend: SeriesTrend) -> str:
     newest = trend.details_of([row for row in rows if row.machine == machine][-NEWEST_POINTS:])
     if machine is None or len(newest) < ENOUGH_VALUES:
         return ""
-    judged = judged_series(series, newest)
+    judged = judged_series(series, [detection.Point(point.value, tuple(point.samples)) for point in newest])
     found = [(runs, minimum_detectable_effect(judged, runs)) for runs in (SOON, LATER)]
     return effect_sentence(found, proven_effect(series), machine)
-
-
-def judged_series(series: Series, points: Sequence[Point]) -> detection.Series:
-    return detection.Series(
-        [detection.Point(point.value, tuple(point.samples)) for point in points],
-        better=cast(Better, series.metric.better),
-        kind=cast(Kind, series.metric.kind),
-        exact=series.exact,
-    )
 
 
 def proven_effect(series: Series) -> float | None:

@@ -28,7 +28,7 @@ SUCCESS_MESSAGES = {
 @require_POST
 def submit_triage(request: HttpRequest, pk: int) -> HttpResponse:
     """The form's fields: `action`, one of Triage.Action, and `comment`."""
-    regression = get_object_or_404(regression_queries.regressions_for_page(), pk=pk)
+    regression = regressions.requested_regression(pk)
     address = regression.get_absolute_url()
     action, comment = request.POST.get("action", ""), request.POST.get("comment", "")
     try:

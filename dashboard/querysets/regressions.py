@@ -20,12 +20,10 @@ from django.db.models import (
     Q,
     QuerySet,
     Subquery,
-    Sum,
     Value,
     Window,
 )
-from django.db.models.functions import JSONObject, RowNumber
-from django.utils import timezone
+from django.db.models.functions import RowNumber
 
 from dashboard.models import (
     Change,
@@ -34,7 +32,6 @@ from dashboard.models import (
     Delivery,
     Document,
     Experiment,
-    ExperimentPair,
     Limit,
     Metric,
     Point,
@@ -42,15 +39,12 @@ from dashboard.models import (
     Regression,
     RegressionExperiment,
     Run,
-    Series,
     Triage,
 )
 from dashboard.querysets.composed import ComposedQuery, Given
 from dashboard.querysets.picked_rows import is_among
 from dashboard.querysets.sight import SeenProjects, Sight
 
-# The tally of verdicts and their cost covers so many days.
-TALLY_DAYS = 30
 # So long an alert that didn't get through stands on the overview.
 RECENT_DELIVERIES = timedelta(days=7)
 
@@ -329,89 +323,6 @@ def given_up_deliveries(now: datetime, projects: QuerySet[Project]) -> QuerySet[
         regression__in=Regression.objects.filter(OPEN),
     )
     return rows.order_by("-next_attempt_at", "-pk")
-
-
-@dataclass(frozen=True, slots=True)
-class ProofTally:
-    """What became of suspicions that were measured again lately, and how much machine time it took."""
-
-    days: int
-    confirmed: int
-    refuted: int
-    undecided: int
-    pairs: int
-    seconds: float
-
-    @property
-    def suspicions(self) -> int:
-        return self.confirmed + self.refuted + self.undecided
-
-
-def tally_proofs(projects: QuerySet[Project], days: int = TALLY_DAYS) -> ProofTally:
-    """Of these projects in the last `days` days.
-
-    A suspicion is of one series, and has its newest verdict.
-    """
-    since = timezone.now() - timedelta(days=days)
-    own = {"regression__project__in": projects}
-    proofs = RegressionExperiment.objects.filter(
-        experiment__purpose=Experiment.Purpose.PROOF, experiment__state=Experiment.State.DONE
-    )
-    done = proofs.filter(experiment__finished_at__gte=since, **own)
-    newer = proofs.filter(
-        regression=OuterRef("regression"),
-        series=OuterRef("series"),
-        experiment__gt=OuterRef("experiment"),
-    )
-    newest = done.filter(~Exists(newer)).order_by().values_list("experiment__verdict")
-    counts: Counter[str] = Counter(dict(newest.annotate(number=Count("pk"))))
-    links = RegressionExperiment.objects.filter(**own)
-    cost = ExperimentPair.objects.filter(
-        measured_at__gte=since, experiment__in=links.values("experiment")
-    ).aggregate(pairs=Count("pk"), seconds=Sum("seconds"))
-    confirmed, refuted = counts[Experiment.Verdict.CONFIRMED], counts[Experiment.Verdict.REFUTED]
-    return ProofTally(
-        days=days,
-        confirmed=confirmed,
-        refuted=refuted,
-        undecided=counts.total() - confirmed - refuted,
-        pairs=cost["pairs"],
-        seconds=cost["seconds"] or 0.0,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class AlarmPrecision:
-    """Of the alarms of a series: how many people called not real, and how many they took for real."""
-
-    alarms: int
-    not_real: int
-    real: int
-
-
-def with_alarm_counts(rows: QuerySet[Series]) -> QuerySet[Series]:
-    """Each with what `alarm_precision` reads."""
-    announced = Exists(Delivery.objects.filter(regression=OuterRef("pk")))
-    alarms = Regression.objects.filter(announced | Q(state=Regression.State.CONFIRMED), series=OuterRef("pk"))
-    not_real = Q(triaged=Regression.Triaged.NOT_REAL)
-    counts = (
-        alarms.order_by()
-        .values("series")
-        .annotate(
-            counts=JSONObject(
-                alarms=Count("pk"),
-                not_real=Count("pk", filter=not_real),
-                real=Count("pk", filter=~not_real & ~Q(triaged=Regression.Triaged.OPEN)),
-            )
-        )
-    )
-    return rows.annotate(alarm_counts=Subquery(counts.values("counts")))
-
-
-def alarm_precision(series: Series) -> AlarmPrecision:
-    """An alarm is a regression that was announced or confirmed; an untriaged one counts for neither side."""
-    counts: dict[str, int] | None = series.__dict__["alarm_counts"]
-    return AlarmPrecision(**(counts or {"alarms": 0, "not_real": 0, "real": 0}))
 
 
 def count_by_filter(seen: SeenProjects, project: Project | None) -> dict[str, int]:

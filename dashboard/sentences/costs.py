@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dashboard.querysets.alarm_tallies import AlarmPrecision, ProofTally
 from dashboard.querysets.costs import WeeklyCost
-from dashboard.querysets.regressions import AlarmPrecision, ProofTally
 from dashboard.sentences import numbers
 
 # An interval stays on one line.

@@ -10,6 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.models import Commit, Experiment, ExperimentPair, Project, Regression, Run, Series
+from dashboard.querysets import alarm_tallies as tallies
 from dashboard.querysets import regressions as read
 from dashboard.querysets.costs import weekly_cost
 from dashboard.sentences.costs import cost_sentence
@@ -107,9 +108,11 @@ def test_suspicions_are_counted_by_their_newest_verdict(client: Client, line: li
 def test_what_is_older_or_another_projects_is_not_counted(regression: Regression) -> None:
     create_proof(regression, "refuted", finished_at=timezone.now() - timedelta(days=31))
     ExperimentPair.objects.update(measured_at=timezone.now() - timedelta(days=31))
-    assert read.tally_proofs(Project.objects.all()) == read.ProofTally(30, 0, 0, 0, 0, 0.0)
+    assert tallies.tally_proofs(Project.objects.all()) == tallies.ProofTally(30, 0, 0, 0, 0, 0.0)
     create_proof(regression, "refuted")
-    assert [read.tally_proofs(Project.objects.filter(slug=slug)).refuted for slug in ("snake", "other")] == [
+    assert [
+        tallies.tally_proofs(Project.objects.filter(slug=slug)).refuted for slug in ("snake", "other")
+    ] == [
         1,
         0,
     ]
@@ -126,10 +129,10 @@ def test_the_series_says_how_often_its_alarms_were_right(client: Client, line: l
 
 def test_what_was_neither_told_nor_confirmed_is_no_alarm(regression: Regression) -> None:
     Regression.objects.update(state="refuted", triaged="not real")
-    rows = read.with_alarm_counts(Series.objects.filter(pk=regression.series_id))
-    assert read.alarm_precision(rows.get()) == read.AlarmPrecision(0, 0, 0)
+    rows = tallies.with_alarm_counts(Series.objects.filter(pk=regression.series_id))
+    assert tallies.alarm_precision(rows.get()) == tallies.AlarmPrecision(0, 0, 0)
     builders.create_delivery(regression)
-    assert read.alarm_precision(rows.get()) == read.AlarmPrecision(1, 1, 0)
+    assert tallies.alarm_precision(rows.get()) == tallies.AlarmPrecision(1, 1, 0)
 
 
 def test_the_inbox_counts_what_each_filter_lists(client: Client, line: list[Commit]) -> None:
