@@ -41,6 +41,7 @@ KEPT_PAGES = frozenset(
         "run",
         "experiment",
         "check",
+        "queue",
     }
 )
 # Of the API, where they are read.

@@ -41,10 +41,13 @@ def queue_page(request: HttpRequest) -> HttpResponse:
     expected = expect_runs(held, waiting, took, queue.machines_by_pool(now), now)
     keys = set(visible.values_list("pk", flat=True))
     shown = [row for row in expected if row.run.case.project_id in keys]
+    listed = sum(row.run.state == "requested" for row in shown)
+    # Where the list isn't full, all that wait are in it.
+    is_full = len(waiting) == queue.MOST_WAITING
     context = {
         "rows": shown,
         "hidden": len(expected) - len(shown),
-        "more": max(0, queue.count_waiting(visible) - sum(row.run.state == "requested" for row in shown)),
+        "more": max(0, queue.count_waiting(visible) - listed) if is_full else 0,
         "last": max((row.ends for row in expected if row.ends is not None), default=None),
     }
     return render(request, "queue.html", context)

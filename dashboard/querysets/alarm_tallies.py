@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models import Count, DateTimeField, Exists, OuterRef, Q, QuerySet, Subquery, Sum, Value
 from django.db.models.functions import JSONObject
 from django.utils import timezone
 
@@ -19,6 +20,7 @@ from dashboard.models import (
     RegressionExperiment,
     Series,
 )
+from dashboard.querysets.composed import ComposedQuery, Given
 
 # The tally of verdicts and their cost covers so many days.
 TALLY_DAYS = 30
@@ -45,32 +47,50 @@ def tally_proofs(projects: QuerySet[Project], days: int = TALLY_DAYS) -> ProofTa
 
     A suspicion is of one series, and has its newest verdict.
     """
-    since = timezone.now() - timedelta(days=days)
-    own = {"regression__project__in": projects}
-    proofs = RegressionExperiment.objects.filter(
-        experiment__purpose=Experiment.Purpose.PROOF, experiment__state=Experiment.State.DONE
-    )
-    done = proofs.filter(experiment__finished_at__gte=since, **own)
-    newer = proofs.filter(
-        regression=OuterRef("regression"),
-        series=OuterRef("series"),
-        experiment__gt=OuterRef("experiment"),
-    )
-    newest = done.filter(~Exists(newer)).order_by().values_list("experiment__verdict")
-    counts: Counter[str] = Counter(dict(newest.annotate(number=Count("pk"))))
-    links = RegressionExperiment.objects.filter(**own)
-    cost = ExperimentPair.objects.filter(
-        measured_at__gte=since, experiment__in=links.values("experiment")
-    ).aggregate(pairs=Count("pk"), seconds=Sum("seconds"))
+    values = {"since": timezone.now() - timedelta(days=days), "projects": projects.values("pk")}
+    counts: Counter[str] = Counter(dict(_VERDICTS.read_rows(**values)))
+    pairs, seconds = next(iter(_COST_OF_PAIRS.read_rows(**values)), (0, 0.0))
     confirmed, refuted = counts[Experiment.Verdict.CONFIRMED], counts[Experiment.Verdict.REFUTED]
     return ProofTally(
         days=days,
         confirmed=confirmed,
         refuted=refuted,
         undecided=counts.total() - confirmed - refuted,
-        pairs=cost["pairs"],
-        seconds=cost["seconds"] or 0.0,
+        pairs=pairs,
+        seconds=seconds or 0.0,
     )
+
+
+_SINCE = Given("since", DateTimeField())
+_OF_PROJECTS = {"regression__project__in_array": Given("projects")}
+
+
+def _compose_verdicts() -> QuerySet[Any]:
+    """(verdict, of how many suspicions it is the newest)."""
+    proofs = RegressionExperiment.objects.filter(
+        experiment__purpose=Experiment.Purpose.PROOF, experiment__state=Experiment.State.DONE
+    )
+    done = proofs.filter(experiment__finished_at__gte=_SINCE, **_OF_PROJECTS)
+    newer = proofs.filter(
+        regression=OuterRef("regression"),
+        series=OuterRef("series"),
+        experiment__gt=OuterRef("experiment"),
+    )
+    newest = done.filter(~Exists(newer)).order_by().values_list("experiment__verdict")
+    return newest.annotate(number=Count("pk"))
+
+
+def _compose_cost_of_pairs() -> QuerySet[Any]:
+    """One row of (pairs, seconds); seconds are None where there are no pairs."""
+    links = RegressionExperiment.objects.filter(**_OF_PROJECTS)
+    pairs = ExperimentPair.objects.filter(measured_at__gte=_SINCE, experiment__in=links.values("experiment"))
+    summed: Any = pairs.order_by().values(all=Value(1)).annotate(pairs=Count("pk"), spent=Sum("seconds"))
+    rows: QuerySet[Any] = summed.values_list("pairs", "spent")
+    return rows
+
+
+_VERDICTS = ComposedQuery(_compose_verdicts)
+_COST_OF_PAIRS = ComposedQuery(_compose_cost_of_pairs)
 
 
 @dataclass(frozen=True, slots=True)

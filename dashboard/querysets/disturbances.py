@@ -11,6 +11,7 @@ from django.db.models import Count, F, QuerySet, Window
 from django.db.models.functions import RowNumber
 
 from dashboard.models import Configuration, Project, Run
+from dashboard.querysets.composed import NOW, ComposedQuery, Given
 
 # Of so many newest runs of a configuration at least so many are tainted.
 NEWEST, MOSTLY = 5, 3
@@ -35,23 +36,31 @@ class TaintedCase:
 
 def mostly_tainted_cases(now: datetime, projects: QuerySet[Project]) -> list[TaintedCase]:
     """Of these projects, by the runs of the last days alone; MOST_CASES at most."""
-    recent = Run.objects.filter(
-        requested_at__gt=now - RECENT,
-        state=Run.State.DONE,
-        origin=Run.Origin.MEASURED,
-        configuration__case__project__in=projects,
-    )
-    suspicious = recent.filter(tainted=True).values("configuration").annotate(number=Count("pk"))
-    keys = suspicious.filter(number__gte=MOSTLY).values("configuration")
-    rank = Window(RowNumber(), partition_by=[F("configuration")], order_by=F("pk").desc())
-    newest = recent.filter(configuration__in=keys).annotate(rank=rank).filter(rank__lte=NEWEST)
     by_configuration: dict[int, list[tuple[int, bool]]] = {}
-    for key, run, tainted in newest.order_by("-pk").values_list("configuration", "pk", "tainted"):
+    for key, run, tainted in _NEWEST_RUNS.read_rows(now=now, projects=projects.values("pk")):
         by_configuration.setdefault(key, []).append((run, tainted))
     mostly = {
         key: rows for key, rows in by_configuration.items() if sum(tainted for _, tainted in rows) >= MOSTLY
     }
     return _describe_cases(dict(list(mostly.items())[:MOST_CASES]))
+
+
+def _compose_newest_runs() -> QuerySet[Any]:
+    """(configuration, run, whether it is tainted), newest first, of those that may be mostly tainted."""
+    recent = Run.objects.filter(
+        requested_at__gt=NOW - RECENT,
+        state=Run.State.DONE,
+        origin=Run.Origin.MEASURED,
+        configuration__case__project__in_array=Given("projects"),
+    )
+    suspicious = recent.filter(tainted=True).values("configuration").annotate(number=Count("pk"))
+    keys = suspicious.filter(number__gte=MOSTLY).values("configuration")
+    rank = Window(RowNumber(), partition_by=[F("configuration")], order_by=F("pk").desc())
+    newest = recent.filter(configuration__in=keys).annotate(rank=rank).filter(rank__lte=NEWEST)
+    return newest.order_by("-pk").values_list("configuration", "pk", "tainted")
+
+
+_NEWEST_RUNS = ComposedQuery(_compose_newest_runs)
 
 
 def _describe_cases(mostly: dict[int, list[tuple[int, bool]]]) -> list[TaintedCase]:

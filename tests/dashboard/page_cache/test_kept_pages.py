@@ -70,6 +70,7 @@ def kept_addresses() -> dict[str, str]:
                 *("claims", "regressions", "heatmap", "noise"),
             )
         },
+        "queue": "/queue/",
         "commit": f"/projects/snake/commits/{ids['commit']}/",
         "project-compare": f"/projects/snake/compare/?base={ids['first']}&head=main",
         "api-regressions": "/api/v1/regressions",
