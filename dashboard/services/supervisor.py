@@ -24,8 +24,15 @@ class Supervisor:
     The thread that starts a program has to outlive it: the kernel ties a child's life to that thread.
     """
 
-    def __init__(self, logs: Path, print_line: Callable[[str, str], None] | None = None) -> None:
+    def __init__(
+        self,
+        logs: Path,
+        print_line: Callable[[str, str], None] | None = None,
+        check_stop: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`check_stop()` is called while something starts or runs, and raises what is to end that."""
         self.journal = Journal(logs, print_line)
+        self._check_stop = check_stop
         self._slots: list[_Slot] = []
         self._lock = threading.RLock()
         self._stopping = threading.Event()
@@ -40,7 +47,7 @@ class Supervisor:
         while not self._became_ready(slot):
             if time.monotonic() - first > program.retry_for:
                 raise ServiceError(self._describe_failure(slot))
-            time.sleep(0.2)
+            self._pause(0.2)
 
     def run(self, program: Program) -> None:
         """Run `program` to its end; ServiceError if that takes more than its timeout or fails."""
@@ -48,7 +55,7 @@ class Supervisor:
         try:
             deadline = child.started + program.timeout
             while child.status() is None and time.monotonic() < deadline:
-                time.sleep(0.02)
+                self._pause(0.02)
         finally:
             failed = child.status() != 0
             child.end(0)
@@ -97,8 +104,12 @@ class Supervisor:
             if time.monotonic() > deadline:
                 _end_children([slot.child])
                 return False
-            time.sleep(0.02)
+            self._pause(0.02)
         return False
+
+    def _pause(self, seconds: float) -> None:
+        self._check_stop()
+        time.sleep(seconds)
 
     def _describe_failure(self, slot: _Slot) -> str:
         slot.child.drain()

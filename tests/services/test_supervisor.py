@@ -43,6 +43,24 @@ def test_programs_stop_in_reverse_order(tmp_path, supervisor):
     assert (tmp_path / "order").read_text().split() == ["third", "second", "first"]
 
 
+class Interrupted(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("act", ["start", "run"])
+def test_a_stop_ends_what_is_waited_for(tmp_path, act):
+    looks = iter(range(3))
+
+    def check_stop() -> None:
+        if next(looks) == 2:
+            raise Interrupted
+
+    supervisor = Supervisor(tmp_path / "logs", check_stop=check_stop)
+    with pytest.raises(Interrupted):
+        getattr(supervisor, act)(python_program(tmp_path, "slow", ready=lambda: False))
+    supervisor.stop()
+
+
 def test_neighbours_that_belong_together_end_at_once(tmp_path, supervisor):
     supervisor.start(python_program(tmp_path, "database"))
     slow = OBEDIENT.replace("sys.exit(0)", "time.sleep(1), sys.exit(0)")

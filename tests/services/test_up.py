@@ -17,6 +17,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from dashboard.management.commands.up import StopRequested, recorded_stop_signals
 from dashboard.services import service_addresses
 from dashboard.services.processes import CHECKOUT
 from tests.services.programs import becomes_true
@@ -149,3 +150,17 @@ def test_an_end_in_the_middle_of_the_start_leaves_nothing(home, port):
     time.sleep(0.5)
     assert up.end(signal.SIGTERM) == 0
     assert becomes_true(lambda: not processes_of(home))
+
+
+def test_a_signal_is_kept_where_what_is_raised_would_be_dropped():
+    class Finalized:
+        def __del__(self) -> None:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    with recorded_stop_signals() as stop:
+        stop.check()
+        Finalized()
+        with pytest.raises(StopRequested):
+            stop.check()
+    assert signal.getsignal(signal.SIGTERM) == before

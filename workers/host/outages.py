@@ -20,6 +20,7 @@ T = TypeVar("T")
 PATIENCE_SECONDS = 24 * 3600
 BROKEN_PATIENCE_SECONDS = 20
 LONGEST_PAUSE = 15.0
+RAISED_AGAIN_SECONDS = 2.0
 
 
 class StopRequested(BaseException):
@@ -62,13 +63,23 @@ def try_until_answered(act: Callable[[], T]) -> T:
 
 @contextmanager
 def ending_signals() -> Iterator[None]:
-    """Inside, Ctrl-C and a polite kill raise StopRequested, once."""
+    """Inside, Ctrl-C and a polite kill raise StopRequested; once inside is left, they do nothing more."""
 
     def end(_number: int, _frame: FrameType | None) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
+        _ignore_signals()
+        # Python drops what is raised in a callback, those of a fork among them: then it is raised again.
+        signal.setitimer(signal.ITIMER_REAL, RAISED_AGAIN_SECONDS, RAISED_AGAIN_SECONDS)
         raise StopRequested
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, end)
-    yield
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        _ignore_signals()
+
+
+def _ignore_signals() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)

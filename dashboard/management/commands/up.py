@@ -67,16 +67,17 @@ class Command(SiteCommand):
 
     def serve(self, site: Site, lock: HomeLock, with_project: bool) -> None:
         """Run until a signal ends it; whatever happens, nothing that was started here is left."""
-        supervisor = Supervisor(log_folder(site.home), self.print_line)
-        with stop_on_signals():
+        with recorded_stop_signals() as stop:
+            supervisor = Supervisor(log_folder(site.home), self.print_line, stop.check)
             try:
                 self.start(supervisor, site, with_project)
+                stop.check()
                 lock.write_state("ready")
-                supervisor.watch()
+                supervisor.watch(lambda: stop.requested)
+                stop.check()
             except StopRequested:
                 self.stdout.write("\nStopping.")
             finally:
-                ignore_signals()
                 # What they say at their end (hit Ctrl-C again...) is about them alone, and in their logs.
                 supervisor.journal.stop_printing()
                 supervisor.stop()
@@ -144,27 +145,36 @@ def check_git() -> None:
         raise ServiceError("Paceline needs git; on Debian: apt install git") from None
 
 
+class StopSignals:
+    """Whether a signal has asked for the end.
+
+    It is noted and looked for, not raised where it arrives: Python drops what is raised in a callback (those
+    of a fork among them), and what is raised inside `subprocess` can leave its lock taken.
+    """
+
+    def __init__(self) -> None:
+        self.requested = False
+
+    def request(self, _number: int, _frame: FrameType | None) -> None:
+        self.requested = True
+
+    def check(self) -> None:
+        """StopRequested where a signal has come."""
+        if self.requested:
+            raise StopRequested
+
+
 @contextmanager
-def stop_on_signals() -> Iterator[None]:
-    """Inside, Ctrl-C, a polite kill and a closed terminal raise Ended."""
-
-    def end(_number: int, _frame: FrameType | None) -> None:
-        # A second Ctrl-C while this is under way must not leave half of the processes behind.
-        ignore_signals()
-        raise StopRequested
-
+def recorded_stop_signals() -> Iterator[StopSignals]:
+    """Inside, Ctrl-C, a polite kill and a closed terminal are noted and end nothing by themselves."""
+    stop = StopSignals()
     before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
     for number in STOP_SIGNALS:
         # `nohup` has the closing of the terminal ignored, and that is to stay so.
         if number != signal.SIGHUP or before[number] != signal.SIG_IGN:
-            signal.signal(number, end)
+            signal.signal(number, stop.request)
     try:
-        yield
+        yield stop
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def ignore_signals() -> None:
-    for number in STOP_SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
