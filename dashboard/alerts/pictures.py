@@ -13,7 +13,8 @@ from django.urls import reverse
 from dashboard.charts.canvas import Canvas
 from dashboard.charts.step_picture import PicturePoint, draw_step_picture
 from dashboard.models import Regression
-from dashboard.querysets.series import newest_points, series_with_related
+from dashboard.querysets.series import series_with_related
+from dashboard.querysets.series_points import newest_points
 from dashboard.sentences import labels
 
 # Chat services fetch it when the message comes, some again when an old one is read.

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
-from django.urls import reverse
 
 from dashboard.models.configurations import Configuration
 from dashboard.models.experiments import Experiment
 from dashboard.models.projects import Commit, Project
 from dashboard.models.runs import Run
+from dashboard.page_addresses import page_address
 
 
 class ClaimsFile(models.Model):
@@ -37,7 +37,7 @@ class ClaimsFile(models.Model):
         return f"claims of {self.benchmark}"
 
     def get_absolute_url(self) -> str:
-        return reverse("benchmark-claims", args=[self.project.slug, self.benchmark])
+        return page_address("benchmark-claims", self.project.slug, self.benchmark)
 
 
 class Claim(models.Model):
@@ -80,7 +80,7 @@ class Claim(models.Model):
         return f"{self.benchmark}: {self.key}"
 
     def get_absolute_url(self) -> str:
-        return reverse("claim", args=[self.pk])
+        return page_address("claim", self.pk)
 
 
 class ClaimMeasurement(models.Model):

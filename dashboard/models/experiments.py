@@ -4,7 +4,6 @@ from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
-from django.urls import reverse
 
 from dashboard.models.configurations import Configuration
 from dashboard.models.leases import LeasedJob
@@ -12,6 +11,7 @@ from dashboard.models.machines import Machine
 from dashboard.models.measured_json import MeasuredJsonDecoder
 from dashboard.models.projects import Commit, Project
 from dashboard.models.series import Metric
+from dashboard.page_addresses import page_address
 
 
 class Experiment(LeasedJob):
@@ -167,7 +167,7 @@ class Experiment(LeasedJob):
         return f"experiment {self.pk}"
 
     def get_absolute_url(self) -> str:
-        return reverse("experiment", args=[self.pk])
+        return page_address("experiment", self.pk)
 
     @property
     def has_two_cases(self) -> bool:

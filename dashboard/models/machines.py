@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from django.db import models
-from django.urls import reverse
 
 from dashboard.host_protocol import OLDEST_PROTOCOL
+from dashboard.page_addresses import page_address
 
 
 class Pool(models.Model):
@@ -45,7 +45,7 @@ class Machine(models.Model):
         return self.name
 
     def get_absolute_url(self) -> str:
-        return reverse("machine", args=[self.pk])
+        return page_address("machine", self.pk)
 
     @property
     def is_outdated(self) -> bool:

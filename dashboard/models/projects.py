@@ -10,10 +10,10 @@ from django.contrib.postgres.search import SearchVector
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
-from django.urls import reverse
 from paceline.manifest import ManifestError
 from paceline.policy import parse_policy_text
 
+from dashboard.page_addresses import page_address
 from dashboard.repositories import LONGEST_BRANCH, Mirror, join_credentials, locate_mirror, split_credentials
 from dashboard.secrets import EncryptedField
 
@@ -146,7 +146,7 @@ class Project(models.Model):
         return self.slug
 
     def get_absolute_url(self) -> str:
-        return reverse("project", args=[self.slug])
+        return page_address("project", self.slug)
 
     def clean(self) -> None:
         """Take credentials out of the address; refuse a reserved name, and a policy that can't be read."""

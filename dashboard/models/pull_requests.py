@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
-from django.urls import reverse
 
 from dashboard.models.configurations import Configuration
 from dashboard.models.experiments import Experiment
 from dashboard.models.projects import Commit, Project
+from dashboard.page_addresses import page_address
 from dashboard.repositories import LONGEST_BRANCH
 
 
@@ -124,7 +124,7 @@ class Check(models.Model):
         return f"check {self.pk}"
 
     def get_absolute_url(self) -> str:
-        return reverse("check", args=[self.pk])
+        return page_address("check", self.pk)
 
 
 class CheckedCase(models.Model):

@@ -4,13 +4,13 @@ from typing import Any
 
 from django.conf import settings
 from django.db import models
-from django.urls import reverse
 
 from dashboard.models.experiments import Experiment
 from dashboard.models.guards import GuardResult
 from dashboard.models.projects import Commit, Project
 from dashboard.models.runs import Run
 from dashboard.models.series import Metric, Series
+from dashboard.page_addresses import page_address
 
 
 class Regression(models.Model):
@@ -181,7 +181,7 @@ class Regression(models.Model):
         return f"regression {self.pk}"
 
     def get_absolute_url(self) -> str:
-        return reverse("regression", args=[self.pk])
+        return page_address("regression", self.pk)
 
     @property
     def kind(self) -> str:

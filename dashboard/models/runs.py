@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.urls import reverse
 from django.utils import timezone
 
 from dashboard.models.configurations import Configuration, Configured
@@ -11,6 +10,7 @@ from dashboard.models.leases import LeasedJob
 from dashboard.models.machines import Machine
 from dashboard.models.measured_json import MeasuredJsonDecoder
 from dashboard.models.projects import Commit, Trigger
+from dashboard.page_addresses import page_address
 
 
 class Run(Configured, LeasedJob):
@@ -169,7 +169,7 @@ class Run(Configured, LeasedJob):
         return f"run {self.pk}"
 
     def get_absolute_url(self) -> str:
-        return reverse("run", args=[self.pk])
+        return page_address("run", self.pk)
 
     @property
     def waits_for_calm(self) -> bool:

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.urls import reverse
 
 from dashboard.metric_scale import MetricScale
 from dashboard.models.configurations import Configuration, Configured
 from dashboard.models.runs import Run
+from dashboard.page_addresses import page_address
 
 
 class Metric(MetricScale, models.Model):
@@ -74,7 +74,7 @@ class Series(Configured):
         return f"{self.metric} {self.phase}".strip()
 
     def get_absolute_url(self) -> str:
-        return reverse("series", args=[self.pk])
+        return page_address("series", self.pk)
 
 
 class Point(models.Model):

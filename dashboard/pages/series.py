@@ -108,9 +108,9 @@ def chart_context(trend: SeriesTrend) -> dict[str, Any]:
 
 def _stack_ends(trend: SeriesTrend, table: PhaseTable) -> list[str]:
     """The first and the newest commit of the phases' table."""
-    points = {point.run_id: point for point in trend.points.values()}
+    points = {point.run: point for point in trend.points.values()}
     ends = [points.get(table.runs[end].run) for end in (0, -1)]
-    return [point.run.commit.short if point else "" for point in ends]
+    return [point.commit.short if point else "" for point in ends]
 
 
 def points_context(request: HttpRequest, trend: SeriesTrend) -> dict[str, Any]:
@@ -126,8 +126,8 @@ def points_context(request: HttpRequest, trend: SeriesTrend) -> dict[str, Any]:
                 (line.name, _beside_text(values.get(point.position), series.metric.unit, line.reference))
                 for line, values in beside
             ],
-            "doubt": taint_reason(point.run.warning_codes) if point.tainted else "",
-            "crossed": point.run_id in crossed,
+            "doubt": taint_reason(point.warning_codes) if point.tainted else "",
+            "crossed": point.run in crossed,
         }
         for point in trend.details_of(list(trend.listed))
     ]

@@ -12,12 +12,13 @@ from paceline.policy import MERGE_BASE, ROLLING
 
 from dashboard.charts.baseline_line import TrendBaseline
 from dashboard.detection import Comparison
-from dashboard.models import Change, Commit, Point, Series
+from dashboard.models import Change, Commit, Series
 from dashboard.pages.experiment_links import form_address, series_fields
 from dashboard.pages.phase_comparison import PhaseComparison, drawn_comparison
 from dashboard.policy.baselines import MeasuredValue, compare_to_baseline, default_baseline
 from dashboard.policy.project_policy import project_policy
-from dashboard.querysets import baselines
+from dashboard.querysets import baselines, series_points
+from dashboard.querysets.series_points import PointCommit, SeriesPoint
 from dashboard.sentences.baselines import PROBLEMS, baseline_label, comparison_word, format_comparison
 
 LONGEST_NAME = 200
@@ -33,8 +34,8 @@ class SeriesBaseline:
     one on its level; `problem`: a code of why there are none. `is_drawn`: the trend has no such level yet."""
 
     name: str
-    points: Sequence[Point] = ()
-    commit: Commit | None = None
+    points: Sequence[SeriesPoint] = ()
+    commit: Commit | PointCommit | None = None
     problem: str = ""
     is_drawn: bool = True
 
@@ -49,7 +50,11 @@ class SeriesBaseline:
 
 
 def read_baseline(
-    request: HttpRequest, series: Series, branch: str, points: Sequence[Point], changes: Sequence[Change]
+    request: HttpRequest,
+    series: Series,
+    branch: str,
+    points: Sequence[SeriesPoint],
+    changes: Sequence[Change],
 ) -> SeriesBaseline:
     """That of the address, `against`, else that of the policy."""
     project = series.case.project
@@ -62,15 +67,17 @@ def read_baseline(
         # Levels are found on the project's branch, and drawn there.
         return _rolling_baseline(clean, changes, is_drawn=branch != project.branch)
     if name == MERGE_BASE:
-        return _fork_baseline(series, branch, clean[-1].run.commit)
+        return _fork_baseline(series, branch, clean[-1].commit)
     commit = baselines.find_named_commit(project, name)
     if commit is None:
         return SeriesBaseline(name, problem="unknown")
-    found = baselines.points_at_commit(series, commit)
+    found = series_points.points_at_commit(series, commit)
     return SeriesBaseline(name, found, commit, "" if found else "not measured")
 
 
-def _rolling_baseline(clean: Sequence[Point], changes: Sequence[Change], *, is_drawn: bool) -> SeriesBaseline:
+def _rolling_baseline(
+    clean: Sequence[SeriesPoint], changes: Sequence[Change], *, is_drawn: bool
+) -> SeriesBaseline:
     """The level on which the points before the newest one are, since the last step before it."""
     newest = clean[-1]
     start = max((change.position for change in changes if change.position < newest.position), default=0)
@@ -78,18 +85,18 @@ def _rolling_baseline(clean: Sequence[Point], changes: Sequence[Change], *, is_d
     return SeriesBaseline(ROLLING, before, problem="" if before else "no level", is_drawn=is_drawn)
 
 
-def _fork_baseline(series: Series, branch: str, newest: Commit) -> SeriesBaseline:
+def _fork_baseline(series: Series, branch: str, newest: PointCommit) -> SeriesBaseline:
     if branch == series.case.project.branch:
         return SeriesBaseline(MERGE_BASE, problem="own branch")
     if newest.fork is None:
         return SeriesBaseline(MERGE_BASE, problem="no fork")
-    found = baselines.points_at_fork(series, newest.fork)
-    commit = found[0].run.commit if found else None
+    found = series_points.points_at_fork(series, newest.fork)
+    commit = found[0].commit if found else None
     return SeriesBaseline(MERGE_BASE, found, commit, "" if found else "not measured")
 
 
 def baseline_context(
-    series: Series, baseline: SeriesBaseline, points: Sequence[Point], branch: str
+    series: Series, baseline: SeriesBaseline, points: Sequence[SeriesPoint], branch: str
 ) -> dict[str, Any]:
     project = series.case.project
     newest = next((point for point in reversed(points) if not point.tainted), None)
@@ -135,7 +142,7 @@ def _measurable_revision(baseline: SeriesBaseline) -> str:
 
 
 def _compare_newest(
-    series: Series, baseline: SeriesBaseline, newest: Point, points: Sequence[Point]
+    series: Series, baseline: SeriesBaseline, newest: SeriesPoint, points: Sequence[SeriesPoint]
 ) -> Comparison:
     old = [MeasuredValue(point.value, point.samples) for point in baseline.points]
     lately = [point.value for point in points if not point.tainted][-NOISE_POINTS:]
@@ -144,20 +151,20 @@ def _compare_newest(
     )
 
 
-def _experiment_address(series: Series, baseline: SeriesBaseline, newest: Point) -> str:
+def _experiment_address(series: Series, baseline: SeriesBaseline, newest: SeriesPoint) -> str:
     """The form that measures both side by side; of a level the newest commit that is on it."""
-    project, head = series.case.project, newest.run.commit
-    base = baseline.commit or baseline.points[-1].run.commit
-    if base == head or not project.repository:
+    project, head = series.case.project, newest.commit
+    base = baseline.commit or baseline.points[-1].commit
+    if base.hash == head.hash or not project.repository:
         return ""
     return form_address(project, base=base.hash, head=head.hash, **series_fields(series))
 
 
-def _phase_context(series: Series, baseline: SeriesBaseline, newest: Point) -> dict[str, Any]:
+def _phase_context(series: Series, baseline: SeriesBaseline, newest: SeriesPoint) -> dict[str, Any]:
     """The phases of the newest run beside those of the baseline's; of a level there are none."""
     if baseline.commit is None or series.metric.is_exponent or series.phase:
         return {}
-    before, after = baselines.phases_of_runs(series, baseline.points[0].run_id, newest.run_id)
+    before, after = baselines.phases_of_runs(series, baseline.points[0].run, newest.run)
     unit = {"memory": "bytes", "counter": series.metric.unit}.get(series.metric.kind, "s")
     title = "per step, own time" if unit == "s" else ""
     return drawn_comparison(PhaseComparison(before, after, unit, title), ("baseline", "newest"))

@@ -14,7 +14,7 @@ from dashboard.models import Series
 from dashboard.pages.series_phases import has_phases, read_phases
 from dashboard.pages.series_trend import SeriesTrend, read_series_trend
 from dashboard.querysets import series as series_queries
-from dashboard.querysets.trends import ExportedPoint, exported_points
+from dashboard.querysets.series_points import SeriesPoint, points_of_runs
 from dashboard.sentences import labels
 
 COLUMNS = (
@@ -94,24 +94,28 @@ def exported_rows(trend: SeriesTrend) -> Iterator[dict[str, Any]]:
     if trend.query.by_phase and has_phases(trend.series, trend.related):
         yield from _phase_rows(trend)
         return
-    own = exported_points(trend.series, [row.run for row in trend.shown])
-    for point in own:
+    for point in _read_points(trend.series, [row.run for row in trend.shown]):
         yield _exported_row("", trend.series, trend.branch, point, trend.reference.value)
     for line in trend.lines:
-        for point in exported_points(line.series, [run for _, run, _ in line.rows]):
+        for point in _read_points(line.series, [run for _, run, _ in line.rows]):
             yield _exported_row(line.name, line.series, line.branch, point, line.reference)
 
 
+def _read_points(series: Series, runs: list[int]) -> list[SeriesPoint]:
+    """Oldest first."""
+    return sorted(points_of_runs([series.pk], runs), key=lambda point: (point.position, point.run))
+
+
 def _exported_row(
-    line: str, series: Series, branch: str, point: ExportedPoint, reference: float | None
+    line: str, series: Series, branch: str, point: SeriesPoint, reference: float | None
 ) -> dict[str, Any]:
     return {
         "line": line,
         "series": series.pk,
         "branch": branch,
         "position": point.position,
-        "commit": point.hash,
-        "committed_at": point.committed_at.isoformat(),
+        "commit": point.commit.hash,
+        "committed_at": point.commit.committed_at.isoformat(),
         "run": point.run,
         "value": point.value,
         "low": point.low,
@@ -126,7 +130,7 @@ def _exported_row(
 def _phase_rows(trend: SeriesTrend) -> Iterator[dict[str, Any]]:
     """Of the runs that the chart draws, whose phases are read for it."""
     table = read_phases(trend)
-    of_runs = {point.run: point for point in exported_points(trend.series, [row.run for row in table.runs])}
+    of_runs = {point.run: point for point in _read_points(trend.series, [row.run for row in table.runs])}
     for phase in table.phases:
         for row, value in zip(table.runs, phase.values, strict=True):
             if value is None:

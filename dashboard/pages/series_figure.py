@@ -10,10 +10,11 @@ from dashboard.charts import theme
 from dashboard.charts.limit_lines import TrendLimit
 from dashboard.charts.trend import Trend, TrendLine, TrendPoint, draw_trend
 from dashboard.charts.trend_marks import TrendChange, TrendFailure, TrendMarker, TrendStep
-from dashboard.models import Change, Point, Regression
+from dashboard.models import Change, Regression
 from dashboard.pages.series_trend import LineBeside, SeriesTrend, environment_markers
 from dashboard.querysets import series as series_queries
 from dashboard.querysets import trends
+from dashboard.querysets.series_points import SeriesPoint, newest_points
 from dashboard.querysets.trends import CommitEvent, TrendRow
 from dashboard.sentences import labels
 from dashboard.sentences.trends import failure_text, taint_reason
@@ -57,7 +58,7 @@ def draw_regression_step(regression: Regression) -> theme.Figure | None:
     series = regression.series
     series.configuration.case.project = regression.project
     until = regression.first_bad.position + POINTS_AROUND
-    points = series_queries.newest_points(series, 2 * POINTS_AROUND, until)
+    points = newest_points(series, 2 * POINTS_AROUND, until)
     if not points:
         return None
     span = (points[0].position, points[-1].position)
@@ -87,14 +88,12 @@ def regression_trend_json(regression: Regression) -> str:
     return theme.figure_json(drawn) if drawn else ""
 
 
-def _narrow_row(point: Point) -> TrendRow:
-    run = point.run
-    machine = run.machine.name if run.machine else None
-    return TrendRow(point.position, run.pk, point.value, point.tainted, run.environment_id, machine)
+def _narrow_row(point: SeriesPoint) -> TrendRow:
+    return TrendRow(point.position, point.run, point.value, point.tainted, point.environment, point.machine)
 
 
-def trend_point(point: Point) -> TrendPoint:
-    commit = point.run.commit
+def trend_point(point: SeriesPoint) -> TrendPoint:
+    commit = point.commit
     return TrendPoint(
         position=point.position,
         value=point.value,
@@ -104,9 +103,9 @@ def trend_point(point: Point) -> TrendPoint:
         tainted=point.tainted,
         commit=commit.short,
         subject=commit.subject,
-        url=point.run.get_absolute_url(),
+        url=point.run_address,
         at=commit.committed_at,
-        doubt=taint_reason(point.run.warning_codes) if point.tainted else "",
+        doubt=taint_reason(point.warning_codes) if point.tainted else "",
     )
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from dashboard.charts.phase_stack import StackedPhase, StackedRun, draw_phase_stack
 from dashboard.charts.theme import Figure
-from dashboard.models import Point, Series
+from dashboard.models import Series
 from dashboard.pages.series_trend import SeriesTrend, choose_drawn
+from dashboard.querysets.series_points import SeriesPoint
 from dashboard.querysets.trends import TrendRow, phase_values
 
 MOST_PHASES, MOST_RUNS = 8, 200
@@ -82,17 +83,17 @@ def _unexplained_time(
 
 def draw_phases(trend: SeriesTrend, table: PhaseTable) -> Figure:
     """Of a table with at least one run."""
-    points = {point.run_id: point for point in trend.points.values()}
+    points = {point.run: point for point in trend.points.values()}
     runs = [_stacked_run(row, points.get(row.run)) for row in table.runs]
     return draw_phase_stack(runs, table.phases, by_date=trend.query.by_date)
 
 
-def _stacked_run(row: TrendRow, point: Point | None) -> StackedRun:
-    commit = point.run.commit if point else None
+def _stacked_run(row: TrendRow, point: SeriesPoint | None) -> StackedRun:
+    commit = point.commit if point else None
     return StackedRun(
         position=row.position,
         commit=commit.short if commit else "",
-        url=point.run.get_absolute_url() if point else "",
+        url=point.run_address if point else "",
         at=commit.committed_at if commit else None,
     )
 

@@ -12,12 +12,13 @@ from django.http import Http404, HttpRequest
 
 from dashboard.charts.thinning import thin_line
 from dashboard.environments import UNKNOWN, Difference, compare_environments
-from dashboard.models import Change, Point, Series
+from dashboard.models import Change, Series
 from dashboard.pages.paging import requested_page
 from dashboard.pages.series_baseline import NOISE_POINTS, SeriesBaseline, read_baseline
 from dashboard.pages.trend_query import BASELINE, FIRST, TrendQuery, read_trend_query
 from dashboard.querysets import baselines, trends
 from dashboard.querysets import series as series_queries
+from dashboard.querysets.series_points import SeriesPoint, points_of_runs
 from dashboard.querysets.trends import CommitEvent, LimitRow, TrendRow, environment_values
 from dashboard.sentences import labels
 from dashboard.sentences.trends import line_label
@@ -74,7 +75,7 @@ class SeriesTrend:
     shown: Sequence[TrendRow]
     drawn: Sequence[TrendRow]
     listed: Page[TrendRow]
-    points: Mapping[tuple[int, int], Point]
+    points: Mapping[tuple[int, int], SeriesPoint]
     changes: Sequence[Change]
     limits: Sequence[LimitRow]
     events: Sequence[CommitEvent]
@@ -88,7 +89,7 @@ class SeriesTrend:
     def is_on_project_branch(self) -> bool:
         return self.branch == self.series.case.project.branch
 
-    def details_of(self, rows: Sequence[TrendRow]) -> list[Point]:
+    def details_of(self, rows: Sequence[TrendRow]) -> list[SeriesPoint]:
         found = (self.points.get((self.series.pk, row.run)) for row in rows)
         return [point for point in found if point is not None]
 
@@ -109,7 +110,7 @@ def read_series_trend(request: HttpRequest, series: Series) -> SeriesTrend:
     wanted = {row.run for row in (*drawn, *rows[-NOISE_POINTS - 1 :], *listed)}
     wanted |= {run for _, _, lines in beside for _, run, _ in choose_drawn_beside(lines, len(beside))}
     keys = [series.pk, *(other.pk for other, _, _ in beside)]
-    points = {(point.series_id, point.run_id): point for point in trends.points_of_runs(keys, wanted)}
+    points = {(point.series, point.run): point for point in points_of_runs(keys, wanted)}
     newest = [points[series.pk, row.run] for row in rows if (series.pk, row.run) in points]
     baseline = read_baseline(request, series, branch, newest, changes)
     reference, values = _read_reference(series, query, rows, baseline, [other for other, _, _ in beside])

@@ -10,10 +10,11 @@ from dashboard.charts import badge, phases_picture, step_picture, trend_picture
 from dashboard.charts.canvas import PngCanvas, SvgCanvas
 from dashboard.charts.phases import Phase
 from dashboard.charts.trend_picture import DrawnLevel, DrawnPoint, TrendWords
-from dashboard.models import Change, Point, Project, Regression, Run, Series
+from dashboard.models import Change, Project, Regression, Run, Series
 from dashboard.querysets import series as series_queries
 from dashboard.querysets.regressions import changes_by_series, regressions_with_related
 from dashboard.querysets.runs import runs_with_related
+from dashboard.querysets.series_points import SeriesPoint, newest_points
 from dashboard.sentences import labels, numbers
 
 # Its name at the end of an address -> what it is.
@@ -115,7 +116,7 @@ def _content_type(kind: str) -> str:
 def _draw_trend(series: Series, kind: str) -> Picture:
     title = _series_title(series)
     canvas = make_canvas(kind, trend_picture.WIDTH, trend_picture.HEIGHT, title)
-    points = series_queries.newest_points(series, POINTS)
+    points = newest_points(series, POINTS)
     if not points:
         return Picture(trend_picture.draw_empty_picture(canvas, title), _content_type(kind))
     changes = series_queries.changes_between(series, points[0].position, points[-1].position)
@@ -134,12 +135,12 @@ def _draw_trend(series: Series, kind: str) -> Picture:
     return Picture(body, _content_type(kind))
 
 
-def _name_commit(point: Point) -> str:
-    commit = point.run.commit
+def _name_commit(point: SeriesPoint) -> str:
+    commit = point.commit
     return f"{commit.short} · {commit.committed_at:%Y-%m-%d}"
 
 
-def _find_levels(series: Series, changes: list[Change], points: list[Point]) -> list[DrawnLevel]:
+def _find_levels(series: Series, changes: list[Change], points: list[SeriesPoint]) -> list[DrawnLevel]:
     """The stored levels between the changes; without a change the current one."""
     first, last = points[0].position, points[-1].position
     if not changes:

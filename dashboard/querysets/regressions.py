@@ -417,11 +417,23 @@ def learning_lost_at(changes: Iterable[Change]) -> set[int]:
     ]
     if not better:
         return set()
+    return set(
+        _LEARNING_LOST.read_rows(
+            commits=[change.first_bad_id for change in better],
+            configurations=list({change.series.configuration_id for change in better}),
+        )
+    )
+
+
+def _compose_learning_lost() -> QuerySet[Any]:
     lost = Regression.objects.filter(
-        first_bad__in={change.first_bad_id for change in better},
+        first_bad__in_array=Given("commits"),
         series__metric__kind=Metric.Kind.QUALITY,
-        series__configuration__in={change.series.configuration_id for change in better},
+        series__configuration__in_array=Given("configurations"),
         state=Regression.State.CONFIRMED,
         withdrawn_at=None,
     )
-    return set(lost.values_list("first_bad", flat=True))
+    return lost.values_list("first_bad", flat=True)
+
+
+_LEARNING_LOST: ComposedQuery[Any] = ComposedQuery(_compose_learning_lost)

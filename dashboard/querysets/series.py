@@ -22,21 +22,6 @@ def series_with_related() -> QuerySet[Series]:
     )
 
 
-def newest_points(series: Series, most: int, until: int | None = None, branch: str = "") -> list[Point]:
-    """The newest `most` points on a branch, else the project's, oldest first; none after position `until`."""
-    where = branch or series.case.project.branch
-    rows = Point.objects.filter(series=series, run__commit__branch=where)
-    if until is not None:
-        rows = rows.filter(position__lte=until)
-    rows = rows.select_related("run__commit", "run__machine").only(
-        "series", "position", "value", "low", "high", "samples", "tainted",
-        "run__warning_codes", "run__environment", "run__machine__name",
-        "run__commit__hash", "run__commit__subject", "run__commit__committed_at", "run__commit__fork",
-        "run__commit__branch",
-    )  # fmt: skip
-    return list(rows.order_by("-position", "-run_id")[:most])[::-1]
-
-
 def points_on_branch(series: Series, branch: str) -> QuerySet[Point]:
     """With what a line about a point names of its run and commit."""
     rows = Point.objects.filter(series=series, run__commit__branch=branch).select_related("run__commit")

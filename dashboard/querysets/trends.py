@@ -1,5 +1,5 @@
-"""What the page of a series draws: narrow rows of long stretches, all details of a few points, what happened
-at commits, and which other lines may stand beside it."""
+"""What the page of a series draws: narrow rows of long stretches, what happened at commits, and which other
+lines may stand beside it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from django.db.models import Case as Choose
-from django.db.models import FilteredRelation, IntegerField, Q, Value, When
+from django.db.models import FilteredRelation, IntegerField, Q, QuerySet, Value, When
 
 from dashboard.models import Commit, Environment, Limit, Point, Run, Series
+from dashboard.querysets.composed import ComposedQuery, Given
 
 # Of the lines that may be chosen, and of the newest things that happened.
 MOST_RELATED, MOST_EVENTS, MOST_LIMITS = 400, 60, 10_000
@@ -56,13 +57,21 @@ class LimitRow(NamedTuple):
 
 def newest_rows(series: Series, branch: str, most: int, until: int | None = None) -> list[TrendRow]:
     """Of the newest `most` points on a branch, oldest first; none after position `until`."""
-    rows = Point.objects.filter(series=series, run__commit__branch=branch)
-    if until is not None:
-        rows = rows.filter(position__lte=until)
+    values = {"series": series.pk, "branch": branch, "until": until}
+    return [TrendRow._make(row) for row in _NEWEST_ROWS.read_rows(most, until is not None, **values)][::-1]
+
+
+def _compose_newest_rows(most: int, is_bounded: bool) -> QuerySet[Any]:
+    rows = Point.objects.filter(series=Given("series"), run__commit__branch=Given("branch"))
+    if is_bounded:
+        rows = rows.filter(position__lte=Given("until"))
     narrow = rows.values_list(
         "position", "run_id", "value", "tainted", "run__environment_id", "run__machine__name"
     )
-    return [TrendRow(*row) for row in narrow.order_by("-position", "-run_id")[:most]][::-1]
+    return narrow.order_by("-position", "-run_id")[:most]
+
+
+_NEWEST_ROWS: ComposedQuery[Any] = ComposedQuery(_compose_newest_rows)
 
 
 def rows_beside(
@@ -82,25 +91,18 @@ def rows_beside(
     return [by_line.get((series.pk, branch), [])[::-1] for series, branch in lines]
 
 
-def points_of_runs(series: Iterable[int], runs: Iterable[int]) -> list[Point]:
-    """The points of these series that these runs left, with all that is said of them."""
-    rows = Point.objects.filter(series__in=set(series), run__in=set(runs)).select_related("run__commit")
-    return list(
-        rows.only(
-            "series", "position", "value", "low", "high", "samples", "tainted", "run__warning_codes",
-            "run__commit__hash", "run__commit__subject", "run__commit__committed_at", "run__commit__fork",
-            "run__commit__branch",
-        )
-    )  # fmt: skip
-
-
 def commit_events(series: Series, branch: str, least: int, most: int) -> list[CommitEvent]:
     """The newest tagged commits and failed runs between two positions, both included, oldest first."""
-    failed = Q(runs__configuration=series.configuration_id, runs__state=Run.State.FAILED)
+    values = {"project": series.case.project_id, "configuration": series.configuration_id}
+    rows = _COMMIT_EVENTS.read_rows(branch=branch, least=least, most=most, **values)
+    return [CommitEvent._make(row) for row in rows][::-1]
+
+
+def _compose_commit_events() -> QuerySet[Any]:
+    failed = Q(runs__configuration=Given("configuration"), runs__state=Run.State.FAILED)
+    span = (Given("least"), Given("most"))
     rows = (
-        Commit.objects.filter(
-            project=series.case.project_id, branch=branch, position__range=(least, most)
-        )
+        Commit.objects.filter(project=Given("project"), branch=Given("branch"), position__range=span)
         .annotate(failed=FilteredRelation("runs", condition=failed))
         .filter(Q(failed__isnull=False) | ~Q(tags=[]))
         .order_by("-position", "-failed__pk")
@@ -109,40 +111,67 @@ def commit_events(series: Series, branch: str, least: int, most: int) -> list[Co
             "failed__pk", "failed__failure", "failed__reason",
         )
     )  # fmt: skip
-    return [CommitEvent(*row) for row in rows[:MOST_EVENTS]][::-1]
+    return rows[:MOST_EVENTS]
+
+
+_COMMIT_EVENTS: ComposedQuery[Any] = ComposedQuery(_compose_commit_events)
 
 
 def limit_rows(series: Series, least: int, most: int) -> list[LimitRow]:
     """How runs between two positions, both included, stood to the limit, on the project's branch, oldest
     first."""
+    values = {"series": series.pk, "branch": series.case.project.branch, "least": least, "most": most}
+    return [LimitRow._make(row) for row in _LIMIT_ROWS.read_rows(**values)][::-1]
+
+
+def _compose_limit_rows() -> QuerySet[Any]:
+    span = (Given("least"), Given("most"))
     rows = Limit.objects.filter(
-        series=series, position__range=(least, most), run__commit__branch=series.case.project.branch
+        series=Given("series"), position__range=span, run__commit__branch=Given("branch")
     )
     narrow = rows.values_list("position", "run_id", "minimum", "maximum", "crossed")
-    return [LimitRow(*row) for row in narrow.order_by("-position", "-run_id")[:MOST_LIMITS]][::-1]
+    return narrow.order_by("-position", "-run_id")[:MOST_LIMITS]
+
+
+_LIMIT_ROWS: ComposedQuery[Any] = ComposedQuery(_compose_limit_rows)
 
 
 def related_series(series: Series, chosen: Iterable[int] = ()) -> list[Series]:
     """The series of the same configuration, and those of the project that have the same metric and phase:
     first those that were `chosen`, then other pools and versions of the case, then other cases of the
     benchmark, then all others."""
-    own, case = series.configuration, series.configuration.case
-    same_metric = Q(metric=series.metric_id, phase=series.phase, configuration__case__project=case.project_id)
+    case = series.case
+    return _RELATED.read_rows(
+        metric=series.metric_id,
+        phase=series.phase,
+        project=case.project_id,
+        case=case.pk,
+        benchmark=case.benchmark,
+        configuration=series.configuration_id,
+        chosen=list(chosen),
+    )
+
+
+def _compose_related() -> QuerySet[Series]:
+    same_metric = Q(
+        metric=Given("metric"), phase=Given("phase"), configuration__case__project=Given("project")
+    )
     rank = Choose(
-        When(same_metric, pk__in=list(chosen), then=Value(-1)),
-        When(configuration=own.pk, then=Value(0)),
-        When(configuration__case=case.pk, then=Value(1)),
-        When(configuration__case__benchmark=case.benchmark, then=Value(2)),
+        When(same_metric, pk__in_array=Given("chosen"), then=Value(-1)),
+        When(configuration=Given("configuration"), then=Value(0)),
+        When(configuration__case=Given("case"), then=Value(1)),
+        When(configuration__case__benchmark=Given("benchmark"), then=Value(2)),
         default=Value(3),
         output_field=IntegerField(),
     )
-    rows = Series.objects.filter(Q(configuration=own.pk) | same_metric).annotate(rank=rank)
+    rows = Series.objects.filter(Q(configuration=Given("configuration")) | same_metric).annotate(rank=rank)
     rows = rows.select_related("metric", "configuration__case", "configuration__pool", "latest")
-    return list(
-        rows.order_by("rank", "configuration__case__benchmark", "configuration__case__key", "pk")[
-            :MOST_RELATED
-        ]
-    )
+    return rows.order_by("rank", "configuration__case__benchmark", "configuration__case__key", "pk")[
+        :MOST_RELATED
+    ]
+
+
+_RELATED = ComposedQuery(_compose_related)
 
 
 def values_at_commit(series: Sequence[Series], commit: Commit) -> dict[int, float]:
@@ -162,32 +191,6 @@ def phase_values(series: Sequence[Series], runs: Sequence[int]) -> dict[tuple[in
     return {
         (series_id, run): value for series_id, run, value in rows.values_list("series_id", "run_id", "value")
     }
-
-
-class ExportedPoint(NamedTuple):
-    """A point as files have it."""
-
-    position: int
-    hash: str
-    committed_at: datetime
-    run: int
-    value: float
-    low: float | None
-    high: float | None
-    tainted: bool
-    warning_codes: list[str]
-
-
-def exported_points(series: Series, runs: Sequence[int]) -> list[ExportedPoint]:
-    """The points of a series that these runs left, oldest first."""
-    rows = Point.objects.filter(series=series, run__in=runs).order_by("position", "run_id")
-    return [
-        ExportedPoint(*row)
-        for row in rows.values_list(
-            "position", "run__commit__hash", "run__commit__committed_at", "run_id", "value", "low", "high",
-            "tainted", "run__warning_codes",
-        )
-    ]  # fmt: skip
 
 
 def environment_values(keys: Iterable[int | None]) -> dict[int | None, dict[str, Any]]:

@@ -8,13 +8,14 @@ from typing import Any
 
 from django import template
 from django.http import QueryDict
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.charts.sparkline import Sparkline, layout_sparkline
 from dashboard.models import Commit, Project, Regression, SeriesLatest
+from dashboard.page_addresses import page_address
+from dashboard.querysets.series_points import PointCommit
 from dashboard.sentences import (
     audit,
     bisections,
@@ -163,21 +164,30 @@ def render_sparkline(latest: SeriesLatest) -> dict[str, Any]:
     return {"drawn": drawn, "description": description}
 
 
-def _project_of(context: dict[str, Any], commit: Commit, owner: Project | Regression) -> Project:
+def _project_of(
+    context: dict[str, Any], commit: Commit | PointCommit, owner: Project | Regression
+) -> Project:
     """Of points of a series the commits are read without their project, which is the page's."""
     shown = context.get("project")
     if isinstance(shown, Project) and (
-        "project_id" in commit.get_deferred_fields() or shown.pk == commit.project_id
+        isinstance(commit, PointCommit)
+        or "project_id" not in commit.__dict__
+        or shown.pk == commit.project_id
     ):
         return shown
     return owner if isinstance(owner, Project) else owner.project
 
 
+register.simple_tag(page_address)
+
+
 @register.simple_tag(takes_context=True, name="commit_link")
-def link_commit(context: dict[str, Any], commit: Commit, owner: Project | Regression) -> SafeString:
+def link_commit(
+    context: dict[str, Any], commit: Commit | PointCommit, owner: Project | Regression
+) -> SafeString:
     """The short hash of a commit, leading to its page; `owner` is asked where the page is of no project."""
     project = _project_of(context, commit, owner)
-    address = reverse("commit", args=[project.slug, commit.hash])
+    address = page_address("commit", project.slug, commit.hash)
     link = '<a class="commit-link" href="{}" title="{}"><code>{}</code></a>'
     return format_html(link, address, commit.hash, commit.short)
 

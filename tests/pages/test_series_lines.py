@@ -192,7 +192,7 @@ def test_files_have_the_numbers_of_the_page(
         return
     own = {int(row["run"]): row for row in rows if not row["line"]}
     for row in page.context["rows"]:
-        found = own.pop(row["point"].run_id)
+        found = own.pop(row["point"].run)
         assert numbers.format_quantity(float(found["value"]), "s") in page.content.decode()
         assert found["tainted"] == str(row["point"].tainted)
         change = found["change_percent"]
