@@ -1,4 +1,4 @@
-"""The median of a few hundred values: numpy's own takes twenty times as long before it looks at them."""
+"""Medians and quantiles of a few hundred values: numpy takes twenty times as long before it looks at them."""
 
 from __future__ import annotations
 
@@ -13,3 +13,12 @@ def fast_median(values: npt.NDArray[np.float64]) -> float:
         return float("nan")
     ordered, half = np.sort(values), count // 2
     return float(ordered[half] if count % 2 else (ordered[half - 1] + ordered[half]) / 2)
+
+
+def fast_quantile(values: npt.NDArray[np.float64], share: float) -> float:
+    """The `share` quantile of values (n,), n > 0, to the last bit what `np.quantile` says."""
+    ordered, place = np.sort(values), (len(values) - 1) * share
+    below = int(place)
+    low, high = float(ordered[below]), float(ordered[min(below + 1, len(values) - 1)])
+    part = place - below
+    return low + (high - low) * part if part < 0.5 else high - (high - low) * (1 - part)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from dashboard.detection.medians import fast_median
+from dashboard.detection.medians import fast_median, fast_quantile
 from dashboard.detection.segmentation import Floats
 
 MAD_TO_SIGMA = 1.4826  # of a Gaussian
@@ -32,7 +32,7 @@ def neighbour_noise(values: Floats) -> float:
     if len(values) < 2:
         return 0.0
     differences = np.abs(np.diff(values))
-    return float(np.quantile(differences, QUIET_QUANTILE) / QUIET_FACTOR / np.sqrt(2))
+    return float(fast_quantile(differences, QUIET_QUANTILE) / QUIET_FACTOR / np.sqrt(2))
 
 
 def lag_noise(values: Floats, lag: int) -> float:

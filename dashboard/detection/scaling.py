@@ -17,6 +17,13 @@ def safe_median(values: Floats) -> float:
     return 2.0 * fast_median(values / 2.0)
 
 
+def _common_sign(values: Floats) -> float:
+    """1 or -1 where all values (n,) have that sign, else 0."""
+    if not len(values):
+        return 0.0
+    return 1.0 if values.min() > 0 else -1.0 if values.max() < 0 else 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Scale:
     """Logarithms where all values have one sign, because noise and steps are shares of the level.
@@ -35,9 +42,9 @@ class Scale:
     @classmethod
     def fit(cls, values: Floats, *, by_difference: bool = False) -> Scale:
         """The scale for values (n,), finite. `by_difference`: without logarithms, whatever their signs."""
-        signs = np.unique(np.sign(values))
-        if not by_difference and len(signs) == 1 and signs[0] != 0:
-            return cls(magnitude=1.0, sign=float(signs[0]))
+        sign = _common_sign(values)
+        if sign and not by_difference:
+            return cls(magnitude=1.0, sign=sign)
         sizes = np.abs(values[values != 0])
         return cls(magnitude=safe_median(sizes) if len(sizes) else 1.0, sign=0.0)
 

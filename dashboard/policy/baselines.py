@@ -11,6 +11,7 @@ from paceline.policy import MERGE_BASE, ROLLING
 from dashboard import detection
 from dashboard.detection import Comparison
 from dashboard.detection.comparison import interval_verdict
+from dashboard.detection.medians import fast_median
 from dashboard.detection.noise import neighbour_noise
 from dashboard.metric_scale import MetricScale
 from dashboard.policy.effective import EffectivePolicy
@@ -65,7 +66,8 @@ def compare_to_baseline(
 
 def relative_noise(values: Sequence[float]) -> float:
     """How much the runs of a series differ, by neighbours: a step between two of them doesn't count."""
-    level = abs(float(np.median(values))) if values else 0.0
-    if len(values) < ENOUGH_VALUES or not level:
+    known = np.asarray(values, dtype=np.float64)
+    level = abs(fast_median(known)) if len(known) else 0.0
+    if len(known) < ENOUGH_VALUES or not level:
         return ASSUMED_NOISE
-    return max(LEAST_NOISE, neighbour_noise(np.asarray(values, dtype=np.float64)) / level)
+    return max(LEAST_NOISE, neighbour_noise(known) / level)

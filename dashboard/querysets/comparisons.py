@@ -11,6 +11,7 @@ from django.db.models.functions import Left
 
 from dashboard.models import Commit, Experiment, Point, Project, Run, SeriesLatest
 from dashboard.querysets.baselines import other_branches
+from dashboard.querysets.composed import ComposedQuery, Given
 from dashboard.querysets.runs import runs_with_related
 
 SUGGESTED_COMMITS = 25
@@ -57,16 +58,24 @@ def has_values() -> Exists:
 
 def known_names(project: Project) -> list[tuple[str, str, str]]:
     """(kind, name, subject) of what may be compared: branches, tags, and the newest commits with values."""
-    newest = Commit.objects.filter(has_values(), project=project, branch=project.branch)
+    branches = [project.branch, *other_branches(project)]
+    others = _KNOWN_TAGS_AND_COMMITS.read_rows(project=project.pk, branch=project.branch)
+    return [*(("branch", name, "") for name in branches), *others]
+
+
+def _compose_known_names() -> QuerySet[Any]:
+    newest = Commit.objects.filter(has_values(), project=Given("project"), branch=Given("branch"))
     commits = newest.order_by("-position").annotate(kind=_as_text("commit"), name=Left("hash", SHORT_HASH))
-    tagged = Commit.objects.filter(project=project).exclude(tags=[]).order_by("-pk")
+    tagged = Commit.objects.filter(project=Given("project")).exclude(tags=[]).order_by("-pk")
     tags = tagged.annotate(kind=_as_text("tag"), name=Func(F("tags"), function="unnest"))
     rows = [
         part.values_list("kind", "name", "subject")[:most]
         for part, most in ((tags, SUGGESTED_TAGS), (commits, SUGGESTED_COMMITS))
     ]
-    branches = [project.branch, *other_branches(project)]
-    return [*(("branch", name, "") for name in branches), *rows[0].union(rows[1], all=True)]
+    return rows[0].union(rows[1], all=True)
+
+
+_KNOWN_TAGS_AND_COMMITS: ComposedQuery[Any] = ComposedQuery(_compose_known_names)
 
 
 def _as_text(text: str) -> Value:
@@ -75,8 +84,15 @@ def _as_text(text: str) -> Value:
 
 def runs_of_commits(commits: Iterable[int]) -> list[Run]:
     """The newest runs of these commits that have points, with what they are compared by."""
-    rows = runs_with_related().filter(commit__in=set(commits), state=Run.State.DONE)
-    return list(rows.exclude(origin=Run.Origin.SENTINEL).order_by("-pk")[: 2 * MOST_RUNS])
+    return _RUNS_OF_COMMITS.read_rows(commits=list(set(commits)))
+
+
+def _compose_runs_of_commits() -> QuerySet[Run]:
+    rows = runs_with_related().filter(commit__in_array=Given("commits"), state=Run.State.DONE)
+    return rows.exclude(origin=Run.Origin.SENTINEL).order_by("-pk")[: 2 * MOST_RUNS]
+
+
+_RUNS_OF_COMMITS = ComposedQuery(_compose_runs_of_commits)
 
 
 def headline_points(runs: Collection[Run]) -> QuerySet[Point]:

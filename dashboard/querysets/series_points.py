@@ -70,14 +70,14 @@ def newest_points(series: Series, most: int, until: int | None = None) -> list[S
 
 def points_at_commit(series: Series, commit: Commit) -> list[SeriesPoint]:
     """The untainted points of a commit, the newest first."""
-    rows = _untainted(series).filter(position=commit.position, run__commit=commit)
+    rows = _untainted_rows(series).filter(position=commit.position, run__commit=commit)
     return _make_points(rows.order_by("-run_id")[:MOST_OF_COMMIT])
 
 
 def points_at_fork(series: Series, fork: int) -> list[SeriesPoint]:
     """Those of the newest measured commit of the project's branch that a branch has in its history."""
     main = series.case.project.branch
-    rows = _untainted(series).filter(run__commit__branch=main, position__lte=fork)
+    rows = _untainted_rows(series).filter(run__commit__branch=main, position__lte=fork)
     newest = _make_points(rows.order_by("-position", "-run_id")[:MOST_OF_COMMIT])
     return [point for point in newest if point.position == newest[0].position]
 
@@ -87,7 +87,7 @@ def _make_points(rows: Iterable[Any]) -> list[SeriesPoint]:
     return [SeriesPoint._make((*row[: len(own)], PointCommit._make(row[len(own) :]))) for row in rows]
 
 
-def _untainted(series: Series) -> Any:
+def _untainted_rows(series: Series) -> Any:
     return Point.objects.filter(series=series, tainted=False).values_list(*COLUMNS)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dashboard.detection.judgement import loss_for
-from dashboard.detection.medians import fast_median
+from dashboard.detection.medians import fast_median, fast_quantile
 from dashboard.detection.segmentation import Loss, segment_levels
 from dashboard.detection.segmentation_batch import Segmented, segment_all
 
@@ -43,3 +43,10 @@ def test_the_median_is_that_of_numpy(count: int) -> None:
     values = np.random.default_rng(count).standard_cauchy(count)
     assert fast_median(values) == np.median(values)
     assert fast_median(values[::-2]) == np.median(values[::-2])
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 40, 401])
+@pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 0.9, 1.0])
+def test_the_quantile_is_that_of_numpy(count: int, share: float) -> None:
+    values = np.random.default_rng(count).standard_cauchy(count)
+    assert fast_quantile(values, share) == np.quantile(values, share)
