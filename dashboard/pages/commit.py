@@ -108,7 +108,7 @@ def _commit_context(request: HttpRequest, project: Project, commit: Commit) -> d
         "regressions": commits.regressions_of_commit(commit),
         "moves": [change for change in changes.values() if change.is_move][: commits.LISTED],
         "experiments": commits.experiments_of_commit(commit),
-        "checks": list(commits.checks_of_commit(commit)[: commits.LISTED]),
+        "checks": commits.checks_of_commit(commit),
         "triggers": list(commits.triggers_of_commit(commit)[: commits.LISTED]),
         "missing": missing[:NAMED_CASES],
         "more_missing": max(0, len(missing) - NAMED_CASES),

@@ -31,7 +31,6 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
     grid = grid_context(request, project)
     standing = regressions.standing_regressions(project, SUMMARY_ROWS)
     triggers = list(projects.project_triggers(project)[: 4 * NEWEST_TRIGGERS])
-    crossed = limits.currently_crossed().filter(series__configuration__case__project=project)
     context = {
         "project": project,
         "tab": "summary",
@@ -42,7 +41,7 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
             (sentinel, _format_sentinel_change(sentinel))
             for sentinel in sentinels.recently_moved_sentinels(project)
         ],
-        "crossed": list(crossed[:ROWS_PER_PAGE]),
+        "crossed": limits.currently_crossed_of(project, ROWS_PER_PAGE),
         "refused": projects.newest_refusal(triggers, now),
         "tainted_cases": disturbances.mostly_tainted_cases(now, Project.objects.filter(pk=project.pk)),
         **_runs_context(project, triggers),

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db.models import QuerySet
+
 from dashboard.models import Case, Project, SeriesLatest
+from dashboard.querysets.composed import ComposedQuery, Given
 
 # A project of more cases is shown by its first ones: words make the list shorter.
 MOST_CASES = 2000
@@ -38,6 +41,14 @@ class CaseState:
 
 def read_case_states(project: Project, metric: str) -> list[CaseState]:
     """Of the newest version of each case in each pool, by name."""
+    states: dict[tuple[int, str, bool], CaseState] = {}
+    for row in _CASE_STATES.read_rows(project=project.pk, metric=metric):
+        state = _make_state(row)
+        states.setdefault((state.case.pk, state.pool, state.quick), state)
+    return list(states.values())
+
+
+def _compose_case_states() -> QuerySet[Any]:
     configuration = "series__configuration"
     names = (
         *(
@@ -52,15 +63,16 @@ def read_case_states(project: Project, metric: str) -> list[CaseState]:
         *("run__claimed_at", "run__finished_at"),
     )
     rows = SeriesLatest.objects.filter(
-        series__configuration__case__project=project, series__metric__name=metric, series__phase=""
+        series__configuration__case__project=Given("project"),
+        series__metric__name=Given("metric"),
+        series__phase="",
     ).order_by(
         f"{configuration}__case__benchmark", f"{configuration}__case__key", f"-{configuration}__version"
     )
-    states: dict[tuple[int, str, bool], CaseState] = {}
-    for row in rows.values_list(*names)[:MOST_CASES]:
-        state = _make_state(row)
-        states.setdefault((state.case.pk, state.pool, state.quick), state)
-    return list(states.values())
+    return rows.values_list(*names)[:MOST_CASES]
+
+
+_CASE_STATES: ComposedQuery[Any] = ComposedQuery(_compose_case_states)
 
 
 def _make_state(row: tuple[Any, ...]) -> CaseState:
@@ -86,10 +98,17 @@ def _make_state(row: tuple[Any, ...]) -> CaseState:
 
 def headlines_of(configurations: Iterable[int]) -> dict[int, list[SeriesLatest]]:
     """By configuration the latest state of each of its headline series."""
-    rows = SeriesLatest.objects.filter(
-        series__headline=True, series__configuration__in=list(configurations)
-    ).select_related("series__metric")
     found: dict[int, list[SeriesLatest]] = {}
-    for latest in rows.order_by("series__metric__name", "series__phase"):
+    for latest in _HEADLINES.read_rows(configurations=list(configurations)):
         found.setdefault(latest.series.configuration_id, []).append(latest)
     return found
+
+
+def _compose_headlines() -> QuerySet[SeriesLatest]:
+    rows = SeriesLatest.objects.filter(
+        series__headline=True, series__configuration__in_array=Given("configurations")
+    )
+    return rows.select_related("series__metric").order_by("series__metric__name", "series__phase")
+
+
+_HEADLINES = ComposedQuery(_compose_headlines)

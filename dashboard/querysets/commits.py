@@ -22,6 +22,7 @@ from dashboard.models import (
     SeriesLatest,
     Trigger,
 )
+from dashboard.querysets.composed import ComposedQuery, Given
 from dashboard.querysets.experiments import EXPERIMENTS_OF_KEYS
 from dashboard.querysets.picked_rows import read_picked
 from dashboard.querysets.projects import commits_with_counts
@@ -139,9 +140,15 @@ def _read_values(
 
 def changes_at(commit: Commit) -> dict[int, Change]:
     """By series the step that begins at the commit, or the work that moved there."""
-    rows = Change.objects.filter(first_bad=commit)
-    rows = rows.select_related("series__metric", "series__configuration__case", "regression")
-    return {change.series_id: change for change in rows.order_by("pk")}
+    return {change.series_id: change for change in _CHANGES_AT.read_rows(commit=commit.pk)}
+
+
+def _compose_changes_at() -> QuerySet[Change]:
+    rows = Change.objects.filter(first_bad=Given("commit")).order_by("pk")
+    return rows.select_related("series__metric", "series__configuration__case", "regression")
+
+
+_CHANGES_AT = ComposedQuery(_compose_changes_at)
 
 
 def troubled_runs(commit: Commit) -> list[Run]:
@@ -171,10 +178,17 @@ def experiments_of_commit(commit: Commit) -> list[Experiment]:
     return read_picked(EXPERIMENTS_OF_KEYS, rows.order_by("-requested_at", "-pk")[:LISTED])
 
 
-def checks_of_commit(commit: Commit) -> QuerySet[Check]:
-    """Of which it is the head or the merge base."""
-    about = Q(head_hash=commit.hash) | Q(base_commit=commit)
-    return Check.objects.filter(about, project=commit.project_id).select_related("pull_request")
+def checks_of_commit(commit: Commit) -> list[Check]:
+    """LISTED of those of which it is the head or the merge base."""
+    return _CHECKS.read_rows(commit=commit.pk, hash=commit.hash, project=commit.project_id)
+
+
+def _compose_checks() -> QuerySet[Check]:
+    about = Q(head_hash=Given("hash")) | Q(base_commit=Given("commit"))
+    return Check.objects.filter(about, project=Given("project")).select_related("pull_request")[:LISTED]
+
+
+_CHECKS = ComposedQuery(_compose_checks)
 
 
 def triggers_of_commit(commit: Commit) -> QuerySet[Trigger]:
@@ -191,19 +205,25 @@ def configurations_beside(
     """(by key those that were measured at the commit, those that are measured on the branch and have no
     whole or active run here), in one query. Superseded versions of a benchmark aren't missed.
     """
+    keys = set(measured)
+    found = _CONFIGURATIONS.read_rows(measured=list(keys), commit=commit.pk, project=project.pk)
+    by_key = {row.pk: row for row in found}
+    missing = [row for key, row in by_key.items() if key not in keys]
+    return {key: row for key, row in by_key.items() if key in keys}, missing
+
+
+def _compose_configurations() -> QuerySet[Configuration]:
     latest = SeriesLatest.objects.filter(
         series__configuration=OuterRef("pk"), series__metric__name=OVERVIEW_METRIC, series__phase=""
     )
-    runs = Run.objects.filter(configuration=OuterRef("pk"), commit=commit)
+    runs = Run.objects.filter(configuration=OuterRef("pk"), commit=Given("commit"))
     newer = Configuration.objects.filter(
         case=OuterRef("case"), pool=OuterRef("pool"), quick=OuterRef("quick"), version__gt=OuterRef("version")
     )
     unmeasured = ~Exists(runs.exclude(state__in=(Run.State.FAILED, Run.State.CANCELLED)))
-    keys = set(measured)
-    rows = Configuration.objects.filter(
-        Q(pk__in=keys) | (Exists(latest) & ~Exists(newer) & unmeasured), case__project=project
-    )
-    found = rows.select_related("case", "pool").order_by("case__benchmark", "case__key", "pk")
-    by_key = {row.pk: row for row in found}
-    missing = [row for key, row in by_key.items() if key not in keys]
-    return {key: row for key, row in by_key.items() if key in keys}, missing
+    is_shown = Q(pk__in_array=Given("measured")) | (Exists(latest) & ~Exists(newer) & unmeasured)
+    rows = Configuration.objects.filter(is_shown, case__project=Given("project"))
+    return rows.select_related("case", "pool").order_by("case__benchmark", "case__key", "pk")
+
+
+_CONFIGURATIONS = ComposedQuery(_compose_configurations)

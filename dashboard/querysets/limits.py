@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db.models import Exists, OuterRef, QuerySet
 
 from dashboard.models import Project, Regression, Series, SeriesLatest
+from dashboard.querysets.composed import ComposedQuery, Given
 from dashboard.querysets.regressions import STANDING
 
 
@@ -34,6 +35,18 @@ def currently_crossed() -> QuerySet[SeriesLatest]:
         .defer("recent", "series__configuration__case__project__manifest", "run__fingerprint")
         .order_by("-updated_at", "pk")
     )
+
+
+def currently_crossed_of(project: Project, most: int) -> list[SeriesLatest]:
+    """The newest `most` of a project."""
+    return _CROSSED_OF_PROJECT.read_rows(most, project=project.pk)
+
+
+def _compose_crossed_of_project(most: int) -> QuerySet[SeriesLatest]:
+    return currently_crossed().filter(series__configuration__case__project=Given("project"))[:most]
+
+
+_CROSSED_OF_PROJECT = ComposedQuery(_compose_crossed_of_project)
 
 
 def crossed_without_regression(projects: QuerySet[Project]) -> QuerySet[SeriesLatest]:

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from dashboard.charts.sparkline import Sparkline, layout_sparkline
+from dashboard.charts.sparkline import draw_sparkline, layout_sparkline
 from dashboard.models import Commit, Project, Regression, SeriesLatest
 from dashboard.page_addresses import page_address
 from dashboard.querysets.series_points import PointCommit
@@ -150,18 +150,20 @@ def interval_of(low: float | None, high: float | None, unit: str, beside: float 
     return numbers.format_interval(low, high, unit, beside)
 
 
-@register.inclusion_tag("fragments/sparkline.html", name="sparkline")
-def render_sparkline(latest: SeriesLatest) -> dict[str, Any]:
+@register.simple_tag(name="sparkline")
+def render_sparkline(latest: SeriesLatest) -> SafeString:
     """The newest values of a series, from its row of latest states alone."""
-    drawn: Sparkline | None = layout_sparkline(latest.recent, latest.level)
-    unit = latest.series.metric.unit
     description = ""
     if latest.recent:
+        unit = latest.series.metric.unit
         low, high = (
             numbers.format_quantity(value, unit) for value in (min(latest.recent), max(latest.recent))
         )
         description = f"{len(latest.recent)} newest values, between {low} and {high}"
-    return {"drawn": drawn, "description": description}
+    return draw_sparkline(layout_sparkline(latest.recent, latest.level), description)
+
+
+register.simple_tag(draw_sparkline)
 
 
 def _project_of(
