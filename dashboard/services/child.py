@@ -41,6 +41,7 @@ class Program:
     retry_for: float = 0  # a start that fails is tried again for so long
     quiet: bool = False  # to its log file, not to the terminal
     may_end: bool = False  # with status 0, of its own accord: then it isn't started again
+    niceness: int = 0  # of a scheduler's 19: what others wait for goes before it
     # Neighbours of the same group don't need each other: they are asked to end at the same time.
     stop_group: str = ""
 
@@ -108,21 +109,22 @@ def _spawn_process(program: Program, output: int) -> subprocess.Popen[bytes]:
         stdout=output,
         stderr=subprocess.STDOUT,
         process_group=0,  # Ctrl-C in the terminal reaches the supervisor alone, which stops them in order
-        preexec_fn=_die_with_parent(program.orphan_signal),
+        preexec_fn=_set_up_child(program.orphan_signal, program.niceness),
         **(program.account.popen_arguments if program.account else {}),
     )
 
 
-def _die_with_parent(number: signal.Signals) -> Callable[[], None]:
-    """A function for the child: the kernel ends it with its parent.
+def _set_up_child(number: signal.Signals, niceness: int) -> Callable[[], None]:
+    """A function for the child: the kernel ends it with its parent, and lets others go before it.
 
     It runs after the switch of accounts, which would undo it.
     """
     parent = os.getpid()
 
-    def request_signal() -> None:
+    def set_up() -> None:
+        os.nice(niceness)
         _libc.prctl(PR_SET_PDEATHSIG, int(number), 0, 0, 0)
         if os.getppid() != parent:
             os._exit(1)
 
-    return request_signal
+    return set_up

@@ -26,6 +26,7 @@ HOST_VARIABLES = (
 )
 FIRST_PROJECT = "paceline"
 WILDCARD_HOSTS = {"0.0.0.0", "::", ""}  # noqa: S104 - compared with, never bound to
+JUDGING_NICENESS = 10
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,8 @@ def process_program(name: str, site: Site) -> Program:
         orphan_signal=signal.SIGKILL,
         grace=8,
         stop_group="site",
+        # A page is waited for, a judgement isn't; nor is a run on this machine to be disturbed by it.
+        niceness=JUDGING_NICENESS if name == "service" else 0,
     )
 
 

@@ -168,3 +168,11 @@ def test_a_terminal_that_is_gone_stops_nobody(tmp_path):
     supervisor.run(python_program(tmp_path, "loud", "print('one'); print('two')"))
     supervisor.stop()
     assert (tmp_path / "logs" / "loud.log").read_text().count("\n") == 2
+
+
+def test_a_program_may_let_others_go_first(tmp_path, supervisor):
+    supervisor.start(python_program(tmp_path, "judging", niceness=7))
+    supervisor.start(python_program(tmp_path, "web"))
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    found = [os.getpriority(os.PRIO_PROCESS, supervisor.pid(name)) for name in ("judging", "web")]
+    assert found == [min(19, own + 7), own]
