@@ -42,6 +42,7 @@ KEPT_PAGES = frozenset(
         "experiment",
         "check",
         "queue",
+        "search",
     }
 )
 # Of the API, where they are read.

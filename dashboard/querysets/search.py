@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from django.contrib.postgres.search import SearchQuery, SearchVector
-from django.db.models import Exists, OuterRef, Q, QuerySet, TextField
+from django.db.models import Exists, OuterRef, Q, QuerySet, TextField, Value
 from django.db.models.functions import Cast
 
 from dashboard.models import Case, Commit, Machine, Project, Regression, Run
@@ -37,13 +37,16 @@ def find_commits(visible: QuerySet[Project], text: str, words: list[str]) -> lis
         by_hash = list(rows.filter(hash__startswith=folded).order_by("hash")[: MOST_HITS + 1])
         if by_hash:
             return by_hash
-    tagged = list(rows.exclude(tags=[]).filter(tags__contains=[text]).order_by("-pk")[: MOST_HITS + 1])
+    tagged = rows.exclude(tags=[]).filter(tags__contains=[text]).annotate(is_tagged=Value(True))
+    found = tagged.order_by("-pk")[: MOST_HITS + 1]
     terms = [term for word in words for term in re.findall(r"\w+", word)]
-    if tagged or not terms:
-        return tagged
-    asked = SearchQuery(" & ".join(f"{term}:*" for term in terms), search_type="raw", config="simple")
-    found = rows.annotate(words=COMMIT_WORDS).filter(words=asked)
-    return list(found.order_by("-committed_at", "-pk")[: MOST_HITS + 1])
+    if terms:
+        asked = SearchQuery(" & ".join(f"{term}:*" for term in terms), search_type="raw", config="simple")
+        worded = rows.alias(words=COMMIT_WORDS).filter(words=asked).annotate(is_tagged=Value(False))
+        newest = worded.order_by("-committed_at", "-pk")[: MOST_HITS + 1]
+        found = found.union(newest, all=True).order_by("-committed_at", "-pk")
+    commits = list(found)
+    return [commit for commit in commits if commit.is_tagged] or commits
 
 
 def find_machines(words: list[str]) -> list[Machine]:

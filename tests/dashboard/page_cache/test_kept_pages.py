@@ -71,6 +71,7 @@ def kept_addresses() -> dict[str, str]:
             )
         },
         "queue": "/queue/",
+        "search": "/search/?q=sna",
         "commit": f"/projects/snake/commits/{ids['commit']}/",
         "project-compare": f"/projects/snake/compare/?base={ids['first']}&head=main",
         "api-regressions": "/api/v1/regressions",
