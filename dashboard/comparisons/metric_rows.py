@@ -218,10 +218,18 @@ def absolute_noise(recent: Sequence[float]) -> float:
 
 
 def weigh_together(rows: Sequence[MetricRow]) -> list[MetricRow]:
-    """What leaves out no difference for no more than chance, among so many rows, has none."""
-    told = [row for row in rows if row.low is not None and row.verdict != "?"]
-    kept = detection.find_discoveries([row_interval(row) for row in told])
-    by_chance = {id(row) for row, is_kept in zip(told, kept, strict=True) if row.is_different and not is_kept}
+    """What leaves out no difference for no more than chance, among so many rows, has none.
+
+    Headlines are weighed apart from the rest: a list of cases reads them alone, and says the same.
+    """
+    by_chance: set[int] = set()
+    for headline in (True, False):
+        told = [
+            row for row in rows if row.headline is headline and row.low is not None and row.verdict != "?"
+        ]
+        kept = detection.find_discoveries([row_interval(row) for row in told])
+        by_chance |= {id(row) for row, is_kept in zip(told, kept, strict=True) if not is_kept}
+    by_chance -= {id(row) for row in rows if not row.is_different}
     return [replace(row, verdict="~") if id(row) in by_chance else row for row in rows]
 
 

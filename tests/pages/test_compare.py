@@ -15,10 +15,11 @@ from django.test import Client
 from paceline.comparison import compare_documents
 from paceline.document import read_document
 
+from dashboard.comparisons.metric_rows import MetricRow, weigh_together
 from dashboard.comparisons.pairing import MOST_POOLED
 from dashboard.detection.comparison import ENOUGH_SAMPLES
 from dashboard.detection.many_intervals import FALSE_DISCOVERIES
-from dashboard.models import Commit, Run
+from dashboard.models import Commit, Metric, Run
 from dashboard.policy.baselines import ASSUMED_NOISE
 from tests.pages import builders
 from tests.pages.comparison_builders import measure_many, plant_difference
@@ -172,6 +173,24 @@ def test_the_case_that_differs_most_is_shown_first(client: Client, planted: list
     ]
     two = read_answer(client, **{**query, "case": "on_gpu", "head_case": "other"})["comparison"]
     assert (two["base"]["case"], two["head"]["case"]) == ("on_gpu", "other")
+
+
+def test_a_headline_means_the_same_in_the_list_and_among_all_metrics() -> None:
+    common = {"metric": Metric(name="step_time"), "series": 1, "exact": False, "base": 1.0, "effect": "ratio"}
+    told = {"ratio": 1.065, "low": 1.025, "high": 1.106, "verdict": "higher", "samples": 20}
+    alike = {"ratio": 1.0, "low": 0.96, "high": 1.04, "verdict": "~", "samples": 20}
+    headlines = [
+        MetricRow(phase=f"h{number}", headline=True, head=row["ratio"], **common, **row)
+        for number, row in enumerate([told, alike, alike, alike])
+    ]
+    details = [
+        MetricRow(phase=f"d{number}", headline=False, head=row["ratio"], **common, **row)
+        for number, row in enumerate([told, *[alike] * 95])
+    ]
+    weighed = weigh_together([*headlines, *details])
+    assert weighed[:4] == weigh_together(headlines) == headlines
+    # Among a hundred one of its size comes by chance.
+    assert weighed[4].verdict == "~"
 
 
 def test_a_branch_is_its_newest_measured_commit(client: Client, planted: list[Commit]) -> None:
