@@ -72,19 +72,19 @@ def costs_context(run: Run) -> dict[str, Any]:
 def costs_page(request: HttpRequest, slug: str) -> HttpResponse:
     """What the project's runs of the last weeks cost: by week, by part and by case."""
     project, now = get_object_or_404(Project, slug=slug), timezone.now()
-    parts = [(part, seconds, 0) for part, seconds in run_costs.costs_by_part(project, now)]
-    weeks = run_costs.costs_by_week(project, now)
-    longest = max((week.seconds for week in weeks), default=0.0)
+    costs = run_costs.costs_of_project(project, now)
+    parts = [(part, seconds, 0) for part, seconds in costs.parts]
+    longest = max((week.seconds for week in costs.weeks), default=0.0)
     context = {
         "project": project,
         "tab": "costs",
-        "weeks": [(week, week.seconds / longest if longest else 0.0) for week in weeks],
+        "weeks": [(week, week.seconds / longest if longest else 0.0) for week in costs.weeks],
         "number_of_weeks": run_costs.WEEKS,
         "cost_rows": stack_parts(parts),
         "cost_sentence": cost_of_run_sentence([(part, seconds) for part, seconds, _ in parts]),
-        "cases": run_costs.costs_by_case(project, now),
+        "cases": costs.cases,
         "gpu_sentence": gpu_time_sentence(
-            sum(week.seconds for week in weeks), sum(week.gpu_seconds for week in weeks)
+            sum(week.seconds for week in costs.weeks), sum(week.gpu_seconds for week in costs.weeks)
         ),
     }
     return render(request, "project_costs.html", context)

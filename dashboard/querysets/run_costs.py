@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
-from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
-from django.db.models.functions import TruncWeek
+from django.db import connection
+from django.db.models import OuterRef, Q, QuerySet, Subquery, Sum
 
 from dashboard.ingest.costs import WAITING
 from dashboard.models import Commit, Machine, Project, Run, RunCost
@@ -38,12 +39,6 @@ class WeekCost:
     gpu_seconds: float
 
 
-def gpu_machines() -> list[int]:
-    """The keys of the machines that have a GPU, as they tell of themselves."""
-    with_gpu = Machine.objects.filter(fingerprint__gpus__0__isnull=False)
-    return list(with_gpu.values_list("pk", flat=True))
-
-
 def gpu_pools(pools: Collection[int]) -> set[int]:
     """Those of these pools in which a machine has a GPU."""
     with_gpu = Machine.objects.filter(fingerprint__gpus__0__isnull=False, pool__in=pools)
@@ -72,42 +67,70 @@ def with_machine_seconds(commits: QuerySet[Commit]) -> QuerySet[Commit]:
     return commits.annotate(machine_seconds=Subquery(seconds))
 
 
-def costs_by_week(project: Project, now: datetime) -> list[WeekCost]:
-    """The last weeks, newest first."""
-    rows = recent_costs(project, now).annotate(week=TruncWeek("run__finished_at")).values_list("week")
-    on_gpu = Q(run__machine__in=gpu_machines())
-    summed = rows.annotate(
-        runs=Count("run", distinct=True),
-        commits=Count("run__commit", distinct=True),
-        **SUMS,
-        gpu=Sum("seconds", filter=on_gpu, default=0.0),
+@dataclass(frozen=True, slots=True)
+class CaseCost:
+    """What a project's runs of one case cost."""
+
+    benchmark: str
+    key: str
+    quick: bool
+    runs: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectCosts:
+    """Of the last weeks: by week the newest first, else the largest first. `parts`: (part, seconds)."""
+
+    weeks: list[WeekCost]
+    parts: list[tuple[str, float]]
+    cases: list[CaseCost]
+
+
+# All three sums by one look at the rows. The first column tells them apart: 0, 1, 2 in the order of the sets.
+PROJECT_COSTS = """
+SELECT CASE WHEN GROUPING(week) = 0 THEN 0 WHEN GROUPING(part) = 0 THEN 1 ELSE 2 END, week, part,
+    benchmark, key, quick, count(DISTINCT run), count(DISTINCT commit), sum(seconds),
+    coalesce(sum(seconds) FILTER (WHERE part = %(measured)s), 0),
+    coalesce(sum(seconds) FILTER (WHERE has_gpu), 0)
+FROM (
+    SELECT date_trunc('week', run.finished_at AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' AS week, cost.part,
+        of_case.benchmark, of_case.key, configuration.quick, run.id AS run, run.commit_id AS commit,
+        cost.seconds, machine.fingerprint #> '{gpus,0}' IS NOT NULL AS has_gpu
+    FROM dashboard_run run
+    JOIN dashboard_configuration configuration ON configuration.id = run.configuration_id
+    JOIN dashboard_case of_case ON of_case.id = configuration.case_id
+    JOIN dashboard_runcost cost ON cost.run_id = run.id
+    LEFT JOIN dashboard_machine machine ON machine.id = run.machine_id
+    WHERE of_case.project_id = %(project)s AND run.finished_at >= %(since)s AND cost.part <> %(waiting)s
+) AS spent
+GROUP BY GROUPING SETS ((week), (part), (benchmark, key, quick))
+"""
+
+
+def costs_of_project(project: Project, now: datetime) -> ProjectCosts:
+    """Of the runs that ended in the last WEEKS weeks."""
+    asked: dict[str, Any] = {
+        "measured": MEASURED,
+        "waiting": WAITING,
+        "project": project.pk,
+        "since": now - timedelta(weeks=WEEKS),
+    }
+    weeks, parts, cases = [], [], []
+    with connection.cursor() as cursor:
+        cursor.execute(PROJECT_COSTS, asked)
+        for kind, week, part, benchmark, key, quick, runs, commits, total, measured, gpu in cursor.fetchall():
+            if kind == 0:
+                weeks.append(WeekCost(week, runs, commits, total, measured, gpu))
+            elif kind == 1:
+                parts.append((part, total))
+            else:
+                cases.append(CaseCost(benchmark, key, quick, runs, total))
+    return ProjectCosts(
+        weeks=sorted(weeks, key=lambda row: row.week, reverse=True),
+        parts=sorted(parts, key=lambda row: (-row[1], row[0])),
+        cases=sorted(cases, key=lambda row: (-row.seconds, row.benchmark, row.key)),
     )
-    return [
-        WeekCost(week, runs, commits, total, measured, gpu)
-        for week, runs, commits, measured, total, gpu in summed.order_by("-week")
-    ]
-
-
-def costs_by_part(project: Project, now: datetime) -> list[tuple[str, float]]:
-    """(part, seconds) of the last weeks, the largest first."""
-    rows = recent_costs(project, now).values_list("part").annotate(total=Sum("seconds"))
-    return list(rows.order_by("-total", "part"))
-
-
-def costs_by_case(project: Project, now: datetime) -> list[tuple[str, str, bool, int, float]]:
-    """(benchmark, case, quick, runs, seconds) of the last weeks, the largest first."""
-    names = ("benchmark", "key")
-    rows = recent_costs(project, now).values_list(
-        *(f"run__configuration__case__{name}" for name in names), "run__configuration__quick"
-    )
-    summed = rows.annotate(runs=Count("run", distinct=True), total=Sum("seconds"))
-    return list(summed.order_by("-total"))
-
-
-def recent_costs(project: Project, now: datetime) -> QuerySet[RunCost]:
-    since = now - timedelta(weeks=WEEKS)
-    rows = RunCost.objects.filter(run__configuration__case__project=project, run__finished_at__gte=since)
-    return machine_time(rows)
 
 
 def machine_time(rows: QuerySet[RunCost]) -> QuerySet[RunCost]:

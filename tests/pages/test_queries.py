@@ -44,7 +44,7 @@ PAGES = {
     "/projects/snake/compare/?base={first}&head=main": 11,
     "/projects/snake/triggers/": 2,
     "/projects/snake/triggers/{trigger}/": 4,
-    "/projects/snake/costs/": 6,
+    "/projects/snake/costs/": 3,
     "/projects/snake/experiments/": 4,
     "/experiments/{experiment}/": 3,
     "/experiments/{measuring}/": 3,
