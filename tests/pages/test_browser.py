@@ -124,8 +124,7 @@ def measured_machine(run: Run) -> int:
         configuration=run.configuration, machine=run.machine, commit=run.commit
     )
     metric = Metric.objects.get(name="step_time")
-    for number in range(3):
-        earlier = Run.objects.filter(state="done")[number]
+    for number, earlier in enumerate(Run.objects.filter(state="done").order_by("pk")[:3]):
         at = timezone.now() - timedelta(days=number)
         sentinel.points.create(run=earlier, metric=metric, value=0.001 + number / 1e5, measured_at=at)
     assert run.machine is not None
