@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import signal
+import sys
 
 from bench.robustness import latency, null_checks, null_commits, outage, restarts
 
@@ -28,6 +30,8 @@ def main() -> None:
     asked.add_argument("--minutes", type=float, default=600, help="in which one may begin")
     asked.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
+    # Whatever was started ends with it, a whole site among it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     if arguments.part == "latency":
         print(latency.measure_latency(arguments.requests))
     elif arguments.part == "restarts":
