@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -12,6 +13,7 @@ import pytest
 from django.apps import apps
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
 from django.utils import timezone
 from pytest_django.plugin import DjangoDbBlocker
 
@@ -169,6 +171,8 @@ def migrated(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Itera
             cursor.execute(f"SET search_path TO {SCHEMA}")
         try:
             executor = MigrationExecutor(connection)
+            # Without what a new site takes in their place.
+            executor.loader = MigrationLoader(connection, replace_migrations=False)
             executor.migrate([BEFORE])
             site = OldSite(executor.loader.project_state([BEFORE]).apps)
             site.fill()
@@ -186,6 +190,36 @@ def migrated(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Itera
 def _on_what_was_migrated(migrated: dict[str, int], django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     with django_db_blocker.unblock():
         yield
+
+
+# Of the tables of the schema that is looked at: what they hold, what holds of it, and whether it is logged.
+COLUMNS = """
+SELECT relname, relpersistence, attname, format_type(atttypid, atttypmod), attnotnull, attidentity,
+       pg_get_expr(adbin, adrelid)
+FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped
+LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+WHERE relkind = 'r' AND relname LIKE 'dashboard%%' AND relnamespace = %s::regnamespace
+"""
+CONSTRAINTS = """
+SELECT conrelid::regclass::text, pg_get_constraintdef(oid) FROM pg_constraint
+WHERE conrelid::regclass::text LIKE 'dashboard%%' AND connamespace = %s::regnamespace
+"""
+INDEXES = """
+SELECT tablename, regexp_replace(indexdef, '^CREATE( UNIQUE)? INDEX .* ON [^.]*', 'CREATE\\1 INDEX')
+FROM pg_indexes WHERE tablename LIKE 'dashboard%%' AND schemaname = %s
+"""
+
+
+@pytest.mark.parametrize("query", [COLUMNS, CONSTRAINTS, INDEXES], ids=["columns", "constraints", "indexes"])
+def test_a_new_site_has_the_tables_of_an_old_one(query: str) -> None:
+    found = {}
+    with connection.cursor() as cursor:
+        for schema in ("public", SCHEMA):
+            cursor.execute(f"SET search_path TO {schema}")
+            cursor.execute(query, [schema])
+            found[schema] = Counter(cursor.fetchall())
+    assert found["public"] == found[SCHEMA]
+    assert found[SCHEMA]
 
 
 def regression_of(migrated: dict[str, int], name: str) -> Regression:
