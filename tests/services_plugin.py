@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import compileall
 import fcntl
+import gc
 import os
 import shutil
 import sys
@@ -56,7 +57,19 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     if "BROKER_URL" in given:
         os.environ["BROKER_URL"] = own_queue(os.environ["BROKER_URL"])
     early_config.stash[HOME_LOCK] = lock
+    # Until all tests are collected: what is imported stays, and collections would walk it again and again.
+    gc.disable()
     return (yield)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was imported out of later collections, as the site's processes do."""
+    if not gc.isenabled():
+        gc.enable()
+        # Late: nothing of Django may be imported before pytest-django has read the settings.
+        from dashboard.garbage_collection import freeze_once
+
+        freeze_once()
 
 
 HOME_LOCK = pytest.StashKey[object]()

@@ -20,7 +20,10 @@ from paceline.watching.process import MeasuredProcess
 # The first optimizer imports torch's compiler, which takes longer than torch. Scripts that compile nothing
 # begin with a stand-in: as much of it as optimizers, ranks and Accelerate call.
 UNCOMPILED = """
+import gc
+gc.disable()  # a seventh of what importing torch takes
 import sys, types, torch
+gc.enable()
 stand_in = types.ModuleType("torch._dynamo")
 stand_in.disable = lambda function=None, *_, **__: function
 stand_in.graph_break = lambda: None
