@@ -9,17 +9,20 @@ from django.utils import timezone
 
 from dashboard.access.errors import TokenRefused
 from dashboard.models import ApiToken
+from dashboard.querysets.composed import ComposedQuery, Given
 from dashboard.secrets import tokens
 
 PREFIX = "plt_"
 # How old the time of the last use may be before it is written anew.
 USE_RESOLUTION = timedelta(minutes=1)
+_TOKEN_OF_HASH = ComposedQuery(
+    lambda: ApiToken.objects.select_related("made_by", "project").filter(token_hash=Given("hash"))
+)
 
 
 def use_token(written: str) -> ApiToken:
     """The token that a request bears, its use written down. TokenRefused says what is wrong with it."""
-    rows = ApiToken.objects.select_related("made_by", "project")
-    token = rows.filter(token_hash=tokens.hash_token(written)).first()
+    token: ApiToken | None = next(iter(_TOKEN_OF_HASH.read_rows(hash=tokens.hash_token(written))), None)
     if token is None:
         raise TokenRefused("This token is none of this site's.")
     if token.revoked_at is not None:

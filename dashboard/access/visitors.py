@@ -13,6 +13,7 @@ from django.http import HttpRequest
 from dashboard.access.addresses import request_address
 from dashboard.access.tokens import PREFIX, use_token
 from dashboard.models import Action, ApiToken, Membership, Project
+from dashboard.querysets.composed import ComposedQuery, Given
 from dashboard.querysets.sight import SeenProjects, Sight
 
 Role = Membership.Role
@@ -25,6 +26,7 @@ ALLOWED: dict[str, frozenset[Action]] = {
 # Who has this permission of Django's is an operator of every project, also of private ones.
 OPERATOR_PERMISSION = "dashboard.add_trigger"
 OPERATOR_ACTIONS = ALLOWED[Role.OPERATOR]
+_MEMBERSHIPS_OF_USER = ComposedQuery(lambda: Membership.objects.filter(user=Given("user")))
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,8 @@ class Visitor:
     @cached_property
     def roles(self) -> dict[int, str]:
         """By the project's key."""
-        rows = Membership.objects.filter(user=self.user) if self.user else Membership.objects.none()
-        return dict(rows.values_list("project_id", "role"))
+        rows = _MEMBERSHIPS_OF_USER.read_rows(user=self.user.pk) if self.user else []
+        return {row.project_id: row.role for row in rows}
 
     @property
     def sees_every_project(self) -> bool:
