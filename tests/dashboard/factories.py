@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -47,11 +47,20 @@ def create_project(slug: str = "snakes", repository: str = "/nowhere", **fields:
 
 
 def create_commits(project: Project, count: int, branch: str = "main", first: int = 0) -> list[Commit]:
-    return [create_commit(project, position, branch) for position in range(first, first + count)]
+    return Commit.objects.bulk_create(
+        new_commit(project, position, branch) for position in range(first, first + count)
+    )
 
 
 def create_commit(project: Project, position: int, branch: str = "main", name: str = "") -> Commit:
-    return Commit.objects.create(
+    made = new_commit(project, position, branch, name)
+    made.save()
+    return made
+
+
+def new_commit(project: Project, position: int, branch: str, name: str = "") -> Commit:
+    """One that isn't stored yet."""
+    return Commit(
         project=project,
         hash=name or hashlib.sha256(f"{project.slug} {branch} {position}".encode()).hexdigest()[:40],
         branch=branch,
@@ -92,32 +101,74 @@ def create_run(
 
 
 def get_series(run: Run, name: str, phase: str = "") -> Series:
-    known = describe_metric(name)
-    assert known is not None, name
-    of = {"configuration": run.configuration, "phase": phase}
-    if found := Series.objects.select_related("metric").filter(metric__name=name, **of).first():
-        return found
-    metric, _ = Metric.objects.get_or_create(
-        name=name, defaults={"unit": known.unit, "better": known.better, "kind": known.kind}
+    (found,) = get_all_series(run, [(name, phase)])
+    return found
+
+
+def get_all_series(run: Run, measured: Iterable[tuple[str, str]]) -> list[Series]:
+    """Of each metric and phase (empty: of the whole), by a few queries."""
+    wanted = list(measured)
+    names = {name for name, _ in wanted}
+    rows = Series.objects.select_related("metric").filter(
+        configuration=run.configuration, metric__name__in=names
     )
-    return Series.objects.create(
-        metric=metric, headline=name in HEADLINE and not phase, exact=name in EXACT, **of
+    found = {(row.metric.name, row.phase): row for row in rows}
+    if missing := [key for key in wanted if key not in found]:
+        metrics = get_metrics(dict.fromkeys(name for name, _ in missing))
+        made = Series.objects.bulk_create(
+            Series(
+                configuration=run.configuration,
+                metric=metrics[name],
+                phase=phase,
+                headline=name in HEADLINE and not phase,
+                exact=name in EXACT,
+            )
+            for name, phase in missing
+        )
+        found |= dict(zip(missing, made, strict=True))
+    return [found[key] for key in wanted]
+
+
+def get_metrics(names: Collection[str]) -> dict[str, Metric]:
+    """By name; new ones are made in this order."""
+    known = {row.name: row for row in Metric.objects.filter(name__in=names)}
+    missing = {name: describe_metric(name) for name in names if name not in known}
+    assert None not in missing.values(), missing
+    made = Metric.objects.bulk_create(
+        Metric(name=name, unit=told.unit, better=told.better, kind=told.kind)
+        for name, told in missing.items()
+        if told
     )
+    return known | {row.name: row for row in made}
 
 
 def add_point(run: Run, series: Series, value: float, tainted: bool = False) -> Point:
-    samples = [value] * 3 if series.exact else [value * factor for factor in SPREAD]
-    made = Point.objects.create(
-        series=series, position=run.commit.position, run=run, value=value, samples=samples, tainted=tainted
-    )
-    latest = SeriesLatest(series=series, run=run, position=made.position, value=value)
+    (made,) = add_points(run, [(series, value)], tainted)
+    return made
+
+
+def add_points(run: Run, values: Iterable[tuple[Series, float]], tainted: bool) -> list[Point]:
+    points = [
+        Point(
+            series=series,
+            position=run.commit.position,
+            run=run,
+            value=value,
+            samples=[value] * 3 if series.exact else [value * factor for factor in SPREAD],
+            tainted=tainted,
+        )
+        for series, value in values
+    ]
     SeriesLatest.objects.bulk_create(
-        [latest],
+        [
+            SeriesLatest(series=made.series, run=run, position=made.position, value=made.value)
+            for made in points
+        ],
         update_conflicts=True,
         unique_fields=["series"],
         update_fields=["run", "position", "value", "updated_at"],
     )
-    return made
+    return Point.objects.bulk_create(points)
 
 
 def store_measured_run(
@@ -141,11 +192,11 @@ def store_measured_run(
     }
     (known,) = store_environments([compared_values(body["environment"], body["harness"]["version"])])
     made = create_run(commit, case, tainted=tainted, environment_id=known, **fields)
-    for name, value in values.items():
-        add_point(made, get_series(made, name), value, tainted)
+    measured = {(name, ""): value for name, value in values.items()}
     for name, by_phase in (phases or {}).items():
-        for path, value in by_phase.items():
-            add_point(made, get_series(made, name, path), value, tainted)
+        measured |= {(name, path): value for path, value in by_phase.items()}
+    series = get_all_series(made, measured)
+    add_points(made, zip(series, measured.values(), strict=True), tainted)
     Document.objects.create(run=made, format="paceline.document/1", body=body, sha256="0" * 64)
     return made
 
