@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -48,9 +49,19 @@ def minimum_detectable_effect(series: Series, n: int, power: float = POWER) -> f
     A fraction: 0.1 is +10 %. Infinite where no rise of any size would be reported: at the first point of
     a noisy metric, or after too few points.
     """
+    return smallest_rise(series, prepare_readings(series), n, power)
+
+
+def noise_and_effects(series: Series, counts: Sequence[int]) -> tuple[RunNoise | None, list[float]]:
+    """`measure_run_noise` and the `minimum_detectable_effect` of each of these counts, with one look at the
+    points."""
+    readings = prepare_readings(series)
+    return noise_of_readings(series, readings), [smallest_rise(series, readings, n) for n in counts]
+
+
+def smallest_rise(series: Series, readings: Readings, n: int, power: float = POWER) -> float:
     if n < 1:
         raise ValueError(f"n must be at least 1, not {n}")
-    readings = prepare_readings(series)
     if repeats_exactly(series):
         return 0.0
     known = min(len(readings.values), LEVEL_WINDOW)
@@ -118,7 +129,10 @@ def provable_effect(deviation: float, count: int) -> float:
 
 def measure_run_noise(series: Series) -> RunNoise | None:
     """How noisy the untainted points of a series are; None of fewer than two, or without a ratio scale."""
-    readings = prepare_readings(series)
+    return noise_of_readings(series, prepare_readings(series))
+
+
+def noise_of_readings(series: Series, readings: Readings) -> RunNoise | None:
     if len(readings.values) < 2 or not readings.scale.logarithmic:
         return None
     total = noise.neighbour_noise(readings.scaled)

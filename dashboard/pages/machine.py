@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from statistics import median
 from typing import Any
@@ -27,12 +28,16 @@ from dashboard.charts.machine_history import (
     draw_sentinels,
 )
 from dashboard.models import Machine, Project
+from dashboard.pages.machine_noise import ENOUGH_VALUES, LATER, SOON, measure_all
 from dashboard.querysets import machines as machine_queries
+from dashboard.querysets.machines import CalibratedRun
+from dashboard.querysets.noise import newest_points_on
 from dashboard.querysets.sight import SeenProjects
 from dashboard.sentences import machines as sentences
 from dashboard.sentences import numbers
 
 LAST_RUNS = 12
+MOST_CASES = 12
 
 ACTIONS = {
     "pause": (hosts.pause_machine, "{} is paused."),
@@ -56,15 +61,19 @@ def machine_page(request: HttpRequest, pk: int) -> HttpResponse:
     machine = get_object_or_404(Machine.objects.select_related("pool"), pk=pk)
     measured, counts = machine_queries.count_warning_codes(machine, timezone.now())
     visible = visitor_of(request).visible_projects()
+    runs = list(machine_queries.machine_runs(machine, visible)[:LAST_RUNS])
+    calibrated = machine_queries.calibrated_runs(machine, visible)
+    newest = [run.configuration_id for run in runs] + [row.configuration for row in calibrated[::-1]]
     context = {
         **_status_context(machine, visitor_of(request).seen_projects),
         "hardware": sentences.describe_hardware(machine.fingerprint),
         "waiting": machine_queries.work_waiting_by_pool(timezone.now()).get(machine.pool.name),
-        "runs": list(machine_queries.machine_runs(machine, visible)[:LAST_RUNS]),
+        "runs": runs,
         "measured": measured,
         "doubts": [row for row in counts if row.code not in NO_DOUBTS],
         "days": machine_queries.DOUBTS_WITHIN.days,
-        **_calibration_context(machine, visible),
+        **_calibration_context(calibrated),
+        **_noise_context(machine, list(dict.fromkeys(newest))),
         **_sentinel_context(machine, visible),
     }
     return render(request, "machine.html", context)
@@ -98,9 +107,21 @@ def _status_context(machine: Machine, seen: SeenProjects) -> dict[str, Any]:
     }
 
 
-def _calibration_context(machine: Machine, visible: QuerySet[Project]) -> dict[str, Any]:
+def _noise_context(machine: Machine, configurations: Sequence[int]) -> dict[str, Any]:
+    """What step each of the cases that it measured last would show there, by their `configurations`."""
+    found = newest_points_on(machine, configurations[:MOST_CASES], machine_queries.SENTINEL_METRIC)
+    return {
+        "cases": measure_all(found, timezone.now()),
+        "more_cases": len(configurations) > MOST_CASES,
+        "enough": ENOUGH_VALUES,
+        "soon": SOON,
+        "later": LATER,
+        "noise_metric": machine_queries.SENTINEL_METRIC,
+    }
+
+
+def _calibration_context(found: Sequence[CalibratedRun]) -> dict[str, Any]:
     """The drawing of the calibration loop over the newest runs, and what to read from it."""
-    found = machine_queries.calibrated_runs(machine, visible)
     if not found:
         return {"calibration": "", "calibrated": 0}
     marks = [

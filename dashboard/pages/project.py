@@ -11,8 +11,11 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 from django_htmx.http import HttpResponseClientRefresh
 
+from dashboard.access import visitor_of
+from dashboard.access.rules import is_offered
 from dashboard.models import Project, Run, Sentinel, Trigger
 from dashboard.pages.case_grid import grid_context
+from dashboard.pages.noisy_cases import summarize_noise
 from dashboard.pages.paging import ROWS_PER_PAGE
 from dashboard.pages.requested_project import requested_project
 from dashboard.pages.trigger_form import trigger_form_context
@@ -31,6 +34,7 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
     grid = grid_context(request, project)
     standing = regressions.standing_regressions(project, SUMMARY_ROWS)
     triggers = list(projects.project_triggers(project)[: 4 * NEWEST_TRIGGERS])
+    shown = [] if grid["dense"] else [row.state for row in grid["rows"]]
     context = {
         "project": project,
         "tab": "summary",
@@ -44,10 +48,12 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
         "crossed": limits.currently_crossed_of(project, ROWS_PER_PAGE),
         "refused": projects.newest_refusal(triggers, now),
         "tainted_cases": disturbances.mostly_tainted_cases(now, Project.objects.filter(pk=project.pk)),
+        "noise": summarize_noise(grid["states"], shown),
         **_runs_context(project, triggers),
         "triggers": triggers[:NEWEST_TRIGGERS],
-        **trigger_form_context(project, durations=known_durations(grid["states"])),
     }
+    if is_offered(visitor_of(request), "trigger", project):
+        context |= trigger_form_context(project, durations=known_durations(grid["states"]))
     return render(request, "project.html", context, status=400 if grid["grid_refused"] else 200)
 
 

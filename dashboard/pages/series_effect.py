@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from dashboard import detection
-from dashboard.detection.smallest_effect import minimum_detectable_effect, provable_effect
+from dashboard.detection.smallest_effect import provable_effect
+from dashboard.detection.types import Better, Kind
 from dashboard.models import Series
-from dashboard.pages.case_noise import ENOUGH_VALUES, EXPERIMENT_SECONDS, LATER, SOON, judged_series
+from dashboard.pages.machine_noise import ENOUGH_VALUES, EXPERIMENT_SECONDS, LATER, SOON, reckon_effects
 from dashboard.pages.series_trend import SeriesTrend
 from dashboard.querysets.noise import NEWEST_POINTS
 from dashboard.sentences.noise import effect_sentence
@@ -21,9 +24,10 @@ def describe_effect(series: Series, trend: SeriesTrend) -> str:
     newest = trend.details_of([row for row in rows if row.machine == machine][-NEWEST_POINTS:])
     if machine is None or len(newest) < ENOUGH_VALUES:
         return ""
-    judged = judged_series(series, [detection.Point(point.value, tuple(point.samples)) for point in newest])
-    found = [(runs, minimum_detectable_effect(judged, runs)) for runs in (SOON, LATER)]
-    return effect_sentence(found, proven_effect(series), machine)
+    points = tuple(detection.Point(point.value, tuple(point.samples)) for point in newest)
+    better, kind = cast(Better, series.metric.better), cast(Kind, series.metric.kind)
+    _, effects = reckon_effects(points, better, kind, series.exact)
+    return effect_sentence(list(zip((SOON, LATER), effects, strict=True)), proven_effect(series), machine)
 
 
 def proven_effect(series: Series) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -20,7 +20,8 @@ MOST_CASES = 2000
 class CaseState:
     """A case as measured in one pool, by the latest state of one headline metric.
 
-    `seconds` that its newest run took from claim to end; None where no run tells.
+    `recent` are its newest values, each on one of `recent_machines`: None where it isn't judged. `seconds`
+    that its newest run took from claim to end; None where no run tells.
     """
 
     series: int
@@ -34,9 +35,14 @@ class CaseState:
     value: float
     current: float | None
     base: float | None
-    measured: int
+    recent: Sequence[float]
+    recent_machines: Sequence[int | None]
     updated_at: datetime
     seconds: float | None
+
+    @property
+    def measured(self) -> int:
+        return len(self.recent)
 
 
 def read_case_states(project: Project, metric: str) -> list[CaseState]:
@@ -59,7 +65,7 @@ def _compose_case_states() -> QuerySet[Any]:
         ),
         *(f"{configuration}__case__key", f"{configuration}__version", f"{configuration}__pool__name"),
         *(f"{configuration}__quick", "series__metric__better", "series__metric__unit"),
-        *("value", "current_value", "base_value", "recent__len", "updated_at"),
+        *("value", "current_value", "base_value", "recent", "recent_machines", "updated_at"),
         *("run__claimed_at", "run__finished_at"),
     )
     rows = SeriesLatest.objects.filter(
@@ -77,7 +83,8 @@ _CASE_STATES: ComposedQuery[Any] = ComposedQuery(_compose_case_states)
 
 def _make_state(row: tuple[Any, ...]) -> CaseState:
     series, configuration, case, benchmark, key, *rest = row
-    version, pool, quick, better, unit, value, current, base, measured, updated_at, claimed, finished = rest
+    version, pool, quick, better, unit, value, current, base, *newest = rest
+    recent, machines, updated_at, claimed, finished = newest
     return CaseState(
         series=series,
         configuration=configuration,
@@ -90,7 +97,8 @@ def _make_state(row: tuple[Any, ...]) -> CaseState:
         value=value,
         current=current,
         base=base,
-        measured=measured or 0,
+        recent=recent,
+        recent_machines=machines,
         updated_at=updated_at,
         seconds=(finished - claimed).total_seconds() if claimed and finished else None,
     )

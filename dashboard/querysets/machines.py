@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Count, Exists, F, Func, Min, OuterRef, Q, QuerySet, Subquery, Value
+from django.contrib.postgres.fields import ArrayField
+from django.db.models import Count, Exists, F, Func, Min, OuterRef, Q, QuerySet, Subquery, TextField, Value
 from django.db.models.functions import JSONObject
 
 from dashboard.models import Experiment, Machine, Metric, Pool, Project, Run, Sentinel, SentinelPoint
@@ -153,14 +154,28 @@ class CodeCount:
     share: float
 
 
+EVERY_RUN = ""
+
+
 def count_warning_codes(machine: Machine, now: datetime) -> tuple[int, list[CodeCount]]:
     """(done runs, how often each code) within the last days, the most frequent code first."""
     recent = Run.objects.filter(machine=machine, state=Run.State.DONE, claimed_at__gt=now - DOUBTS_WITHIN)
-    codes = recent.exclude(warning_codes=[]).annotate(code=Func(F("warning_codes"), function="unnest"))
-    counted = codes.values("code").annotate(number=Count("pk"), kept_out=Count("pk", filter=Q(tainted=True)))
-    rows = counted.order_by("-number", "code").values_list("code", "number", "kept_out")
-    measured = recent.count()
-    return measured, [CodeCount(code, number, kept_out, number / measured) for code, number, kept_out in rows]
+    # Each run has one code more: that of every run.
+    codes = Func(
+        F("warning_codes"),
+        Value(EVERY_RUN),
+        function="array_append",
+        output_field=ArrayField(TextField()),
+    )
+    counted = recent.annotate(code=Func(codes, function="unnest", output_field=TextField())).values("code")
+    counted = counted.annotate(number=Count("pk"), kept_out=Count("pk", filter=Q(tainted=True)))
+    rows = list(counted.order_by("-number", "code").values_list("code", "number", "kept_out"))
+    measured = sum(number for code, number, _ in rows if code == EVERY_RUN)
+    return measured, [
+        CodeCount(code, number, kept_out, number / measured)
+        for code, number, kept_out in rows
+        if code != EVERY_RUN
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +183,7 @@ class CalibratedRun:
     """What the calibration loop took in one run, in seconds, and whether it drifted while that measured."""
 
     run: int
+    configuration: int
     claimed_at: datetime
     seconds: float
     drifted: bool
@@ -177,10 +193,12 @@ def calibrated_runs(machine: Machine, visible: QuerySet[Project]) -> list[Calibr
     """The newest ones of these projects, the oldest of these first."""
     rows = Run.objects.filter(machine=machine, claimed_at__isnull=False, calibration__isnull=False)
     rows = rows.filter(configuration__case__project__in=visible)
-    newest = rows.order_by("-claimed_at").values_list("pk", "claimed_at", "calibration", "warning_codes")
+    newest = rows.order_by("-claimed_at").values_list(
+        "pk", "configuration", "claimed_at", "calibration", "warning_codes"
+    )
     return [
-        CalibratedRun(pk, claimed_at, seconds, "calibration_drift" in codes)
-        for pk, claimed_at, seconds, codes in newest[:CALIBRATED_RUNS]
+        CalibratedRun(pk, configuration, claimed_at, seconds, "calibration_drift" in codes)
+        for pk, configuration, claimed_at, seconds, codes in newest[:CALIBRATED_RUNS]
         if claimed_at and seconds
     ][::-1]
 

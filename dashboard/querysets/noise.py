@@ -2,44 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, cast
 
 from django.db import connection
-from django.db.models import Avg, Count, F, OuterRef, Q, QuerySet, StdDev, Subquery
+from django.db.models import Avg, CharField, ExpressionWrapper, F, OuterRef, Q, QuerySet, StdDev, Subquery
 from django.db.models.functions import JSONObject, Ln
 
 from dashboard import detection
-from dashboard.models import Experiment, ExperimentPair, Series
+from dashboard.detection.types import Better, Kind
+from dashboard.models import Case, Experiment, ExperimentPair, Machine, Series
 
 NEWEST_POINTS = 40
+# Among so many of a series' newest points those of one machine are looked for, where its pool has several.
+SEARCHED_POINTS = 400
+# One is the other's reciprocal: pairs of the one tell how much those of the other differ.
+RECIPROCAL = ("step_time", "throughput")
 
-# One look into the index on (series, position) for each series, whatever its history.
-NEWEST = """
-SELECT wanted.id, point.value, point.samples, point.machine_id, point.finished_at
-FROM unnest(%s::bigint[]) AS wanted (id)
-CROSS JOIN LATERAL (
-    SELECT point.value, point.samples, run.machine_id, run.finished_at, point.position
-    FROM dashboard_point point
-    JOIN dashboard_run run ON run.id = point.run_id
-    JOIN dashboard_commit commit ON commit.id = run.commit_id
-    JOIN dashboard_project project ON project.id = commit.project_id
-    WHERE point.series_id = wanted.id AND NOT point.tainted AND commit.branch = project.branch
-      AND run.machine_id IS NOT NULL
-    ORDER BY point.position DESC, point.run_id DESC
-    LIMIT %s
-) AS point
-ORDER BY wanted.id, point.position
+BY_KEY = "SELECT unnest(%(series)s::bigint[]) AS id"
+OF_CONFIGURATIONS = """
+    SELECT series.id FROM dashboard_series series JOIN dashboard_metric metric ON metric.id = series.metric_id
+    WHERE series.configuration_id = ANY(%(configurations)s::bigint[]) AND series.phase = ''
+      AND metric.name = %(metric)s
 """
-
-
-@dataclass(slots=True)
-class MeasuredPoints:
-    """The newest untainted points of a series on one machine, oldest first; when the last was measured."""
-
-    points: list[detection.Point]
-    newest: datetime | None
+# One look into the index on (series, position) for each series, whatever its history is.
+NEWEST = """
+WITH wanted AS ({wanted}), newest AS (
+    SELECT wanted.id AS series_id, point.*
+    FROM wanted
+    CROSS JOIN LATERAL (
+        SELECT * FROM (
+            SELECT point.value, point.samples, point.position, point.run_id, run.machine_id, run.finished_at
+            FROM dashboard_point point
+            JOIN dashboard_run run ON run.id = point.run_id
+            JOIN dashboard_commit commit ON commit.id = run.commit_id
+            JOIN dashboard_project project ON project.id = commit.project_id
+            WHERE point.series_id = wanted.id AND NOT point.tainted AND commit.branch = project.branch
+              AND run.machine_id IS NOT NULL
+            ORDER BY point.position DESC, point.run_id DESC
+            LIMIT %(searched)s
+        ) AS searched
+        WHERE %(machine)s::bigint IS NULL OR machine_id = %(machine)s
+        ORDER BY position DESC, run_id DESC
+        LIMIT %(newest)s
+    ) AS point
+), spread AS (
+    SELECT measured.series_id, measured.machine_id, experiment.id AS experiment_id, calm.*
+    FROM (SELECT DISTINCT series_id, machine_id FROM newest) AS measured
+    JOIN dashboard_series series ON series.id = measured.series_id
+    JOIN dashboard_metric metric ON metric.id = series.metric_id
+    CROSS JOIN LATERAL (
+        SELECT experiment.id
+        FROM dashboard_experiment experiment
+        JOIN dashboard_metric weighed ON weighed.id = experiment.metric_id
+        WHERE experiment.head_configuration_id = series.configuration_id
+          AND experiment.base_configuration_id = series.configuration_id
+          AND (weighed.id = metric.id
+               OR weighed.name = ANY(%(reciprocal)s) AND metric.name = ANY(%(reciprocal)s))
+          AND experiment.phase = series.phase AND experiment.machine_id = measured.machine_id
+          AND experiment.state = 'done' AND experiment.pairs_of_id IS NULL
+        ORDER BY experiment.id DESC
+        LIMIT 1
+    ) AS experiment
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS pairs, stddev_samp(ln(head) - ln(base)) AS deviation, avg(seconds) AS seconds
+        FROM dashboard_experimentpair
+        WHERE experiment_id = experiment.id AND NOT disturbed AND base > 0 AND head > 0
+    ) AS calm
+)
+SELECT newest.series_id, newest.machine_id, newest.value, newest.samples, newest.finished_at,
+       machine.name, metric.better, metric.kind, series.exact, configuration.quick,
+       benchmark.id, benchmark.benchmark, benchmark.key, project.slug,
+       spread.experiment_id, spread.pairs, spread.deviation, spread.seconds
+FROM newest
+JOIN dashboard_machine machine ON machine.id = newest.machine_id
+JOIN dashboard_series series ON series.id = newest.series_id
+JOIN dashboard_metric metric ON metric.id = series.metric_id
+JOIN dashboard_configuration configuration ON configuration.id = series.configuration_id
+JOIN dashboard_case benchmark ON benchmark.id = configuration.case_id
+JOIN dashboard_project project ON project.id = benchmark.project_id
+LEFT JOIN spread ON spread.series_id = newest.series_id AND spread.machine_id = newest.machine_id
+ORDER BY newest.series_id, newest.position, newest.run_id
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,28 +101,88 @@ class PairSpread:
     seconds: float
 
 
-def newest_points(series: Iterable[int]) -> dict[int, dict[int, MeasuredPoints]]:
+@dataclass(slots=True)
+class MeasuredPoints:
+    """The newest untainted points of a series on one machine, oldest first; when the last was measured.
+
+    `spread`: that of the pairs of the newest experiment on it there. `machine` and `case` have their names
+    alone.
+    """
+
+    series: int
+    case: Case
+    project: str
+    quick: bool
+    machine: Machine
+    better: Better
+    kind: Kind
+    exact: bool
+    spread: PairSpread | None
+    points: list[detection.Point]
+    newest: datetime | None
+
+
+def newest_points(series: Iterable[int]) -> list[MeasuredPoints]:
     """By series and machine, of the newest points of each series on its project's branch."""
-    found: dict[int, dict[int, MeasuredPoints]] = {}
+    return _read_points(BY_KEY, {"series": list(series), "searched": NEWEST_POINTS, "machine": None})
+
+
+def newest_points_on(machine: Machine, configurations: Iterable[int], metric: str) -> list[MeasuredPoints]:
+    """Those of one machine alone, of the whole step by this metric."""
+    asked = {"configurations": list(configurations), "metric": metric}
+    return _read_points(OF_CONFIGURATIONS, {**asked, "searched": SEARCHED_POINTS, "machine": machine.pk})
+
+
+def _read_points(wanted: str, asked: dict[str, Any]) -> list[MeasuredPoints]:
+    found: dict[tuple[int, int], MeasuredPoints] = {}
     with connection.cursor() as cursor:
-        cursor.execute(NEWEST, [list(series), NEWEST_POINTS])
-        for key, value, samples, machine, finished in cursor.fetchall():
-            measured = found.setdefault(key, {}).setdefault(machine, MeasuredPoints([], None))
+        asked |= {"newest": NEWEST_POINTS, "reciprocal": list(RECIPROCAL)}
+        cursor.execute(NEWEST.format(wanted=wanted), asked)
+        for series, machine, value, samples, finished, *described in cursor.fetchall():
+            if (series, machine) not in found:
+                found[series, machine] = _without_points(series, machine, described)
+            measured = found[series, machine]
             measured.points.append(detection.Point(value, tuple(samples)))
             measured.newest = finished
-    return found
+    return list(found.values())
+
+
+def _without_points(series: int, machine: int, described: list[Any]) -> MeasuredPoints:
+    name, better, kind, exact, quick, case, benchmark, key, project, *pairs = described
+    experiment, count, deviation, seconds = pairs
+    return MeasuredPoints(
+        series=series,
+        case=Case(pk=case, benchmark=benchmark, key=key),
+        project=project,
+        quick=quick,
+        machine=Machine(pk=machine, name=name),
+        better=cast(Better, better),
+        kind=cast(Kind, kind),
+        exact=exact,
+        spread=PairSpread(experiment, count, deviation, seconds)
+        if deviation is not None and seconds
+        else None,
+        points=[],
+        newest=None,
+    )
 
 
 def with_pair_spread(rows: QuerySet[Series]) -> QuerySet[Series]:
     """Each with the `deviation` and `seconds` of PairSpread of its newest experiment; None without one."""
-    newest = Experiment.objects.filter(
-        head_configuration=OuterRef(OuterRef("configuration")),
-        base_configuration=F("head_configuration"),
-        metric=OuterRef(OuterRef("metric")),
-        phase=OuterRef(OuterRef("phase")),
-        state=Experiment.State.DONE,
-        pairs_of=None,
-    ).order_by("-pk")
+    metric = ExpressionWrapper(OuterRef(OuterRef("metric__name")), output_field=CharField())
+    reciprocal = Q(metric__name__in=RECIPROCAL, of_series__in=RECIPROCAL)
+    newest = (
+        Experiment.objects.alias(of_series=metric)
+        .filter(
+            Q(metric=OuterRef(OuterRef("metric"))) | reciprocal,
+            head_configuration=OuterRef(OuterRef("configuration")),
+            base_configuration=F("head_configuration"),
+            phase=OuterRef(OuterRef("phase")),
+            state=Experiment.State.DONE,
+            pairs_of=None,
+        )
+        .order_by("-pk")
+    )
     calm = ExperimentPair.objects.filter(
         experiment=Subquery(newest.values("pk")[:1]), disturbed=False, base__gt=0, head__gt=0
     )
@@ -87,43 +193,3 @@ def with_pair_spread(rows: QuerySet[Series]) -> QuerySet[Series]:
         .annotate(spread=JSONObject(deviation=deviation, seconds=Avg("seconds")))
     )
     return rows.annotate(pair_spread=Subquery(spread.values("spread")))
-
-
-def spreads_of_pairs(series: Sequence[Series]) -> dict[tuple[int, int], PairSpread]:
-    """By (configuration, machine) how much the pairs of the newest experiment on a metric differ.
-
-    `series` are those of the metric.
-    """
-    if not series:
-        return {}
-    newest = (
-        Experiment.objects.filter(
-            head_configuration__in=[row.configuration_id for row in series],
-            base_configuration=F("head_configuration"),
-            metric=series[0].metric_id,
-            phase=series[0].phase,
-            state=Experiment.State.DONE,
-            machine__isnull=False,
-            pairs_of=None,
-        )
-        .order_by("head_configuration", "machine", "-pk")
-        .distinct("head_configuration", "machine")
-        .values("pk")
-    )
-    calm = Q(pairs__disturbed=False, pairs__base__gt=0, pairs__head__gt=0)
-    rows = (
-        Experiment.objects.filter(calm, pk__in=newest)
-        .values("pk", "head_configuration", "machine")
-        .annotate(
-            count=Count("pairs"),
-            deviation=StdDev(Ln("pairs__head") - Ln("pairs__base"), sample=True),
-            pair_seconds=Avg("pairs__seconds"),
-        )
-    )
-    return {
-        (row["head_configuration"], row["machine"]): PairSpread(
-            row["pk"], row["count"], row["deviation"], row["pair_seconds"]
-        )
-        for row in rows
-        if row["deviation"] is not None and row["pair_seconds"]
-    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from dashboard.sentences import numbers
 
@@ -12,6 +13,25 @@ REMEDIES = {
     "runs": "its runs differ more than their repetitions; paceline doctor on the machine says why",
     None: "its runs have one repetition; with three or more it is seen whether they or the machine are noisy",
 }
+
+# The same of several cases, which a sentence has named.
+WHAT_WOULD_HELP = {
+    "repetitions": "whose repetitions differ: more of them, or more steps in each, would help",
+    "runs": "whose runs differ more than their repetitions: paceline doctor there says what would help",
+    None: "whose runs have one repetition: with three or more it is seen what would help",
+}
+# So many cases are named for each remedy.
+MOST_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyCase:
+    """A case that is too noisy on a machine; `noise` is a part of its level."""
+
+    case: str
+    machine: str
+    noise: float
+    source: str | None
 
 
 def describe_remedy(source: str | None) -> str:
@@ -36,3 +56,51 @@ def effect_sentence(found: Sequence[tuple[int, float]], proven: float | None, ma
     if proven is None or not math.isfinite(proven):
         return text
     return f"{text} An experiment of ten minutes would prove {numbers.format_share(proven)}."
+
+
+def found_sentence(found: Sequence[tuple[int, float | None]], proven: float | None, machine: str = "") -> str:
+    """`finds 4.0 % after 2 runs, 2.0 % after 10, 1.0 % in an experiment`; `machine` where there are several.
+
+    As `effect_sentence`, where there is little room; a step of None is found by no so few runs.
+    """
+    if all(step == 0 for _, step in found):
+        return "repeats exactly: finds any step"
+    known = [f"{numbers.format_share(step)} after {runs}" for runs, step in found if step is not None]
+    if known:
+        known[0] += " runs"
+    if proven is not None:
+        known.append(f"{numbers.format_share(proven)} in an experiment")
+    if not known:
+        return f"no step is found within {max(runs for runs, _ in found)} runs"
+    return f"finds {', '.join(known)}{f' on {machine}' if machine else ''}"
+
+
+def noisy_sentence(noisy: Sequence[NoisyCase]) -> str:
+    """`Too noisy to be worth its time: walker on busy (± 20 %), whose runs differ ...`; empty for none."""
+    by_source: dict[str | None, list[NoisyCase]] = {}
+    for case in noisy:
+        by_source.setdefault(case.source, []).append(case)
+    groups = [f"{_name_cases(cases)}, {WHAT_WOULD_HELP[source]}" for source, cases in by_source.items()]
+    if not groups:
+        return ""
+    whose = "its" if len({row.case for row in noisy}) == 1 else "their"
+    return f"Too noisy to be worth {whose} time: {'; '.join(groups)}."
+
+
+def _name_cases(noisy: Sequence[NoisyCase]) -> str:
+    """`walker on bench-1 and busy (± 20 %)`: by case, with the largest noise."""
+    by_case: dict[str, list[NoisyCase]] = {}
+    for row in noisy:
+        by_case.setdefault(row.case, []).append(row)
+    named = [
+        f"{case} on {_join_names([row.machine for row in rows])} "
+        f"(± {numbers.format_share(max(row.noise for row in rows))})"
+        for case, rows in list(by_case.items())[:MOST_NAMED]
+    ]
+    more = len(by_case) - len(named)
+    return _join_names([*named, f"{more} more"] if more else named)
+
+
+def _join_names(words: Sequence[str]) -> str:
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last

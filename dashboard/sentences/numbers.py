@@ -174,6 +174,10 @@ def format_hours(hours: float) -> str:
     return format_number(round(hours)) if abs(hours) >= 10 else format_number(hours, 2)
 
 
+# Of a share beyond this nobody needs a digit behind the point.
+MOST_EXACT = 1.05
+
+
 def format_share(value: float | None) -> str:
     """0.123 -> `12 %`, 0.0123 -> `1.2 %`, 0.998 -> `99.8 %`, 1e-5 -> `0 %`: digits where they tell."""
     if value is None:
@@ -182,6 +186,6 @@ def format_share(value: float | None) -> str:
         return "> 99.9 %"
     if abs(value) < 0.0005:
         return "0 %"
-    whole = 0.0995 <= value <= 0.99 or value in (0, 1)
+    whole = 0.0995 <= value <= 0.99 or value in (0, 1) or value > MOST_EXACT
     text = f"{100 * value:.0f} %" if whole else f"{100 * value:.1f} %"
     return text.replace("-", MINUS)

@@ -11,8 +11,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.models import Case, Experiment, Point, Project
-from dashboard.sentences.noise import effect_sentence
+from dashboard.ingest.latest import write_latest
+from dashboard.models import Case, Experiment, Machine, Point, Project, Series
+from dashboard.sentences.noise import NoisyCase, effect_sentence, found_sentence, noisy_sentence
 from dashboard.sentences.numbers import format_share
 from tests.pages import builders, experiment_builders
 from tests.pages.conftest import shown_text
@@ -77,6 +78,15 @@ def measure_noisy_project(slug: str) -> Experiment:
     return asked
 
 
+def case_series(case: Case) -> list[Series]:
+    return list(Series.objects.filter(configuration__case=case))
+
+
+def renew_latest(asked: Experiment) -> None:
+    """The latest states, as they are once values have been ingested."""
+    write_latest(asked.project, [series.pk for series in case_series(asked.head_configuration.case)])
+
+
 def test_what_an_experiment_would_prove_is_told_by_the_newest_one(client: Client) -> None:
     asked = measure_noisy_project("snake")
     (row,) = client.get("/projects/snake/noise/?metric=step_time").context["rows"]
@@ -110,6 +120,89 @@ def test_a_series_tells_what_step_it_would_show(client: Client) -> None:
     assert "experiment" not in client.get(where).context["effect"]
     Point.objects.filter(series=series, position__gt=5).delete()
     assert client.get(where).context["effect"] == ""
+
+
+def test_a_projects_page_says_what_is_too_noisy_and_what_would_help(client: Client) -> None:
+    asked = measure_noisy_project("snake")
+    renew_latest(asked)
+    answer = client.get("/projects/snake/?metric=step_time")
+    noise = answer.context["noise"]
+    (row,) = client.get("/projects/snake/noise/?metric=step_time").context["rows"]
+    busy, calm = row.machines
+    assert noise.noisy == (
+        f"Too noisy to be worth its time: walker on busy (± {format_share(busy.noise)}), whose runs differ "
+        "more than their repetitions: paceline doctor there says what would help."
+    )
+    assert 'href="/projects/snake/noise/?metric=step_time"' in answer.content.decode()
+    # The machine that measured last is the busy one: where there are several it is named.
+    assert f"finds {format_share(busy.soon)} after 2 runs" in shown_text(answer)
+    assert "on busy" in noise.found[row.state.series]
+    assert "on bench-1" not in noise.found[row.state.series]
+    assert not calm.is_too_noisy
+
+
+def test_a_calm_project_has_nobody_warned(client: Client) -> None:
+    project = builders.create_project()
+    case = builders.create_case(project, "walker")
+    measure_commits(project, case, {"bench-1": CALM})
+    write_latest(project, [series.pk for series in case_series(case)])
+    answer = client.get("/projects/snake/?metric=step_time")
+    assert answer.context["noise"].noisy == ""
+    assert "in an experiment" not in shown_text(answer)
+    assert "finds " in shown_text(answer)
+
+
+def test_a_machines_page_has_what_each_of_its_cases_would_show(client: Client) -> None:
+    asked = measure_noisy_project("snake")
+    by_machine = {}
+    for name in ("bench-1", "busy"):
+        machine = Machine.objects.get(name=name)
+        answer = client.get(f"/machines/{machine.pk}/")
+        (by_machine[name],) = answer.context["cases"]
+        assert by_machine[name].values == 20
+    (row,) = client.get("/projects/snake/noise/?metric=step_time").context["rows"]
+    assert {found.machine.name: found.later for found in row.machines} == {
+        name: found.later for name, found in by_machine.items()
+    }
+    assert by_machine["bench-1"].experiment == asked.pk
+    assert "too noisy its runs differ more than their repetitions" in shown_text(answer)
+
+
+def test_a_machines_cases_are_those_that_a_visitor_may_see(client: Client) -> None:
+    asked = measure_noisy_project("snake")
+    Project.objects.filter(pk=asked.project_id).update(visibility="members")
+    machine = Machine.objects.get(name="busy")
+    assert client.get(f"/machines/{machine.pk}/").context["cases"] == []
+
+
+def test_pairs_on_the_step_time_tell_of_the_throughput(client: Client) -> None:
+    asked = measure_noisy_project("snake")
+    (row,) = client.get("/projects/snake/noise/?metric=throughput").context["rows"]
+    proven = {found.machine.name: found.experiment for found in row.machines}
+    assert proven == {"bench-1": asked.pk, "busy": None}
+    series = asked.head_configuration.series.get(metric__name="throughput", phase="")
+    assert "An experiment of ten minutes" in client.get(f"/series/{series.pk}/").context["effect"]
+
+
+def test_many_noisy_cases_are_told_by_what_would_help() -> None:
+    noisy = [NoisyCase(f"case-{number}", "a", 0.3, "runs") for number in range(5)]
+    noisy.append(NoisyCase("case-0", "b", 0.5, "runs"))
+    assert noisy_sentence([*noisy, NoisyCase("last", "b", 0.4, "repetitions")]) == (
+        "Too noisy to be worth their time: case-0 on a and b (± 50 %), case-1 on a (± 30 %), case-2 on a "
+        "(± 30 %) and 2 more, whose runs differ more than their repetitions: paceline doctor there says what "
+        "would help; last on b (± 40 %), whose repetitions differ: more of them, or more steps in each, "
+        "would help."
+    )
+    assert noisy_sentence([]) == ""
+
+
+def test_what_a_case_finds_is_said_in_few_words() -> None:
+    assert found_sentence([(2, 0.04), (10, 0.02)], 0.01) == (
+        "finds 4.0 % after 2 runs, 2.0 % after 10, 1.0 % in an experiment"
+    )
+    assert found_sentence([(2, None), (10, 0.3)], None, "a") == "finds 30 % after 10 runs on a"
+    assert found_sentence([(2, None), (10, None)], None) == "no step is found within 10 runs"
+    assert found_sentence([(2, 0.0), (10, 0.0)], None) == "repeats exactly: finds any step"
 
 
 def test_what_repeats_exactly_and_what_is_too_noisy_is_said() -> None:
