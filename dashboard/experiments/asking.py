@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +40,7 @@ def ask_experiment(
     metric: Metric,
     *,
     phase: str = "",
+    phases_with_step: Sequence[str] = (),
     before: float | None = None,
     after: float | None = None,
     precision: float | None = None,
@@ -51,8 +53,8 @@ def ask_experiment(
     """Request it; a machine of the configurations' pool is woken on commit.
 
     `before` and `after` are the levels of the step that a test or a place is about, in the metric's unit;
-    `precision` is what an estimate stops at, `floor` the difference that a bound is about. The budgets are
-    the project's where none are given.
+    `phases_with_step` show it alone, and are weighed beside the whole. `precision` is what an estimate stops
+    at, `floor` the difference that a bound is about. The budgets are the project's where none are given.
     """
     risk = {} if error is None else {"error": error}
     experiment = Experiment.objects.create(
@@ -65,6 +67,7 @@ def ask_experiment(
         head_configuration=head.configuration,
         metric=metric,
         phase=phase,
+        phases_with_step=list(phases_with_step),
         before=before,
         after=after,
         precision=precision,

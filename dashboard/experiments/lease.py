@@ -84,9 +84,10 @@ def add_pair(lease: Lease, pair: PairMeasured, commands: Sequence[str] = ()) -> 
         )
         experiment.seconds += pair.seconds if new else 0.0
         experiment.commands = experiment.commands or list(commands)
-        # Without their phases and sweeps, which no verdict reads: all are read anew after each pair.
+        # Without what the verdict doesn't read of them: all are read anew after each pair.
         weighs_others = experiment.question == Question.BOUND or experiment.metric.is_quality
         read = ("base", "head", "disturbed", "unreported", *(("others",) if weighs_others else ()))
+        read += ("phases",) if experiment.phases_with_step else ()
         pairs = list(experiment.pairs.only(*read))
         weighed = weigh_experiment(experiment, pairs, experiment.seconds)
         ExperimentPair.objects.filter(pk=row.pk).update(**weighed.columns)

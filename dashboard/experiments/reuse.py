@@ -18,7 +18,12 @@ Question = Experiment.Question
 
 
 def weigh_step(
-    measured: Experiment, metric: Metric, before: float, after: float, error: float
+    measured: Experiment,
+    metric: Metric,
+    before: float,
+    after: float,
+    error: float,
+    phases_with_step: Sequence[str] = (),
 ) -> tuple[Weighed, list[ExperimentPair]]:
     """What an experiment's pairs say of a suspected step, with the pairs; no verdict where they don't tell.
 
@@ -26,12 +31,14 @@ def weigh_step(
     costs no more than pairs that were asked for. Another metric than the one that was weighed is read off
     what the same pairs measured beside it.
     """
-    test = _suspected_step(metric, before, after, error)
+    test = _suspected_step(metric, before, after, error, phases_with_step)
     pairs = pairs_of_metric(measured, metric)
     return weigh_experiment(test, pairs, 0.0), pairs
 
 
-def _suspected_step(metric: Metric, before: float, after: float, error: float) -> Experiment:
+def _suspected_step(
+    metric: Metric, before: float, after: float, error: float, phases_with_step: Sequence[str] = ()
+) -> Experiment:
     """As a proof asks, without an end: there are no more pairs than there are."""
     return Experiment(
         question=Question.TEST,
@@ -39,6 +46,7 @@ def _suspected_step(metric: Metric, before: float, after: float, error: float) -
         before=before,
         after=after,
         error=error,
+        phases_with_step=list(phases_with_step),
         most_pairs=10_000,
         most_seconds=math.inf,
     )
@@ -91,10 +99,11 @@ def reuse_experiment(
     before: float,
     after: float,
     error: float,
+    phases_with_step: Sequence[str],
     reason: Mapping[str, Any],
 ) -> Experiment:
     """Keep the verdict of an experiment's pairs on a step between two other commits."""
-    weighed, pairs = weigh_step(measured, metric, before, after, error)
+    weighed, pairs = weigh_step(measured, metric, before, after, error, phases_with_step)
     now = timezone.now()
     experiment = Experiment.objects.create(
         project=measured.project,
@@ -108,12 +117,13 @@ def reuse_experiment(
         before=before,
         after=after,
         error=error,
+        phases_with_step=list(phases_with_step),
         most_pairs=measured.most_pairs,
         most_seconds=measured.most_seconds,
         pairs_of=measured,
         state=Experiment.State.DONE,
         verdict=weighed.verdict,
-        reason=dict(reason),
+        reason={**weighed.reason, **reason},
         machine=measured.machine,
         in_turns=measured.in_turns,
         commands=measured.commands,

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from dashboard.detection import EFFECT_FLOORS, pairs
+from dashboard.detection.paired_parts import parts_verdict
+from dashboard.detection.parts import LEAST_OF_WHOLE
 from dashboard.detection.types import Kind
 from dashboard.experiments.bounds import (
     Bounded,
@@ -16,6 +18,7 @@ from dashboard.experiments.bounds import (
     bound_others,
     waits_for_quality,
 )
+from dashboard.experiments.phase_steps import PhaseSteps, weigh_phases
 from dashboard.experiments.scale import FARTHEST, StepScale
 from dashboard.metric_scale import MetricScale
 from dashboard.models import Experiment, ExperimentPair, Metric
@@ -82,13 +85,16 @@ def weigh_experiment(experiment: Experiment, measured: Sequence[ExperimentPair],
             return Weighed()
         return Weighed(verdict=Verdict.UNDECIDED, reason={"code": "too few pairs", "calm": len(calm), **took})
     scale = scale_of(experiment, calm)
-    share = estimate_head_share(scale, calm, experiment.error)
+    # Two looks at one step, at the whole and at its phases, share what the experiment may risk.
+    error = experiment.error / (2 if experiment.phases_with_step else 1)
+    share = estimate_head_share(scale, calm, error)
     if experiment.question == Question.ESTIMATE:
         verdict, reason = _estimate_verdict(experiment, share, scale, spent)
     elif experiment.question == Question.BOUND:
         verdict, reason = _bound_verdict(experiment, measured, spent)
     else:
-        verdict, reason = _decided_verdict(experiment, share, scale, spent)
+        phases = weigh_phases(experiment, [pair for pair in measured if not pair.disturbed], error)
+        verdict, reason = _decided_verdict(experiment, share, scale, spent, phases)
     interval = _interval_of(share, scale)
     return Weighed(
         interval if scale.logarithmic else None,
@@ -155,22 +161,43 @@ def as_verdict(found: pairs.StepVerdict | pairs.PlaceVerdict) -> str:
 
 
 def _decided_verdict(
-    experiment: Experiment, share: pairs.ShareEstimate, scale: StepScale, spent: float
+    experiment: Experiment,
+    share: pairs.ShareEstimate,
+    scale: StepScale,
+    spent: float,
+    phases: PhaseSteps | None,
 ) -> tuple[str, dict[str, Any]]:
     """Of a test or a place, with the reason where it isn't clear."""
+    sized = phases.as_json() if phases else {}
     if experiment.question == Question.TEST:
-        floor = EFFECT_FLOORS[cast(Kind, experiment.metric.kind)].long
-        least = math.log1p(floor) / abs(scale.step) if scale.logarithmic else 0.0
-        if experiment.metric.is_quality:
-            least = floor * scale.level / abs(scale.step)
-        verdict, reason = as_verdict(pairs.step_verdict(share, least)), {}
+        least = least_share(experiment, scale)
+        verdict = as_verdict(pairs.step_verdict(share, least))
+        reason = {}
+        if phases and not verdict:
+            by_phases = parts_verdict(share, phases.found, least)
+            if by_phases == "moved":
+                verdict, reason = Verdict.REFUTED.value, {**sized, "code": "work moved"}
+            else:
+                verdict, reason = as_verdict(by_phases), sized
     else:
-        verdict = as_verdict(pairs.place_verdict(share, spent))
-        early = verdict and as_verdict(pairs.place_verdict(share)) != verdict
-        reason = {"code": "budget spent", "sure": verdict} if early else {}
+        # Whatever has the step has it where it was seen.
+        weighed = phases.found.parts if phases else share
+        verdict = as_verdict(pairs.place_verdict(weighed, spent))
+        early = verdict and as_verdict(pairs.place_verdict(weighed)) != verdict
+        reason = {**sized, "code": "budget spent", "sure": verdict} if early else sized
     if not verdict and spent >= 1:
         return Verdict.UNDECIDED, {"code": "both answers possible"}
-    return verdict, reason
+    return verdict, reason if verdict else {}
+
+
+def least_share(experiment: Experiment, scale: StepScale) -> float:
+    """The smallest relevant part of the suspected step. What only phases show is relevant though small."""
+    floor = EFFECT_FLOORS[cast(Kind, experiment.metric.kind)].long
+    if experiment.phases_with_step:
+        floor = LEAST_OF_WHOLE
+    if experiment.metric.is_quality:
+        return floor * scale.level / abs(scale.step)
+    return math.log1p(floor) / abs(scale.step) if scale.logarithmic else 0.0
 
 
 def _estimate_verdict(

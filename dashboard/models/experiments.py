@@ -81,6 +81,12 @@ class Experiment(LeasedJob):
     phase = models.CharField(
         max_length=200, blank=True, help_text="Path of the phase; empty: the whole step."
     )
+    phases_with_step = ArrayField(
+        models.CharField(max_length=200),
+        default=list,
+        blank=True,
+        help_text="Phases that alone show the suspected step: their own time is weighed beside the whole.",
+    )
     # The levels of the step that is suspected, in the metric's unit: what a pair's share is a part of.
     before = models.FloatField(null=True, blank=True)
     after = models.FloatField(null=True, blank=True)

@@ -229,6 +229,7 @@ def ask_for_regression(project: Project, regression: Regression, wanted: WantedE
         phase=series.phase,
         before=wanted.before,
         after=wanted.after,
+        phases_with_step=wanted.phases_with_step,
         error=false_alarm_budget.error_of_next_proof(project),
     )
     RegressionExperiment.objects.create(regression=regression, experiment=experiment, series=series)
@@ -253,6 +254,7 @@ def reuse_proof(regression: Regression, proof: ProofOnBranch) -> None:
         before=proof.before,
         after=proof.after,
         error=proof.error,
+        phases_with_step=proof.phases_with_step,
         reason={"code": "proved on the branch", "check": proof.check},
     )
     RegressionExperiment.objects.create(regression=regression, experiment=experiment, series=series)

@@ -55,7 +55,9 @@ def proof_on_branch(
         return None
     error = error_of_next_proof(project)
     measured = found.row.experiment
-    weighed, _ = experiments.weigh_step(measured, series.metric, request.before, request.after, error)
+    weighed, _ = experiments.weigh_step(
+        measured, series.metric, request.before, request.after, error, request.phases_with_step
+    )
     if weighed.verdict not in DECIDED:
         return None
     return ProofOnBranch(
@@ -68,6 +70,7 @@ def proof_on_branch(
         before=request.before,
         after=request.after,
         error=error,
+        phases_with_step=request.phases_with_step,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dashboard.detection.doubts import IN_PARTS
 from dashboard.models import Change, Commit, Experiment, Regression, RegressionExperiment, Series
 from dashboard.regressions.decision import facts
 from dashboard.regressions.decision.ranges import Range
@@ -11,6 +12,7 @@ from dashboard.regressions.decision.ranges import Range
 
 def verdict_fact(link: RegressionExperiment, order: int) -> facts.Verdict:
     experiment = link.experiment
+    ratio, low, high = experiment.reason.get("step") or (experiment.ratio, experiment.low, experiment.high)
     return facts.Verdict(
         experiment=experiment.pk,
         regression_id=link.regression_id,
@@ -21,15 +23,21 @@ def verdict_fact(link: RegressionExperiment, order: int) -> facts.Verdict:
         verdict=experiment.verdict,
         before=experiment.before or 0.0,
         after=experiment.after or 0.0,
-        ratio=experiment.ratio,
-        low=experiment.low,
-        high=experiment.high,
+        ratio=ratio,
+        low=low,
+        high=high,
+        by_phases=phase_size_fact(experiment),
         error=experiment.error,
         machine=experiment.machine.name if experiment.machine else "",
         measured_head=experiment.pairs_of.head_commit.hash if experiment.pairs_of else "",
         order=order,
         **learned_facts(experiment),
     )
+
+
+def phase_size_fact(experiment: Experiment) -> facts.PhaseSize | None:
+    reason = experiment.reason
+    return facts.PhaseSize(tuple(reason["phases"]), *reason["phase"]) if "phases" in reason else None
 
 
 def learned_facts(experiment: Experiment) -> dict[str, Any]:
@@ -92,6 +100,9 @@ def change_fact(row: Change) -> facts.Change:
         guard_state=row.guard_state,
         guard_bound=row.guard_bound,
         markers=tuple((name, before, after) for name, before, after in row.markers),
+        phases_with_step=tuple(
+            phase for doubt in row.doubts if doubt["code"] == IN_PARTS for phase in doubt["parts"]
+        ),
         regression_id=row.regression_id,
     )
 

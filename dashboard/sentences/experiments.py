@@ -82,6 +82,8 @@ def reason_sentence(reason: Mapping[str, Any]) -> str:
             return f"{took} {reached_text(reason)}{disturbed_text(reason)}"
         case "proved on the branch":
             return f"measured on the branch by check {reason['check']}, before the merge"
+        case "in phases" | "work moved":
+            return phases_text(reason)
         case "lost":
             times = numbers.format_count(reason["attempts"], "time")
             return f"its worker was lost {times}: no heartbeat came within the lease"
@@ -118,6 +120,20 @@ def disturbed_text(reason: Mapping[str, Any]) -> str:
     return f": other work disturbed {disturbed} of them" if disturbed > pairs / 4 else ""
 
 
+def phases_text(reason: Mapping[str, Any]) -> str:
+    """`learn +10 % [8, 13], which makes the step +1.0 % [0.7, 1.4]`, of what phases have decided.
+
+    Where other phases took it back `learn +10 % [8, 13], which other phases took back`; empty of the rest.
+    """
+    if "phases" not in reason:
+        return ""
+    phase = numbers.format_ratio(*reason["phase"])
+    grown = f"{', '.join(reason['phases'])} {phase or 'is new'}"
+    if reason["code"] == "work moved":
+        return f"{grown}, which other phases took back: work moved, nothing was lost"
+    return f"{grown}, which makes the step {numbers.format_ratio(*reason['step'])}"
+
+
 def answer_sentence(experiment: Experiment) -> str:
     """What it says by now, in one sentence: `Step time +38 % [35, 41]: worse.`"""
     reason = reason_sentence(experiment.reason).rstrip(".")
@@ -138,15 +154,19 @@ def answer_sentence(experiment: Experiment) -> str:
 
 def _ended_sentence(experiment: Experiment, reason: str) -> str:
     effect = f"{_metric_words(experiment)} {labels.format_change(experiment)}"
+    # The whole's own pairs stand behind what its phases have decided.
+    phases = phases_text(experiment.reason)
     match Verdict(experiment.verdict):
         case Verdict.CONFIRMED:
-            return f"Confirmed: {effect}."
+            return f"Confirmed: {f'{phases}; ' if phases else ''}{effect}."
         case Verdict.REFUTED:
-            return f"Refuted: {effect}{_suspected_text(experiment)}."
+            return f"Refuted: {f'{phases}; ' if phases else ''}{effect}{_suspected_text(experiment)}."
         case Verdict.UNDECIDED:
             return f"Undecided: {reason}; {effect}." if reason else f"Undecided: {effect}."
         case Verdict.WHOLE | Verdict.NONE | Verdict.PART as place:
-            return f"{experiment.head_commit.short} {PLACES[place]}: {effect}."
+            return (
+                f"{experiment.head_commit.short} {PLACES[place]}: {f'{phases}; ' if phases else ''}{effect}."
+            )
     return effect_sentence(experiment)
 
 

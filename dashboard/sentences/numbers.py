@@ -123,6 +123,13 @@ def format_percent_interval(low: float | None, high: float | None) -> str:
     return f"[{', '.join(ends)}]"
 
 
+def format_ratio(ratio: float | None, low: float | None, high: float | None) -> str:
+    """`+10 % [8, 13]`; empty of a ratio that isn't known."""
+    if ratio is None:
+        return ""
+    return f"{format_percent_change(ratio)} {format_percent_interval(low, high)}".strip()
+
+
 def format_exponent_difference(ratio: float) -> str:
     """The difference of two exponents, of which `ratio` is the power of e: `+0.42`."""
     return f"{math.log(ratio):+.2f}".replace("-", MINUS)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dashboard.models import Change, Experiment, Regression, Series
 from dashboard.repositories import DETACHED
 from dashboard.sentences import labels, numbers
-from dashboard.sentences.experiments import reason_sentence
+from dashboard.sentences.experiments import phases_text, reason_sentence
 from dashboard.sentences.trends import points_moved_sentence
 
 Verdict = Experiment.Verdict
@@ -30,6 +30,8 @@ def verdict_sentence(
     other = series.pk != regression.series_id
     prefix = f"{labels.lower_first(series_and_case(series))} " if other else ""
     change = f"{prefix}{labels.format_change(experiment)}"
+    if phases := phases_text(experiment.reason):
+        change = f"{phases}; the whole step by itself {change}"
     match experiment.verdict:
         case Verdict.CONFIRMED:
             return f"Confirmed by {effort}: {change}."

@@ -101,14 +101,27 @@ def describe_cause(regression: Regression) -> str:
 
 
 def describe_phase(regression: Regression) -> str:
-    """`replay/sample explains 92 %, on the device`; empty where no phase explains it."""
+    """`replay/sample explains 92 %, on the device`; empty where no phase explains it.
+
+    Of a small step with how much of its own time the phase lost.
+    """
     if not regression.phase:
         return ""
     place = describe_host_or_device(regression) if regression.place != Regression.Place.HOST_ALONE else ""
     place = f", {place}" if place else ""
     if regression.phase_share is None:
         return f"most of it in {regression.phase}{place}"
-    return f"{regression.phase} explains {numbers.format_share(regression.phase_share)}{place}"
+    text = f"{regression.phase} explains {numbers.format_share(regression.phase_share)}{place}"
+    return f"{text}{_proved_size(regression)}"
+
+
+def _proved_size(regression: Regression) -> str:
+    """`, by +10 % [8, 13] of its own time`: where pairs proved the step by the phase that explains it."""
+    for evidence in regression.cause_evidence:
+        if evidence["code"] == "experiment" and evidence.get("phases") == [regression.phase]:
+            size = numbers.format_ratio(*evidence["phase"])
+            return f", by {size} of its own time" if size else ""
+    return ""
 
 
 def describe_slowest_process(regression: Regression) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.detection import early_ends, false_alarms, lost_learning, stability, verdicts
+from bench.detection import early_ends, false_alarms, lost_learning, phase_verdicts, stability, verdicts
 from bench.detection.null_models import NULL_MODELS
 from dashboard.detection.changepoints import GROWTH, SETTLED
 from dashboard.detection.false_alarm_budget import DECAY
@@ -50,6 +50,17 @@ def test_the_tables_of_verdicts_are_those_that_are_printed():
     for kind in verdicts.KINDS:
         assert text.count(f"\n| {kind} |") == 2
     assert f"up to {verdicts.BUDGET} pairs" in " ".join(text.split())
+
+
+def test_the_table_of_verdicts_by_phases_is_the_one_that_is_printed():
+    text = (METHOD / "experiments.md").read_text()
+    lines = phase_verdicts.phase_table(1)
+    assert f"{next(lines)}\n{next(lines)}\n| " in text
+    for machine in phase_verdicts.MACHINES:
+        for share in phase_verdicts.SUSPECTED:
+            for truth in phase_verdicts.TRUTHS:
+                assert f"\n| {machine} | {share} | {truth} | " in text
+    assert (phase_verdicts.STEP, phase_verdicts.MACHINES) == (0.01, {"calm": 0.007, "busy": 0.03})
 
 
 def test_the_tables_of_losses_of_quality_are_those_that_are_printed():

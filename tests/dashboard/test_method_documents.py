@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from paceline.measured.turns import BLOCK_SECONDS
 
-from dashboard.detection import EFFECT_FLOORS, guards, pairs
+from dashboard.detection import EFFECT_FLOORS, guards, paired_parts, pairs
+from dashboard.detection.common_noise import FEWEST_OTHERS
+from dashboard.detection.parts import LEAST_OF_WHOLE
 from dashboard.experiments import DEFAULT_PRECISION, interleaving, precedence, weighing
 from dashboard.models import Experiment, Project
 from dashboard.querysets.sentinels import MOVED_WITHIN
@@ -48,6 +50,24 @@ PROJECT, EXPERIMENT = Project(), Experiment()
             (PROJECT.experiment_pairs, PROJECT.experiment_minutes),
             (24, 20),
             "up to 24 pairs or 20 minutes",
+        ),
+        (
+            "experiments",
+            (LEAST_OF_WHOLE, EFFECT_FLOORS["time"].long),
+            (0.005, 0.03),
+            "what is relevant is 0.5 % of the step here, not the 3 % of a step that shows by itself",
+        ),
+        (
+            "experiments",
+            (FEWEST_OTHERS, paired_parts.LEAST_TO_COMPARE),
+            (3, 0.03),
+            "It takes three of them with 3 % of the step each",
+        ),
+        (
+            "experiments",
+            (paired_parts.MADE_UP, paired_parts.LOST),
+            (0.75, 0.65),
+            "two thirds of the step (0.65) have to be left by that count",
         ),
         ("experiments", DEFAULT_PRECISION, 0.01, "(±1 % by default)"),
         ("experiments", weighing.FEWEST_EXACT, 2, "is known after two pairs"),

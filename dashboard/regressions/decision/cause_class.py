@@ -187,7 +187,10 @@ def proof_evidence(facts: CauseFacts) -> tuple[Evidence, ...]:
     proof = facts.proof
     if proof is None or not proof.machine:
         return ()
-    return (Evidence.of("experiment", machine=proof.machine, verdict=str(proof.verdict)),)
+    found, size = proof.by_phases, {}
+    if found and facts.state == State.CONFIRMED:
+        size = {"phases": found.phases, "phase": (found.ratio, found.low, found.high)}
+    return (Evidence.of("experiment", machine=proof.machine, verdict=str(proof.verdict), **size),)
 
 
 def machine_evidence(facts: CauseFacts) -> tuple[Evidence, ...]:

@@ -318,11 +318,17 @@ class _Decider:
         return NextStep(waiting=True) if expected and not step.proof else step
 
     def _merged_checks(
-        self, series: Series, bad: Commit, before: float, after: float, key: int | None
+        self,
+        series: Series,
+        bad: Commit,
+        before: float,
+        after: float,
+        key: int | None,
+        phases: tuple[str, ...],
     ) -> tuple[MergedCheck, ...]:
         if series.configuration_id not in self.snapshot.checked:
             return ()
-        return self.facts.answer_to(MergedChecks(series, bad, before, after, key))
+        return self.facts.answer_to(MergedChecks(series, bad, before, after, key, phases))
 
     def _intended(self, draft: _Draft, size: Size) -> int | None:
         """The check whose slowdown somebody called intended, where the step is that one, at its merge.
@@ -333,7 +339,10 @@ class _Decider:
         if draft.primary.state in NOT_PROVED or (regression and regression.away):
             return None
         key = regression.pk if regression else None
-        for merged in self._merged_checks(change.series, draft.bad, change.before, change.after, key):
+        found = self._merged_checks(
+            change.series, draft.bad, change.before, change.after, key, change.phases_with_step
+        )
+        for merged in found:
             alone = draft.good.position >= merged.before.position
             if alone and merged.intended_up_to is not None:
                 return merged.check if least_worse(change.series, size) <= merged.intended_up_to else None
@@ -351,7 +360,8 @@ class _Decider:
             if wanted.purpose != Purpose.PROOF:
                 continue
             levels = (wanted.before, wanted.after)
-            for merged in self._merged_checks(wanted.series, wanted.head, *levels, key):
+            found = self._merged_checks(wanted.series, wanted.head, *levels, key, wanted.phases_with_step)
+            for merged in found:
                 proof = merged.proof
                 if proof is None or (proof.series.pk, proof.base.pk, proof.head.pk) in known:
                     continue

@@ -77,6 +77,8 @@ class Change:
     guard_bound: float | None = None
     # What changed around the code: name, before, after.
     markers: tuple[tuple[str, str, str], ...] = ()
+    # Where the whole doesn't stand out of its noise: the phases that show it.
+    phases_with_step: tuple[str, ...] = ()
     regression_id: int | None = field(default=None, compare=False)
 
     @property
@@ -97,6 +99,16 @@ class Learning:
     seeds: int
     unreported: int = 0
     step_time: tuple[float, float | None, float | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseSize:
+    """By how much of their own time these phases grew together: ratio and its ends; None of new ones."""
+
+    phases: tuple[str, ...]
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +142,8 @@ class Verdict:
     difference_high: float | None = None
     learning: Learning | None = None
     steps_between: tuple[int, ...] = ()
+    # Where its phases have decided; the ratio is then what all phases add up to.
+    by_phases: PhaseSize | None = None
 
     @property
     def range(self) -> Range:

@@ -172,6 +172,7 @@ class ProofOnBranch:
     before: float
     after: float
     error: float
+    phases_with_step: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +193,8 @@ class MergedCheck:
 class MergedChecks(Request[tuple[MergedCheck, ...]]):
     """Of a series' configuration, the checks of whose heads a commit is, the newest first.
 
-    The step that is suspected there leads from one level to another one. `regression`: of one that somebody
+    The step that is suspected there leads from one level to another one, or is that of some phases alone.
+    `regression`: of one that somebody
     has reopened nothing is intended.
     """
 
@@ -201,6 +203,7 @@ class MergedChecks(Request[tuple[MergedCheck, ...]]):
     before: float
     after: float
     regression: int | None = None
+    phases_with_step: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

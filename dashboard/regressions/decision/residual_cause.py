@@ -99,6 +99,9 @@ def place_of(proving: Proving, verdict: Verdict, before: float, after: float) ->
 
     The step may be another one than was suspected when they were measured.
     """
+    if verdict.by_phases:
+        # The whole's values don't tell, and what phases show is told by them as one step.
+        return Outcome.WHOLE
     pairs = proving.facts.answer_to(PairValues(verdict.experiment))
     return place_step(verdict.series.metric, before, after, pairs, verdict.error)
 

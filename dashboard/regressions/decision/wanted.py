@@ -17,7 +17,10 @@ Purpose = Experiment.Purpose
 
 @dataclass(frozen=True, slots=True)
 class WantedExperiment:
-    """An experiment that a regression asks for; `before` and `after` are the levels of the suspected step."""
+    """An experiment that a regression asks for; `before` and `after` are the levels of the suspected step.
+
+    `phases_with_step`: those that alone show it.
+    """
 
     purpose: str
     base: Commit
@@ -25,6 +28,7 @@ class WantedExperiment:
     series: Series
     before: float
     after: float
+    phases_with_step: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +123,7 @@ class Proving:
         after = weighed.after if ratio is None else series.metric.level(weighed.before, ratio)
         if whole and whole.difference is not None and whole.series.pk == series.pk:
             after = weighed.before + whole.difference
-        return WantedExperiment(purpose, base, head, series, weighed.before, after)
+        return WantedExperiment(purpose, base, head, series, weighed.before, after, weighed.phases_with_step)
 
     def counters(self) -> list[Change]:
         """The exact counters among its changes, which tell the place of the cause without an experiment."""
