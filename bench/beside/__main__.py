@@ -27,7 +27,8 @@ from bench.series_chart import fill_series
 SIZES = (200, 1_000, 10_000)
 SERVER_ROUNDS = 9
 SELECTORS = {
-    SITE: ".chart .canvas .scatterlayer path.js-line",
+    # As the page has it, or as its script has drawn it again.
+    SITE: ".chart .canvas .still path, .chart .canvas .scatterlayer path.js-line",
     CODESPEED: "#plot canvas.jqplot-series-canvas",
     ASV: "#main-graph canvas.flot-base",
 }

@@ -86,21 +86,25 @@ def series_part(request: HttpRequest, pk: int) -> JsonResponse:
 
 
 def chart_context(trend: SeriesTrend) -> dict[str, Any]:
-    """The figure, of the trend or of the phases, and what it leaves out; empty without points."""
+    """The figure, of the trend or of the phases, as JSON and as it is drawn; and what it leaves out."""
     if not trend.shown:
-        return {"figure": "", "thinned": "", "has_dots": False}
+        return {"figure": "", "drawn": None, "thinned": "", "has_dots": False}
     has_stack = trend.query.by_phase and has_phases(trend.series, trend.related)
     table = read_phases(trend) if has_stack else None
     # Where all runs are tainted there is nothing to stack.
     if table is not None and table.runs:
+        stacked = draw_phases(trend, table)
         return {
-            "figure": theme.figure_json(draw_phases(trend, table)),
+            "figure": theme.figure_json(stacked),
+            "drawn": stacked,
             "thinned": thinned_sentence(len(table.runs), sum(not row.tainted for row in trend.shown)),
             "stack": phase_rows(table),
             "stack_ends": _stack_ends(trend, table),
         }
+    drawn = draw_series(trend)
     return {
-        "figure": theme.figure_json(draw_series(trend)),
+        "figure": theme.figure_json(drawn),
+        "drawn": drawn,
         "thinned": thinned_sentence(len(trend.drawn), len(trend.shown)),
         "has_dots": len(trend.shown) <= MOST_MARKED,
     }

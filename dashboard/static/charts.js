@@ -7,6 +7,21 @@
   const coarse = matchMedia("(pointer: coarse)");
   const dark = matchMedia("(prefers-color-scheme: dark)");
 
+  // Once what the page has by itself is painted, charts drawn by the site among it. A page that nobody looks at
+  // paints nothing.
+  const afterPaint = (then) => {
+    if (document.hidden) then();
+    else requestAnimationFrame(() => setTimeout(then));
+  };
+  const plotlyLoaded = new Promise((resolve) => {
+    afterPaint(() => {
+      const script = document.createElement("script");
+      script.src = document.getElementById("plotly").href;
+      script.addEventListener("load", resolve);
+      document.head.append(script);
+    });
+  });
+
   const resolveColours = (value, style) => {
     if (typeof value === "string") {
       const name = VARIABLE.exec(value);
@@ -72,8 +87,10 @@
 
   // What a figure shows now, with the names of its colours: another scheme draws the same part again.
   const shown = new WeakMap();
-  const drawData = (figure, json) => {
+  const drawData = async (figure, json) => {
     shown.set(figure, json);
+    await plotlyLoaded;
+    if (shown.get(figure) !== json) return;
     const canvas = figure.querySelector(".canvas");
     const { data, layout } = resolveColours(json, getComputedStyle(document.documentElement));
     layout.font = { ...layout.font, family: getComputedStyle(document.body).fontFamily };
@@ -85,15 +102,14 @@
     const first = !canvas.dataset.drawn;
     if (first) canvas.replaceChildren();
     const config = { responsive: true, displayModeBar: false, doubleClick: figure.dataset.part ? false : "reset+autosize" };
-    return Plotly.react(canvas, data, layout, config).then(() => {
-      canvas.dataset.drawn = dark.matches ? "dark" : "light";
-      if (first) {
-        canvas.addEventListener("pointerdown", (event) => { figure.dataset.pointer = event.pointerType; }, true);
-        canvas.on("plotly_click", openPoint(figure));
-        canvas.on("plotly_clickannotation", (event) => openAddress(event.annotation.name));
-      }
-      figure.dispatchEvent(new CustomEvent("chart:drawn"));
-    });
+    await Plotly.react(canvas, data, layout, config);
+    canvas.dataset.drawn = dark.matches ? "dark" : "light";
+    if (first) {
+      canvas.addEventListener("pointerdown", (event) => { figure.dataset.pointer = event.pointerType; }, true);
+      canvas.on("plotly_click", openPoint(figure));
+      canvas.on("plotly_clickannotation", (event) => openAddress(event.annotation.name));
+    }
+    figure.dispatchEvent(new CustomEvent("chart:drawn"));
   };
 
   const drawFigure = (figure) => {

@@ -13,6 +13,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.charts.sparkline import draw_sparkline, layout_sparkline
+from dashboard.charts.still import draw_still
+from dashboard.charts.theme import Figure
 from dashboard.models import Commit, Project, Regression, SeriesLatest
 from dashboard.page_addresses import page_address
 from dashboard.querysets.series_points import PointCommit
@@ -212,6 +214,12 @@ def embed_figure(drawn: str, name: str) -> SafeString:
     if any(forbidden in drawn for forbidden in "<>"):
         raise ValueError(f"figure {name} is not escaped for a script tag")
     return mark_safe(f'<script type="application/json" id="figure-{name}">{drawn}</script>')  # noqa: S308
+
+
+@register.filter
+def still(drawn: Figure | None) -> SafeString:
+    """The figure as SVG, until the script draws it, and where none does; its texts are escaped there."""
+    return mark_safe(draw_still(drawn) if drawn else "")  # noqa: S308
 
 
 @register.filter
