@@ -114,7 +114,7 @@ def visit_page(tab: Any, session: Any, page: ChartPage) -> Visit:
         tab.wait_for_timeout(50)
     watched = tab.evaluate("watched")
     # What is asked for beside the chart belongs to it.
-    tab.wait_for_load_state("networkidle")
+    tab.wait_for_timeout(100)
     session.remove_listener("Network.loadingFinished", note_length)
     sent = [length for length in lengths if length]
     interactive = watched["interactive"] if page.has_event else watched["drawn"]

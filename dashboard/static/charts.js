@@ -13,14 +13,17 @@
     if (document.hidden) then();
     else requestAnimationFrame(() => setTimeout(then));
   };
-  const plotlyLoaded = new Promise((resolve) => {
-    afterPaint(() => {
-      const script = document.createElement("script");
-      script.src = document.getElementById("plotly").href;
-      script.addEventListener("load", resolve);
-      document.head.append(script);
-    });
+  const load = (tag, attributes) => new Promise((resolve) => {
+    const element = Object.assign(document.createElement(tag), attributes);
+    element.addEventListener("load", resolve);
+    document.head.append(element);
   });
+  const hrefOf = (id) => document.getElementById(id).href;
+  const plotlyLoaded = new Promise(afterPaint).then(() => Promise.all([
+    // By this name and class Plotly knows that it needs no styles of its own.
+    load("link", { rel: "stylesheet", href: hrefOf("plotly-styles"), id: "plotly.js-style-global", className: "no-inline-styles" }),
+    load("script", { src: hrefOf("plotly") }),
+  ]));
 
   const resolveColours = (value, style) => {
     if (typeof value === "string") {
