@@ -100,7 +100,7 @@ def data_paths() -> list[str]:
 
 
 def time_server(addresses: Sequence[str], change: Callable[[], None]) -> float:
-    """Milliseconds of all of these requests, one after the other, each the first since something was stored."""
+    """Milliseconds of all these requests together, each the first since something was stored."""
     total = 0.0
     for address in addresses:
         parts = urlsplit(address)

@@ -47,8 +47,8 @@ INTEGRITY = re.compile(r' (?:integrity|crossorigin|referrerpolicy)="[^"]*"')
 def publish_history(sources: Path, target: Path, commits: Sequence[MeasuredCommit]) -> None:
     """Write into the new folder `target` what `asv publish` would, of commits that are oldest first.
 
-    `sources` holds a checkout of asv, and `node_modules` with LIBRARIES. ValueError names a library of its page that is
-    none of these.
+    `sources` holds a checkout of asv, and `node_modules` with LIBRARIES. ValueError names a library of asv's
+    page that is none of these.
     """
     shutil.copytree(sources / "asv/asv/www", target)
     page = target / "index.html"
@@ -109,15 +109,17 @@ def describe_index(commits: Sequence[MeasuredCommit]) -> dict[str, object]:
 
 def graph_path() -> Path:
     """Where asv's page looks for the graph."""
-    return Path("graphs", *sorted(f"{name}-{value}" for name, value in PARAMETERS.items()), f"{BENCHMARK}.json")
+    return Path(
+        "graphs", *sorted(f"{name}-{value}" for name, value in PARAMETERS.items()), f"{BENCHMARK}.json"
+    )
 
 
 def dump_compactly(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-# Gunicorn imports it by name: whitenoise serves files from memory of what is there, as hosts of static pages do.
 def create_application() -> object:
+    """Return what serves the files in BESIDE_PUBLISHED; gunicorn calls it by its name."""
     from whitenoise import WhiteNoise
 
     def answer_missing(_environ: object, start_response: object) -> list[bytes]:

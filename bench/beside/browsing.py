@@ -61,9 +61,9 @@ class VisitPair:
 def take_turns(
     pages: Sequence[ChartPage], rounds: int, before_first: Callable[[], None]
 ) -> Iterator[VisitPair]:
-    """Visit each page in each round, after one round that warms servers and browser; another begins each time.
+    """Visit each page in each round, after one round that warms servers and browser.
 
-    `before_first` is called before each first visit.
+    Each round begins with another page. `before_first` is called before each first visit.
     """
     from playwright.sync_api import sync_playwright
 

@@ -1,4 +1,4 @@
-"""codespeed on the site's own PostgreSQL: a database beside the site's, its tables, the same points, its server."""
+"""codespeed on the site's own PostgreSQL: its tables beside the site's, the same points, its server."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def serve_codespeed(
 ) -> Iterator[str]:
     """The address of codespeed's pages over these commits.
 
-    `checkout` has codespeed with its packages in `.venv`; `folder` is a scratch folder; `database` is the site's in
-    Django's words.
+    `checkout` has codespeed with its packages in `.venv`; `folder` is a scratch folder; `database` is the
+    site's in Django's words.
     """
     create_database()
     settings = {name: database[name] for name in ("HOST", "PORT", "USER", "PASSWORD")}
@@ -53,7 +53,12 @@ def serve_codespeed(
 
     def run(*arguments: str, text: str = "") -> None:
         subprocess.run(
-            [python, *arguments], input=text, text=True, check=True, env={**os.environ, **environment}, cwd=folder
+            [python, *arguments],
+            input=text,
+            text=True,
+            check=True,
+            env={**os.environ, **environment},
+            cwd=folder,
         )
 
     run("-m", "django", "migrate", "--verbosity", "0")

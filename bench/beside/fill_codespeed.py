@@ -1,4 +1,4 @@
-"""Run by codespeed's own Python: its models, filled with the commits that the standard input lists as JSON."""
+"""Run by codespeed's own Python: fills its models with the commits that come as JSON by standard input."""
 
 from __future__ import annotations
 

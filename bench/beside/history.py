@@ -22,6 +22,13 @@ def read_history(series: int) -> list[MeasuredCommit]:
     """Return the points of the series of this key, oldest first."""
     from dashboard.models import Point
 
-    columns = ("run__commit__hash", "run__commit__subject", "run__commit__committed_at", "value", "low", "high")
+    columns = (
+        "run__commit__hash",
+        "run__commit__subject",
+        "run__commit__committed_at",
+        "value",
+        "low",
+        "high",
+    )
     points = Point.objects.filter(series=series).order_by("position").values_list(*columns)
     return [MeasuredCommit(*point) for point in points]

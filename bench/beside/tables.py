@@ -15,7 +15,19 @@ from bench.beside.browsing import VisitPair
 README = Path(__file__).resolve().parent.parent / "README.md"
 PART = re.compile(r"(<!-- beside:[^>]*-->\n).*?(<!-- end of beside -->)", re.DOTALL)
 SITE, CODESPEED, ASV = "Paceline", "codespeed", "asv"
-HEADS = ("commits", "tool", "first", "ratio", "again", "ratio", "may be moved", "requests", "sent", "server", "")
+HEADS = (
+    "commits",
+    "tool",
+    "first",
+    "ratio",
+    "again",
+    "ratio",
+    "may be moved",
+    "requests",
+    "sent",
+    "server",
+    "",
+)
 # As many times as long as the site takes, at least, for the first visit.
 TARGETS = {CODESPEED: 5.0, ASV: 1.0}
 

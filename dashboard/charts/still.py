@@ -1,7 +1,7 @@
 """A figure as SVG in the page itself: the chart is there with the first paint, and where no script runs.
 
-The page's script puts Plotly's drawing in its place. It is as wide as its place on the page, so horizontal lengths are
-shares of the width; what must not be stretched, such as letters, stands outside of the part that is.
+The page's script puts Plotly's drawing in its place. It is as wide as its place on the page, so horizontal
+lengths are shares of the width; what must not be stretched, such as letters, stands outside of what is.
 """
 
 from __future__ import annotations
@@ -24,10 +24,12 @@ WIDE, HIGH = 2000, 1000
 GRID_SPACING = 35
 DATE_LABELS = 5
 DASHES: Mapping[str, str] = {"dot": "2 3", "dash": "6 4", "dashdot": "6 3 2 3", "longdash": "10 4"}
+# Of those who left no value, and of those that don't count.
+SYMBOLS: Mapping[str, str] = {"square-open": "□", "x-thin-open": "\N{MULTIPLICATION SIGN}"}
 
 
 class _Plot:
-    """Where values lie, in units of the stretched part, from the left and from above; and the same in shares."""
+    """Where values lie from the left and from above: in shares, and in units of the stretched part."""
 
     def __init__(self, layout: Mapping[str, Any]) -> None:
         self.x_range = tuple(map(float, layout["xaxis"]["range"]))
@@ -43,7 +45,7 @@ class _Plot:
         return (high - np.asarray(values, dtype=np.float64)) / (high - low)
 
     def locate(self, trace: Trace) -> np.ndarray:
-        """Integers (n, 2) of the points that have a value, and the index of each: (n, 3)."""
+        """Integers (n, 3): where the points lie that have a value, and the index of each."""
         x, y = WIDE * self.x_shares(trace["x"]), HIGH * self.y_shares(trace["y"])
         known = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
         places = np.column_stack([x[known], y[known]])
@@ -51,7 +53,7 @@ class _Plot:
 
 
 def draw_still(figure: Figure) -> str:
-    """Return the figure as SVG; empty where its axes have no fixed range, or where it isn't made of lines and dots."""
+    """Return the figure as SVG; empty where its axes have no range, or it isn't made of lines and dots."""
     layout = figure["layout"]
     has_ranges = all("range" in layout.get(axis, {}) for axis in ("xaxis", "yaxis"))
     if not has_ranges or not all(_is_simple(trace) for trace in figure["data"]):
@@ -66,6 +68,7 @@ def draw_still(figure: Figure) -> str:
             shapes,
             *_draw_traces(figure["data"], plot),
             "</svg>",
+            *(_write_symbols(trace, plot) for trace in figure["data"]),
             *(_write_annotation(annotation, plot) for annotation in layout.get("annotations", ())),
             _write_positions(layout["xaxis"], plot),
             "</svg>",
@@ -107,7 +110,7 @@ def _draw_stroke(path: str, line: Mapping[str, Any]) -> str:
 
 def _draw_dots(trace: Trace, places: np.ndarray) -> str:
     """Lines of no length with round ends: circles would be stretched."""
-    if "markers" not in trace["mode"]:
+    if "markers" not in trace["mode"] or "symbol" in trace["marker"]:
         return ""
     path = "".join(f"M{x} {y}h0" for x, y, _ in places)
     marker = trace["marker"]
@@ -115,6 +118,18 @@ def _draw_dots(trace: Trace, places: np.ndarray) -> str:
         f'<path d="{path}" stroke="{marker["color"]}" stroke-width="{marker["size"]}" stroke-linecap="round" '
         'vector-effect="non-scaling-stroke"/>'
     )
+
+
+def _write_symbols(trace: Trace, plot: _Plot) -> str:
+    """What is told by its shape: signs, since shapes would be stretched."""
+    symbol = SYMBOLS.get(trace.get("marker", {}).get("symbol", ""))
+    if symbol is None:
+        return ""
+    signs = "".join(
+        f'<text x="{100 * x / WIDE:.2f}%" y="{plot.height * y / HIGH + 5:.0f}">{symbol}</text>'
+        for x, y, _ in plot.locate(trace).tolist()
+    )
+    return f'<g class="signs" fill="{trace["marker"]["color"]}">{signs}</g>'
 
 
 def _format_line(places: np.ndarray) -> str:
@@ -203,15 +218,13 @@ def _is_second(from_the_end: int) -> str:
 
 
 def _write_annotation(annotation: Mapping[str, Any], plot: _Plot) -> str:
-    """What an arrow says, at the arrow's end. Labels without one are placed by the script, which knows the width."""
+    """What an arrow says, at its end. The script places labels without one: it knows the width."""
     if not annotation.get("showarrow", True):
         return ""
     share = 100 * float(plot.x_shares(annotation["x"]))
     y = plot.height * float(plot.y_shares(annotation["y"])) + annotation["ay"]
-    colour = annotation["font"]["color"]
-    return (
-        f'<text class="arrow" x="{share:.2f}%" y="{y:.0f}" fill="{colour}">{_clean_text(annotation["text"])}</text>'
-    )
+    place = f'x="{share:.2f}%" y="{y:.0f}" fill="{annotation["font"]["color"]}"'
+    return f'<text class="arrow" {place}>{_clean_text(annotation["text"])}</text>'
 
 
 def _clean_text(text: str) -> str:

@@ -1,0 +1,93 @@
+"""A figure as SVG in the page: what lies where, and what is left to the script."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from dashboard.charts import theme
+from dashboard.charts.baseline_line import TrendBaseline
+from dashboard.charts.limit_lines import TrendLimit
+from dashboard.charts.phase_stack import StackedPhase, StackedRun, draw_phase_stack
+from dashboard.charts.still import HIGH, WIDE, choose_step, draw_still
+from dashboard.charts.trend import Trend, draw_trend
+from dashboard.charts.trend_marks import TrendFailure, TrendMarker, TrendStep
+from tests.pages.test_trend_chart import STEP, trend_points
+
+
+def draw_line(x: list[float], y: list[float], mode: str = "lines") -> str:
+    trace = theme.scatter_trace(
+        x=x, y=y, mode=mode, line={"color": "red", "width": 1}, marker={"color": "blue", "size": 4}
+    )
+    commits = {"range": [0, 4], "tickvals": [], "ticktext": []}
+    return draw_still(theme.create_figure([trace], 400, xaxis=commits, yaxis={"range": [0, 2]}))
+
+
+def paths_of(still: str) -> list[str]:
+    return [path.attrib["d"] for path in ElementTree.fromstring(still).iter("path")]  # noqa: S314 - of our own
+
+
+def test_values_lie_where_the_axes_say() -> None:
+    assert paths_of(draw_line([0, 2, 4], [2, 1, 0])) == [
+        f"M0 0l{WIDE // 2} {HIGH // 2} {WIDE // 2} {HIGH // 2}"
+    ]
+
+
+def test_a_value_that_is_missing_is_a_gap() -> None:
+    assert paths_of(draw_line([0, 1, 2, 3], [0, 0, np.nan, 0])) == [
+        f"M0 {HIGH}l{WIDE // 4} 0M{3 * WIDE // 4} {HIGH}"
+    ]
+
+
+def test_dots_are_not_stretched() -> None:
+    line, dots = paths_of(draw_line([1, 2], [1, 1], "lines+markers"))
+    assert line.startswith("M500 500l")
+    assert dots == "M500 500h0M1000 500h0"
+
+
+def test_all_that_a_trend_marks_is_in_it() -> None:
+    points = trend_points(0.001, 0.001, 0.0014, 0.0014, tainted=frozenset({3}))
+    trend = Trend(
+        points,
+        "s",
+        changes=[STEP],
+        markers=[TrendMarker(1, "torch")],
+        failures=[TrendFailure(2, "crash", "c2", "/runs/9/")],
+        limits=[TrendLimit(0, None, 0.0015)],
+        baseline=TrendBaseline(0.001, "v1"),
+        step=TrendStep(1, 2),
+    )
+    still = draw_still(draw_trend(trend))
+    shown = "".join(ElementTree.fromstring(still).itertext())  # noqa: S314 - of our own
+    assert all(text in shown for text in ("worse +40 %", "\N{MULTIPLICATION SIGN}", "□"))
+    assert all(f"c{position}" in shown for position in range(4))
+    assert "var(--chart-line)" in still
+
+
+def test_dates_are_named() -> None:
+    still = draw_still(draw_trend(Trend(trend_points(1.0, 2.0, 3.0), "s", by_date=True)))
+    assert "2026-11-02" in still
+
+
+def test_texts_of_a_repository_are_escaped() -> None:
+    axis = {"range": [0, 1], "tickvals": [0], "ticktext": ["<script>"]}
+    still = draw_still(theme.create_figure([], 400, xaxis=axis, yaxis={"range": [0, 1]}))
+    assert "&lt;script&gt;" in still
+    assert "<script" not in still
+
+
+def test_what_has_no_range_is_left_to_the_script() -> None:
+    stack = draw_phase_stack([StackedRun(0, "c0", "/runs/1/")], [StackedPhase("learn", [0.5], 0)])
+    assert draw_still(stack) == ""
+
+
+@pytest.mark.parametrize(("least", "step"), [(0.011, 0.02), (1.0, 1.0), (0.3, 0.5), (7.0, 10.0), (2.0, 2.0)])
+def test_the_grid_stands_at_round_values(least: float, step: float) -> None:
+    assert choose_step(least) == pytest.approx(step)
+
+
+def test_a_long_line_costs_a_page_little() -> None:
+    long = draw_still(draw_trend(Trend(trend_points(*np.random.default_rng(7).normal(1, 0.01, 400)), "s")))
+    assert len(long) < 15_000
