@@ -18,11 +18,11 @@
     element.addEventListener("load", resolve);
     document.head.append(element);
   });
-  const hrefOf = (id) => document.getElementById(id).href;
+  const addressOf = (name) => document.querySelector(`meta[name="${name}"]`).content;
   const plotlyLoaded = new Promise(afterPaint).then(() => Promise.all([
     // By this name and class Plotly knows that it needs no styles of its own.
-    load("link", { rel: "stylesheet", href: hrefOf("plotly-styles"), id: "plotly.js-style-global", className: "no-inline-styles" }),
-    load("script", { src: hrefOf("plotly") }),
+    load("link", { rel: "stylesheet", href: addressOf("plotly-styles"), id: "plotly.js-style-global", className: "no-inline-styles" }),
+    load("script", { src: addressOf("plotly") }),
   ]));
 
   const resolveColours = (value, style) => {

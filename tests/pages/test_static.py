@@ -32,7 +32,7 @@ def test_every_vendored_file_has_its_licence() -> None:
 def test_only_pages_with_charts_load_it(client: Client) -> None:
     builders.create_history()
     with_charts = client.get(f"/series/{Series.objects.all()[0].pk}/").content.decode()
-    assert f'href="{static(PLOTLY)}" id="plotly"' in with_charts
+    assert f'name="plotly" content="{static(PLOTLY)}"' in with_charts
     assert "plotly" not in client.get("/projects/snake/").content.decode()
 
 
