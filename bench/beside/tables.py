@@ -16,17 +16,8 @@ README = Path(__file__).resolve().parent.parent / "README.md"
 PART = re.compile(r"(<!-- beside:[^>]*-->\n).*?(<!-- end of beside -->)", re.DOTALL)
 SITE, CODESPEED, ASV = "Paceline", "codespeed", "asv"
 HEADS = (
-    "commits",
-    "tool",
-    "first",
-    "ratio",
-    "again",
-    "ratio",
-    "may be moved",
-    "requests",
-    "sent",
-    "server",
-    "",
+    *("commits", "tool", "first", "ratio", "again", "ratio", "may be moved"),
+    *("requests", "sent", "server", ""),
 )
 # As many times as long as the site takes, at least, for the first visit.
 TARGETS = {CODESPEED: 5.0, ASV: 1.0}
@@ -83,5 +74,6 @@ def judge_ratios(tool: str, ratios: Sequence[float]) -> str:
 
 def write_table(text: str) -> None:
     """Into the README of this room, between its marks."""
-    filled = PART.sub(lambda found: f"{found[1]}```\n{text}\n```\n{found[2]}", README.read_text())
+    fence = "```"
+    filled = PART.sub(lambda found: f"{found[1]}{fence}\n{text}\n{fence}\n{found[2]}", README.read_text())
     README.write_text(filled)
