@@ -74,6 +74,5 @@ def judge_ratios(tool: str, ratios: Sequence[float]) -> str:
 
 def write_table(text: str) -> None:
     """Into the README of this room, between its marks."""
-    fence = "```"
-    filled = PART.sub(lambda found: f"{found[1]}{fence}\n{text}\n{fence}\n{found[2]}", README.read_text())
+    filled = PART.sub(lambda found: f"{found[1]}```\n{text}\n```\n{found[2]}", README.read_text())
     README.write_text(filled)

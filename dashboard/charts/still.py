@@ -32,8 +32,10 @@ class _Plot:
     """Where values lie from the left and from above: in shares, and in units of the stretched part."""
 
     def __init__(self, layout: Mapping[str, Any]) -> None:
-        self.x_range = tuple(map(float, layout["xaxis"]["range"]))
-        self.y_range = tuple(map(float, layout["yaxis"]["range"]))
+        low, high = layout["xaxis"]["range"]
+        self.x_range = float(low), float(high)
+        low, high = layout["yaxis"]["range"]
+        self.y_range = float(low), float(high)
         self.height = layout["height"] - TOP - BOTTOM
 
     def x_shares(self, values: object) -> np.ndarray:
@@ -196,9 +198,10 @@ def choose_step(least: float) -> float:
 
 def _write_positions(axis: Mapping[str, Any], plot: _Plot) -> str:
     """The names of a few commits, or dates; every second is left out where there is little room."""
+    low, high = plot.x_range
     places = axis.get("tickvals")
     if places is None:
-        places = np.linspace(*plot.x_range, 2 * DATE_LABELS + 1)[1::2]
+        places = np.linspace(low, high, 2 * DATE_LABELS + 1)[1::2]
         names = [f"{datetime.fromtimestamp(place / 1000, UTC):%Y-%m-%d}" for place in places]
     else:
         names = axis["ticktext"]
