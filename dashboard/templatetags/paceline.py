@@ -217,7 +217,7 @@ def embed_figure(drawn: str, name: str) -> SafeString:
 
 
 @register.filter
-def still(drawn: Figure | None) -> SafeString:
+def still_picture(drawn: Figure | None) -> SafeString:
     """The figure as SVG, until the script draws it, and where none does; its texts are escaped there."""
     return mark_safe(draw_still(drawn) if drawn else "")  # noqa: S308
 
