@@ -29,7 +29,7 @@ from .sampled_process import sample_alongside
 SCRIPT = Path(__file__).resolve().parent / "four_ranks.py"
 RANKS = 4
 BATCH = 64
-STARTS = 2
+STARTS = 4
 BLOCK = 20
 PERCENT = 2.0
 

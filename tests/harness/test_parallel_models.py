@@ -108,3 +108,39 @@ def test_a_slow_backward_pass_is_named(
     assert fast["waits"] > 0.3
     assert slow["waits"] < 0.15
     assert slow["own_time"] > fast["own_time"] + 0.3
+
+
+# The first model takes two small batches for each step; of the second every other pass leaves a part out.
+PARTLY_REDUCED = """
+import torch, torch.distributed as dist
+from torch import nn
+dist.init_process_group("gloo")
+torch.manual_seed(0)
+
+class Branches(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.left, self.right = nn.Linear(8, 1), nn.Linear(8, 1)
+    def forward(self, inputs, is_left):
+        return self.left(inputs) if is_left else self.right(inputs)
+
+parallel = nn.parallel.DistributedDataParallel
+whole = parallel(nn.Linear(8, 3))
+branches = parallel(Branches(), find_unused_parameters=True)
+optimizer = torch.optim.SGD([*whole.parameters(), *branches.parameters()], lr=0.01)
+for step in range(23):
+    optimizer.zero_grad()
+    with whole.no_sync():
+        whole(torch.ones(4, 8)).sum().backward()
+    whole(torch.ones(4, 8)).sum().backward()
+    branches(torch.ones(4, 8), step % 2 == 0).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_each_reduction_of_gradients_is_seen_once(tmp_path: Path) -> None:
+    left = run_processes(tmp_path, UNCOMPILED + PARTLY_REDUCED, [], processes=2)
+    for rank in left["ranks"]:
+        (reductions,) = rank["collectives"]["kinds"]
+        assert (reductions["kind"], reductions["count"]) == ("all_reduce", 2)
+        assert reductions["bytes"] == 4 * (8 * 3 + 3) + 4 * 2 * (8 + 1)

@@ -6,7 +6,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from . import collectives, compilation, copies, import_hooks, loaders, optimizers, pacing
+from . import collectives, compilation, copies, gradient_reduction, import_hooks, loaders, optimizers, pacing
 from .wrapping import Function, is_never_traced, wrap_in_every_class, wrap_outermost, wrap_step
 
 FORWARD = "forward"
@@ -44,7 +44,7 @@ def patch_torch(torch: Any) -> None:
     import_hooks.call_after_import(
         {
             "torch.distributed": lambda module: collectives.patch_distributed(module, is_traced),
-            "torch.nn.parallel.distributed": lambda module: collectives.patch_parallel_model(
+            "torch.nn.parallel.distributed": lambda module: gradient_reduction.patch_parallel_model(
                 module.DistributedDataParallel, torch, is_traced
             ),
         }

@@ -2,19 +2,37 @@
 
 The clock of `perf_counter` is the same for all processes of a host, so that the times of two ranks can be
 compared: the one that comes last to a collective is the one that the others wait for.
+
+Between two collectives a training computes, so that nothing of what notes them is in the processor's caches.
+It is as short as it can be: one record is written, and summed up in `result`.
 """
 
 from __future__ import annotations
 
-from array import array
-from dataclasses import dataclass
-from math import nan
+import copy
+import math
+from dataclasses import dataclass, field
+from struct import Struct
 from typing import Any
 
 from .overlap import OverlappedTime
 
+# Kinds of collectives and of messages. What is noted of one holds the number of its kind.
+KINDS = (
+    *("all_reduce", "reduce", "broadcast", "all_gather", "gather", "scatter", "reduce_scatter", "all_to_all"),
+    *("barrier", "send", "recv"),
+)
+BARRIER = KINDS.index("barrier")
 # Collectives of a window whose times are kept; of those that follow only the sums.
 LIMIT = 8192
+# How a rank was blocked: from begin to end, or at the end of what went on beside it: a reduction in the
+# backward pass, or a collective that it had launched.
+THROUGHOUT, BEHIND_BACKWARD, LAUNCHED = range(3)
+
+# When the rank arrived, was blocked from, and left; the bytes; the number of the kind; how it was blocked.
+_RECORD = Struct("=dddqBB")
+_write_record = _RECORD.pack_into
+_RECORD_SIZE = _RECORD.size
 
 
 @dataclass(slots=True)
@@ -26,77 +44,111 @@ class CollectiveTotal:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Collective:
-    """One collective that was launched; `place` is its index among those whose times are kept."""
+@dataclass(slots=True)
+class CollectiveSums:
+    """All collectives by kind; the seconds blocked in those of all ranks, and in those that hid nothing."""
 
-    kind: str
-    arrived: float
+    totals: list[CollectiveTotal] = field(default_factory=lambda: [CollectiveTotal() for _ in KINDS])
+    blocked: float = 0.0
+    unhidden: float = 0.0
+
+    def add(self, kind: int, size: int, of_all: bool, seconds: float, how: int) -> None:
+        """Add one that this rank was blocked in."""
+        total = self.totals[kind]
+        total.count += 1
+        total.size += size
+        total.seconds += seconds
+        self.blocked += seconds if of_all else 0.0
+        # In a barrier nothing is sent.
+        self.unhidden += seconds if how == THROUGHOUT and kind != BARRIER else 0.0
+
+
+@dataclass(slots=True)
+class Collective:
+    """One that was launched and goes on beside the rank; `place` is its record's, where it has one."""
+
+    kind: int
+    size: int
     of_all: bool
+    arrived: float
+    launched: float
     place: int | None
 
 
 class CollectiveLog:
-    """Keeps collectives while the window is open. Its arrays are made before."""
+    """Keeps collectives while the window is open. Its memory is taken before.
+
+    Of a collective `kind` is its number, `of_all` says that every rank takes part, and `size` is how many
+    bytes this one gives in.
+    """
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
         """Begin anew, in a forked process."""
-        self._open = False
-        self.totals: dict[str, CollectiveTotal] = {}
+        self.is_open = False
         self.overlap = OverlappedTime()
         self.on_device = False
         """Whether a collective was the device's: the host doesn't wait in it."""
-        self._kinds: list[str] = []
-        self._arrived, self._blocked, self._left = array("d"), array("d"), array("d")
-        self._order = array("B")
+        self._records = bytearray()
         self._kept = 0
-        self._blocked_seconds = 0.0
+        self._unrecorded = CollectiveSums()
 
     def open_window(self) -> None:
         """Keep collectives from now on."""
-        self._arrived, self._blocked, self._left = (array("d", bytes(8 * LIMIT)) for _ in range(3))
-        self._order = array("B", bytes(LIMIT))
-        self._open = True
+        # Copied, so that all its pages are there before the window.
+        self._records = bytearray(bytes(_RECORD_SIZE * LIMIT))
+        self.is_open = True
 
     def close_window(self) -> None:
         """Keep none that begin later."""
-        self._open = False
+        self.is_open = False
 
-    def launch(self, kind: str, size: int, arrived: float, *, of_all: bool) -> Collective | None:
-        """Add a collective that this rank has come to; `of_all` says that every rank takes part.
+    def add(
+        self, kind: int, size: int, of_all: bool, arrived: float, left: float, how: int = THROUGHOUT
+    ) -> None:
+        """Add a collective that blocked this rank from the moment when it arrived until it left."""
+        kept = self._kept
+        if of_all and kept < LIMIT:
+            _write_record(self._records, _RECORD_SIZE * kept, arrived, arrived, left, size, kind, how)
+            self._kept = kept + 1
+        else:
+            self._unrecorded.add(kind, size, of_all, left - arrived, how)
 
-        Returns None while the window isn't open.
-        """
-        if not self._open:
-            return None
-        total = self.totals.setdefault(kind, CollectiveTotal())
+    def launch(self, kind: int, size: int, of_all: bool, arrived: float, launched: float) -> Collective:
+        """Add a collective that goes on while this rank does, from `launched` on."""
+        total = self._unrecorded.totals[kind]
         total.count += 1
         total.size += size
-        place = None
-        if of_all and self._kept < LIMIT:
-            if kind not in self._kinds:
-                self._kinds.append(kind)
-            place = self._kept
-            self._arrived[place] = self._blocked[place] = arrived
-            self._left[place] = nan
-            self._order[place] = self._kinds.index(kind)
+        place = self._kept if of_all and self._kept < LIMIT else None
+        if place is not None:
             self._kept += 1
-        return Collective(kind, arrived, of_all, place)
+            self._write_launched(place, kind, arrived, arrived, math.nan)
+        return Collective(kind, size, of_all, arrived, launched, place)
 
-    def finish(self, collective: Collective, blocked: float, left: float, launching: float = 0.0) -> None:
-        """Add that a rank was blocked in it from `blocked` to `left`, and before that while launching it."""
-        self.totals[collective.kind].seconds += launching + left - blocked
+    def finish(self, collective: Collective, blocked: float, left: float, *, had_ended: bool) -> None:
+        """Add that this rank was blocked in it from `blocked` to `left`; before that it may have ended."""
+        kind, arrived = collective.kind, collective.arrived
+        self._unrecorded.totals[kind].seconds += collective.launched - arrived + left - blocked
         if collective.of_all:
-            self._blocked_seconds += left - blocked
+            self._unrecorded.blocked += left - blocked
         if collective.place is not None:
-            self._blocked[collective.place], self._left[collective.place] = blocked, left
+            self._write_launched(collective.place, kind, arrived, blocked, left)
+        if had_ended:
+            self.overlap.add_ended_before(kind, collective.size, blocked - arrived)
+        else:
+            self.overlap.add_waited(kind, collective.size, left - arrived, blocked - arrived)
 
     def result(self, steps: int) -> dict[str, Any] | None:
         """Return the sums per step and the times of those of all ranks; None where there were none."""
-        if not self.totals:
+        records = list(_RECORD.iter_unpack(self._records[: _RECORD_SIZE * self._kept]))
+        sums = copy.deepcopy(self._unrecorded)
+        for _, blocked, left, size, kind, how in records:
+            if how != LAUNCHED:
+                sums.add(kind, size, True, left - blocked, how)
+        rows = sorted((kind, total) for kind, total in zip(KINDS, sums.totals, strict=True) if total.count)
+        if not rows:
             return None
         return {
             "kinds": [
@@ -106,16 +158,20 @@ class CollectiveLog:
                     "bytes": total.size / steps,
                     "seconds": total.seconds / steps,
                 }
-                for kind, total in sorted(self.totals.items())
+                for kind, total in rows
             ],
-            "order": [self._kinds[number] for number in self._order[: self._kept]],
-            "arrived": list(self._arrived[: self._kept]),
-            "blocked": list(self._blocked[: self._kept]),
-            "left": list(self._left[: self._kept]),
-            "blocked_seconds": self._blocked_seconds,
-            "overlap": self.overlap.share(),
+            "order": [KINDS[record[4]] for record in records],
+            "arrived": [record[0] for record in records],
+            "blocked": [record[1] for record in records],
+            "left": [record[2] for record in records],
+            "blocked_seconds": sums.blocked,
+            "overlap": self.overlap.share(sums.unhidden),
             "on_device": self.on_device,
         }
+
+    def _write_launched(self, place: int, kind: int, arrived: float, blocked: float, left: float) -> None:
+        # Its sums are kept apart: launching takes time as well.
+        _write_record(self._records, _RECORD_SIZE * place, arrived, blocked, left, 0, kind, LAUNCHED)
 
 
 log = CollectiveLog()

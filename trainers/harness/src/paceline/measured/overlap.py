@@ -13,16 +13,10 @@ class OverlappedTime:
     """
 
     def __init__(self) -> None:
-        self.gradients = 0
-        """Backward passes in the window whose gradients DistributedDataParallel reduced."""
         self._under_way = self._hidden = 0.0
         self._has_hidden = False
-        self._seen: defaultdict[str, tuple[float, int]] = defaultdict(lambda: (0.0, 0))
-        self._ended_before: list[tuple[str, float, int]] = []
-
-    def add_blocking(self, seconds: float) -> None:
-        """Add one that this process waited for from its begin to its end."""
-        self._under_way += seconds
+        self._seen: defaultdict[int, tuple[float, int]] = defaultdict(lambda: (0.0, 0))
+        self._ended_before: list[tuple[int, float, int]] = []
 
     def add_overlapped(self, under_way: float, hidden: float) -> None:
         """Add what was under way so long, `hidden` of it beside computing."""
@@ -30,23 +24,26 @@ class OverlappedTime:
         self._under_way += under_way
         self._hidden += hidden
 
-    def add_waited(self, kind: str, size: int, under_way: float, hidden: float) -> None:
+    def add_waited(self, kind: int, size: int, under_way: float, hidden: float) -> None:
         """Add one whose end was seen, since this process waited for it."""
         self.add_overlapped(under_way, hidden)
         seconds, before = self._seen[kind]
         self._seen[kind] = seconds + under_way, before + size
 
-    def add_ended_before(self, kind: str, size: int, at_most: float) -> None:
+    def add_ended_before(self, kind: int, size: int, at_most: float) -> None:
         """Add one that had ended when this process asked for it, `at_most` seconds after its launch."""
         self._has_hidden = True
         self._ended_before.append((kind, at_most, size))
 
-    def share(self) -> float | None:
-        """Return the share, or None where every collective was waited for at once."""
+    def share(self, unhidden: float) -> float | None:
+        """Return the share, or None where every collective was waited for at once.
+
+        `unhidden` are the seconds of those that this process waited for from begin to end.
+        """
         estimated = sum(self._estimate_seconds(*ended) for ended in self._ended_before)
-        under_way = self._under_way + estimated
+        under_way = unhidden + self._under_way + estimated
         return min(1.0, (self._hidden + estimated) / under_way) if self._has_hidden and under_way else None
 
-    def _estimate_seconds(self, kind: str, at_most: float, size: int) -> float:
+    def _estimate_seconds(self, kind: int, at_most: float, size: int) -> float:
         seconds, seen = self._seen[kind]
         return min(at_most, seconds * size / seen) if seen else at_most

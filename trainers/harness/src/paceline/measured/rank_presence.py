@@ -14,14 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .collective_log import KINDS
 from .rank_identity import find_rank
 
 FIELDS = 4
 RANK, ARRIVED, LEFT, KIND = range(FIELDS)
-KINDS = (
-    *("all_reduce", "reduce", "broadcast", "all_gather", "gather", "scatter", "reduce_scatter", "all_to_all"),
-    *("barrier", "send", "recv"),
-)
 NAMED_RANKS = 5
 
 
@@ -41,22 +38,26 @@ class PresenceRecord:
     def __init__(self) -> None:
         self._folder: Path | None = None
         self._numbers: Any = array("d", bytes(8 * FIELDS))
+        self._arrived = self._left = 0
 
     def keep_in(self, folder: Path) -> None:
         """Begin anew, in a file of this folder once there is something to keep."""
         self._folder = folder
         self._numbers = array("d", bytes(8 * FIELDS))
+        self._arrived = self._left = 0
 
-    def arrive_at(self, kind: str) -> None:
-        """Note that this rank has come to a collective or message."""
+    def arrive_at(self, kind: int) -> None:
+        """Note that this rank has come to a collective or message of the kind with this number."""
         if self._folder is not None:
             self._share_numbers(self._folder)
-        self._numbers[KIND] = KINDS.index(kind) if kind in KINDS else len(KINDS)
-        self._numbers[ARRIVED] += 1
+        self._arrived += 1
+        self._numbers[KIND] = kind
+        self._numbers[ARRIVED] = self._arrived
 
     def leave(self) -> None:
         """Note that it goes on."""
-        self._numbers[LEFT] += 1
+        self._left += 1
+        self._numbers[LEFT] = self._left
 
     def _share_numbers(self, folder: Path) -> None:
         self._folder = None
@@ -78,8 +79,8 @@ def read_presence(folder: Path) -> list[RankPresence]:
     found = []
     for path in folder.glob("presence-*"):
         numbers = array("d", path.read_bytes().ljust(8 * FIELDS, b"\0")[: 8 * FIELDS])
-        kind = (*KINDS, "collective")[int(numbers[KIND])]
-        found.append(RankPresence(int(numbers[RANK]), int(numbers[ARRIVED]), int(numbers[LEFT]), kind))
+        rank, arrived, left, kind = map(int, numbers)
+        found.append(RankPresence(rank, arrived, left, KINDS[kind]))
     return sorted(found, key=lambda presence: presence.rank)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import auto
-from ..auto.collectives import add_gradient_overlap
+from ..auto.gradient_reduction import add_gradient_overlap
 from ..counting.read_files import ReadFiles
 from ..counting.recorder import CountingRecorder
 from . import fingerprint, rank_identity, rank_results

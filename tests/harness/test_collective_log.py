@@ -1,0 +1,73 @@
+"""What is kept of collectives: one record each, and only sums beyond the limit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from paceline.measured import collective_log
+from paceline.measured.collective_log import BEHIND_BACKWARD, KINDS, CollectiveLog
+
+ALL_REDUCE, BARRIER, SEND = (KINDS.index(kind) for kind in ("all_reduce", "barrier", "send"))
+
+
+@pytest.fixture
+def log() -> CollectiveLog:
+    log = CollectiveLog()
+    log.open_window()
+    return log
+
+
+def result_of(log: CollectiveLog) -> dict[str, Any]:
+    result = log.result(steps=2)
+    assert result is not None
+    return result
+
+
+def test_without_collectives_there_is_no_result(log: CollectiveLog) -> None:
+    assert log.result(steps=2) is None
+
+
+def test_kinds_are_summed_per_step(log: CollectiveLog) -> None:
+    log.add(ALL_REDUCE, 100, True, 1.0, 3.0)
+    log.add(ALL_REDUCE, 20, True, 4.0, 5.0)
+    assert result_of(log)["kinds"] == [{"kind": "all_reduce", "count": 1.0, "bytes": 60.0, "seconds": 1.5}]
+
+
+def test_the_order_of_arrival_is_that_of_all_ranks_collectives(log: CollectiveLog) -> None:
+    log.add(ALL_REDUCE, 100, True, 1.0, 3.0)
+    log.add(SEND, 100, False, 3.0, 4.0)
+    log.add(BARRIER, 0, True, 4.0, 5.0)
+    result = result_of(log)
+    assert (result["order"], result["arrived"], result["left"]) == (
+        ["all_reduce", "barrier"],
+        [1.0, 4.0],
+        [3.0, 5.0],
+    )
+    assert result["blocked_seconds"] == 3.0
+
+
+def test_beyond_the_limit_only_sums_are_kept(log: CollectiveLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collective_log, "LIMIT", 1)
+    log.add(ALL_REDUCE, 100, True, 1.0, 3.0)
+    log.add(ALL_REDUCE, 20, True, 4.0, 5.0)
+    result = result_of(log)
+    assert result["arrived"] == [1.0]
+    assert (result["kinds"][0]["bytes"], result["blocked_seconds"]) == (60.0, 3.0)
+
+
+def test_what_was_launched_is_blocked_only_at_its_end(log: CollectiveLog) -> None:
+    launched = log.launch(ALL_REDUCE, 100, True, 1.0, 1.5)
+    log.add(BARRIER, 0, True, 2.0, 3.0)
+    log.finish(launched, 4.0, 6.0, had_ended=False)
+    result = result_of(log)
+    assert (result["order"], result["blocked"]) == (["all_reduce", "barrier"], [4.0, 2.0])
+    assert result["kinds"][0]["seconds"] == pytest.approx((0.5 + 2.0) / 2)
+    # Three of its five seconds it went on beside the rank; in a barrier nothing is sent.
+    assert result["overlap"] == pytest.approx(3 / 5)
+
+
+def test_a_reduction_in_the_backward_pass_is_not_taken_for_unhidden(log: CollectiveLog) -> None:
+    log.add(ALL_REDUCE, 100, True, 1.0, 3.0, BEHIND_BACKWARD)
+    log.overlap.add_overlapped(4.0, 1.0)
+    assert result_of(log)["overlap"] == pytest.approx(1 / 4)

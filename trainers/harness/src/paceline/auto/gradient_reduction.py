@@ -1,0 +1,152 @@
+"""The reduction of DistributedDataParallel's gradients: what a backward pass waits for the other ranks.
+
+DistributedDataParallel reduces its gradients below Python while the backward pass goes on. What of it isn't
+hidden behind the pass lies between the pass's last kernel and its end: two callbacks of the autograd engine
+enclose it, one queued before DistributedDataParallel's own and one behind it. Nothing that is computed or
+sent is touched.
+
+DistributedDataParallel queues its callback when the last gradient has come, so ours are queued when one
+comes: by one hook for each model, on the node that accumulates this gradient. Where a pass may leave
+gradients out no node is sure to run, and each output of the model gets a hook instead.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from time import perf_counter
+from typing import Any
+
+import paceline
+
+from ..measured.collective_log import BEHIND_BACKWARD, KINDS, log
+from ..measured.rank_presence import presence
+from .tensor_sizes import bytes_of
+
+ALL_REDUCE = "all_reduce"
+NUMBER = KINDS.index(ALL_REDUCE)
+# How often DistributedDataParallel times its own parts, of which it does one in a hundred by itself.
+RUNTIME_SAMPLE_RATE = 10
+
+# By the id of the model, as long as it lives. A weak dictionary takes longer to ask than all else here.
+_reductions: dict[int, GradientReduction] = {}
+
+
+def patch_parallel_model(parallel: Any, torch: Any, is_traced: Callable[[], bool]) -> None:
+    """Time what DistributedDataParallel's backward pass waits for the other ranks."""
+    original = parallel.forward
+
+    @functools.wraps(original)
+    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(self, *args, **kwargs)
+        if not is_traced() and self.require_backward_grad_sync and torch.is_grad_enabled():
+            reduction = _reductions.get(id(self)) or _watch_model(self, torch)
+            reduction.is_expected = True
+            if reduction.hooks_outputs:
+                reduction.hook_output(result)
+        return result
+
+    parallel.forward = forward
+
+
+def add_gradient_overlap() -> None:
+    """Add to the log how much of the gradients' communication went on beside the backward passes."""
+    for reduction in list(_reductions.values()):
+        reduction.add_overlap()
+
+
+def forget_models() -> None:
+    """Forget a forked process's parent's models, which reduce nothing here."""
+    _reductions.clear()
+
+
+class GradientReduction:
+    """The reduction of one model's gradients, which begins in a backward pass and ends with it.
+
+    `is_expected` says that the next pass reduces: the model ran since the last one, and not under `no_sync`.
+    `count` are the reductions within the window.
+    """
+
+    def __init__(self, model: Any, torch: Any) -> None:
+        key = id(model)
+        self.model = weakref.ref(model, lambda _model: _reductions.pop(key, None))
+        self.is_expected = False
+        self.count = 0
+        weights = [weight for weight in model.parameters() if weight.requires_grad]
+        self._size = bytes_of(weights)
+        self._is_on_device = any(weight.is_cuda for weight in weights)
+        self._of_all = model.process_group.size() == torch.distributed.get_world_size()
+        self._torch = torch
+        self._queue = torch.autograd.Variable._execution_engine.queue_callback
+        self._arrived = 0.0
+        self._waiting: AbstractContextManager[None] = nullcontext()
+        accumulation = _find_sure_accumulation(model)
+        self.hooks_outputs = accumulation is None
+        if accumulation is not None:
+            accumulation.register_prehook(self._begin)
+
+    def add_overlap(self) -> None:
+        """Add to the log how much of the communication went on beside this model's backward passes."""
+        model = self.model()
+        times = model._get_ddp_logging_data() if model is not None else {}
+        communication = times.get("avg_backward_comm_time", 0)
+        if communication > 0 and self.count:
+            hidden = min(communication, max(0, times.get("avg_backward_compute_comm_overlap_time", 0)))
+            scale = 1e-9 * self.count
+            log.overlap.add_overlapped(scale * communication, scale * hidden)
+
+    def hook_output(self, result: Any) -> None:
+        """Queue the callbacks when the backward pass comes to this output."""
+        output = _find_output(result, self._torch)
+        if output is not None:
+            # The hook must not hold the output: below Python the output holds the hook, where no collector
+            # sees it.
+            output.register_hook(self._begin)
+
+    def _begin(self, _gradients: Any) -> None:
+        if self.is_expected:
+            self.is_expected = False
+            self._queue(self._end_computing)
+
+    def _end_computing(self) -> None:
+        self._arrived = perf_counter()
+        presence.arrive_at(NUMBER)
+        self._waiting = paceline.phase(ALL_REDUCE)
+        self._waiting.__enter__()
+        self._queue(self._end_waiting)
+
+    def _end_waiting(self) -> None:
+        self._waiting.__exit__(None, None, None)
+        presence.leave()
+        if log.is_open:
+            log.add(NUMBER, self._size, self._of_all, self._arrived, perf_counter(), BEHIND_BACKWARD)
+            log.on_device |= self._is_on_device
+            self.count += 1
+
+
+def _watch_model(model: Any, torch: Any) -> GradientReduction:
+    model._set_ddp_runtime_logging_sample_rate(RUNTIME_SAMPLE_RATE)
+    reduction = _reductions[id(model)] = GradientReduction(model, torch)
+    return reduction
+
+
+def _find_sure_accumulation(model: Any) -> Any:
+    """Return the node that accumulates a gradient which comes in every pass; None where none is sure to.
+
+    Of those that DistributedDataParallel waits for it is the first weight's, which comes last.
+    """
+    if model.find_unused_parameters or model.static_graph or getattr(model, "mixed_precision", None):
+        return None
+    if getattr(model, "_use_python_reducer", False):
+        return None
+    awaited = (weight for weight in getattr(model, "_module_parameters", ()) if weight.requires_grad)
+    weight = next(awaited, None)
+    # There is no other way to it than from what is computed of the weight.
+    return None if weight is None else weight.view_as(weight).grad_fn.next_functions[0][0]
+
+
+def _find_output(result: Any, torch: Any) -> Any:
+    leaves = (result,) if isinstance(result, torch.Tensor) else torch.utils._pytree.tree_leaves(result)
+    return next((leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.requires_grad), None)
