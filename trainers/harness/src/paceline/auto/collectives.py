@@ -19,7 +19,7 @@ from ..measured.collective_log import KINDS, Collective, log
 from ..measured.rank_presence import presence
 from . import gradient_reduction
 from .passthrough import call_original
-from .tensor_sizes import bytes_of, is_on_device
+from .tensor_sizes import describe_tensors
 from .wrapping import Function
 
 # By function: its phase, and the argument whose bytes this rank gives in (or, as a receiver, takes).
@@ -126,13 +126,15 @@ def _wrap_collective(
         given = args[given_at] if given_at < len(args) else kwargs.get(argument or "")
         group = args[group_at] if group_at < len(args) else kwargs.get("group")
         of_all = is_collective and (group is None or _is_of_all(group, distributed))
-        log.on_device |= is_on_device(given)
+        size, on_device = describe_tensors(given)
+        if on_device:
+            log.on_device = True
         if work is None or not hasattr(work, "wait"):
-            log.add(number, bytes_of(given), of_all, arrived, left)
+            log.add(number, size, of_all, arrived, left)
             return work
         if len(_pending) >= PENDING_LIMIT:
             _pending.clear()
-        _pending[id(work)] = log.launch(number, bytes_of(given), of_all, arrived, left)
+        _pending[id(work)] = log.launch(number, size, of_all, arrived, left)
         return work
 
     return wrapped

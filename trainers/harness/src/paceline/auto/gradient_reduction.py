@@ -23,7 +23,7 @@ import paceline
 
 from ..measured.collective_log import BEHIND_BACKWARD, KINDS, log
 from ..measured.rank_presence import presence
-from .tensor_sizes import bytes_of
+from .tensor_sizes import describe_tensors
 
 ALL_REDUCE = "all_reduce"
 NUMBER = KINDS.index(ALL_REDUCE)
@@ -75,8 +75,7 @@ class GradientReduction:
         self.is_expected = False
         self.count = 0
         weights = [weight for weight in model.parameters() if weight.requires_grad]
-        self._size = bytes_of(weights)
-        self._is_on_device = any(weight.is_cuda for weight in weights)
+        self._size, self._is_on_device = describe_tensors(weights)
         self._of_all = model.process_group.size() == torch.distributed.get_world_size()
         self._torch = torch
         self._queue = torch.autograd.Variable._execution_engine.queue_callback
@@ -122,8 +121,9 @@ class GradientReduction:
         presence.leave()
         if log.is_open:
             log.add(NUMBER, self._size, self._of_all, self._arrived, perf_counter(), BEHIND_BACKWARD)
-            log.on_device |= self._is_on_device
             self.count += 1
+            if self._is_on_device:
+                log.on_device = True
 
 
 def _watch_model(model: Any, torch: Any) -> GradientReduction:

@@ -34,9 +34,11 @@ def wrap_outermost(name: str, original: Function, is_traced: Callable[[], bool])
     @functools.wraps(original)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         # A tracer takes the first test for a constant, so that nothing below becomes part of its graph.
-        if is_traced() or get_ident() in inside:
+        if is_traced():
             return original(*args, **kwargs)
         ident = get_ident()
+        if ident in inside:
+            return original(*args, **kwargs)
         inside.add(ident)
         try:
             with paceline.phase(name):
