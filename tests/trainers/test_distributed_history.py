@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from tests.harness.conftest import MEASURING_ONCE
 from tests.harness.strangers import start_uncompiled
 from trainers.planted.calibration import write_tree
 from trainers.planted.changes.distributed_comments import REMARKS, remark_changes
@@ -56,7 +55,7 @@ def measure_tree(tree: Tree, benchmark: str, folder: Path, *options: str) -> dic
     for name, value in shorter.items():
         shortened = re.sub(rf"^{name} = \d+$", f"{name} = {value}", shortened, count=1, flags=re.MULTILINE)
     manifest.write_text(f"{before}[benchmarks.{benchmark}]{shortened}")
-    command = [sys.executable, "-P", "-c", MEASURING_ONCE, "run", benchmark, "--repetitions", "1", *options]
+    command = [sys.executable, "-P", "-m", "paceline", "run", benchmark, "--repetitions", "1", *options]
     done = subprocess.run(
         [*command, "--document", "out.json"], cwd=folder, capture_output=True, text=True, check=False
     )
