@@ -161,10 +161,10 @@ def _draw_shape(shape: Mapping[str, Any], plot: _Plot) -> str:
     y = np.array([shape["y0"], shape["y1"]], dtype=np.float64)
     x = x if shape.get("xref", "x") != "x" else plot.x_shares(x)
     y = 1 - y if shape.get("yref", "y") != "y" else plot.y_shares(y)
-    (left, right), (one, other) = (WIDE * x).round().astype(int), (HIGH * y).round().astype(int)
+    (left, right), (top, bottom) = (WIDE * x).round().astype(int), (HIGH * y).round().astype(int)
     if shape["type"] == "line":
-        return _draw_stroke(f"M{left} {one}L{right} {other}", shape["line"])
-    return f'<path d="M{left} {one}H{right}V{other}H{left}z" fill="{shape["fillcolor"]}"/>'
+        return _draw_stroke(f"M{left} {top}L{right} {bottom}", shape["line"])
+    return f'<path d="M{left} {top}H{right}V{bottom}H{left}z" fill="{shape["fillcolor"]}"/>'
 
 
 def _draw_grid(axis: Mapping[str, Any], plot: _Plot) -> str:
