@@ -19,12 +19,18 @@ from dashboard.pages.noisy_cases import summarize_noise
 from dashboard.pages.paging import ROWS_PER_PAGE
 from dashboard.pages.requested_project import requested_project
 from dashboard.pages.trigger_form import trigger_form_context
-from dashboard.querysets import disturbances, limits, projects, regressions, runs, sentinels
+from dashboard.querysets import disturbances, limits, presence, projects, regressions, runs, sentinels
 from dashboard.querysets.case_grid import CaseState
+from dashboard.querysets.composed import ComposedQuery
 from dashboard.sentences import numbers
 
 SUMMARY_ROWS = 8
 NEWEST_TRIGGERS = 5
+# What is mostly empty.
+WARNED_OF: dict[str, ComposedQuery[Any]] = {
+    "moved": sentinels.RECENTLY_MOVED,
+    "crossed": limits.CROSSED_OF_PROJECT,
+}
 
 
 @require_safe
@@ -34,6 +40,9 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
     grid = grid_context(request, project)
     standing = regressions.standing_regressions(project, SUMMARY_ROWS)
     triggers = list(projects.project_triggers(project)[: 4 * NEWEST_TRIGGERS])
+    warned = presence.read_filled(
+        WARNED_OF, ROWS_PER_PAGE, project=project.pk, since=now - sentinels.MOVED_WITHIN
+    )
     shown = [] if grid["dense"] else [row.state for row in grid["rows"]]
     context = {
         "project": project,
@@ -41,11 +50,8 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
         **grid,
         "regressions": standing.open,
         "imported_regressions": standing.imported,
-        "moved": [
-            (sentinel, _format_sentinel_change(sentinel))
-            for sentinel in sentinels.recently_moved_sentinels(project)
-        ],
-        "crossed": limits.currently_crossed_of(project, ROWS_PER_PAGE),
+        "moved": [(sentinel, _format_sentinel_change(sentinel)) for sentinel in warned["moved"]],
+        "crossed": warned["crossed"],
         "refused": projects.newest_refusal(triggers, now),
         "tainted_cases": disturbances.mostly_tainted_cases(now, Project.objects.filter(pk=project.pk)),
         "noise": summarize_noise(grid["states"], shown),

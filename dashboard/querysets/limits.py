@@ -37,16 +37,12 @@ def currently_crossed() -> QuerySet[SeriesLatest]:
     )
 
 
-def currently_crossed_of(project: Project, most: int) -> list[SeriesLatest]:
-    """The newest `most` of a project."""
-    return _CROSSED_OF_PROJECT.read_rows(most, project=project.pk)
-
-
 def _compose_crossed_of_project(most: int) -> QuerySet[SeriesLatest]:
     return currently_crossed().filter(series__configuration__case__project=Given("project"))[:most]
 
 
-_CROSSED_OF_PROJECT = ComposedQuery(_compose_crossed_of_project)
+# The newest so many of a project.
+CROSSED_OF_PROJECT = ComposedQuery(_compose_crossed_of_project)
 
 
 def crossed_without_regression(projects: QuerySet[Project]) -> QuerySet[SeriesLatest]:

@@ -27,7 +27,7 @@ def test_every_page_of_cases_is_bounded(
 ) -> None:
     create_cases(count)
     # Where few cases are shown each says what step it would find; of many calm ones no points are read.
-    grid = 10 + (count < 12)
+    grid = 9 + (count < 12)
     for where, queries in (("", grid), ("?sort=moved&group=benchmark", grid), ("heatmap/", 4), ("noise/", 3)):
         with django_assert_num_queries(queries):
             answer = client.get(f"/projects/snake/{where}")
