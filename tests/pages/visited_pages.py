@@ -48,7 +48,7 @@ from tests.pages.documents import complete_document, metric_row
 from tests.pages.experiment_builders import MANIFEST, create_ended, create_experiment, get_configuration
 from tests.pages.test_causes import MOVED
 from tests.pages.test_disturbances import disturb_most
-from tests.pages.test_noise import measure_noisy_project
+from tests.pages.test_noise import measure_noisy_project, renew_latest
 from tests.pages.test_run_costs import give_costs
 from tests.pages.test_run_parts import STACKS
 
@@ -84,8 +84,10 @@ def grid_pages() -> list[str]:
         claimed_at=timezone.now() - timedelta(minutes=5), finished_at=timezone.now()
     )
     lists = ("?q=batch", f"?base={base.hash}", "heatmap/", f"heatmap/?base={base.hash}", "noise/", "commits/")
-    measure_noisy_project("noisy")
+    renew_latest(measure_noisy_project("noisy"))
     return [f"/projects/cases/{name}" for name in lists] + [
+        "/projects/noisy/?metric=step_time",
+        f"/machines/{Machine.objects.get(name='busy').pk}/",
         "/projects/noisy/noise/?metric=step_time",
         "/projects/noisy/trust/",
     ]
