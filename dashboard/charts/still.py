@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dashboard.charts.theme import Figure, Trace
+from dashboard.sentences.numbers import format_tick
 
 # Above the plot, and below it, where the commits' names are; the sides are the stylesheet's.
 TOP, BOTTOM = 12, 58
@@ -171,23 +172,17 @@ def _draw_grid(axis: Mapping[str, Any], plot: _Plot) -> str:
     """Lines at round values with their numbers beside them, and the axis' title."""
     low, high = plot.y_range
     step = choose_step((high - low) * GRID_SPACING / plot.height)
-    digits = max(0, -math.floor(math.log10(step) + 1e-9))
     values = step * np.arange(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
     heights = (plot.height * plot.y_shares(values)).round(1).tolist()
     lines = "".join(f'<line x2="100%" y1="{y:g}" y2="{y:g}"/>' for y in heights)
     numbers = "".join(
-        f'<text x="-8" y="{y + 4:g}">{_format_value(value, digits)}</text>'
+        f'<text x="-8" y="{y + 4:g}">{format_tick(value, step)}</text>'
         for value, y in zip(values, heights, strict=True)
     )
     title = _clean_text(axis.get("title", {}).get("text", ""))
     middle = round(plot.height / 2)
     named = f'<text class="side" x="{-middle}" y="-44" transform="rotate(-90)">{title}</text>'
     return f'<g class="grid">{lines}</g><g class="values">{numbers}{named}</g>'
-
-
-def _format_value(value: float, digits: int) -> str:
-    text = f"{value:.{digits}f}"
-    return text.rstrip("0").rstrip(".") if digits else text
 
 
 def choose_step(least: float) -> float:

@@ -57,6 +57,18 @@ def format_count(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
+def format_tick(value: float, step: float) -> str:
+    """A number beside a line of an axis whose lines are `step` apart.
+
+    >>> format_tick(0.30000000000000004, 0.1), format_tick(20.0, 5.0)
+    ('0.3', '20')
+    """
+    digits = max(0, -math.floor(math.log10(step) + 1e-9))
+    text = f"{abs(value):.{digits}f}"
+    text = text.rstrip("0").rstrip(".") if digits else text
+    return MINUS + text if value < 0 and text != "0" else text
+
+
 def format_number(value: float, digits: int = DIGITS) -> str:
     """Three significant digits, thousands apart, a real minus sign; whole numbers stay whole.
 
