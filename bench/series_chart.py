@@ -11,15 +11,13 @@ import math
 import os
 import random
 import shutil
-import socket
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from statistics import median
 from typing import Any
 
+from .gunicorn_server import running_server
 from .scratch_site import scratch_site
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -99,34 +97,9 @@ def fill_series(commits: int) -> int:
     return series.pk
 
 
-@contextmanager
-def serve_site() -> Iterator[str]:
+def serve_site() -> AbstractContextManager[str]:
     """The site's address, served as `make up` serves it, but each page is made anew."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = ["-m", "gunicorn", "--workers", "2", "--threads", "4", "--bind", f"127.0.0.1:{port}"]
-    server = subprocess.Popen(
-        [sys.executable, *command, "--log-level", "error", "dashboard.wsgi"],
-        env={**os.environ, "PACELINE_PAGE_MEMORY_MB": "0"},
-    )
-    try:
-        await_server(port)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.terminate()
-        server.wait(timeout=20)
-
-
-def await_server(port: int) -> None:
-    for _ in range(200):
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return
-    raise SystemExit("The site didn't start.")
+    return running_server([sys.executable], "dashboard.wsgi", {"PACELINE_PAGE_MEMORY_MB": "0"})
 
 
 def measure_page(where: str, rounds: int) -> Iterator[str]:

@@ -18,11 +18,11 @@ from bench.beside.asv_site import BENCHMARK, graph_path, publish_history, serve_
 from bench.beside.browsing import ChartPage, take_turns
 from bench.beside.codespeed_site import serve_codespeed
 from bench.beside.history import read_history
-from bench.beside.serving import find_free_port
 from bench.beside.tables import ASV, CODESPEED, SITE, format_visits, write_table
 from bench.pages.requests import time_requests
 from bench.scratch_site import scratch_site
 from bench.series_chart import fill_series
+from dashboard.services.preflight import free_port
 
 SIZES = (200, 1_000, 10_000)
 SERVER_ROUNDS = 9
@@ -44,7 +44,7 @@ def main() -> None:
     load = os.getloadavg()[0]
     # Playwright's calls run beside an event loop, in which Django would refuse its own.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
-    os.environ["PORT"] = str(find_free_port())
+    os.environ["PORT"] = str(free_port())
     # They are counted as ever, and never refused.
     os.environ["PACELINE_RATES"] = "pages=9999999/s,api=9999999/s"
     with scratch_site(), tempfile.TemporaryDirectory() as scratch:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.beside.history import MeasuredCommit
-from bench.beside.serving import running_server
+from bench.gunicorn_server import running_server
 
 BENCHMARK = "step_time"
 # `arch` and the others as `asv machine` asks for them; `branch` is added by `asv publish`.

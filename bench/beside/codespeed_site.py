@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.beside.history import MeasuredCommit
-from bench.beside.serving import running_server
+from bench.gunicorn_server import running_server
 
 DATABASE = "codespeed"
 FILLING = Path(__file__).with_name("fill_codespeed.py")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from math import log
 
 from django.utils import timezone
@@ -72,4 +71,4 @@ def describe_case(state: CaseState, measured: Sequence[MachineNoise]) -> str:
 
 
 def newest_first(row: MachineNoise) -> float:
-    return row.newest.timestamp() if isinstance(row.newest, datetime) else 0.0
+    return row.newest.timestamp() if row.newest else 0.0

@@ -1,4 +1,4 @@
-"""A web server of another tool, with the processes and threads that the site's own one has."""
+"""A web server of the site or of another tool, with the processes and threads of the site's own."""
 
 from __future__ import annotations
 
@@ -9,14 +9,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from dashboard.services.preflight import free_port
+
 SIZE = ("--workers", "2", "--threads", "4", "--timeout", "60")
 TRIES = 300
-
-
-def find_free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 @contextmanager
@@ -24,7 +20,7 @@ def running_server(
     python: Sequence[str], application: str, environment: Mapping[str, str], folder: str | None = None
 ) -> Iterator[str]:
     """The address of gunicorn, run by this Python in `folder`. SystemExit where it doesn't start."""
-    port = find_free_port()
+    port = free_port()
     bind = ("--bind", f"127.0.0.1:{port}", "--log-level", "error")
     server = subprocess.Popen(
         [*python, "-m", "gunicorn", *SIZE, *bind, application], env={**os.environ, **environment}, cwd=folder
