@@ -21,16 +21,27 @@ SEARCHED_POINTS = 400
 # One is the other's reciprocal: pairs of the one tell how much those of the other differ.
 RECIPROCAL = ("step_time", "throughput")
 
-BY_KEY = "SELECT unnest(%(series)s::bigint[]) AS id"
-OF_CONFIGURATIONS = """
-    SELECT series.id FROM dashboard_series series JOIN dashboard_metric metric ON metric.id = series.metric_id
-    WHERE series.configuration_id = ANY(%(configurations)s::bigint[]) AND series.phase = ''
-      AND metric.name = %(metric)s
-"""
-# One look into the index on (series, position) for each series, whatever its history is.
+BY_KEY = "series.id = ANY(%(series)s::bigint[])"
+OF_CONFIGURATIONS = """series.configuration_id = ANY(%(configurations)s::bigint[]) AND series.phase = ''
+    AND metric.name = %(metric)s"""
+# One look into the index on (series, position) for each series, whatever its history is. What is said of a
+# series is asked for before its points, and its points come in one row for each machine: the values, and as
+# text their samples, of which each point has another number.
 NEWEST = """
-WITH wanted AS ({wanted}), newest AS (
-    SELECT wanted.id AS series_id, point.*
+WITH wanted AS MATERIALIZED (
+    SELECT series.id AS series_id, series.configuration_id, series.phase, series.exact,
+           metric.id AS metric_id, metric.name AS metric, metric.better, metric.kind, configuration.quick,
+           benchmark.id AS case_id, benchmark.benchmark, benchmark.key, project.slug, project.branch
+    FROM dashboard_series series
+    JOIN dashboard_metric metric ON metric.id = series.metric_id
+    JOIN dashboard_configuration configuration ON configuration.id = series.configuration_id
+    JOIN dashboard_case benchmark ON benchmark.id = configuration.case_id
+    JOIN dashboard_project project ON project.id = benchmark.project_id
+    WHERE {wanted}
+), newest AS (
+    SELECT wanted.series_id, point.machine_id, max(point.finished_at) AS finished_at,
+           array_agg(point.value ORDER BY point.position, point.run_id) AS values,
+           string_agg(array_to_string(point.samples, ' '), ';' ORDER BY point.position, point.run_id) AS samples
     FROM wanted
     CROSS JOIN LATERAL (
         SELECT * FROM (
@@ -38,8 +49,7 @@ WITH wanted AS ({wanted}), newest AS (
             FROM dashboard_point point
             JOIN dashboard_run run ON run.id = point.run_id
             JOIN dashboard_commit commit ON commit.id = run.commit_id
-            JOIN dashboard_project project ON project.id = commit.project_id
-            WHERE point.series_id = wanted.id AND NOT point.tainted AND commit.branch = project.branch
+            WHERE point.series_id = wanted.series_id AND NOT point.tainted AND commit.branch = wanted.branch
               AND run.machine_id IS NOT NULL
             ORDER BY point.position DESC, point.run_id DESC
             LIMIT %(searched)s
@@ -48,43 +58,34 @@ WITH wanted AS ({wanted}), newest AS (
         ORDER BY position DESC, run_id DESC
         LIMIT %(newest)s
     ) AS point
-), spread AS (
-    SELECT measured.series_id, measured.machine_id, experiment.id AS experiment_id, calm.*
-    FROM (SELECT DISTINCT series_id, machine_id FROM newest) AS measured
-    JOIN dashboard_series series ON series.id = measured.series_id
-    JOIN dashboard_metric metric ON metric.id = series.metric_id
-    CROSS JOIN LATERAL (
-        SELECT experiment.id
-        FROM dashboard_experiment experiment
-        JOIN dashboard_metric weighed ON weighed.id = experiment.metric_id
-        WHERE experiment.head_configuration_id = series.configuration_id
-          AND experiment.base_configuration_id = series.configuration_id
-          AND (weighed.id = metric.id
-               OR weighed.name = ANY(%(reciprocal)s) AND metric.name = ANY(%(reciprocal)s))
-          AND experiment.phase = series.phase AND experiment.machine_id = measured.machine_id
-          AND experiment.state = 'done' AND experiment.pairs_of_id IS NULL
-        ORDER BY experiment.id DESC
-        LIMIT 1
-    ) AS experiment
-    CROSS JOIN LATERAL (
-        SELECT count(*) AS pairs, stddev_samp(ln(head) - ln(base)) AS deviation, avg(seconds) AS seconds
-        FROM dashboard_experimentpair
-        WHERE experiment_id = experiment.id AND NOT disturbed AND base > 0 AND head > 0
-    ) AS calm
+    GROUP BY wanted.series_id, point.machine_id
 )
-SELECT newest.series_id, newest.machine_id, newest.value, newest.samples, newest.finished_at,
-       machine.name, metric.better, metric.kind, series.exact, configuration.quick,
-       benchmark.id, benchmark.benchmark, benchmark.key, project.slug,
-       spread.experiment_id, spread.pairs, spread.deviation, spread.seconds
+SELECT newest.series_id, newest.machine_id, newest.values, newest.samples, newest.finished_at,
+       machine.name, wanted.better, wanted.kind, wanted.exact, wanted.quick,
+       wanted.case_id, wanted.benchmark, wanted.key, wanted.slug,
+       experiment.id, calm.pairs, calm.deviation, calm.seconds
 FROM newest
+JOIN wanted ON wanted.series_id = newest.series_id
 JOIN dashboard_machine machine ON machine.id = newest.machine_id
-JOIN dashboard_series series ON series.id = newest.series_id
-JOIN dashboard_metric metric ON metric.id = series.metric_id
-JOIN dashboard_configuration configuration ON configuration.id = series.configuration_id
-JOIN dashboard_case benchmark ON benchmark.id = configuration.case_id
-JOIN dashboard_project project ON project.id = benchmark.project_id
-LEFT JOIN spread ON spread.series_id = newest.series_id AND spread.machine_id = newest.machine_id
-ORDER BY newest.series_id, newest.position, newest.run_id
+LEFT JOIN LATERAL (
+    SELECT experiment.id
+    FROM dashboard_experiment experiment
+    JOIN dashboard_metric weighed ON weighed.id = experiment.metric_id
+    WHERE experiment.head_configuration_id = wanted.configuration_id
+      AND experiment.base_configuration_id = wanted.configuration_id
+      AND (weighed.id = wanted.metric_id
+           OR weighed.name = ANY(%(reciprocal)s) AND wanted.metric = ANY(%(reciprocal)s))
+      AND experiment.phase = wanted.phase AND experiment.machine_id = newest.machine_id
+      AND experiment.state = 'done' AND experiment.pairs_of_id IS NULL
+    ORDER BY experiment.id DESC
+    LIMIT 1
+) AS experiment ON true
+LEFT JOIN LATERAL (
+    SELECT count(*) AS pairs, stddev_samp(ln(head) - ln(base)) AS deviation, avg(seconds) AS seconds
+    FROM dashboard_experimentpair
+    WHERE experiment_id = experiment.id AND NOT disturbed AND base > 0 AND head > 0
+) AS calm ON true
+ORDER BY newest.series_id, newest.machine_id
 """
 
 
@@ -101,7 +102,7 @@ class PairSpread:
     seconds: float
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class MeasuredPoints:
     """The newest untainted points of a series on one machine, oldest first; when the last was measured.
 
@@ -134,22 +135,15 @@ def newest_points_on(machine: Machine, configurations: Iterable[int], metric: st
 
 
 def _read_points(wanted: str, asked: dict[str, Any]) -> list[MeasuredPoints]:
-    found: dict[tuple[int, int], MeasuredPoints] = {}
+    asked |= {"newest": NEWEST_POINTS, "reciprocal": list(RECIPROCAL)}
     with connection.cursor() as cursor:
-        asked |= {"newest": NEWEST_POINTS, "reciprocal": list(RECIPROCAL)}
         cursor.execute(NEWEST.format(wanted=wanted), asked)
-        for series, machine, value, samples, finished, *described in cursor.fetchall():
-            if (series, machine) not in found:
-                found[series, machine] = _without_points(series, machine, described)
-            measured = found[series, machine]
-            measured.points.append(detection.Point(value, tuple(samples)))
-            measured.newest = finished
-    return list(found.values())
+        return [_make_measured(row) for row in cursor.fetchall()]
 
 
-def _without_points(series: int, machine: int, described: list[Any]) -> MeasuredPoints:
-    name, better, kind, exact, quick, case, benchmark, key, project, *pairs = described
-    experiment, count, deviation, seconds = pairs
+def _make_measured(row: tuple[Any, ...]) -> MeasuredPoints:
+    series, machine, values, samples, finished, name, better, kind, exact, quick, *described = row
+    case, benchmark, key, project, experiment, pairs, deviation, seconds = described
     return MeasuredPoints(
         series=series,
         case=Case(pk=case, benchmark=benchmark, key=key),
@@ -159,11 +153,14 @@ def _without_points(series: int, machine: int, described: list[Any]) -> Measured
         better=cast(Better, better),
         kind=cast(Kind, kind),
         exact=exact,
-        spread=PairSpread(experiment, count, deviation, seconds)
+        spread=PairSpread(experiment, pairs, deviation, seconds)
         if deviation is not None and seconds
         else None,
-        points=[],
-        newest=None,
+        points=[
+            detection.Point(value, tuple(map(float, text.split())))
+            for value, text in zip(values, samples.split(";"), strict=True)
+        ],
+        newest=finished,
     )
 
 

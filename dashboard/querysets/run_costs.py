@@ -87,24 +87,45 @@ class ProjectCosts:
     cases: list[CaseCost]
 
 
-# All three sums by one look at the rows. The first column tells them apart: 0, 1, 2 in the order of the sets.
+# All three sums by one look at the rows. The first column tells them apart: 0, 1, 2 in this order. The parts of
+# each run are looked up by its key, as those of other projects are many times as many.
 PROJECT_COSTS = """
-SELECT CASE WHEN GROUPING(week) = 0 THEN 0 WHEN GROUPING(part) = 0 THEN 1 ELSE 2 END, week, part,
-    benchmark, key, quick, count(DISTINCT run), count(DISTINCT commit), sum(seconds),
-    coalesce(sum(seconds) FILTER (WHERE part = %(measured)s), 0),
-    coalesce(sum(seconds) FILTER (WHERE has_gpu), 0)
-FROM (
-    SELECT date_trunc('week', run.finished_at AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' AS week, cost.part,
-        of_case.benchmark, of_case.key, configuration.quick, run.id AS run, run.commit_id AS commit,
-        cost.seconds, machine.fingerprint #> '{gpus,0}' IS NOT NULL AS has_gpu
+WITH of_run AS MATERIALIZED (
+    SELECT run.id, run.commit_id, run.configuration_id, run.machine_id,
+        date_trunc('week', run.finished_at AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' AS week
     FROM dashboard_run run
     JOIN dashboard_configuration configuration ON configuration.id = run.configuration_id
     JOIN dashboard_case of_case ON of_case.id = configuration.case_id
-    JOIN dashboard_runcost cost ON cost.run_id = run.id
-    LEFT JOIN dashboard_machine machine ON machine.id = run.machine_id
-    WHERE of_case.project_id = %(project)s AND run.finished_at >= %(since)s AND cost.part <> %(waiting)s
-) AS spent
-GROUP BY GROUPING SETS ((week), (part), (benchmark, key, quick))
+    WHERE of_case.project_id = %(project)s AND run.finished_at >= %(since)s
+), spent AS MATERIALIZED (
+    SELECT of_run.*, cost.part, cost.seconds
+    FROM of_run
+    CROSS JOIN LATERAL (
+        SELECT part, seconds FROM dashboard_runcost
+        WHERE run_id = of_run.id AND part <> %(waiting)s
+        OFFSET 0
+    ) AS cost
+), summed AS MATERIALIZED (
+    SELECT id, commit_id, configuration_id, machine_id, week, sum(seconds) AS seconds,
+        coalesce(sum(seconds) FILTER (WHERE part = %(measured)s), 0) AS measured
+    FROM spent
+    GROUP BY id, commit_id, configuration_id, machine_id, week
+), of_configuration AS (
+    SELECT configuration_id, count(*) AS runs, sum(seconds) AS seconds FROM summed GROUP BY configuration_id
+)
+SELECT 0, week, NULL, NULL, NULL, NULL::boolean, count(*), count(DISTINCT commit_id), sum(seconds), sum(measured),
+    coalesce(sum(seconds) FILTER (WHERE machine.fingerprint #> '{gpus,0}' IS NOT NULL), 0)
+FROM summed LEFT JOIN dashboard_machine machine ON machine.id = summed.machine_id
+GROUP BY week
+UNION ALL
+SELECT 1, NULL, part, NULL, NULL, NULL, NULL, NULL, sum(seconds), NULL, NULL FROM spent GROUP BY part
+UNION ALL
+SELECT 2, NULL, NULL, of_case.benchmark, of_case.key, configuration.quick,
+    sum(runs)::bigint, NULL, sum(seconds), NULL, NULL
+FROM of_configuration
+JOIN dashboard_configuration configuration ON configuration.id = configuration_id
+JOIN dashboard_case of_case ON of_case.id = configuration.case_id
+GROUP BY of_case.benchmark, of_case.key, configuration.quick
 """
 
 
