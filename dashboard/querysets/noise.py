@@ -16,7 +16,7 @@ from dashboard.detection.types import Better, Kind
 from dashboard.models import Case, Experiment, ExperimentPair, Machine, Series
 
 NEWEST_POINTS = 40
-# Among so many of a series' newest points those of one machine are looked for, where its pool has several.
+# Among so many of a series' newest points those of its project's branch, or of one machine, are looked for.
 SEARCHED_POINTS = 400
 # One is the other's reciprocal: pairs of the one tell how much those of the other differ.
 RECIPROCAL = ("step_time", "throughput")
@@ -26,7 +26,8 @@ OF_CONFIGURATIONS = """series.configuration_id = ANY(%(configurations)s::bigint[
     AND metric.name = %(metric)s"""
 # One look into the index on (series, position) for each series, whatever its history is. What is said of a
 # series is asked for before its points, and its points come in one row for each machine: the values, and as
-# text their samples, of which each point has another number.
+# text their samples, of which each point has another number. OFFSET 0 keeps PostgreSQL from reading all runs
+# of the machine, where it doesn't know how soon there are enough.
 NEWEST = """
 WITH wanted AS MATERIALIZED (
     SELECT series.id AS series_id, series.configuration_id, series.phase, series.exact,
@@ -44,18 +45,24 @@ WITH wanted AS MATERIALIZED (
            string_agg(array_to_string(point.samples, ' '), ';' ORDER BY point.position, point.run_id) AS samples
     FROM wanted
     CROSS JOIN LATERAL (
-        SELECT * FROM (
-            SELECT point.value, point.samples, point.position, point.run_id, run.machine_id, run.finished_at
-            FROM dashboard_point point
-            JOIN dashboard_run run ON run.id = point.run_id
-            JOIN dashboard_commit commit ON commit.id = run.commit_id
-            WHERE point.series_id = wanted.series_id AND NOT point.tainted AND commit.branch = wanted.branch
-              AND run.machine_id IS NOT NULL
-            ORDER BY point.position DESC, point.run_id DESC
+        SELECT searched.*, run.machine_id, run.finished_at
+        FROM (
+            SELECT value, samples, position, run_id
+            FROM dashboard_point
+            WHERE series_id = wanted.series_id AND NOT tainted
+            ORDER BY position DESC, run_id DESC
             LIMIT %(searched)s
         ) AS searched
-        WHERE %(machine)s::bigint IS NULL OR machine_id = %(machine)s
-        ORDER BY position DESC, run_id DESC
+        CROSS JOIN LATERAL (
+            SELECT run.machine_id, run.finished_at, commit.branch
+            FROM dashboard_run run
+            JOIN dashboard_commit commit ON commit.id = run.commit_id
+            WHERE run.id = searched.run_id
+            OFFSET 0
+        ) AS run
+        WHERE run.branch = wanted.branch AND run.machine_id IS NOT NULL
+          AND (%(machine)s::bigint IS NULL OR run.machine_id = %(machine)s)
+        ORDER BY searched.position DESC, searched.run_id DESC
         LIMIT %(newest)s
     ) AS point
     GROUP BY wanted.series_id, point.machine_id
@@ -125,17 +132,17 @@ class MeasuredPoints:
 
 def newest_points(series: Iterable[int]) -> list[MeasuredPoints]:
     """By series and machine, of the newest points of each series on its project's branch."""
-    return _read_points(BY_KEY, {"series": list(series), "searched": NEWEST_POINTS, "machine": None})
+    return _read_points(BY_KEY, {"series": list(series), "machine": None})
 
 
 def newest_points_on(machine: Machine, configurations: Iterable[int], metric: str) -> list[MeasuredPoints]:
     """Those of one machine alone, of the whole step by this metric."""
     asked = {"configurations": list(configurations), "metric": metric}
-    return _read_points(OF_CONFIGURATIONS, {**asked, "searched": SEARCHED_POINTS, "machine": machine.pk})
+    return _read_points(OF_CONFIGURATIONS, {**asked, "machine": machine.pk})
 
 
 def _read_points(wanted: str, asked: dict[str, Any]) -> list[MeasuredPoints]:
-    asked |= {"newest": NEWEST_POINTS, "reciprocal": list(RECIPROCAL)}
+    asked |= {"searched": SEARCHED_POINTS, "newest": NEWEST_POINTS, "reciprocal": list(RECIPROCAL)}
     with connection.cursor() as cursor:
         cursor.execute(NEWEST.format(wanted=wanted), asked)
         return [_make_measured(row) for row in cursor.fetchall()]
