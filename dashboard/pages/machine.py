@@ -9,7 +9,6 @@ from typing import Any
 
 from django.contrib import messages
 from django.db import transaction
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -27,7 +26,7 @@ from dashboard.charts.machine_history import (
     draw_calibration,
     draw_sentinels,
 )
-from dashboard.models import Machine, Project
+from dashboard.models import Machine
 from dashboard.pages.machine_noise import ENOUGH_VALUES, LATER, SOON, measure_all
 from dashboard.querysets import machines as machine_queries
 from dashboard.querysets.machines import CalibratedRun
@@ -36,7 +35,6 @@ from dashboard.querysets.sight import SeenProjects
 from dashboard.sentences import machines as sentences
 from dashboard.sentences import numbers
 
-LAST_RUNS = 12
 MOST_CASES = 12
 
 ACTIONS = {
@@ -60,12 +58,12 @@ NO_DOUBTS = ("limit_crossed", "limit_not_measured")
 def machine_page(request: HttpRequest, pk: int) -> HttpResponse:
     machine = get_object_or_404(Machine.objects.select_related("pool"), pk=pk)
     measured, counts = machine_queries.count_warning_codes(machine, timezone.now())
-    visible = visitor_of(request).visible_projects()
-    runs = list(machine_queries.machine_runs(machine, visible)[:LAST_RUNS])
-    calibrated = machine_queries.calibrated_runs(machine, visible)
+    seen = visitor_of(request).seen_projects
+    runs = machine_queries.newest_machine_runs(machine, seen)
+    calibrated = machine_queries.calibrated_runs(machine, seen)
     newest = [run.configuration_id for run in runs] + [row.configuration for row in calibrated[::-1]]
     context = {
-        **_status_context(machine, visitor_of(request).seen_projects),
+        **_status_context(machine, seen),
         "hardware": sentences.describe_hardware(machine.fingerprint),
         "waiting": machine_queries.work_waiting_by_pool(timezone.now()).get(machine.pool.name),
         "runs": runs,
@@ -74,7 +72,7 @@ def machine_page(request: HttpRequest, pk: int) -> HttpResponse:
         "days": machine_queries.DOUBTS_WITHIN.days,
         **_calibration_context(calibrated),
         **_noise_context(machine, list(dict.fromkeys(newest))),
-        **_sentinel_context(machine, visible),
+        **_sentinel_context(machine, seen),
     }
     return render(request, "machine.html", context)
 
@@ -136,11 +134,11 @@ def _calibration_context(found: Sequence[CalibratedRun]) -> dict[str, Any]:
     }
 
 
-def _sentinel_context(machine: Machine, visible: QuerySet[Project]) -> dict[str, Any]:
+def _sentinel_context(machine: Machine, seen: SeenProjects) -> dict[str, Any]:
     """(sentinel, its line) of those that were measured last, and the drawing of all of them."""
     lines = [
         (sentinel, sentinel_line(sentinel, hue))
-        for hue, sentinel in enumerate(machine_queries.sentinels_with_points(machine, visible))
+        for hue, sentinel in enumerate(machine_queries.sentinels_with_points(machine, seen))
     ]
     drawn = [line for _, line in lines if line.marks]
     return {

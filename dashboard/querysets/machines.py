@@ -6,22 +6,38 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from django.contrib.postgres.expressions import ArraySubquery
 from django.contrib.postgres.fields import ArrayField
-from django.db.models import Count, Exists, F, Func, Min, OuterRef, Q, QuerySet, Subquery, TextField, Value
+from django.db.models import (
+    Count,
+    DateTimeField,
+    Exists,
+    F,
+    Func,
+    Min,
+    Model,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    TextField,
+    Value,
+)
 from django.db.models.functions import JSONObject
 
-from dashboard.models import Experiment, Machine, Metric, Pool, Project, Run, Sentinel, SentinelPoint
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.models import Experiment, Machine, Metric, Pool, Run, Sentinel, SentinelPoint
+from dashboard.querysets.composed import NOW, ComposedQuery, Given
 from dashboard.querysets.runs import runs_with_related
 from dashboard.querysets.sight import SeenProjects, Sight
 
+Row = TypeVar("Row", bound=Model)
 # The newest runs of a machine by which the list judges it.
 NEWEST_RUNS = 50
 DOUBTS_WITHIN = timedelta(days=30)
 CALIBRATED_RUNS = 200
+LISTED_RUNS = 12
 MOST_SENTINELS = 6
 SENTINEL_POINTS = 120
 SENTINEL_METRIC = "step_time"
@@ -107,23 +123,33 @@ class WaitingWork:
         return bool(self.runs or self.experiments)
 
 
-RUN_POOL = ("configuration__pool__name", "number", "since")
-EXPERIMENT_POOL = ("head_configuration__pool__name", "number", "since")
-
-
 def work_waiting_by_pool(now: datetime) -> dict[str, WaitingWork]:
     """By the pool's name. Runs that wait for a calmer hour can't be claimed yet, and aren't counted."""
     waiting: dict[str, WaitingWork] = defaultdict(WaitingWork)
-    due = Q(not_before=None) | Q(not_before__lte=now)
-    found = {"number": Count("pk"), "since": Min("requested_at")}
-    runs = Run.objects.filter(due, state=Run.State.REQUESTED).values("configuration__pool__name")
-    for name, number, since in runs.annotate(**found).order_by().values_list(*RUN_POOL):
+    for name, number, since in _WAITING_RUNS.read_rows(now=now):
         waiting[name].runs, waiting[name].oldest = number, since
-    asked = Experiment.objects.filter(state=Experiment.State.REQUESTED)
-    by_pool = asked.values("head_configuration__pool__name").annotate(**found).order_by()
-    for name, number, since in by_pool.values_list(*EXPERIMENT_POOL):
+    for name, number, since in _WAITING_EXPERIMENTS.read_rows():
         waiting[name].experiments, waiting[name].oldest = number, min(waiting[name].oldest or since, since)
     return dict(waiting)
+
+
+def _compose_waiting_runs() -> QuerySet[Any]:
+    due = Q(not_before=None) | Q(not_before__lte=NOW)
+    return _count_by(Run.objects.filter(due, state=Run.State.REQUESTED), "configuration__pool__name")
+
+
+def _compose_waiting_experiments() -> QuerySet[Any]:
+    asked = Experiment.objects.filter(state=Experiment.State.REQUESTED)
+    return _count_by(asked, "head_configuration__pool__name")
+
+
+def _count_by(rows: QuerySet[Any], pool: str) -> QuerySet[Any]:
+    counted: QuerySet[Any] = rows.values(pool).annotate(number=Count("pk"), since=Min("requested_at"))
+    return counted.order_by().values_list(pool, "number", "since")
+
+
+_WAITING_RUNS: ComposedQuery[Any] = ComposedQuery(_compose_waiting_runs)
+_WAITING_EXPERIMENTS: ComposedQuery[Any] = ComposedQuery(_compose_waiting_experiments)
 
 
 def served_pools() -> set[str]:
@@ -136,10 +162,21 @@ def pool_names() -> list[str]:
     return list(Pool.objects.order_by("name").values_list("name", flat=True))
 
 
-def machine_runs(machine: Machine, visible: QuerySet[Project]) -> QuerySet[Run]:
+def newest_machine_runs(machine: Machine, seen: SeenProjects) -> list[Run]:
     """What it measured and measures of these projects, the newest first."""
-    runs = runs_with_related().filter(machine=machine, configuration__case__project__in=visible)
-    return runs.order_by("-claimed_at", "-pk")
+    return _MACHINE_RUNS.read_rows(seen.sight, machine=machine.pk, **seen.values)
+
+
+def _compose_machine_runs(sight: Sight) -> QuerySet[Run]:
+    runs = _of_seen_projects(runs_with_related().filter(machine=Given("machine")), sight)
+    return runs.order_by("-claimed_at", "-pk")[:LISTED_RUNS]
+
+
+def _of_seen_projects(rows: QuerySet[Row], sight: Sight) -> QuerySet[Row]:
+    return rows.filter(configuration__case__project__in=sight.given_projects())
+
+
+_MACHINE_RUNS = ComposedQuery(_compose_machine_runs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +196,18 @@ EVERY_RUN = ""
 
 def count_warning_codes(machine: Machine, now: datetime) -> tuple[int, list[CodeCount]]:
     """(done runs, how often each code) within the last days, the most frequent code first."""
-    recent = Run.objects.filter(machine=machine, state=Run.State.DONE, claimed_at__gt=now - DOUBTS_WITHIN)
+    rows = _WARNING_CODES.read_rows(machine=machine.pk, since=now - DOUBTS_WITHIN)
+    measured = sum(number for code, number, _ in rows if code == EVERY_RUN)
+    return measured, [
+        CodeCount(code, number, kept_out, number / measured)
+        for code, number, kept_out in rows
+        if code != EVERY_RUN
+    ]
+
+
+def _compose_warning_codes() -> QuerySet[Any]:
+    since = Given("since", DateTimeField())
+    recent = Run.objects.filter(machine=Given("machine"), state=Run.State.DONE, claimed_at__gt=since)
     # Each run has one code more: that of every run.
     codes = Func(
         F("warning_codes"),
@@ -169,13 +217,10 @@ def count_warning_codes(machine: Machine, now: datetime) -> tuple[int, list[Code
     )
     counted = recent.annotate(code=Func(codes, function="unnest", output_field=TextField())).values("code")
     counted = counted.annotate(number=Count("pk"), kept_out=Count("pk", filter=Q(tainted=True)))
-    rows = list(counted.order_by("-number", "code").values_list("code", "number", "kept_out"))
-    measured = sum(number for code, number, _ in rows if code == EVERY_RUN)
-    return measured, [
-        CodeCount(code, number, kept_out, number / measured)
-        for code, number, kept_out in rows
-        if code != EVERY_RUN
-    ]
+    return counted.order_by("-number", "code").values_list("code", "number", "kept_out")
+
+
+_WARNING_CODES: ComposedQuery[Any] = ComposedQuery(_compose_warning_codes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,33 +234,44 @@ class CalibratedRun:
     drifted: bool
 
 
-def calibrated_runs(machine: Machine, visible: QuerySet[Project]) -> list[CalibratedRun]:
+def calibrated_runs(machine: Machine, seen: SeenProjects) -> list[CalibratedRun]:
     """The newest ones of these projects, the oldest of these first."""
-    rows = Run.objects.filter(machine=machine, claimed_at__isnull=False, calibration__isnull=False)
-    rows = rows.filter(configuration__case__project__in=visible)
-    newest = rows.order_by("-claimed_at").values_list(
-        "pk", "configuration", "claimed_at", "calibration", "warning_codes"
-    )
     return [
         CalibratedRun(pk, configuration, claimed_at, seconds, "calibration_drift" in codes)
-        for pk, configuration, claimed_at, seconds, codes in newest[:CALIBRATED_RUNS]
-        if claimed_at and seconds
+        for pk, configuration, claimed_at, seconds, codes in _CALIBRATED_RUNS.read_rows(
+            seen.sight, machine=machine.pk, **seen.values
+        )
+        if seconds
     ][::-1]
 
 
-def sentinels_with_points(machine: Machine, visible: QuerySet[Project]) -> list[Any]:
+def _compose_calibrated_runs(sight: Sight) -> QuerySet[Any]:
+    rows = Run.objects.filter(machine=Given("machine"), claimed_at__isnull=False, calibration__isnull=False)
+    newest = _of_seen_projects(rows, sight).order_by("-claimed_at")
+    return newest.values_list("pk", "configuration", "claimed_at", "calibration", "warning_codes")[
+        :CALIBRATED_RUNS
+    ]
+
+
+_CALIBRATED_RUNS: ComposedQuery[Any] = ComposedQuery(_compose_calibrated_runs)
+
+
+def sentinels_with_points(machine: Machine, seen: SeenProjects) -> list[Any]:
     """Of these projects those that were measured last; `newest_points` are dicts of their step time.
 
     The newest first, each with `run`, `value`, `tainted` and `at`, seconds since 1970.
     """
+    return _SENTINELS.read_rows(seen.sight, machine=machine.pk, **seen.values)
+
+
+def _compose_sentinels(sight: Sight) -> QuerySet[Sentinel]:
     # By its key, found once, not by a join with its name: else the index doesn't give the newest ones.
     metric = Metric.objects.filter(name=SENTINEL_METRIC).order_by("pk").values("pk")[:1]
     points = SentinelPoint.objects.filter(sentinel=OuterRef("pk"), metric=Subquery(metric))
     newest = points.order_by("-measured_at")
     moment = Func(Value("epoch"), F("measured_at"), function="date_part")
     members = JSONObject(run="run_id", value="value", tainted="tainted", at=moment)
-    own = Sentinel.objects.filter(machine=machine, configuration__case__project__in=visible)
-    rows = own.annotate(
+    rows = _of_seen_projects(Sentinel.objects.filter(machine=Given("machine")), sight).annotate(
         measured_at=Subquery(newest.values("measured_at")[:1]),
         newest_points=ArraySubquery(newest.values(member=members)[:SENTINEL_POINTS]),
     )
@@ -223,4 +279,7 @@ def sentinels_with_points(machine: Machine, visible: QuerySet[Project]) -> list[
     light = related.defer(
         "configuration__case__project__manifest", "configuration__case__project__hook_secret"
     )
-    return list(light.order_by(F("measured_at").desc(nulls_last=True), "pk")[:MOST_SENTINELS])
+    return light.order_by(F("measured_at").desc(nulls_last=True), "pk")[:MOST_SENTINELS]
+
+
+_SENTINELS = ComposedQuery(_compose_sentinels)

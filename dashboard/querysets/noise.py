@@ -42,7 +42,8 @@ WITH wanted AS MATERIALIZED (
 ), newest AS (
     SELECT wanted.series_id, point.machine_id, max(point.finished_at) AS finished_at,
            array_agg(point.value ORDER BY point.position, point.run_id) AS values,
-           string_agg(array_to_string(point.samples, ' '), ';' ORDER BY point.position, point.run_id) AS samples
+           string_agg(array_to_string(point.samples, ' '), ';' ORDER BY point.position, point.run_id)
+               AS samples
     FROM wanted
     CROSS JOIN LATERAL (
         SELECT searched.*, run.machine_id, run.finished_at

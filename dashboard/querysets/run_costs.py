@@ -87,8 +87,8 @@ class ProjectCosts:
     cases: list[CaseCost]
 
 
-# All three sums by one look at the rows. The first column tells them apart: 0, 1, 2 in this order. The parts of
-# each run are looked up by its key, as those of other projects are many times as many.
+# All three sums by one look at the rows. The first column tells them apart: 0, 1, 2 in this order. The parts
+# of each run are looked up by its key, as those of other projects are many times as many.
 PROJECT_COSTS = """
 WITH of_run AS MATERIALIZED (
     SELECT run.id, run.commit_id, run.configuration_id, run.machine_id,
@@ -111,9 +111,12 @@ WITH of_run AS MATERIALIZED (
     FROM spent
     GROUP BY id, commit_id, configuration_id, machine_id, week
 ), of_configuration AS (
-    SELECT configuration_id, count(*) AS runs, sum(seconds) AS seconds FROM summed GROUP BY configuration_id
+    SELECT configuration_id, count(*) AS runs, sum(seconds) AS seconds
+    FROM summed
+    GROUP BY configuration_id
 )
-SELECT 0, week, NULL, NULL, NULL, NULL::boolean, count(*), count(DISTINCT commit_id), sum(seconds), sum(measured),
+SELECT 0, week, NULL, NULL, NULL, NULL::boolean,
+    count(*), count(DISTINCT commit_id), sum(seconds), sum(measured),
     coalesce(sum(seconds) FILTER (WHERE machine.fingerprint #> '{gpus,0}' IS NOT NULL), 0)
 FROM summed LEFT JOIN dashboard_machine machine ON machine.id = summed.machine_id
 GROUP BY week
