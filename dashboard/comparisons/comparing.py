@@ -29,8 +29,9 @@ from dashboard.comparisons.profile_rows import (
 from dashboard.comparisons.requests import ComparisonRequest
 from dashboard.comparisons.revisions import Side, find_sides
 from dashboard.environments import Difference
-from dashboard.models import Point, Project
+from dashboard.models import Project
 from dashboard.querysets import comparisons as queries
+from dashboard.querysets.comparisons import ComparedPoint
 
 # Of what two documents were measured by, what must be alike for their numbers to be.
 WINDOW = ("warmup_steps", "steps", "counting_steps")
@@ -107,12 +108,11 @@ def summarize_cases(pairs: Sequence[CasePair]) -> list[CaseSummary]:
     """By headline metrics, what differs most first. A single case is compared in full: not here."""
     if len(pairs) < 2:
         return [CaseSummary(pair, ()) for pair in pairs]
-    by_configuration: defaultdict[int, list[Point]] = defaultdict(list)
-    points = list(queries.headline_points([run for pair in pairs for run in pair.runs]))
+    by_configuration: defaultdict[int, list[ComparedPoint]] = defaultdict(list)
+    points = queries.headline_points([run for pair in pairs for run in pair.runs])
     for point in points:
         by_configuration[point.series.configuration_id].append(point)
-    latest = {point.series_id: getattr(point.series, "latest", None) for point in points}
-    recent = {series: state.recent for series, state in latest.items() if state}
+    recent = queries.recent_values({point.series.pk for point in points})
     summaries = []
     for pair in pairs:
         keys = dict.fromkeys((pair.base.configuration.pk, pair.head.configuration.pk))
@@ -122,8 +122,8 @@ def summarize_cases(pairs: Sequence[CasePair]) -> list[CaseSummary]:
 
 
 def compare_case(pair: CasePair) -> CaseComparison:
-    points = list(queries.points_of_runs(run.pk for run in pair.runs))
-    recent = queries.recent_values({point.series_id for point in points})
+    points = queries.points_of_runs(run.pk for run in pair.runs)
+    recent = queries.recent_values({point.series.pk for point in points})
     near = [*pair.base.runs[:NEAREST], *pair.head.runs[:NEAREST]]
     documents = queries.measured_parts(run.pk for run in near)
     before, after = (environment_values(side, documents) for side in (pair.base, pair.head))
@@ -152,6 +152,8 @@ def tell_thinned(rows: Sequence[MetricRow], pair: CasePair) -> list[MetricRow]:
         )
         if all(run.points_thinned for run in side.runs)
     }
+    if not codes:
+        return list(rows)
     return [
         replace(
             row,
@@ -170,7 +172,7 @@ def environment_values(
     return {**values, "machine": run.machine.name if run.machine else None} if values else {}
 
 
-def phase_times(points: Sequence[Point], side: PooledRuns) -> dict[str, float]:
+def phase_times(points: Sequence[ComparedPoint], side: PooledRuns) -> dict[str, float]:
     """By phase its own seconds per step: the median of the side's runs."""
     runs = {run.pk for run in side.runs}
     values: defaultdict[str, list[float]] = defaultdict(list)
@@ -193,7 +195,7 @@ def window_differences(pair: CasePair, documents: Mapping[int, Mapping[str, Any]
 
 
 def compare_case_profiles(
-    pair: CasePair, points: Sequence[Point], documents: Mapping[int, Mapping[str, Any]]
+    pair: CasePair, points: Sequence[ComparedPoint], documents: Mapping[int, Mapping[str, Any]]
 ) -> ProfileComparison:
     step_times = {
         point.run_id: point.value

@@ -19,8 +19,9 @@ from dashboard.detection.comparison import interval_verdict
 from dashboard.detection.doubts import TOO_FEW_SAMPLES
 from dashboard.detection.noise import neighbour_noise
 from dashboard.detection.types import Doubt, Verdict
-from dashboard.models import Metric, Point, Series
+from dashboard.models import Metric, Series
 from dashboard.policy.baselines import ENOUGH_VALUES, relative_noise
+from dashboard.querysets.comparisons import ComparedPoint
 
 Effect = Literal["ratio", "exponent", "difference", "none"]
 # Codes of why a row has no answer, beside those of detection.
@@ -39,7 +40,7 @@ class SideValues:
     low: float | None = None
     high: float | None = None
 
-    def add_point(self, point: Point) -> None:
+    def add_point(self, point: ComparedPoint) -> None:
         self.values.append(point.value)
         self.samples += point.samples or [point.value]
         self.low, self.high = point.low, point.high
@@ -100,7 +101,7 @@ Key = tuple[str, str, str]  # metric, better, phase
 
 
 def metric_rows(
-    points: Iterable[Point], base_runs: Iterable[int], recent: Mapping[int, Sequence[float]]
+    points: Iterable[ComparedPoint], base_runs: Iterable[int], recent: Mapping[int, Sequence[float]]
 ) -> list[MetricRow]:
     """What differs first, the largest effect on top; then what doesn't, then what can't be told."""
     of_base = set(base_runs)
@@ -130,32 +131,35 @@ def compare_metric(
     series: Series, before: SideValues, after: SideValues, recent: Sequence[float]
 ) -> MetricRow:
     """`recent` are the newest values of the series, by which runs of one commit differ too."""
-    metric = series.metric
-    row = MetricRow(
-        metric, series.phase, series.pk, series.headline, series.exact, before.level, after.level, "none", "?"
-    )
-    if row.base is None or row.head is None:
-        missing = MISSING_BASE if row.base is None else MISSING_HEAD
-        return replace(row, reasons=(Doubt(missing),))
-    row = replace(row, samples=len(before.samples) + len(after.samples))
+    metric, base, head = series.metric, before.level, after.level
+    samples = len(before.samples) + len(after.samples)
+    identity = metric, series.phase, series.pk, series.headline
+    if base is None or head is None:
+        missing = Doubt(MISSING_BASE if base is None else MISSING_HEAD)
+        return MetricRow(*identity, series.exact, base, head, "none", "?", reasons=(missing,))
     if metric.is_exponent:
+        row = MetricRow(*identity, series.exact, base, head, "exponent", "?", samples=samples)
         return _compare_exponents(row, before, after)
     has_ratio = not metric.has_sign and min(*before.samples, *after.samples) > 0
     if series.exact or _repeats_alike(metric, before, after):
-        return _compare_exact_values(row, has_ratio=has_ratio)
+        # What repeats to the last digit differs or not: it needs no interval.
+        verdict = interval_verdict(head - base, head - base)
+        ratio, difference = (head / base, None) if has_ratio else (None, head - base)
+        effect: Effect = "ratio" if has_ratio else "difference"
+        return MetricRow(*identity, True, base, head, effect, verdict, ratio, difference, samples=samples)
     share = math.sqrt((1 / len(before.values) + 1 / len(after.values)) / 2)
     if has_ratio:
         noise = share * max(relative_noise(recent), relative_spread(before, after))
         found = detection.compare_samples(before.samples, after.samples, noise)
-        return replace(
-            row, effect="ratio", verdict=found.verdict, ratio=found.ratio, low=found.low, high=found.high,
-            reasons=found.doubts,
+        return MetricRow(
+            *identity, series.exact, base, head, "ratio", found.verdict, ratio=found.ratio, low=found.low,
+            high=found.high, reasons=found.doubts, samples=samples,
         )  # fmt: skip
     noise = share * max(absolute_noise(recent), absolute_spread(before, after))
     shifted = detection.compare_differences(before.samples, after.samples, noise)
-    return replace(
-        row, effect="difference", verdict=shifted.verdict, difference=shifted.difference, low=shifted.low,
-        high=shifted.high, reasons=shifted.doubts,
+    return MetricRow(
+        *identity, series.exact, base, head, "difference", shifted.verdict, difference=shifted.difference,
+        low=shifted.low, high=shifted.high, reasons=shifted.doubts, samples=samples,
     )  # fmt: skip
 
 
@@ -164,20 +168,11 @@ def _repeats_alike(metric: Metric, before: SideValues, after: SideValues) -> boo
     return metric.kind == Metric.Kind.COUNTER and len({*before.samples, *after.samples}) == 1
 
 
-def _compare_exact_values(row: MetricRow, *, has_ratio: bool) -> MetricRow:
-    """What repeats to the last digit differs or not: it needs no interval."""
-    base, head = row.base or 0.0, row.head or 0.0
-    verdict = interval_verdict(head - base, head - base)
-    if has_ratio:
-        return replace(row, effect="ratio", verdict=verdict, ratio=head / base, exact=True)
-    return replace(row, effect="difference", verdict=verdict, difference=head - base, exact=True)
-
-
 def _compare_exponents(row: MetricRow, before: SideValues, after: SideValues) -> MetricRow:
     """By the intervals of the fits: each run has a single exponent."""
     bounds = (before.low, before.high, after.low, after.high)
     base, head = row.base or 0.0, row.head or 0.0
-    row = replace(row, effect="exponent", ratio=row.metric.on_ratio_scale(head - base))
+    row = replace(row, ratio=row.metric.on_ratio_scale(head - base))
     if any(bound is None for bound in bounds):
         few = Doubt(TOO_FEW_SAMPLES, {"least": 1, "a": 0, "b": 0})
         return replace(row, reasons=(few,))
@@ -194,8 +189,8 @@ def relative_spread(before: SideValues, after: SideValues) -> float:
     """The relative standard deviation of the runs of one commit; 0 where each side has one run."""
     squares = freedom = 0.0
     for side in (before, after):
-        level = abs(side.level or 0.0)
-        if len(side.values) > 1 and level:
+        level = abs(side.level or 0.0) if len(side.values) > 1 else 0.0
+        if level:
             squares += sum(
                 (value / level - float(np.mean(side.values)) / level) ** 2 for value in side.values
             )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import CharField, Exists, F, Func, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Left
 
-from dashboard.models import Commit, Experiment, Point, Project, Run, SeriesLatest
+from dashboard.models import Commit, Experiment, Metric, Point, Project, Run, Series, SeriesLatest
 from dashboard.querysets.baselines import other_branches
 from dashboard.querysets.composed import ComposedQuery, Given
 from dashboard.querysets.runs import runs_with_related
@@ -95,26 +95,92 @@ def _compose_runs_of_commits() -> QuerySet[Run]:
 _RUNS_OF_COMMITS = ComposedQuery(_compose_runs_of_commits)
 
 
-def headline_points(runs: Collection[Run]) -> QuerySet[Point]:
-    """Of many runs what a case is told by, with latest states; no other points of theirs are looked at."""
-    rows = Point.objects.filter(
-        series__headline=True,
-        series__configuration__in={run.configuration_id for run in runs},
-        position__in={run.commit.position for run in runs},
-        run__in=[run.pk for run in runs],
+class ComparedPoint(NamedTuple):
+    """One run's value in a series; points of one series share it, and its metric."""
+
+    run_id: int
+    value: float
+    low: float | None
+    high: float | None
+    samples: list[float]
+    tainted: bool
+    series: Series
+
+
+def headline_points(runs: Collection[Run]) -> list[ComparedPoint]:
+    """Of many runs what a case is told by; no other points of theirs are looked at."""
+    rows = _HEADLINE_POINTS.read_rows(
+        configurations=list({run.configuration_id for run in runs}),
+        positions=list({run.commit.position for run in runs}),
+        runs=[run.pk for run in runs],
     )
-    return rows.select_related("series__metric", "series__latest")
+    return _make_compared(rows)
 
 
-def points_of_runs(runs: Iterable[int]) -> QuerySet[Point]:
+def points_of_runs(runs: Iterable[int]) -> list[ComparedPoint]:
     """All of a few runs."""
-    rows = Point.objects.filter(run__in=list(runs)).select_related("series__metric")
-    return rows.order_by("series__metric__name", "series__phase", "run")
+    return _make_compared(_POINTS_OF_RUNS.read_rows(runs=list(runs)))
 
 
 def recent_values(series: Iterable[int]) -> dict[int, list[float]]:
     """By series its newest values, which tell the noise between its runs."""
-    return dict(SeriesLatest.objects.filter(series__in=list(series)).values_list("series", "recent"))
+    return dict(_RECENT_VALUES.read_rows(series=list(series)))
+
+
+_OF_POINT = ("run_id", "value", "low", "high", "samples", "tainted")
+_OF_SERIES = ("pk", "configuration_id", "metric_id", "phase", "exact", "headline")
+_OF_METRIC = ("name", "unit", "better", "kind")
+_COMPARED = (
+    *_OF_POINT,
+    *(f"series__{name}" for name in _OF_SERIES),
+    *(f"series__metric__{name}" for name in _OF_METRIC),
+)
+
+
+def _make_compared(rows: Iterable[Sequence[Any]]) -> list[ComparedPoint]:
+    """An object for each series and metric, not for each of the hundreds of points."""
+    metrics: dict[int, Metric] = {}
+    series: dict[int, Series] = {}
+    points = []
+    for row in rows:
+        key, configuration, metric, phase, exact, headline, *described = row[len(_OF_POINT) :]
+        if key not in series:
+            if metric not in metrics:
+                metrics[metric] = Metric(pk=metric, **dict(zip(_OF_METRIC, described, strict=True)))
+            series[key] = Series(
+                pk=key,
+                configuration_id=configuration,
+                metric=metrics[metric],
+                phase=phase,
+                exact=exact,
+                headline=headline,
+            )
+        points.append(ComparedPoint._make((*row[: len(_OF_POINT)], series[key])))
+    return points
+
+
+def _compose_headline_points() -> QuerySet[Any]:
+    rows = Point.objects.filter(
+        series__headline=True,
+        series__configuration__in_array=Given("configurations"),
+        position__in_array=Given("positions"),
+        run__in_array=Given("runs"),
+    )
+    return rows.values_list(*_COMPARED)
+
+
+def _compose_points_of_runs() -> QuerySet[Any]:
+    rows = Point.objects.filter(run__in_array=Given("runs"))
+    return rows.order_by("series__metric__name", "series__phase", "run").values_list(*_COMPARED)
+
+
+def _compose_recent_values() -> QuerySet[Any]:
+    return SeriesLatest.objects.filter(series__in_array=Given("series")).values_list("series", "recent")
+
+
+_HEADLINE_POINTS: ComposedQuery[Any] = ComposedQuery(_compose_headline_points)
+_POINTS_OF_RUNS: ComposedQuery[Any] = ComposedQuery(_compose_points_of_runs)
+_RECENT_VALUES: ComposedQuery[Any] = ComposedQuery(_compose_recent_values)
 
 
 def measured_parts(runs: Iterable[int]) -> dict[int, dict[str, Any]]:
