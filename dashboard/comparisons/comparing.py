@@ -109,10 +109,9 @@ def summarize_cases(pairs: Sequence[CasePair]) -> list[CaseSummary]:
     if len(pairs) < 2:
         return [CaseSummary(pair, ()) for pair in pairs]
     by_configuration: defaultdict[int, list[ComparedPoint]] = defaultdict(list)
-    points = queries.headline_points([run for pair in pairs for run in pair.runs])
+    points, recent = queries.headline_points([run for pair in pairs for run in pair.runs])
     for point in points:
         by_configuration[point.series.configuration_id].append(point)
-    recent = queries.recent_values({point.series.pk for point in points})
     summaries = []
     for pair in pairs:
         keys = dict.fromkeys((pair.base.configuration.pk, pair.head.configuration.pk))

@@ -107,14 +107,16 @@ class ComparedPoint(NamedTuple):
     series: Series
 
 
-def headline_points(runs: Collection[Run]) -> list[ComparedPoint]:
-    """Of many runs what a case is told by; no other points of theirs are looked at."""
+def headline_points(runs: Collection[Run]) -> tuple[list[ComparedPoint], dict[int, list[float]]]:
+    """Of many runs what a case is told by, and the newest values of each of its series; no other points of
+    theirs are looked at."""
     rows = _HEADLINE_POINTS.read_rows(
         configurations=list({run.configuration_id for run in runs}),
         positions=list({run.commit.position for run in runs}),
         runs=[run.pk for run in runs],
     )
-    return _make_compared(rows)
+    recent = {row[len(_OF_POINT)]: row[-1] for row in rows if row[-1] is not None}
+    return _make_compared(row[:-1] for row in rows), recent
 
 
 def points_of_runs(runs: Iterable[int]) -> list[ComparedPoint]:
@@ -166,7 +168,7 @@ def _compose_headline_points() -> QuerySet[Any]:
         position__in_array=Given("positions"),
         run__in_array=Given("runs"),
     )
-    return rows.values_list(*_COMPARED)
+    return rows.values_list(*_COMPARED, "series__latest__recent")
 
 
 def _compose_points_of_runs() -> QuerySet[Any]:
