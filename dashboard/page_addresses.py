@@ -6,6 +6,7 @@ last argument.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Any
 
@@ -13,6 +14,8 @@ from django.urls import get_script_prefix, reverse
 
 # It fits what numbers, hashes and names are matched with, and occurs in no address by chance.
 PLACE = "98765432109876543210"
+# What stands in an address as it is.
+UNQUOTED = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def page_address(name: str, *arguments: Any) -> str:
@@ -22,7 +25,7 @@ def page_address(name: str, *arguments: Any) -> str:
     """
     *leading, last = arguments
     text = str(last)
-    if not (isinstance(last, int | str) and text.isascii() and text.isalnum()):
+    if not (isinstance(last, int | str) and UNQUOTED.fullmatch(text)):
         # Something may have to be quoted, or is missing.
         return reverse(name, args=arguments)
     before, after = _around_last(get_script_prefix(), name, *leading)

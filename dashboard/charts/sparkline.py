@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
@@ -18,9 +19,9 @@ class Sparkline:
     """`points` for a polyline, where the newest value is, and the height of the level line if any."""
 
     points: str
-    x: float
-    y: float
-    level: float | None
+    x: str
+    y: str
+    level: str | None
 
 
 def layout_sparkline(values: Sequence[float], level: float | None = None) -> Sparkline | None:
@@ -33,18 +34,26 @@ def layout_sparkline(values: Sequence[float], level: float | None = None) -> Spa
         middle = (high + low) / 2
         low, high = middle - least / 2, middle + least / 2
 
-    scale = (HEIGHT - 2 * MARGIN) / (high - low)
-
-    def y(value: float) -> float:
-        return round(HEIGHT - MARGIN - (value - low) * scale, 1)
-
-    spacing = (WIDTH - 2 * MARGIN) / max(len(values) - 1, 1)
-    xs = [round(MARGIN + index * spacing, 1) for index in range(len(values))]
-    if len(values) == 1:
-        xs = [WIDTH - MARGIN]
-    line = " ".join(f"{x:g},{y(value):g}" for x, value in zip(xs, values, strict=True))
+    scale = 10 * (HEIGHT - 2 * MARGIN) / (high - low)
+    bottom = 10 * (HEIGHT - MARGIN) + scale * low
+    heights = [TENTHS[round(bottom - scale * value)] for value in values]
+    xs = _spread_evenly(len(values))
+    line = " ".join([f"{x},{height}" for x, height in zip(xs, heights, strict=True)])
     inside = level is not None and low <= level <= high
-    return Sparkline(line, xs[-1], y(values[-1]), y(level) if inside and level is not None else None)
+    height = TENTHS[round(bottom - scale * level)] if inside and level is not None else None
+    return Sparkline(line, xs[-1], heights[-1], height)
+
+
+# `7.3` of 73: a page has thousands of them.
+TENTHS = [f"{number / 10:g}" for number in range(10 * WIDTH + 1)]
+
+
+@lru_cache
+def _spread_evenly(count: int) -> list[str]:
+    """Where so many values stand, from the left to the right; a single one is the newest."""
+    spacing = (WIDTH - 2 * MARGIN) / max(count - 1, 1)
+    first = 0 if count > 1 else 1
+    return [TENTHS[round(10 * (MARGIN + (first + index) * spacing))] for index in range(count)]
 
 
 def draw_sparkline(drawn: Sparkline | None, description: str) -> SafeString:

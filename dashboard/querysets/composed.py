@@ -2,7 +2,7 @@
 
 To put a query with a dozen joins together takes Django longer than PostgreSQL takes to answer it, and what
 comes out differs by its values alone. So it is put together with a `Given` where a value belongs, and its
-statement is kept.
+statement is kept. What several rows of one answer are related to is one object.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from django.db import connections
 from django.db.models import DateTimeField, Expression, Field, Model, QuerySet
 from django.db.models.sql import Query
 from django.db.models.sql.compiler import SQLCompiler
+
+from dashboard.querysets.shared_related import share_related
 
 Row = TypeVar("Row", bound=Model)
 DATABASE = "default"
@@ -143,4 +145,5 @@ class _BoundCompiler(SQLCompiler):
     def as_sql(self, *args: Any, **kwargs: Any) -> tuple[str, Any]:  # noqa: ARG002
         composition = self.query.composition
         self.__dict__.update(composition.learnt)
+        self.klass_info = share_related(composition.learnt["klass_info"])
         return composition.statement.bind(self.query.values_of_given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -30,26 +31,28 @@ class Scale:
 
 def choose_scale(unit: str, largest: float) -> Scale:
     """The size in which a value, or an axis that reaches `largest`, reads best."""
-    if unit == REPORTED_COUNT:
-        size, prefix = _fitting_size(_COUNTS, largest)
-        return Scale(size, f"{prefix} per step".strip())
-    base, slash, per = unit.partition("/")
-    base = base.strip()
-    if base in _SECOND_NAMES:
-        size, name = _fitting_size(_SECONDS, largest)
-    elif base in _BYTE_NAMES:
-        size, name = _fitting_size(_BYTES, largest)
-    else:
-        size, prefix = _fitting_size(_COUNTS, largest)
-        return Scale(size, (prefix + " " + ("" if unit == "1" else unit)).strip())
-    return Scale(size, f"{name}{slash}{per}")
-
-
-def _fitting_size(sizes: tuple[tuple[float, str], ...], largest: float) -> tuple[float, str]:
     reach = abs(largest)
+    scales = _scales_of(unit)
     if reach == 0:
-        return next((size, name) for size, name in sizes if size == 1.0)
-    return next(((size, name) for size, name in sizes if reach >= _SERVES_FROM.get(name, size)), sizes[-1])
+        return next(scale for _, scale in scales if scale.size == 1.0)
+    for serves_from, scale in scales:
+        if reach >= serves_from:
+            return scale
+    return scales[-1][1]
+
+
+@functools.lru_cache(maxsize=1000)
+def _scales_of(unit: str) -> list[tuple[float, Scale]]:
+    """(the smallest value that reads well in it, the scale), the largest first."""
+    base, slash, per = unit.partition("/")
+    if base.strip() in _SECOND_NAMES:
+        sizes = [(size, name, f"{name}{slash}{per}") for size, name in _SECONDS]
+    elif base.strip() in _BYTE_NAMES:
+        sizes = [(size, name, f"{name}{slash}{per}") for size, name in _BYTES]
+    else:
+        counted = {REPORTED_COUNT: "per step", "1": ""}.get(unit, unit)
+        sizes = [(size, prefix, f"{prefix} {counted}".strip()) for size, prefix in _COUNTS]
+    return [(_SERVES_FROM.get(name, size), Scale(size, written)) for size, name, written in sizes]
 
 
 def format_count(number: int, noun: str, plural: str = "") -> str:

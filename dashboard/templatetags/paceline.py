@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django import template
 from django.http import QueryDict
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.charts.sparkline import draw_sparkline, layout_sparkline
@@ -129,6 +129,19 @@ def format_time_ago(moment: datetime | None) -> str:
     return "just now"
 
 
+@register.filter("time_ago")
+def mark_time_ago(moment: datetime | None) -> str:
+    """How long ago, and on pointing at it the exact time."""
+    if moment is None:
+        return format_time_ago(None)
+    exact = moment.astimezone(UTC)
+    title = exact.isoformat(" ", "seconds").removesuffix("+00:00")
+    # Put together here: a list has forty of them, and `date` takes ten times as long.
+    return mark_safe(  # noqa: S308 - a date
+        f'<time datetime="{exact.isoformat()}" title="{title} UTC">{format_time_ago(moment)}</time>'
+    )
+
+
 @register.filter("elapsed_until")
 def format_elapsed_time(start: datetime | None, end: datetime | None) -> str:
     """From `start` to `end`, or to now where it hasn't ended."""
@@ -192,8 +205,10 @@ def link_commit(
     """The short hash of a commit, leading to its page; `owner` is asked where the page is of no project."""
     project = _project_of(context, commit, owner)
     address = page_address("commit", project.slug, commit.hash)
-    link = '<a class="commit-link" href="{}" title="{}"><code>{}</code></a>'
-    return format_html(link, address, commit.hash, commit.short)
+    full, short = escape(commit.hash), escape(commit.short)
+    return mark_safe(  # noqa: S308 - escaped texts
+        f'<a class="commit-link" href="{escape(address)}" title="{full}"><code>{short}</code></a>'
+    )
 
 
 @register.simple_tag(takes_context=True)
