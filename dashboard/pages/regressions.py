@@ -10,12 +10,13 @@ from django.views.decorators.http import require_safe
 
 from dashboard.access import visitor_of
 from dashboard.alerts import rules
+from dashboard.charts import theme
 from dashboard.models import Channel, Regression, Run, Triage
 from dashboard.pages.experiment_links import regression_address
 from dashboard.pages.proof import proof_context
 from dashboard.pages.regression_device import device_context
 from dashboard.pages.regression_phases import phase_comparison_context
-from dashboard.pages.series_figure import regression_trend_json
+from dashboard.pages.series_figure import draw_regression_step
 from dashboard.pages.shared_pictures import preview_of
 from dashboard.querysets import regressions as regression_queries
 from dashboard.querysets.costs import weekly_cost
@@ -77,6 +78,7 @@ def render_regression(
     imported = origins == {Run.Origin.IMPORTED}
     seen = visitor_of(request).seen_projects
     newer, older = regression_queries.neighbours_in_inbox(regression, seen)
+    drawn = draw_regression_step(regression)
     context = {
         "newer": newer,
         "older": older,
@@ -85,7 +87,8 @@ def render_regression(
         "project": regression.project,
         "name": labels.series_label(regression.series),
         "story": story_sentence(regression) if is_loss_of_quality(regression) else "",
-        "figure": regression_trend_json(regression),
+        "figure": theme.figure_json(drawn) if drawn else "",
+        "drawn": drawn,
         "changes": changes,
         **_told_context(regression, imported=imported),
         "suspects": [_suspect_row(regression, suspect) for suspect in regression.suspects],

@@ -82,12 +82,6 @@ def draw_regression_step(regression: Regression) -> theme.Figure | None:
     )
 
 
-def regression_trend_json(regression: Regression) -> str:
-    """The step of a regression, as the figure's JSON; empty without points."""
-    drawn = draw_regression_step(regression)
-    return theme.figure_json(drawn) if drawn else ""
-
-
 def _narrow_row(point: SeriesPoint) -> TrendRow:
     return TrendRow(point.position, point.run, point.value, point.tainted, point.environment, point.machine)
 
