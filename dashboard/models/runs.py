@@ -9,7 +9,7 @@ from dashboard.models.environments import Environment
 from dashboard.models.leases import LeasedJob
 from dashboard.models.machines import Machine
 from dashboard.models.measured_json import MeasuredJsonDecoder
-from dashboard.models.projects import Commit, Trigger
+from dashboard.models.projects import Commit, Project, Trigger
 from dashboard.page_addresses import page_address
 
 
@@ -51,6 +51,16 @@ class Run(Configured, LeasedJob):
     commit = models.ForeignKey(Commit, on_delete=models.CASCADE, related_name="runs")
     # The version is what the manifest of the commit said when the run was requested.
     configuration = models.ForeignKey(Configuration, on_delete=models.CASCADE, related_name="runs")
+    # Known here too, so that a project's newest runs are found however many others have.
+    project = models.ForeignKey(
+        Project,
+        on_delete=models.CASCADE,
+        related_name="+",
+        editable=False,
+        db_index=False,
+        db_default=models.Value(0),
+        help_text="Of its case; the database fills it.",
+    )
     trigger = models.ForeignKey(
         Trigger, null=True, blank=True, on_delete=models.SET_NULL, related_name="runs"
     )
@@ -148,6 +158,7 @@ class Run(Configured, LeasedJob):
                 name="run_unjudged",
             ),
             models.Index(fields=["-requested_at"], name="run_newest"),
+            models.Index(fields=["project", "-requested_at", "-id"], name="run_of_project"),
             # Of each configuration the newest, and what is under way, whatever the length of history.
             models.Index(
                 fields=["configuration", "-finished_at"], condition=models.Q(state="done"), name="run_done"

@@ -67,7 +67,7 @@ def count_rows(project: Project) -> dict[str, int]:
     """How many of what removing the project deletes."""
     return {
         "commits": project.commits.count(),
-        "runs": Run.objects.filter(configuration__case__project=project).count(),
+        "runs": Run.objects.filter(project=project).count(),
         "experiments": project.experiments.count(),
         "regressions": project.regressions.count(),
         "channels": project.channels.count(),

@@ -49,7 +49,7 @@ RUNS_OF_KEYS = ComposedQuery(
 
 def project_runs(project: Project) -> QuerySet[Run]:
     """Newest first."""
-    return Run.objects.filter(configuration__case__project=project).order_by("-requested_at", "-pk")
+    return Run.objects.filter(project=project).order_by("-requested_at", "-pk")
 
 
 def trigger_runs(trigger: Trigger) -> QuerySet[Run]:
@@ -87,7 +87,7 @@ def summarize_runs(project: Project, held: int, waiting: int, ended: int) -> tup
 def _compose_summary(held: int, waiting: int, ended: int) -> QuerySet[Run]:
     """Each with `active_count`, how many are active."""
     project = Given("project")
-    own = Run.objects.filter(configuration__case__project=project).order_by("-requested_at", "-pk")
+    own = Run.objects.filter(project=project).order_by("-requested_at", "-pk")
     active = active_runs(Project.objects.filter(pk=project))
     first, *others = (
         active.filter(state__in=Run.HELD)[:held],

@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
 from dashboard.models import Commit, Regression, Run
 from dashboard.pages import paging
+from dashboard.querysets import runs
 from tests.pages import builders
 from tests.pages.conftest import shown_text
 
@@ -127,3 +129,23 @@ def test_no_more_is_counted_than_can_be_paged_through(
     answer = client.get("/projects/snake/commits/?page=2")
     assert len(answer.context["commits"]) == 5
     assert "More than can be paged through" in shown_text(answer)
+
+
+def test_newest_runs_are_found_without_a_look_at_those_of_other_projects(
+    project_runs: dict[str, Run],
+) -> None:
+    stored = project_runs["old"]
+    assert stored.project_id == stored.case.project_id, "the database says it at once"
+    other = builders.create_commits(builders.create_project("other"), 1)[0]
+    Run.objects.filter(pk=stored.pk).update(
+        configuration=builders.get_configuration(builders.create_case(other.project, "walker"))
+    )
+    assert Run.objects.get(pk=stored.pk).project == other.project
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("SET LOCAL enable_sort = off")
+    newest = runs.project_runs(project_runs["active"].case.project)[:5]
+    plan = newest.explain()
+    assert "run_of_project" in plan
+    assert "Sort" not in plan
+    assert stored.pk not in {run.pk for run in newest}
