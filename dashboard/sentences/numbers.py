@@ -201,13 +201,16 @@ MOST_EXACT = 1.05
 
 
 def format_share(value: float | None) -> str:
-    """0.123 -> `12 %`, 0.0123 -> `1.2 %`, 0.998 -> `99.8 %`, 1e-5 -> `0 %`: digits where they tell."""
+    """0.123 -> `12 %`, 0.0123 -> `1.2 %`, 0.998 -> `99.8 %`, 1e-5 -> `0 %`: digits where they tell.
+
+    What is less than nothing has as many.
+    """
     if value is None:
         return DASH
     if 0.9995 <= value < 1:
         return "> 99.9 %"
     if abs(value) < 0.0005:
         return "0 %"
-    whole = 0.0995 <= value <= 0.99 or value in (0, 1) or value > MOST_EXACT
+    whole = 0.0995 <= abs(value) <= 0.99 or abs(value) in (0, 1) or abs(value) > MOST_EXACT
     text = f"{100 * value:.0f} %" if whole else f"{100 * value:.1f} %"
     return text.replace("-", MINUS)

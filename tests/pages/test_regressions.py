@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from dashboard.models import Case, Commit, Document, Regression, Run
 from dashboard.regressions.explanation.excerpts import changed_lines
-from dashboard.sentences.numbers import format_share
+from dashboard.sentences.numbers import MINUS, format_share
 from tests.dashboard.conftest import Repository
 from tests.pages import builders
 from tests.pages.documents import metric_row
@@ -133,9 +133,13 @@ def test_the_inbox_tells_the_level_of_the_size_that_it_tells(client: Client, reg
     assert "10 ms → 12 ms" in get_page(client, "/regressions/")
 
 
-@pytest.mark.parametrize(("part", "text"), [(1e-5, "0 %"), (-1e-5, "0 %"), (0.004, "0.4 %"), (0.25, "25 %")])
+@pytest.mark.parametrize(
+    ("part", "text"),
+    [(1e-5, "0 %"), (-1e-5, "0 %"), (0.004, "0.4 %"), (0.25, "25 %"), (-0.179, "-18 %"), (-1.2, "-120 %")],
+)
 def test_a_share_that_is_none_is_told_as_none(part: float, text: str) -> None:
-    assert format_share(part) == text
+    """And what is less than none with the digits of what is more."""
+    assert format_share(part) == text.replace("-", MINUS)
 
 
 def test_it_shows_which_tensor_operations_grew(client: Client, regression: Regression) -> None:
