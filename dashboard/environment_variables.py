@@ -156,7 +156,8 @@ def database_settings(url: str) -> dict[str, object]:
         "HOST": query.pop("host", None) or unquote(parts.hostname or ""),
         "PORT": str(parts.port or query.pop("port", "")),
         "OPTIONS": query,
-        "CONN_MAX_AGE": 60,
+        # Long enough for statements that are prepared once to be asked often.
+        "CONN_MAX_AGE": 600,
         "CONN_HEALTH_CHECKS": True,
     }
 

@@ -22,6 +22,8 @@ def limit_planning(connection: BaseDatabaseWrapper, **_signal: Any) -> None:
         for name in ("join_collapse_limit", "from_collapse_limit"):
             cursor.execute(f"SET {name} = {MOST_WEIGHED_JOINS}")
         cursor.execute("SET jit = off")
+        # What is prepared is planned once, for any values; else it would be planned anew five times.
+        cursor.execute("SET plan_cache_mode = force_generic_plan")
 
 
 def connect_limit() -> None:

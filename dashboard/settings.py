@@ -48,6 +48,8 @@ PACELINE_LEASE_SECONDS = read_integer("PACELINE_LEASE_SECONDS", 60, least=2)
 PACELINE_HEARTBEAT_FILE = read_text("PACELINE_HEARTBEAT_FILE")
 # How much of the pages that it has made each web process keeps; 0: nothing.
 PACELINE_PAGE_MEMORY_MB = read_integer("PACELINE_PAGE_MEMORY_MB", 64)
+# Off behind a pooler that hands each transaction another connection.
+PACELINE_PREPARED_STATEMENTS = read_boolean("PACELINE_PREPARED_STATEMENTS", default=True)
 # Where web processes hand each other the pages that they made last.
 HANDED_PAGES = PACELINE_HOME / "pages"
 # What manifests and pushes may ask for at most.

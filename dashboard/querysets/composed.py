@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from django.core.exceptions import EmptyResultSet
@@ -18,6 +17,7 @@ from django.db.models import DateTimeField, Expression, Field, Model, QuerySet
 from django.db.models.sql import Query
 from django.db.models.sql.compiler import SQLCompiler
 
+from dashboard.querysets.prepared import preparing_statements, write_constants
 from dashboard.querysets.shared_related import share_related
 
 Row = TypeVar("Row", bound=Model)
@@ -44,32 +44,50 @@ class Given(Expression):
 NOW: Any = Given("now", DateTimeField())
 
 
-@dataclass(frozen=True)
 class Statement:
     """`parameters`: with a Given where a value belongs."""
 
-    sql: str
-    parameters: tuple[Any, ...]
+    def __init__(self, sql: str, parameters: tuple[Any, ...]) -> None:
+        self.sql = sql
+        self.parameters = parameters
+        self._with_constants = ""
 
-    def bind(self, values: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    def bind(self, values: Mapping[str, Any], connection: Any) -> tuple[str, list[Any]]:
         """The statement to run and its parameters; KeyError names a value that isn't there.
 
         A query set as a value takes its place as an array of what it lists.
         """
+        given = [
+            (index, values[parameter.name])
+            for index, parameter in enumerate(self.parameters)
+            if isinstance(parameter, Given)
+        ]
+        if any(isinstance(value, QuerySet) for _, value in given):
+            return self._bind_rows(dict(given))
+        if not self._with_constants:
+            constants = {
+                index: parameter
+                for index, parameter in enumerate(self.parameters)
+                if not isinstance(parameter, Given)
+            }
+            self._with_constants = write_constants(self.sql, constants, connection)
+        return self._with_constants, [value for _, value in given]
+
+    def _bind_rows(self, given: Mapping[int, Any]) -> tuple[str, list[Any]]:
         parameters: list[Any] = []
-        # Texts between the places of parameters, where one of them is more than a place.
-        texts = self.sql.split("%s") if any(isinstance(value, QuerySet) for value in values.values()) else []
-        for index, parameter in enumerate(self.parameters):
-            value = values[parameter.name] if isinstance(parameter, Given) else parameter
+        first, *texts = self.sql.split("%s")
+        written = [first]
+        for index, text in enumerate(texts):
+            value = given.get(index, self.parameters[index])
             if isinstance(value, QuerySet):
                 sql, inner = value.query.sql_with_params()
-                texts[index] += f"ARRAY({sql})"
+                written.append(f"ARRAY({sql})")
                 parameters.extend(inner)
             else:
-                if texts:
-                    texts[index] += "%s"
+                written.append("%s")
                 parameters.append(value)
-        return "".join(texts) or self.sql, parameters
+            written.append(text)
+        return "".join(written), parameters
 
 
 class ComposedQuery(Generic[Row]):
@@ -146,4 +164,11 @@ class _BoundCompiler(SQLCompiler):
         composition = self.query.composition
         self.__dict__.update(composition.learnt)
         self.klass_info = share_related(composition.learnt["klass_info"])
-        return composition.statement.bind(self.query.values_of_given)
+        return composition.statement.bind(self.query.values_of_given, self.connection)
+
+    def execute_sql(self, *args: Any, **kwargs: Any) -> Any:
+        if any(isinstance(value, QuerySet) for value in self.query.values_of_given.values()):
+            # It is another statement each time.
+            return super().execute_sql(*args, **kwargs)
+        with preparing_statements(self.connection):
+            return super().execute_sql(*args, **kwargs)

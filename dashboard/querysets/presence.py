@@ -8,6 +8,7 @@ from typing import Any
 from django.db import connection
 
 from dashboard.querysets.composed import ComposedQuery
+from dashboard.querysets.prepared import preparing_statements
 
 
 def find_filled(lists: Mapping[str, ComposedQuery[Any]], *shape: Hashable, **values: Any) -> set[str]:
@@ -16,8 +17,8 @@ def find_filled(lists: Mapping[str, ComposedQuery[Any]], *shape: Hashable, **val
     parts = {name: statement for name, statement in statements.items() if statement}
     if not parts:
         return set()
-    bound = [part.bind(values) for part in parts.values()]
-    with connection.cursor() as cursor:
+    bound = [part.bind(values, connection) for part in parts.values()]
+    with preparing_statements(connection), connection.cursor() as cursor:
         cursor.execute(
             f"SELECT {', '.join(f'EXISTS ({sql})' for sql, _ in bound)}",
             [parameter for _, parameters in bound for parameter in parameters],

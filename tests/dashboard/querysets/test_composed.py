@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import product
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -197,3 +198,31 @@ def test_lists_without_rows_cost_one_query_together() -> None:
         found = presence.read_filled(lists, least=0)
     assert found == {"commits": commits, "runs": [], "never": []}
     assert len(queries) == 2
+
+
+def test_it_is_planned_once_for_a_connection_and_for_all_values() -> None:
+    project = builders.create_project()
+    commits = builders.create_commits(project, 4)
+    query = ComposedQuery(
+        lambda: Commit.objects.filter(subject__contains="100%", position__gt=Given("above")).order_by("pk")
+    )
+    Commit.objects.filter(pk=commits[3].pk).update(subject="100% faster")
+    for above, expected in ((0, commits[3:]), (70_000, []), (2, commits[3:])):
+        assert query.read_rows(above=above) == expected
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT sum(generic_plans), sum(custom_plans) FROM pg_prepared_statements"
+            " WHERE strpos(statement, '100') > 0"
+        )
+        # A number that needs more bytes is of another type, and has a statement of its own.
+        assert cursor.fetchone() == (3, 0)
+
+
+def test_behind_a_pooler_nothing_is_prepared(settings: Any) -> None:
+    settings.PACELINE_PREPARED_STATEMENTS = False
+    commits = builders.create_commits(builders.create_project(), 2)
+    query = ComposedQuery(lambda: Commit.objects.filter(subject__endswith="nowhere", pk=Given("pk")))
+    assert query.read_rows(pk=commits[0].pk) == []
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%nowhere%'")
+        assert cursor.fetchone() == (0,)

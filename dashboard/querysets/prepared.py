@@ -1,0 +1,58 @@
+"""Statements that PostgreSQL plans once for each connection, where it would plan them at each question.
+
+A dozen joins take PostgreSQL longer to plan than to answer. A prepared statement is planned for any values,
+by `plan_cache_mode` (dashboard/query_planning.py). Behind a pooler that hands each transaction another
+connection it isn't there any more: PACELINE_PREPARED_STATEMENTS turns it off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from django.conf import settings
+
+# Questions after which psycopg would prepare what nobody asked it to.
+NEVER_BY_ITSELF = 10**9
+
+
+class PreparingCursor(psycopg.Cursor[Any]):
+    """Prepares what it runs; psycopg keeps the statements of a connection that were used last."""
+
+    def execute(self, query: Any, params: Any = None, **_options: Any) -> PreparingCursor:
+        super().execute(query, params, prepare=True)
+        return self
+
+
+@contextmanager
+def preparing_statements(connection: Any) -> Iterator[None]:
+    """Cursors that Django's `connection` opens meanwhile prepare what they run."""
+    if not settings.PACELINE_PREPARED_STATEMENTS:
+        yield
+        return
+    connection.ensure_connection()
+    opened = connection.connection
+    # Django turns preparing off: nothing else is prepared, however often it is asked.
+    opened.prepare_threshold = NEVER_BY_ITSELF
+    usual, opened.cursor_factory = opened.cursor_factory, PreparingCursor
+    try:
+        yield
+    finally:
+        opened.cursor_factory = usual
+
+
+def write_constants(sql: str, constants: Mapping[int, Any], connection: Any) -> str:
+    """The statement with literals for the `constants`, by the places of its parameters.
+
+    Of a literal PostgreSQL knows by where it stands which type it has, of a parameter not always.
+    """
+    connection.ensure_connection()
+    client = psycopg.ClientCursor(connection.connection)
+    first, *texts = sql.split("%s")
+    written = [first]
+    for place, text in enumerate(texts):
+        literal = client.mogrify("%s", [constants[place]]).replace("%", "%%") if place in constants else "%s"
+        written += [literal, text]
+    return "".join(written)
