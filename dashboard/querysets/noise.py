@@ -14,6 +14,7 @@ from django.db.models.functions import JSONObject, Ln
 from dashboard import detection
 from dashboard.detection.types import Better, Kind
 from dashboard.models import Case, Experiment, ExperimentPair, Machine, Series
+from dashboard.querysets.prepared import preparing_statements
 
 NEWEST_POINTS = 40
 # Among so many of a series' newest points those of its project's branch, or of one machine, are looked for.
@@ -144,7 +145,7 @@ def newest_points_on(machine: Machine, configurations: Iterable[int], metric: st
 
 def _read_points(wanted: str, asked: dict[str, Any]) -> list[MeasuredPoints]:
     asked |= {"searched": SEARCHED_POINTS, "newest": NEWEST_POINTS, "reciprocal": list(RECIPROCAL)}
-    with connection.cursor() as cursor:
+    with preparing_statements(connection), connection.cursor() as cursor:
         cursor.execute(NEWEST.format(wanted=wanted), asked)
         return [_make_measured(row) for row in cursor.fetchall()]
 
