@@ -124,6 +124,7 @@ def _new_run(key: RunKey, imported: ImportedRun, commit: Commit) -> Run:
     return Run(
         commit=commit,
         configuration_id=key[1],
+        project_id=commit.project_id,
         origin=Run.Origin.IMPORTED,
         repetitions=max((len(value.samples) for value in imported.values), default=0) or 1,
         time_limit=0,
