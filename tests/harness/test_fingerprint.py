@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
-from paceline.measured.fingerprint import processor_features
+from paceline.measured.fingerprint import environment_fingerprint, processor_features
 
 
 @pytest.mark.parametrize(
@@ -25,3 +27,20 @@ def test_the_features_that_decide_are_told(tmp_path: Path, line: str, features: 
 
 def test_a_system_that_does_not_tell_has_none(tmp_path: Path) -> None:
     assert processor_features(tmp_path / "cpuinfo") == []
+
+
+def test_the_packages_that_the_code_imported_are_told_with_their_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = {"paceline_a-1.dist-info": "Paceline-A", "paceline_b-1.dist-info": "paceline-b"}
+    for folder, name in installed.items():
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "METADATA").write_text(f"Name: {name}\nVersion: 3\n")
+    (tmp_path / "paceline_b-1.dist-info" / "direct_url.json").write_text('{"dir_info": {}}')
+    monkeypatch.syspath_prepend(tmp_path)
+    for module in ("paceline_a", "paceline_b"):
+        monkeypatch.setitem(sys.modules, module, sys)
+    told = environment_fingerprint()["packages"]
+    assert (told["paceline-a"], told["pytest"]) == ("3", metadata.version("pytest"))
+    # One is a commit's own, whose version is no dependency's; others are installed and were never imported.
+    assert {"paceline-b", "ruff"}.isdisjoint(told)

@@ -48,6 +48,7 @@ from .document_rows import (
     TimelineRow,
 )
 from .metrics import Kind
+from .phase_names import SETUP, UNATTRIBUTED
 
 __all__ = [
     "CODES_OF_DISTURBANCE",
@@ -104,14 +105,10 @@ FORMAT = "paceline.document/1"
 SIZE_LIMIT = 16 * 2**20
 # How far from zero a number may be, in the schema as well; one nearer to zero than the other is read as zero.
 LARGEST, SMALLEST = 1e100, 1e-100
-UNATTRIBUTED = "(unattributed)"
-SETUP = "(setup)"
 
 # What a page can show within a second: readings of all channels, channels of one repetition.
 READINGS_LIMIT = 300_000
 CHANNELS_LIMIT = 200
-# Files that a counting read whose digests a document holds; of more it isn't shared.
-READ_FILES_LIMIT = 2_000
 
 Raw = dict[str, Any]
 

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .document import UNATTRIBUTED, Profile
+from .document import Profile
+from .phase_names import UNATTRIBUTED
 
 FUNCTION_LIMIT = 200
 OPERATION_LIMIT = 200

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .document import UNATTRIBUTED
+from .phase_names import UNATTRIBUTED
 from .statistics import FittedLine, fit_line
 from .toml_table import Scalar, TomlTable
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from types import CodeType
 
-from ..document import UNATTRIBUTED
+from ..phase_names import UNATTRIBUTED
 
 
 @dataclass(frozen=True, slots=True)

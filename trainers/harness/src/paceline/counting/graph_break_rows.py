@@ -9,7 +9,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from ..document import UNATTRIBUTED
+from ..phase_names import UNATTRIBUTED
 from .call_tree import CallNode, ThreadProfile
 from .compilation import GraphBreak
 from .profile_rows import printable_name, relative_file

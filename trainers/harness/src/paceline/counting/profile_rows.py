@@ -11,7 +11,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from ..document import UNATTRIBUTED
+from ..phase_names import UNATTRIBUTED
 from .call_tree import CallNode, Key, ThreadProfile
 
 BUILT_IN = "(built-in)"

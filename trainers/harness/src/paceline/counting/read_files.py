@@ -15,8 +15,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..document import READ_FILES_LIMIT
-
 # Doubts: what the process did whose inputs aren't among the files that it was seen to read.
 PROCESSES, NETWORK, DATABASE = "processes", "network", "database"
 UNRECORDED, TOO_MUCH = "unrecorded packages", "too many files"
@@ -31,6 +29,8 @@ SPAWNING_MODULES = ("multiprocessing.popen_spawn_posix", "multiprocessing.popen_
 # Of the system, which the document's environment describes.
 SYSTEM_FOLDERS = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/", "/lib/", "/lib64/", "/bin/")
 ABSENT = 64 * "0"
+# Files whose digests a document holds; a counting that read more isn't shared.
+READ_FILES_LIMIT = 2_000
 BYTES_LIMIT = 512 * 2**20
 PACKAGE = str(Path(__file__).resolve().parent.parent)
 
@@ -93,7 +93,9 @@ def _classify_file(name: str, folder: Path) -> str:
         return "input"
     for packages in package_folders():
         if name.startswith(packages + os.sep):
-            return "environment" if name in recorded_files() else "unrecorded"
+            within = os.fsencode(name[len(packages) + 1 :])
+            is_recorded = within in recorded_files(packages, within.partition(b"/")[0])
+            return "environment" if is_recorded else "unrecorded"
     if real.startswith((sys.prefix + os.sep, sys.base_prefix + os.sep, sysconfig.get_path("stdlib"))):
         return "environment"
     return "input"
@@ -120,29 +122,31 @@ def package_folders() -> tuple[str, ...]:
     return tuple(dict.fromkeys(_absolute_path(name) for name in found))
 
 
-def _package_records() -> list[Path]:
-    return sorted(
-        record for folder in package_folders() for record in Path(folder).glob("*.dist-info/RECORD")
-    )
+@cache
+def _package_records(packages: str) -> dict[str, bytes]:
+    """What is recorded of each package of a folder, by the name of its `.dist-info`."""
+    records = sorted(Path(packages).glob("*.dist-info/RECORD"))
+    return {record.parent.name: record.read_bytes() for record in records}
 
 
 @cache
-def recorded_files() -> frozenset[str]:
-    """The files whose contents the records of installed packages name, by absolute path."""
-    found = set()
-    for record in _package_records():
-        folder = record.parent.parent
-        for line in record.read_text(errors="replace").splitlines():
-            found.add(f"{folder}{os.sep}{line.partition(',')[0]}")
-    return frozenset(found)
+def recorded_files(packages: str, top: bytes) -> frozenset[bytes]:
+    """The files of `top`, a folder or a file in a folder of packages, whose contents their records name.
+
+    Not those of all packages at once: there may be a hundred thousand, and few are read.
+    """
+    records = [record for record in _package_records(packages).values() if top in record]
+    lines = (line for record in records for line in record.splitlines() if line.startswith(top))
+    return frozenset(line.partition(b",")[0] for line in lines)
 
 
 def digest_environment() -> str:
     """A digest of the interpreter, of what its packages' records say, and of the harness itself."""
     digest = hashlib.sha256(sys.version.encode())
-    for record in _package_records():
-        digest.update(record.parent.name.encode())
-        digest.update(record.read_bytes())
+    for packages in package_folders():
+        for name, record in _package_records(packages).items():
+            digest.update(name.encode())
+            digest.update(record)
     for source in sorted(Path(PACKAGE).rglob("*.py")):
         digest.update(source.relative_to(PACKAGE).as_posix().encode())
         digest.update(source.read_bytes())

@@ -18,11 +18,11 @@ from time import perf_counter
 from types import FrameType, TracebackType
 from typing import Any, TypeVar
 
-from ..document import SETUP, UNATTRIBUTED
 from ..measured import resident_memory
 from ..measured.mark_recorder import MarkRecorder
 from ..measured.phase_nodes import PhaseNode, ThreadState
 from ..measured.step_loop import StepLoop
+from ..phase_names import SETUP, UNATTRIBUTED
 from . import compilation, graph_break_rows, profile_rows, windows
 from .read_files import ReadFiles
 

@@ -9,8 +9,8 @@ from collections import defaultdict
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from ..document import UNATTRIBUTED
 from ..measured.mark_recorder import MarkRecorder
+from ..phase_names import UNATTRIBUTED
 from . import call_tree, compilation
 
 if TYPE_CHECKING:

@@ -1,21 +1,25 @@
-"""Reaches the processes that the measured one forks and spawns: ranks, workers of loaders, other helpers."""
+"""Reaches the processes that the measured one forks and spawns: ranks, workers of loaders, other helpers.
+
+multiprocessing is imported where it is hooked into: most benchmarks never need it.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from multiprocessing import process, spawn, util
+from functools import cache
 from typing import Any
 
 _SPAWNED = "from multiprocessing.spawn import spawn_main; "
 _FORKSERVER = "from multiprocessing.forkserver import main; "
 
 _exit_process = os._exit
-_bootstrap: Any = vars(process.BaseProcess)["_bootstrap"]
 
 
 def hook_spawning(plan: str) -> None:
     """Let processes that multiprocessing starts measure themselves by the plan in that file."""
+    from multiprocessing import spawn, util
+
     measure = f"from paceline.measured.child_processes import measure_spawned; measure_spawned({plan!r}); "
     original, start = spawn.get_command_line, util.spawnv_passfds
 
@@ -39,13 +43,24 @@ def hook_forking(measure_forked: Callable[[], None]) -> None:
 
 def call_when_named(action: Callable[[str], object]) -> None:
     """Call an action with the name that multiprocessing gives this process."""
+    from multiprocessing import process
+
+    original = _own_bootstrap()
 
     def bootstrap(self: Any, *args: Any, **kwargs: Any) -> Any:
         action(self.name)
-        return _bootstrap(self, *args, **kwargs)
+        return original(self, *args, **kwargs)
 
     vars_of_class: Any = process.BaseProcess
     vars_of_class._bootstrap = bootstrap
+
+
+@cache
+def _own_bootstrap() -> Any:
+    """What multiprocessing itself begins a process with, also in a process whose parent was hooked into."""
+    from multiprocessing import process
+
+    return vars(process.BaseProcess)["_bootstrap"]
 
 
 def call_before_exit(action: Callable[[], object]) -> None:

@@ -103,13 +103,18 @@ def _gpu_properties() -> list[dict[str, Any]]:
 
 
 def _imported_packages() -> dict[str, str]:
-    """Return the installed versions of what the code has imported, the measured code itself left out."""
+    """Return the installed versions of what the code has imported, the measured code itself left out.
+
+    Each is looked for by its name: to read what all installed ones say of themselves would take longer than
+    everything else here, at the end of each process.
+    """
     imported = {name.partition(".")[0] for name in list(sys.modules)}
     versions: dict[str, str] = {}
-    for distribution in metadata.distributions():
-        name = distribution.metadata["Name"]
-        if name and name.replace("-", "_").lower() in imported and not _comes_from_folder(distribution):
-            versions[name.lower()] = distribution.version
+    for module in sorted(imported - sys.stdlib_module_names):
+        for distribution in metadata.distributions(name=module):
+            name = distribution.metadata["Name"]
+            if name and name.replace("-", "_").lower() == module and not _comes_from_folder(distribution):
+                versions[name.lower()] = distribution.version
     return versions
 
 

@@ -11,7 +11,7 @@ from time import perf_counter
 from types import TracebackType
 from typing import Generic, TypeVar
 
-from ..document import SETUP, UNATTRIBUTED
+from ..phase_names import SETUP, UNATTRIBUTED
 from .phase_nodes import PhaseNode, ThreadState, bind_borders, bind_borders_with_laps
 
 NODE_LIMIT = 400

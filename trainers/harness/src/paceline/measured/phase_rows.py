@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import statistics
-from ..document import UNATTRIBUTED
+from ..phase_names import UNATTRIBUTED
 from .cuda_device import PhaseEvents
 from .phase_nodes import PhaseNode, ThreadState
 
