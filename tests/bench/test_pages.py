@@ -36,7 +36,7 @@ class CountingHandler(BaseHTTPRequestHandler):
 @pytest.fixture
 def port() -> Iterator[int]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), CountingHandler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
     yield server.server_port
     server.shutdown()
     server.server_close()

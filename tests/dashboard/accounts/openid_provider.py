@@ -127,5 +127,5 @@ def start_provider() -> tuple[Provider, ThreadingHTTPServer]:
     provider = Provider()
     server = ThreadingHTTPServer(("127.0.0.1", 0), make_handler(provider))
     provider.issuer = f"http://127.0.0.1:{server.server_port}"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
     return provider, server

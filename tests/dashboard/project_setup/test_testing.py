@@ -98,7 +98,7 @@ def server(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[HTTP
     settings.PACELINE_ALLOW_INTERNAL_REPOSITORIES = True
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     made = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=made.serve_forever, daemon=True)
+    thread = threading.Thread(target=made.serve_forever, args=[0.01], daemon=True)
     thread.start()
     yield made
     made.shutdown()

@@ -29,7 +29,7 @@ def forge() -> Iterator[tuple[int, list[str]]]:
         def log_message(self, *_: object) -> None: ...
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=[0.01], daemon=True)
     thread.start()
     yield server.server_port, sent
     server.shutdown()

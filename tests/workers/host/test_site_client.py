@@ -36,7 +36,7 @@ class Answering(BaseHTTPRequestHandler):
 def site() -> Iterator[tuple[type[Answering], SiteClient]]:
     answering = type("Answers", (Answering,), {"seen": []})
     server = ThreadingHTTPServer(("127.0.0.1", 0), answering)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=[0.01])
     thread.start()
     yield answering, SiteClient(f"http://127.0.0.1:{server.server_port}", "host_secret")
     server.shutdown()
