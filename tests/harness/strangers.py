@@ -18,11 +18,14 @@ from paceline.measured.plan import ProcessPlan
 from paceline.watching.process import MeasuredProcess
 
 # The first optimizer imports torch's compiler, which takes longer than torch. Scripts that compile nothing
-# begin with a stand-in: as much of it as optimizers, ranks and Accelerate call.
+# begin with a stand-in: as much of it as optimizers, ranks and Accelerate call. Another one stands for what a
+# compiler computes of tensors without their numbers, a fifth of what importing torch takes; generators of
+# random numbers need a module that would have come with it.
 UNCOMPILED = """
-import gc
+import gc, sys, types
 gc.disable()  # a seventh of what importing torch takes
-import sys, types, torch
+sys.modules["torch._meta_registrations"] = types.ModuleType("torch._meta_registrations")
+import torch, torch._prims.rng_prims
 gc.enable()
 stand_in = types.ModuleType("torch._dynamo")
 stand_in.disable = lambda function=None, *_, **__: function
