@@ -260,7 +260,9 @@ def test_a_request_takes_as_long_as_its_network(vision: ModuleType, weights: Pat
     client = vision.Client(service, keep_alive=True, transfer="palette", compact=True)
     request = vision_request(screen.tobytes(), later=False)
     try:
-        client.ask([request])
+        # Both connections are made before: a new one costs a round trip more.
+        for sent in [client.send(request) for _ in range(2)]:
+            client.receive(sent)
         began = time.perf_counter()
         client.ask([request])
         alone = time.perf_counter() - began
