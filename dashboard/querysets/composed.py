@@ -57,21 +57,19 @@ class Statement:
 
         A query set as a value takes its place as an array of what it lists.
         """
-        given = [
-            (index, values[parameter.name])
+        given = {
+            index: values[parameter.name]
             for index, parameter in enumerate(self.parameters)
             if isinstance(parameter, Given)
-        ]
-        if any(isinstance(value, QuerySet) for _, value in given):
-            return self._bind_rows(dict(given))
+        }
+        if has_query_set(values):
+            return self._bind_rows(given)
         if not self._with_constants:
             constants = {
-                index: parameter
-                for index, parameter in enumerate(self.parameters)
-                if not isinstance(parameter, Given)
+                index: parameter for index, parameter in enumerate(self.parameters) if index not in given
             }
             self._with_constants = write_constants(self.sql, constants, connection)
-        return self._with_constants, [value for _, value in given]
+        return self._with_constants, list(given.values())
 
     def _bind_rows(self, given: Mapping[int, Any]) -> tuple[str, list[Any]]:
         parameters: list[Any] = []
@@ -88,6 +86,11 @@ class Statement:
                 parameters.append(value)
             written.append(text)
         return "".join(written), parameters
+
+
+def has_query_set(values: Mapping[str, Any]) -> bool:
+    """Whether what is asked for stands in the statement itself, which is another one each time then."""
+    return any(isinstance(value, QuerySet) for value in values.values())
 
 
 class ComposedQuery(Generic[Row]):
@@ -167,8 +170,7 @@ class _BoundCompiler(SQLCompiler):
         return composition.statement.bind(self.query.values_of_given, self.connection)
 
     def execute_sql(self, *args: Any, **kwargs: Any) -> Any:
-        if any(isinstance(value, QuerySet) for value in self.query.values_of_given.values()):
-            # It is another statement each time.
+        if has_query_set(self.query.values_of_given):
             return super().execute_sql(*args, **kwargs)
         with preparing_statements(self.connection):
             return super().execute_sql(*args, **kwargs)

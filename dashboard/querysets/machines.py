@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 from django.contrib.postgres.expressions import ArraySubquery
 from django.contrib.postgres.fields import ArrayField
@@ -17,7 +17,6 @@ from django.db.models import (
     F,
     Func,
     Min,
-    Model,
     OuterRef,
     Q,
     QuerySet,
@@ -32,7 +31,6 @@ from dashboard.querysets.composed import NOW, ComposedQuery, Given
 from dashboard.querysets.runs import runs_with_related
 from dashboard.querysets.sight import SeenProjects, Sight
 
-Row = TypeVar("Row", bound=Model)
 # The newest runs of a machine by which the list judges it.
 NEWEST_RUNS = 50
 DOUBTS_WITHIN = timedelta(days=30)
@@ -168,12 +166,8 @@ def newest_machine_runs(machine: Machine, seen: SeenProjects) -> list[Run]:
 
 
 def _compose_machine_runs(sight: Sight) -> QuerySet[Run]:
-    runs = _of_seen_projects(runs_with_related().filter(machine=Given("machine")), sight)
+    runs = runs_with_related().filter(machine=Given("machine"), project__in=sight.given_projects())
     return runs.order_by("-claimed_at", "-pk")[:LISTED_RUNS]
-
-
-def _of_seen_projects(rows: QuerySet[Row], sight: Sight) -> QuerySet[Row]:
-    return rows.filter(configuration__case__project__in=sight.given_projects())
 
 
 _MACHINE_RUNS = ComposedQuery(_compose_machine_runs)
@@ -246,8 +240,13 @@ def calibrated_runs(machine: Machine, seen: SeenProjects) -> list[CalibratedRun]
 
 
 def _compose_calibrated_runs(sight: Sight) -> QuerySet[Any]:
-    rows = Run.objects.filter(machine=Given("machine"), claimed_at__isnull=False, calibration__isnull=False)
-    newest = _of_seen_projects(rows, sight).order_by("-claimed_at")
+    rows = Run.objects.filter(
+        machine=Given("machine"),
+        project__in=sight.given_projects(),
+        claimed_at__isnull=False,
+        calibration__isnull=False,
+    )
+    newest = rows.order_by("-claimed_at")
     return newest.values_list("pk", "configuration", "claimed_at", "calibration", "warning_codes")[
         :CALIBRATED_RUNS
     ]
@@ -271,7 +270,10 @@ def _compose_sentinels(sight: Sight) -> QuerySet[Sentinel]:
     newest = points.order_by("-measured_at")
     moment = Func(Value("epoch"), F("measured_at"), function="date_part")
     members = JSONObject(run="run_id", value="value", tainted="tainted", at=moment)
-    rows = _of_seen_projects(Sentinel.objects.filter(machine=Given("machine")), sight).annotate(
+    own = Sentinel.objects.filter(
+        machine=Given("machine"), configuration__case__project__in=sight.given_projects()
+    )
+    rows = own.annotate(
         measured_at=Subquery(newest.values("measured_at")[:1]),
         newest_points=ArraySubquery(newest.values(member=members)[:SENTINEL_POINTS]),
     )
