@@ -62,6 +62,11 @@ class ShareEstimate:
     low: float | None
     high: float | None
 
+    @property
+    def width(self) -> float:
+        """Of the interval, in steps; infinite while too few pairs tell."""
+        return math.inf if self.low is None or self.high is None else self.high - self.low
+
 
 def estimate_share(
     good: Sequence[float],
@@ -103,12 +108,16 @@ def bound_slowed_values(values: Floats, noise: float) -> Floats:
     return middles + np.minimum(off, np.maximum(far, np.quantile(off, UNBOUNDED, axis=1, keepdims=True)))
 
 
-def interval_half_width(n: int, deviation: float, error: float = ERROR) -> float:
-    """Half the interval's width for n values of this standard deviation; infinite while n is too small."""
+def interval_half_width(n: int, deviation: float, error: float = ERROR, prior: float = PRIOR) -> float:
+    """Half the interval's width for n values of this standard deviation; infinite while n is too small.
+
+    `prior` is the scale of the means that are expected, in these deviations: where it fits, the interval is
+    narrowest; it holds for any.
+    """
     if n < FEWEST_PAIRS:
         return math.inf
     freedom = n - 1
-    spread = 1 + n * PRIOR**2
+    spread = 1 + n * prior**2
     bound = (math.sqrt(spread) / error) ** (2 / n)
     if bound >= spread:
         return math.inf
@@ -127,6 +136,30 @@ def step_verdict(estimate: ShareEstimate, least: float) -> StepVerdict:
     if estimate.low > 0 and estimate.share >= least:
         return "confirmed"
     return "refuted" if estimate.high < max(HALF, least) else "open"
+
+
+def chance_to_decide(estimate: ShareEstimate, most: int, least: float) -> float:
+    """How likely `most` pairs decide, going by those so far, if the step is there or if nothing is.
+
+    The larger of both: conditional power (Lan and Wittes, "The B-value: a tool for monitoring data",
+    Biometrics 1988). Who ends undecided errs by nothing, so this may be asked after each pair. 1 while too
+    few tell.
+    """
+    if not math.isfinite(estimate.width) or most <= estimate.pairs:
+        return 1.0
+    deviation = estimate.width / 2 / interval_half_width(estimate.pairs, 1.0)
+    half = interval_half_width(most, deviation)
+    told = estimate.pairs / most
+    spread = deviation * math.sqrt((1 - told) / most)
+    confirmed = 1 - _normal_share(max(half, least), told * estimate.share + 1 - told, spread)
+    return max(confirmed, _normal_share(max(HALF, least) - half, told * estimate.share, spread))
+
+
+def _normal_share(end: float, middle: float, deviation: float) -> float:
+    """The share of a normal distribution below `end`."""
+    if deviation <= 0:
+        return float(end > middle)
+    return 0.5 * math.erfc((middle - end) / (deviation * math.sqrt(2)))
 
 
 def place_verdict(estimate: ShareEstimate, spent: float = 0.0) -> PlaceVerdict:

@@ -14,6 +14,7 @@ from dashboard.experiments.assignment import RELATED, assignment_of
 from dashboard.experiments.interleaving import can_take_turns_by_documents, can_take_turns_by_runs
 from dashboard.experiments.learning import can_weigh_unreported, pair_columns, weigh_learning
 from dashboard.experiments.precedence import must_yield, order_claimable
+from dashboard.experiments.single_steps import can_weigh_steps
 from dashboard.experiments.weighing import weigh_experiment
 from dashboard.host_protocol import ExperimentAssignment, Lease, PairMeasured
 from dashboard.leases import LeaseLost
@@ -88,6 +89,7 @@ def add_pair(lease: Lease, pair: PairMeasured, commands: Sequence[str] = ()) -> 
         weighs_others = experiment.question == Question.BOUND or experiment.metric.is_quality
         read = ("base", "head", "disturbed", "unreported", *(("others",) if weighs_others else ()))
         read += ("phases",) if experiment.phases_with_step else ()
+        read += ("base_first", "steps") if can_weigh_steps(experiment) else ()
         pairs = list(experiment.pairs.only(*read))
         weighed = weigh_experiment(experiment, pairs, experiment.seconds)
         ExperimentPair.objects.filter(pk=row.pk).update(**weighed.columns)

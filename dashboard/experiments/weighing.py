@@ -20,6 +20,12 @@ from dashboard.experiments.bounds import (
 )
 from dashboard.experiments.phase_steps import PhaseSteps, weigh_phases
 from dashboard.experiments.scale import FARTHEST, StepScale
+from dashboard.experiments.single_steps import (
+    can_weigh_steps,
+    narrower_estimate,
+    steps_verdict,
+    weigh_steps,
+)
 from dashboard.metric_scale import MetricScale
 from dashboard.models import Experiment, ExperimentPair, Metric
 
@@ -32,6 +38,10 @@ WITHOUT_STEP = (Question.ESTIMATE, Question.BOUND)
 OPEN = "open"
 # An estimate that settles what it was asked for is at least so precise: what it says is drawn over commits.
 USEFUL_PRECISION = 0.25
+# A test whose chance to decide within its budget is below this ends: not before so many pairs have told.
+HOPELESS, FEWEST_HOPELESS = 0.05, 16
+# Of so many pairs nearly all disturbed, nobody waits for calm ones.
+MOST_DISTURBED = 24
 # A counter repeats exactly or it doesn't: so many countings of each side tell which.
 FEWEST_EXACT = 2
 
@@ -81,21 +91,23 @@ def weigh_experiment(experiment: Experiment, measured: Sequence[ExperimentPair],
     if experiment.question == Question.ESTIMATE and repeats_exactly(experiment.metric, calm):
         return _exact_estimate(*calm[0])
     if len(calm) < pairs.FEWEST_PAIRS:
-        if spent < 1:
+        if spent < 1 and len(measured) < MOST_DISTURBED:
             return Weighed()
         return Weighed(verdict=Verdict.UNDECIDED, reason={"code": "too few pairs", "calm": len(calm), **took})
     scale = scale_of(experiment, calm)
-    # Two looks at one step, at the whole and at its phases, share what the experiment may risk.
-    error = experiment.error / (2 if experiment.phases_with_step else 1)
+    undisturbed = [pair for pair in measured if not pair.disturbed]
+    # Several looks at one step, at the whole, at single steps and at phases, share what may be risked.
+    error = experiment.error / (1 + bool(experiment.phases_with_step) + can_weigh_steps(experiment))
     share = estimate_head_share(scale, calm, error)
+    steps = weigh_steps(experiment, undisturbed, error)
     if experiment.question == Question.ESTIMATE:
         verdict, reason = _estimate_verdict(experiment, share, scale, spent)
     elif experiment.question == Question.BOUND:
         verdict, reason = _bound_verdict(experiment, measured, spent)
     else:
-        phases = weigh_phases(experiment, [pair for pair in measured if not pair.disturbed], error)
-        verdict, reason = _decided_verdict(experiment, share, scale, spent, phases)
-    interval = _interval_of(share, scale)
+        phases = weigh_phases(experiment, undisturbed, error)
+        verdict, reason = _decided_verdict(experiment, share, steps, scale, spent, phases)
+    interval = _interval_of(narrower_estimate(share, steps), scale)
     return Weighed(
         interval if scale.logarithmic else None,
         None if scale.logarithmic else interval,
@@ -163,6 +175,7 @@ def as_verdict(found: pairs.StepVerdict | pairs.PlaceVerdict) -> str:
 def _decided_verdict(
     experiment: Experiment,
     share: pairs.ShareEstimate,
+    steps: pairs.ShareEstimate | None,
     scale: StepScale,
     spent: float,
     phases: PhaseSteps | None,
@@ -172,22 +185,30 @@ def _decided_verdict(
     if experiment.question == Question.TEST:
         least = least_share(experiment, scale)
         verdict = as_verdict(pairs.step_verdict(share, least))
+        verdict = verdict or as_verdict(steps_verdict(share, steps, least))
         reason = {}
         if phases and not verdict:
-            by_phases = parts_verdict(share, phases.found, least)
+            by_phases = parts_verdict(narrower_estimate(share, steps), phases.found, least)
             if by_phases == "moved":
                 verdict, reason = Verdict.REFUTED.value, {**sized, "code": "work moved"}
             else:
                 verdict, reason = as_verdict(by_phases), sized
     else:
         # Whatever has the step has it where it was seen.
-        weighed = phases.found.parts if phases else share
+        weighed = phases.found.parts if phases else narrower_estimate(share, steps)
         verdict = as_verdict(pairs.place_verdict(weighed, spent))
         early = verdict and as_verdict(pairs.place_verdict(weighed)) != verdict
         reason = {**sized, "code": "budget spent", "sure": verdict} if early else sized
-    if not verdict and spent >= 1:
+    if verdict:
+        return verdict, reason
+    if spent >= 1:
         return Verdict.UNDECIDED, {"code": "both answers possible"}
-    return verdict, reason if verdict else {}
+    told = narrower_estimate(share, steps)
+    if experiment.question == Question.TEST and not phases and told.pairs >= FEWEST_HOPELESS:
+        most = int(told.pairs / spent)
+        if pairs.chance_to_decide(told, most, least_share(experiment, scale)) < HOPELESS:
+            return Verdict.UNDECIDED, {"code": "too noisy", "most": most}
+    return "", {}
 
 
 def least_share(experiment: Experiment, scale: StepScale) -> float:

@@ -24,6 +24,8 @@ LARGEST_KEY, LARGEST_INTEGER, LARGEST_SMALL = 2**63 - 1, 2**31 - 1, 2**15 - 1
 LARGEST_DURATION = 1e9
 MOST_ITEMS = 10_000
 MOST_OTHERS = 50
+# Of a window's steps a pair keeps so many; longer ones a few steps at a time.
+MOST_STEPS = 200
 LONGEST_WORD = 100
 LONGEST_UNIT = 30
 BETTER = ("lower", "higher")
@@ -153,6 +155,16 @@ class MessageFields:
                 self._refuse(f"{name}.{key}", "must be a list of two numbers")
             pairs[key] = (self._finite(f"{name}.{key}", value[0]), self._finite(f"{name}.{key}", value[1]))
         return pairs
+
+    def times(self, name: str, most: int) -> list[float]:
+        """A list of so many positive numbers at most."""
+        values = self.values.get(name)
+        if not isinstance(values, list) or len(values) > most:
+            self._refuse(name, f"must be a list of {most} positive numbers at most")
+        times = [self._finite(name, value) for value in values]
+        if min(times, default=1.0) <= 0:
+            self._refuse(name, "must have positive numbers alone")
+        return times
 
     def _finite(self, name: str, value: Any) -> float:
         # An integer that no float can hold is none of a measurement's.
@@ -286,10 +298,20 @@ def read_pair(fields: MessageFields) -> PairMeasured:
         disturbed=fields.flag("disturbed"),
         seconds=fields.number("seconds"),
         phases=fields.number_pairs("phases"),
+        steps=_read_steps(fields) if fields.values.get("steps") else {},
         sweeps=fields.mapping("sweeps"),
         others=_read_others(fields) if "others" in fields.values else {},
         seed=fields.integer("seed", most=LARGEST_KEY) if fields.values.get("seed") is not None else None,
     )
+
+
+def _read_steps(fields: MessageFields) -> dict[str, list[float]]:
+    """Of the base and of the head alike; a host of an earlier release sends none."""
+    inside = fields.inside("steps")
+    steps = {side: inside.times(side, MOST_STEPS) for side in ("base", "head")}
+    if len(steps["base"]) != len(steps["head"]) or len(inside.values) != len(steps):
+        raise MessageError("steps must have as many of the base as of the head, and nothing else.")
+    return steps
 
 
 def _read_others(fields: MessageFields) -> dict[str, OtherMetric]:

@@ -105,7 +105,7 @@ class Experiment(LeasedJob):
         help_text="Of a bound: a smaller part of the base's value is no reason to refuse the head.",
     )
     error = models.FloatField(default=0.01, help_text="The chance of a false verdict that it may take.")
-    most_pairs = models.PositiveSmallIntegerField(default=24)
+    most_pairs = models.PositiveSmallIntegerField(default=400)
     most_seconds = models.FloatField(default=1200)
     requested_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
@@ -228,6 +228,9 @@ class ExperimentPair(models.Model):
     difference_high = models.FloatField(null=True, blank=True)
     phases = models.JSONField(
         default=dict, help_text="Own time by phase, in seconds per step: [of the base, of the head]."
+    )
+    steps = models.JSONField(
+        default=dict, help_text="Where steps took turns: seconds of each, or of a few, of base and of head."
     )
     others = models.JSONField(
         default=dict, help_text="What else both measured: by metric its unit, better, kind, base and head."

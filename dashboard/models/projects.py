@@ -78,7 +78,7 @@ class Project(models.Model):
     )
     # The budget of one experiment, and of all of them while runs wait.
     experiment_pairs = models.PositiveSmallIntegerField(
-        default=24, validators=[MinValueValidator(4), MaxValueValidator(1000)]
+        default=400, validators=[MinValueValidator(4), MaxValueValidator(1000)]
     )
     experiment_minutes = models.FloatField(
         default=20, validators=[MinValueValidator(0.1), MaxValueValidator(10080)]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from dashboard.charts import theme
 from dashboard.charts.pairs import DrawnPair, Effect, Known, draw_pairs
+from dashboard.experiments.single_steps import can_weigh_steps
 from dashboard.models import Experiment, ExperimentPair
 
 CAPTION = (
@@ -21,8 +22,15 @@ CAPTION_IN_TURNS = CAPTION.format(
 )
 
 
+CAPTION_BY_STEPS = (
+    " The mark is the mean of the window; where they tell more, line and band are of its single steps, each "
+    "beside the same one of the other side."
+)
+
+
 def pairs_caption(experiment: Experiment) -> str:
-    return CAPTION_IN_TURNS if experiment.in_turns else CAPTION_IN_SEQUENCE
+    caption = CAPTION_IN_TURNS if experiment.in_turns else CAPTION_IN_SEQUENCE
+    return caption + CAPTION_BY_STEPS if can_weigh_steps(experiment) else caption
 
 
 def pairs_figure(experiment: Experiment, pairs: Sequence[ExperimentPair]) -> str:

@@ -16,6 +16,7 @@ from dashboard.models import (
     Commit,
     Delivery,
     Experiment,
+    ExperimentPair,
     Limit,
     Project,
     Regression,
@@ -32,6 +33,8 @@ from dashboard.regressions.decision.wanted import ResidualCause, WantedExperimen
 # Of a proof's own runs: before history, behind what somebody waits for.
 RUN_PRIORITY = 5
 SUSPECTED, CONFIRMED = Regression.State.SUSPECTED, Regression.State.CONFIRMED
+# At each commit of a bisection so many pairs may be measured: at least, and for each pair of the proof.
+FEWEST_OF_PLACE, PAIRS_FOR_EACH = 24, 4
 Purpose = Experiment.Purpose
 
 
@@ -231,9 +234,23 @@ def ask_for_regression(project: Project, regression: Regression, wanted: WantedE
         after=wanted.after,
         phases_with_step=wanted.phases_with_step,
         error=false_alarm_budget.error_of_next_proof(project),
+        most_pairs=None if test else most_pairs_of_place(project, regression),
     )
     RegressionExperiment.objects.create(regression=regression, experiment=experiment, series=series)
     return experiment
+
+
+def most_pairs_of_place(project: Project, regression: Regression) -> int:
+    """Of each commit of a bisection: four times as many as proved the step, at most those of a proof.
+
+    To tell the whole of a step from a part takes about four times the pairs that tell it from nothing.
+    """
+    proofs = regression.experiments.filter(
+        question=Experiment.Question.TEST, verdict=Experiment.Verdict.CONFIRMED
+    )
+    proved = ExperimentPair.objects.filter(experiment__in=proofs.order_by("-pk").values("pk")[:1])
+    wanted = max(FEWEST_OF_PLACE, PAIRS_FOR_EACH * proved.filter(disturbed=False).count())
+    return min(project.experiment_pairs, wanted)
 
 
 def reuse_proof(regression: Regression, proof: ProofOnBranch) -> None:

@@ -76,6 +76,9 @@ def reason_sentence(reason: Mapping[str, Any]) -> str:
             return f"{pairs} spent the budget, and 4 are needed"
         case "both answers possible":
             return f"{took} the interval still allows both answers"
+        case "too noisy":
+            most = numbers.format_count(reason["most"], "pair")
+            return f"{took} it was clear that {most}, its whole budget, wouldn't tell either"
         case "budget spent":
             return f"{took} {SURE[reason['sure']]}"
         case "precision not reached":

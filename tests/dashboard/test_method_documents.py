@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from paceline.measured.turns import BLOCK_SECONDS
 
-from dashboard.detection import EFFECT_FLOORS, guards, paired_parts, pairs
+from dashboard.detection import EFFECT_FLOORS, guards, paired_parts, paired_steps, pairs
 from dashboard.detection.common_noise import FEWEST_OTHERS
 from dashboard.detection.parts import LEAST_OF_WHOLE
 from dashboard.experiments import DEFAULT_PRECISION, interleaving, precedence, weighing
+from dashboard.host_protocol.messages import MOST_STEPS
 from dashboard.models import Experiment, Project
 from dashboard.querysets.sentinels import MOVED_WITHIN
-from dashboard.regressions import branch_causes, changes, false_alarm_budget
+from dashboard.regressions import apply, branch_causes, changes, false_alarm_budget
 from dashboard.regressions.decision import cause_class, grouping, primary_change, repair, series_kinds
 from dashboard.regressions.explanation import left_over, phase_shares, profiles, suspects, tensor_operations
 from dashboard.regressions.series import history
@@ -22,6 +23,7 @@ from dashboard.repositories.history import MOST_COMMITS
 from dashboard.runs import remeasuring
 from dashboard.sentences import learning
 from dashboard.sentinels import movement, pinning
+from workers.host import pair_values
 
 METHOD = Path(__file__).resolve().parents[2] / "docs/method"
 PROJECT, EXPERIMENT = Project(), Experiment()
@@ -48,9 +50,31 @@ PROJECT, EXPERIMENT = Project(), Experiment()
         (
             "experiments",
             (PROJECT.experiment_pairs, PROJECT.experiment_minutes),
-            (24, 20),
-            "up to 24 pairs or 20 minutes",
+            (400, 20),
+            "up to 20 minutes, or 400 pairs",
         ),
+        ("experiments", weighing.FEWEST_HOPELESS, 16, "From 16 pairs on it ends undecided"),
+        ("experiments", weighing.HOPELESS, 0.05, "in fewer than five of a hundred cases"),
+        (
+            "experiments",
+            (apply.FEWEST_OF_PLACE, apply.PAIRS_FOR_EACH),
+            (24, 4),
+            "four times as many pairs as the proof did, and 24 at least",
+        ),
+        ("experiments", pair_values.MOST_WAITED, 0.8, "unless a side waited for four fifths of its window"),
+        (
+            "experiments",
+            (paired_steps.LARGEST_STEP, MOST_STEPS),
+            (0.1, 200),
+            "at most 200 of them",
+        ),
+        (
+            "experiments",
+            (paired_steps.KIND, paired_steps.ERRORS_OF_KINDS),
+            (1.5, 3),
+            "three standard errors of it to both ends",
+        ),
+        ("experiments", paired_steps.FEWEST_TO_BOUND, 8, "From eight pairs on one far from the others"),
         (
             "experiments",
             (LEAST_OF_WHOLE, EFFECT_FLOORS["time"].long),

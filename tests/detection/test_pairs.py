@@ -158,3 +158,39 @@ def test_a_true_step_is_rarely_refuted() -> None:
     found = [sequential_confirmation(row) for row in steps]
     assert found.count("confirmed") > 390
     assert found.count("refuted") <= 4
+
+
+@pytest.mark.parametrize(
+    ("share", "deviation", "least", "most"),
+    [
+        # So noisy that neither answer will be left out by then; or nearly there.
+        (0.4, 4.0, 0.0, 0.01),
+        (1.0, 0.5, 0.99, 1.0),
+        (0.0, 0.5, 0.9, 1.0),
+    ],
+)
+def test_the_chance_to_decide_is_foreseen(share: float, deviation: float, least: float, most: float) -> None:
+    half = pairs.interval_half_width(16, deviation)
+    estimate = pairs.ShareEstimate(16, share, share - half, share + half)
+    assert least <= pairs.chance_to_decide(estimate, 60, 0.1) <= most
+
+
+@pytest.mark.parametrize("true", [0.0, 1.0])
+def test_what_is_hopeless_would_not_have_been_decided(true: float) -> None:
+    """Of experiments with more and more noise: those that were given up after sixteen pairs."""
+    drawn, given_up, decided = np.random.default_rng(4), 0, 0
+    for number in range(300):
+        values = drawn.normal(true, 0.5 + number / 100, 60)
+        if pairs.chance_to_decide(estimate_shares(values[:16]), 60, 0.1) < 0.05:
+            given_up += 1
+            decided += pairs.step_verdict(estimate_shares(values), 0.1) != "open"
+    assert given_up > 50
+    assert decided <= 0.1 * given_up
+
+
+def estimate_shares(values: Sequence[float]) -> ShareEstimate:
+    return pairs.estimate_share([0.0] * len(values), values, slowed=False)
+
+
+def test_before_anything_is_told_everything_may_be() -> None:
+    assert pairs.chance_to_decide(pairs.ShareEstimate(3, 0.5, None, None), 60, 0.1) == 1.0

@@ -39,6 +39,13 @@ def test_all_that_the_protocol_fixes_reaches_the_code_and_the_document(project: 
     assert raw["environment"]["variables"]["FOLDER"] == "data"
 
 
+def test_hashes_may_have_a_seed_of_their_own(project: Project) -> None:
+    project.write(f"{SEEN}{LOOP}", seed=7)
+    project.measure("--quick", "--hash-seed", "8")
+    seen = json.loads((project.folder / "seen.json").read_text())
+    assert (seen["PYTHONHASHSEED"], seen["PACELINE_SEED"]) == ("8", "7")
+
+
 @pytest.mark.parametrize(
     ("wish", "frozen", "enabled"), [("default", 0, 1), ("disabled", 0, 0), ("frozen", 1, 1)]
 )

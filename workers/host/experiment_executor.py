@@ -10,16 +10,15 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from paceline import document
 from paceline.document import Document
 
-from dashboard.host_protocol import ExperimentAssignment, OtherMetric, PairMeasured, SideAssignment
-from dashboard.host_protocol.messages import GUARDING_KINDS, MOST_OTHERS, PACE
-from workers.host import launching
+from dashboard.host_protocol import ExperimentAssignment, PairMeasured, SideAssignment
+from workers.host import launching, pair_values
 from workers.host.commit_code import CodeSource
 from workers.host.configuration import HostConfiguration
 from workers.host.errors import BadDocumentError, MeasuringError, Stopped
@@ -31,74 +30,15 @@ from workers.host.site_client import SiteClient
 logger = logging.getLogger(__name__)
 
 SIDES = ("base", "head")
-SWEPT = "scaling_contention"
 SWEPT_TOO_SHORT = "scaling_too_short"
-# A machine that changes its speed meanwhile does so for both that take turns.
 QUALITY = "quality."
 LEAST_SEED = 1_000
-MEETS_BOTH = ("clock_change", "calibration_drift")
 
 
 class SideError(MeasuringError):
     """A side that doesn't run: nothing can be weighed with it."""
 
     kind = "crash"
-
-
-def is_disturbed(measured: Document, in_turns: bool) -> bool:
-    """True where other work disturbed it: such a pair is measured, shown and not weighed."""
-    disturbances = set(document.CODES_OF_DISTURBANCE) - set(MEETS_BOTH if in_turns else ())
-    if measured.scaling:
-        # The sweep is what is weighed: of a run it keeps nothing else out of judgement.
-        disturbances.add(SWEPT)
-    return any(
-        doubt.code in disturbances and (doubt.taints or doubt.code == SWEPT) for doubt in measured.warnings
-    )
-
-
-def own_times_by_phase(base: Document, head: Document) -> dict[str, tuple[float, float]]:
-    """Seconds per step in each phase itself, of both; 0 where one hasn't that phase."""
-    sides = [
-        {row.phase: row.value for row in measured.metrics if row.name == "phase_self_time" and row.phase}
-        for measured in (base, head)
-    ]
-    return {phase: (sides[0].get(phase, 0.0), sides[1].get(phase, 0.0)) for phase in sides[0] | sides[1]}
-
-
-def sweeps_of_both(base: Document, head: Document) -> dict[str, Any]:
-    """The points of both sweeps and what else reads a metric off them; empty where they aren't alike."""
-    if not base.scaling or not head.scaling:
-        return {}
-    if (base.scaling.parameter, base.scaling.params) != (head.scaling.parameter, head.scaling.params):
-        return {}
-    job = head.job
-    return {
-        "parameter": head.scaling.parameter,
-        "amount": job.amount if job and job.source == "scaling" else None,
-        "base": [asdict(point) for point in base.scaling.points],
-        "head": [asdict(point) for point in head.scaling.points],
-    }
-
-
-def others_of_both(base: Document, head: Document, *, with_pace: bool = False) -> dict[str, OtherMetric]:
-    """Memory and quality of the whole, where both documents have a value of them.
-
-    `with_pace`: the step's time as well.
-    """
-    sides = [
-        {
-            row.name: row
-            for row in measured.metrics
-            if not row.phase and (row.kind in GUARDING_KINDS or (with_pace and row.name == PACE))
-        }
-        for measured in (base, head)
-    ]
-    both = [(sides[0][name], row) for name, row in sides[1].items() if name in sides[0]]
-    return {
-        after.name: OtherMetric(after.unit, after.better, after.kind, before.value, after.value)
-        for before, after in both[:MOST_OTHERS]
-        if before.value is not None and after.value is not None
-    }
 
 
 def is_base_first(experiment: int, index: int) -> bool:
@@ -151,6 +91,7 @@ class ExperimentExecutor(Executor):
         self.unstored_since: float | None = None
         # Of the pair that is measured; None leaves the manifest's.
         self.seed: int | None = None
+        self.hash_seed: int | None = None
 
     def renew(self, _progress: float | None, text: str, _log: str) -> bool:
         return self.client.heartbeat_experiment(self.assignment.lease, text)
@@ -196,12 +137,17 @@ class ExperimentExecutor(Executor):
         """One repetition of each."""
         started = time.monotonic()
         order = SIDES if is_base_first(self.assignment.lease.key, index) else SIDES[::-1]
-        measure = self.measure_in_turns if self.assignment.in_turns else self.measure_in_sequence
-        self.seed = seed_of_pair(self.assignment.lease.key, index) if self.assignment.seeded else None
+        in_turns = self.assignment.in_turns
+        measure = self.measure_in_turns if in_turns else self.measure_in_sequence
+        drawn = seed_of_pair(self.assignment.lease.key, index)
+        self.seed = drawn if self.assignment.seeded else None
+        # Where texts lie in a set or a dictionary may make a commit look faster: another place in each pair.
+        # What is counted has the one hash seed that runs have.
+        self.hash_seed = None if self.assignment.counted else drawn
         documents = measure({name: sides[name] for name in order}, f"pair {index + 1}")
         values = {name: self.weighed_value(self.side(name).commit, documents[name]) for name in SIDES}
         # What other work slowed says nothing of the step's time, though it learns as ever.
-        calm = not any(is_disturbed(measured, self.assignment.in_turns) for measured in documents.values())
+        calm = not any(pair_values.is_disturbed(measured, in_turns) for measured in documents.values())
         with_pace = calm and self.assignment.metric.startswith(QUALITY)
         return PairMeasured(
             index=index,
@@ -210,9 +156,10 @@ class ExperimentExecutor(Executor):
             head=values["head"][0],
             disturbed=values["base"][1] or values["head"][1],
             seconds=time.monotonic() - started,
-            phases=own_times_by_phase(documents["base"], documents["head"]),
-            sweeps=sweeps_of_both(documents["base"], documents["head"]),
-            others=others_of_both(documents["base"], documents["head"], with_pace=with_pace),
+            phases=pair_values.own_times_by_phase(documents["base"], documents["head"], in_turns),
+            steps=pair_values.steps_of_both(documents["base"], documents["head"]) if in_turns else {},
+            sweeps=pair_values.sweeps_of_both(documents["base"], documents["head"]),
+            others=pair_values.others_of_both(documents["base"], documents["head"], with_pace=with_pace),
             seed=self.seed,
         )
 
@@ -311,6 +258,7 @@ class ExperimentExecutor(Executor):
             kept_files=prepared.code.kept_files,
             without=without,
             seed=self.seed,
+            hash_seed=self.hash_seed,
             turns=turns,
             lock=self.lock,
             limits=self.limits,
@@ -340,7 +288,8 @@ class ExperimentExecutor(Executor):
             short = next((doubt for doubt in measured.warnings if doubt.code == SWEPT_TOO_SHORT), None)
             why = f": {short.message}; {short.advice}" if short else ""
             raise SideError(f"{commit[:10]}: its document has no {named}{has}{why}.")
-        return row.value, row.kind in document.TIMED_KINDS and is_disturbed(measured, job.in_turns)
+        disturbed = row.kind in document.TIMED_KINDS and pair_values.is_disturbed(measured, job.in_turns)
+        return pair_values.value_of_metric(row, measured, job.in_turns), disturbed
 
     def repeat_command(self, name: str, prepared: PreparedCode) -> str:
         """What repeats one repetition by hand, in a clone of the repository.

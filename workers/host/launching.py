@@ -62,6 +62,8 @@ class Measurement:
     without: str = ""
     # Instead of the manifest's; None leaves it.
     seed: int | None = None
+    # Of Python's hashes alone; None leaves the seed.
+    hash_seed: int | None = None
     # One of TURNS, in a folder that both sides are given: the steps take turns with the other side's.
     turns: Path | None = None
     # What was counted before; it lies in the scratch folder.
@@ -82,6 +84,7 @@ class Measurement:
             *("--repetitions", str(self.repetitions), *(["--quick"] if self.quick else [])),
             *([self.without] if self.without else []),
             *([] if self.seed is None else [f"--seed={self.seed}"]),
+            *([] if self.hash_seed is None else [f"--hash-seed={self.hash_seed}"]),
             *([f"--turns={self.turns}"] if self.turns else []),
             *([f"--counted={self.counted}"] if self.counted else []),
             *("--document", str(scratch / "document.json"), "--progress", str(scratch / "progress.json")),

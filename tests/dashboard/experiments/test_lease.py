@@ -135,7 +135,7 @@ def test_an_experiment_has_a_budget_of_its_own(row: Experiment, held: Experiment
 
 
 def test_what_looks_whole_is_told_halfway(row: Experiment, held: ExperimentAssignment) -> None:
-    Experiment.objects.update(question="place")
+    Experiment.objects.update(question="place", most_pairs=24)
     shares = (1.0 + 0.6 * (-1) ** (index // 2) for index in range(24))
     found = (
         experiments.add_pair(held.lease, measured_pair(index, 1.0, 1.4**share))

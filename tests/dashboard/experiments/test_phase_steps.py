@@ -93,7 +93,7 @@ def test_pairs_without_phases_are_weighed_by_the_whole() -> None:
     pairs = draw_pairs({"log": 0.0001})
     pairs[3].phases = {}
     weighed, _ = last_weighed(make_test(), pairs)
-    assert (weighed.verdict, weighed.reason["code"]) == ("undecided", "both answers possible")
+    assert (weighed.verdict, weighed.reason["code"]) == ("undecided", "too noisy")
 
 
 def test_the_answer_says_what_the_phase_did_and_what_the_whole() -> None:

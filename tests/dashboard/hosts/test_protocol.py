@@ -61,11 +61,11 @@ def test_a_pair_is_read_and_written_as_it_was(version: int) -> None:
     golden = read_golden(version, "pair")
     written = json.loads(json.dumps(pair_message(read_pair(MessageFields(golden)))))
     # What the version has gained since is empty.
-    assert written == {**golden, "others": {}, "seed": None}
+    assert written == {**golden, "others": {}, "seed": None, "steps": {}}
 
 
 def test_a_pair_tells_of_memory_and_quality() -> None:
-    golden = {**read_golden(1, "pair_with_others"), "seed": 7}
+    golden = {**read_golden(1, "pair_with_others"), "seed": 7, "steps": {"base": [0.1], "head": [0.2]}}
     assert json.loads(json.dumps(pair_message(read_pair(MessageFields(golden))))) == golden
 
 
@@ -84,6 +84,22 @@ def test_other_metrics_are_read_as_what_they_must_be(others: Any, sentence: str)
     golden = read_golden(1, "pair")
     with pytest.raises(MessageError, match=sentence):
         read_pair(MessageFields({**golden, "others": others}))
+
+
+@pytest.mark.parametrize(
+    ("steps", "sentence"),
+    [
+        ([1.0], "steps must be an object"),
+        ({"base": [1.0]}, "steps.head must be a list of 200 positive numbers at most"),
+        ({"base": [1.0], "head": [0.0]}, "steps.head must have positive numbers alone"),
+        ({"base": [1.0] * 201, "head": []}, "steps.base must be a list of 200"),
+        ({"base": [1.0, 2.0], "head": [1.0]}, "as many of the base as of the head"),
+        ({"base": [1.0], "head": [1.0], "third": [1.0]}, "and nothing else"),
+    ],
+)
+def test_steps_are_as_many_of_both_sides(steps: Any, sentence: str) -> None:
+    with pytest.raises(MessageError, match=sentence):
+        read_pair(MessageFields({**read_golden(1, "pair"), "steps": steps}))
 
 
 @pytest.mark.django_db

@@ -13,12 +13,14 @@ from dashboard.models import (
     Commit,
     Delivery,
     Experiment,
+    ExperimentPair,
     Project,
     Regression,
     RegressionExperiment,
     Run,
 )
 from dashboard.regressions import advance_proof, judge_run
+from dashboard.regressions.apply import most_pairs_of_place
 from tests.dashboard import factories
 from tests.dashboard.conftest import Repository
 
@@ -105,6 +107,19 @@ def test_unmeasured_commits_are_bisected(line: list[Commit], culprit: int) -> No
     found = Regression.objects.get(withdrawn_at=None)
     assert (found.state, found.last_good, found.first_bad) == ("confirmed", line[culprit - 1], line[culprit])
     assert Run.objects.filter(commit__in=[line[culprit - 1], line[culprit]], state="done").count() == 2
+
+
+@pytest.mark.parametrize(("pairs", "most"), [(4, 24), (20, 80), (200, 400)])
+def test_a_bisection_may_take_some_pairs_for_each_of_the_proof(
+    line: list[Commit], pairs: int, most: int
+) -> None:
+    made = factories.create_regression(line, 4, "step_time", 9)
+    proof = factories.create_ended_experiment(made, "confirmed", line[3], line[9])
+    rows = [{"index": index, "base": 1, "head": 2, "seconds": 6} for index in range(pairs)]
+    ExperimentPair.objects.bulk_create(
+        ExperimentPair(experiment=proof, base_first=True, **row) for row in rows
+    )
+    assert most_pairs_of_place(made.project, made) == most
 
 
 def test_noise_is_refuted_and_told_to_nobody(line: list[Commit]) -> None:

@@ -21,7 +21,6 @@ from dashboard.models import Case, Commit, Document, Experiment, Metric, Project
 from tests.workers import repositories
 from tests.workers.conftest import MANIFEST, Host, Requested
 from tests.workers.scripts import UNDISTURBED
-from workers.host import experiment_executor
 from workers.host.executor import PreparedCode
 from workers.host.experiment_executor import SIDES, ExperimentExecutor
 
@@ -178,41 +177,32 @@ def test_interleaved_sweeps_decide_on_an_exponent(host: Host, requested: Request
     assert phases.after["learn"] > 10 * phases.before["learn"]
 
 
-@pytest.mark.parametrize(("swept", "disturbed"), [(True, True), (False, False)])
-def test_a_sweep_beside_other_work_disturbs_what_is_read_off_it(swept: bool, disturbed: bool) -> None:
-    doubt = SimpleNamespace(code="scaling_contention", taints=False)
-    document: Any = SimpleNamespace(warnings=(doubt,), scaling=swept or None)
-    assert experiment_executor.is_disturbed(document, in_turns=False) is disturbed
-
-
-@pytest.mark.parametrize(
-    ("code", "in_sequence", "in_turns"),
-    [
-        ("processor_contention", True, True),
-        ("clock_change", True, False),
-        ("warmup_never_ended", False, False),
-    ],
-)
-def test_only_what_other_work_did_disturbs_a_pair(code: str, in_sequence: bool, in_turns: bool) -> None:
-    """A change of the clock meets both sides of two that take turns."""
-    doubt = SimpleNamespace(code=code, taints=True)
-    document: Any = SimpleNamespace(warnings=(doubt,), scaling=None)
-    told = tuple(experiment_executor.is_disturbed(document, in_turns=turns) for turns in (False, True))
-    assert told == (in_sequence, in_turns)
-
-
 def test_steps_in_turn_decide(host: Host, suspected: Experiment) -> None:
     let_take_turns(suspected)
     assert host.execute_next()
     suspected.refresh_from_db()
     assert (suspected.state, suspected.verdict, suspected.in_turns) == ("done", "confirmed", True)
     assert 1.5 < (suspected.ratio or 0) < 6
+    pair = suspected.pairs.first()
+    assert pair
+    assert len(pair.steps["base"]) == len(pair.steps["head"]) > 1
     first, second = suspected.commands
     assert first.startswith(
         f"git worktree add --detach ../turns/base {suspected.base_commit.short} && (cd ../turns/base"
     )
     assert first.endswith("--turns=../first) &")
     assert second.endswith("--turns=../second)")
+
+
+def test_each_pair_has_hashes_of_its_own(host: Host, requested: Requested) -> None:
+    """The same ones on both sides: where texts lie in a set is no difference between two commits."""
+    hashes = "\nimport os\npaceline.quality('hash_seed', int(os.environ['PYTHONHASHSEED']) % 9973)\n"
+    run = requested({"train.py": LOOP.format(seconds=0.004) + hashes, "paceline.toml": SHORT})
+    asked = ask_proof(run, {"train.py": LOOP.format(seconds=0.016) + hashes}, "step_time", (0.004, 0.016))
+    assert host.execute_next()
+    seeds = [pair.others["quality.hash_seed"] for pair in asked.pairs.all()]
+    assert all(seed["base"] == seed["head"] for seed in seeds)
+    assert len({seed["base"] for seed in seeds}) == len(seeds) > 3
 
 
 def test_a_person_is_told_how_large_the_difference_is(host: Host, requested: Requested) -> None:

@@ -296,10 +296,12 @@ def _build_request(arguments: argparse.Namespace) -> MeasurementRequest:
         if not 1 <= arguments.repetitions <= 100:
             raise ManifestError(f"--repetitions is {arguments.repetitions}, must be between 1 and 100")
         benchmark = replace(benchmark, repetitions=arguments.repetitions)
+    for option, seed in (("--seed", arguments.seed), ("--hash-seed", arguments.hash_seed)):
+        if seed is not None and not 0 <= seed <= manifest.SEED_LIMIT:
+            raise ManifestError(f"{option} is {seed}, must be between 0 and {manifest.SEED_LIMIT}")
     if arguments.seed is not None:
-        if not 0 <= arguments.seed <= manifest.SEED_LIMIT:
-            raise ManifestError(f"--seed is {arguments.seed}, must be between 0 and {manifest.SEED_LIMIT}")
         benchmark = replace(benchmark, seed=arguments.seed, learning_seeds=())
+    benchmark = replace(benchmark, hash_seed=arguments.hash_seed)
     folder = (arguments.folder or path.parent).resolve()
     if not benchmark.module and not (folder / benchmark.script).is_file():
         raise ManifestError(f"benchmarks.{benchmark.name}.script: there is no {benchmark.script} in {folder}")

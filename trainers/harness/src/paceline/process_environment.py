@@ -63,7 +63,7 @@ def child_environment(benchmark: Benchmark, folder: Path | None = None) -> dict[
         **os.environ,
         **benchmark.variables,
         **{name: str(benchmark.threads) for name in THREAD_VARIABLES},
-        "PYTHONHASHSEED": str(benchmark.seed),
+        "PYTHONHASHSEED": str(benchmark.seed if benchmark.hash_seed is None else benchmark.hash_seed),
         "PYTHONPATH": os.pathsep.join(filter(None, [_package_root(), *own, inherited])),
         "PYTHONUNBUFFERED": "1",
         "PACELINE_SEED": str(benchmark.seed),

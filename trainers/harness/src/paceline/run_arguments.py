@@ -15,6 +15,9 @@ def add_arguments(run: argparse.ArgumentParser) -> None:
     run.add_argument("--repetitions", type=int, metavar="R", help="instead of the manifest's")
     run.add_argument("--seed", type=int, metavar="N", help="instead of the manifest's seeds")
     run.add_argument(
+        "--hash-seed", type=int, metavar="N", help="what Python's hashes of texts begin with; else the seed"
+    )
+    run.add_argument(
         "--quick", action="store_true", help="a short look: the manifest's quick table, no guard"
     )
     run.add_argument(

@@ -1,0 +1,267 @@
+"""Real experiments on commits without a step and with a small one: how often they err, and what they take.
+
+    python -m bench.small_proofs measure /tmp/pairs --minutes 30 --neighbour
+    python -m bench.small_proofs measure /tmp/pairs --minutes 30 --neighbour --step 0.01
+    python -m bench.small_proofs judge /tmp/pairs
+
+Pairs are measured as a worker measures them: by the harness, in turns, and read by what reads them there.
+They are weighed one after the other as the site does, until a verdict; the next pair begins another
+experiment.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import mean, stdev
+from typing import TYPE_CHECKING, Any
+
+import django
+from paceline import document
+from paceline.measured.turns import FIRST, SECOND
+
+from bench.lines import Line, format_part
+from bench.robustness.null_commits import coming_and_going_neighbour
+from workers.host import pair_values
+from workers.host.experiment_executor import is_base_first, seed_of_pair
+
+if TYPE_CHECKING:
+    from dashboard.models import Experiment, ExperimentPair
+
+# A step of some 2 ms. What a head does more is in `learn`, in every step, or in each twentieth alone.
+SCRIPT = """
+import argparse
+import paceline
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--work", type=int)
+parser.add_argument("--rare", type=int)
+options = parser.parse_args()
+for step in paceline.steps(range(10**9)):
+    with paceline.phase("act"):
+        sum(range(20_000))
+    with paceline.phase("learn"):
+        sum(number * number for number in range(options.work))
+    if step % 20 == 0:
+        with paceline.phase("evaluate"):
+            sum(number * number for number in range(options.rare))
+"""
+MANIFEST = """
+[benchmarks.loop]
+version = 1
+script = "train.py"
+warmup_steps = 10
+steps = 200
+counting_steps = 4
+repetitions = 3
+time_limit = 120
+cases = [{ work = 40000, rare = 80000 }]
+"""
+# A whole step in units of `work`, with what the phase `act` takes.
+OF_THE_STEP = 40_000 + 80_000 / 20 + 6_000
+SUSPECTED = (0.01, 0.03)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredPair:
+    """As a host hands a pair in; with how many seconds it took, and the load before it."""
+
+    base_first: bool
+    base: float
+    head: float
+    disturbed: bool
+    steps: dict[str, list[float]]
+    waited: tuple[float, float]
+    seconds: float
+    load: float
+
+
+def measure_pairs(folder: Path, minutes: float, step: float, in_rare_steps: bool, neighbour: bool) -> None:
+    """Add pairs to the folder's file until the minutes are over."""
+    folder.mkdir(parents=True, exist_ok=True)
+    name = f"{'rare-' if in_rare_steps else ''}{step:g}.jsonl"
+    started, dice = time.monotonic(), random.Random(1)
+    with (
+        tempfile.TemporaryDirectory() as place,
+        (folder / name).open("a") as kept,
+        coming_and_going_neighbour(dice) if neighbour else nullcontext(),
+    ):
+        Path(place, "train.py").write_text(SCRIPT)
+        Path(place, "paceline.toml").write_text(MANIFEST)
+        index = 0
+        while time.monotonic() - started < 60 * minutes:
+            pair = measure_pair(Path(place), index, step, in_rare_steps)
+            print(json.dumps(asdict(pair)), file=kept, flush=True)
+            index += 1
+
+
+def measure_pair(place: Path, index: int, step: float, in_rare_steps: bool) -> MeasuredPair:
+    """One repetition of both sides in turns; the head's step takes longer by this part."""
+    more = round(step * OF_THE_STEP)
+    words = {
+        "base": [],
+        "head": [f"--set=rare={80_000 + 20 * more}" if in_rare_steps else f"--set=work={40_000 + more}"],
+    }
+    load, started = os.getloadavg()[0], time.monotonic()
+    base_first = is_base_first(1, index)
+    order = ("base", "head") if base_first else ("head", "base")
+    running = []
+    for side, pipe in zip(order, (FIRST, SECOND), strict=True):
+        (place / pipe).unlink(missing_ok=True)
+        command = [sys.executable, "-P", "-m", "paceline", "run", "loop", "--repetitions=1", "--timed-only"]
+        command += [f"--document={side}.json", f"--turns={pipe}", f"--hash-seed={seed_of_pair(1, index)}"]
+        running.append(
+            subprocess.Popen(
+                [*command, *words[side]], cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+        )
+    if any([process.wait() for process in running]):  # noqa: C419  # all are waited for
+        raise SystemExit(f"a repetition failed; run it by hand in {place}")
+    base, head = (document.read_document((place / f"{side}.json").read_bytes()) for side in ("base", "head"))
+    values = [step_time(measured) for measured in (base, head)]
+    return MeasuredPair(
+        base_first=base_first,
+        base=values[0],
+        head=values[1],
+        disturbed=any(pair_values.is_disturbed(measured, True) for measured in (base, head)),
+        steps=pair_values.steps_of_both(base, head),
+        waited=(base.repetitions[0].waited, head.repetitions[0].waited),
+        seconds=time.monotonic() - started,
+        load=load,
+    )
+
+
+def step_time(measured: document.Document) -> float:
+    row = next(row for row in measured.metrics if row.name == "step_time" and row.phase is None)
+    return pair_values.value_of_metric(row, measured, in_turns=True)
+
+
+def read_pairs(path: Path) -> list[MeasuredPair]:
+    return [MeasuredPair(**json.loads(line)) for line in path.read_text().splitlines()]
+
+
+def judge_pairs(measured: Sequence[MeasuredPair], suspected: float) -> Iterator[tuple[str, int, float]]:
+    """The verdict of each experiment in turn, its pairs and its seconds; the last one may be without."""
+    from dashboard.experiments.weighing import weigh_experiment
+
+    experiment, taken, seconds = suspected_step(suspected), list[Any](), 0.0
+    for pair in measured:
+        seconds += pair.seconds
+        taken.append(pair_row(len(taken), pair))
+        weighed = weigh_experiment(experiment, taken, seconds)
+        if weighed.verdict:
+            yield weighed.verdict, len(taken), seconds
+            taken, seconds = [], 0.0
+
+
+def suspected_step(suspected: float) -> Experiment:
+    """A proof of a step of this part, as a regression asks for it; of one that only a phase shows."""
+    from dashboard.models import Experiment, Metric
+
+    metric = Metric(name="step_time", unit="s", better="lower", kind="time")
+    return Experiment(
+        question="test",
+        purpose="proof",
+        metric=metric,
+        before=1.0,
+        after=1 + suspected,
+        in_turns=True,
+        phases_with_step=["learn"] if suspected < 0.03 else [],
+    )
+
+
+def pair_row(index: int, pair: MeasuredPair) -> ExperimentPair:
+    from dashboard.models import ExperimentPair
+
+    return ExperimentPair(
+        index=index,
+        base_first=pair.base_first,
+        base=pair.base,
+        head=pair.head,
+        disturbed=pair.disturbed,
+        steps=pair.steps,
+        seconds=pair.seconds,
+    )
+
+
+def describe_folder(folder: Path) -> str:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
+    django.setup()
+    return "\n".join(describe_file(path) for path in sorted(folder.glob("*.jsonl")))
+
+
+def describe_file(path: Path) -> str:
+    measured = read_pairs(path)
+    calm = [pair for pair in measured if not pair.disturbed]
+    waited = mean(share for pair in measured for share in pair.waited)
+    load = mean(pair.load for pair in measured)
+    title = (
+        f"{path.stem}: {len(measured)} pairs, {len(measured) - len(calm)} disturbed, "
+        f"{mean(pair.seconds for pair in measured):.1f} s each; "
+        f"load {load:.1f}, {waited:.0%} of the time a processor was waited for"
+    )
+    lines = list(noise_lines(calm))
+    for suspected in SUSPECTED:
+        lines += verdict_lines(measured, suspected)
+    return format_part(title, ["", "", ""], lines)
+
+
+def noise_lines(calm: Sequence[MeasuredPair]) -> Iterator[Line]:
+    """How far pairs lie apart, by what is compared."""
+    import numpy as np
+
+    def logs(values: Sequence[float]) -> str:
+        return f"{100 * stdev(values):.2f} %, mean {100 * mean(values):+.2f} %"
+
+    with_waiting = [
+        math.log(pair.head / (1 - pair.waited[1]) * (1 - pair.waited[0]) / pair.base) for pair in calm
+    ]
+    yield Line("a pair's deviation: means of the window", logs(with_waiting))
+    yield Line("less what was waited", logs([math.log(pair.head / pair.base) for pair in calm]))
+    steps = [
+        float(np.median(np.log(np.array(pair.steps["head"]) / np.array(pair.steps["base"])))) for pair in calm
+    ]
+    yield Line("single steps", logs(steps))
+
+
+def verdict_lines(measured: Sequence[MeasuredPair], suspected: float) -> Iterator[Line]:
+    found = list(judge_pairs(measured, suspected))
+    told = Counter(verdict for verdict, _, _ in found)
+    if found:
+        counts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(told.items()))
+        pairs, took = mean(count for _, count, _ in found), [seconds / 60 for _, _, seconds in found]
+        yield Line(
+            f"{suspected:.0%} suspected, {len(found)} experiments",
+            counts,
+            f"{pairs:.1f} pairs, {mean(took):.1f} min, at most {max(took):.1f}",
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("what", choices=["measure", "judge"])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--step", type=float, default=0.0, help="by which part the head takes longer")
+    parser.add_argument("--rare", action="store_true", help="in each twentieth step alone")
+    parser.add_argument("--neighbour", action="store_true", help="a core is used by another, now and then")
+    options = parser.parse_args()
+    if options.what == "measure":
+        measure_pairs(options.folder, options.minutes, options.step, options.rare, options.neighbour)
+    print(describe_folder(options.folder))
+
+
+if __name__ == "__main__":
+    main()

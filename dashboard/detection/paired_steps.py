@@ -1,0 +1,109 @@
+"""A small difference by single steps: each step of one side beside the same step of the other.
+
+Where two processes take turns, a step of the head follows the same step of the base within a tenth of a
+second, and both do the same. What slows the machine comes and goes within steps: it makes the mean of a
+window several per cent too long, and of most steps of both sides it leaves some alone. So a pair's value is
+the median of the ratios of its steps. On a machine with more work than processors it was a sixth as noisy as
+the ratio of the means.
+
+A median doesn't see what a few steps cost. Those that take longer than most, or shorter, are steps of other
+kinds: an evaluation, an update that is due at each tenth. What the median of each kind has beside that of all
+is added by the time that the kind takes, and its uncertainty to both ends of the interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from dashboard.detection.pairs import ERROR, ShareEstimate, interval_half_width
+from dashboard.detection.segmentation import Floats
+
+# Fewer steps, or pairs, have no median worth the name.
+FEWEST_STEPS, FEWEST_PAIRS = 20, 6
+# Larger steps are proved by a few pairs; where one side takes much longer it is disturbed more often too.
+LARGEST_STEP = 0.1
+# From so many pairs on, one counts up to a bound only: so many deviations off the median.
+FEWEST_TO_BOUND, FAR = 8, 2.5
+# The prior's scale, in deviations of a pair: what is asked of single steps is small.
+PRIOR = 2.0
+# Steps are of one kind where their times differ by less than this factor.
+KIND = 1.5
+# Standard errors of what kinds cost, on each side.
+ERRORS_OF_KINDS = 3.0
+# A normal sample's deviation is so many of its median absolute deviations.
+OF_MEDIAN_DEVIATION = 1.4826
+
+
+def estimate_by_steps(
+    good: Floats,
+    bad: Floats,
+    good_first: Sequence[bool],
+    step: float,
+    least_noise: float,
+    error: float = ERROR,
+) -> ShareEstimate | None:
+    """The share by the pairs so far, of the times (steps, n) of the same steps of both commits, positive.
+
+    `step` is the suspected one, as a logarithm of a ratio of times; `least_noise` the least deviation of a
+    pair to believe in, as a logarithm too. None of too few pairs or steps.
+    """
+    steps, pairs = good.shape
+    if steps < FEWEST_STEPS or pairs < FEWEST_PAIRS:
+        return None
+    ratios = np.log(bad / good)
+    typical = np.median(ratios, axis=0)
+    of_kinds, uncertain = cost_of_kinds(ratios - typical, good, bad)
+    values, spent = without_order(bound_far(typical), np.asarray(good_first))
+    # A degree of freedom more was spent on the order.
+    deviation = float(values.std(ddof=1)) * math.sqrt((pairs - 1) / (pairs - 1 - spent))
+    half = interval_half_width(pairs, max(deviation, least_noise), error, PRIOR)
+    share = (float(values.mean()) + of_kinds) / step
+    if not math.isfinite(half):
+        return ShareEstimate(pairs, share, None, None)
+    reach = (half + ERRORS_OF_KINDS * uncertain) / abs(step)
+    return ShareEstimate(pairs, share, share - reach, share + reach)
+
+
+def cost_of_kinds(beside: Floats, good: Floats, bad: Floats) -> tuple[float, float]:
+    """What steps of other kinds add to the ratio of all, as a logarithm, and its standard error.
+
+    `beside`: log ratios (steps, n), less their pair's median; `good` and `bad`: the times they are of.
+    """
+    before, after = (np.median(times / np.median(times, axis=0), axis=1) for times in (good, bad))
+    kinds = np.round(np.log(np.maximum(before, after)) / math.log(KIND))
+    added, variance = 0.0, 0.0
+    for kind in np.unique(kinds[kinds != 0]):
+        of_kind = beside[kinds == kind]
+        weight = before[kinds == kind].sum() / before.sum()
+        # By ranks: where most values are alike, those a standard error from the middle hardly differ.
+        rank = 0.5 / math.sqrt(of_kind.size)
+        below, middle, above = np.quantile(of_kind, [max(0.0, 0.5 - rank), 0.5, min(1.0, 0.5 + rank)])
+        added += weight * math.expm1(middle)
+        variance += (weight * math.exp(middle) * (above - below) / 2) ** 2
+    return math.log1p(added), math.sqrt(variance)
+
+
+def bound_far(values: Floats) -> Floats:
+    """Values of pairs (n,), those far off the others moved to where that begins (Winsor's mean).
+
+    Other work may keep in step with one side's turns for a whole window, as another pair does.
+    """
+    if len(values) < FEWEST_TO_BOUND:
+        return values
+    middle = np.median(values)
+    far = FAR * OF_MEDIAN_DEVIATION * np.median(np.abs(values - middle))
+    return np.clip(values, middle - far, middle + far)
+
+
+def without_order(values: Floats, good_first: np.ndarray) -> tuple[Floats, int]:
+    """Values of pairs (n,) less what the order of their sides makes, and the degrees of freedom that took.
+
+    Who begins is drawn so that both orders come as often: half of their difference is due to it.
+    """
+    if min(good_first.sum(), (~good_first).sum()) < 2:
+        return values, 0
+    order = float(values[good_first].mean() - values[~good_first].mean()) / 2
+    return values - np.where(good_first, order, -order), 1
