@@ -2,6 +2,8 @@
 
 The pairs are simulated: what eight phases took of both commits, with noise that all share and some of their
 own. A step of 1 % of the whole is suspected in one phase; it is there, or not, or its work has only moved.
+Where sides take turns, single steps tell more of the whole than the mean of a window: in the last columns
+they do.
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ import numpy as np
 
 from bench.detection.printing import print_tables
 from bench.detection.verdicts import BUDGET, DEGREES, TRIALS, verdict_cells
-from dashboard.detection import pairs
-from dashboard.detection.paired_parts import estimate_parts, parts_verdict
+from dashboard.detection import paired_steps, pairs
+from dashboard.detection.paired_parts import decide_step, estimate_parts
 from dashboard.detection.parts import LEAST_OF_WHOLE
 from dashboard.detection.segmentation import Floats
 
@@ -29,7 +31,11 @@ STEP = 0.01
 OWN, LEAST_OWN = 0.3, 0.001
 # What repetitions of two sides differ by in turns, on a calm machine and on a busy one.
 MACHINES = {"calm": 0.007, "busy": 0.03}
+# And what they differ by where their single steps are compared.
+BY_STEPS = {"calm": 0.003, "busy": 0.01}
 LEAST_NOISE = 0.003
+# What is looked at, with its phases and its single steps or without.
+LOOKS = {"whole": (False, False), "phases too": (True, False), "steps and phases": (True, True)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,11 @@ class Truth:
 
     grown: float = 0.0
     shrunk: Mapping[int, float] = field(default_factory=dict)
+
+    @property
+    def lost(self) -> float:
+        """By how much the whole grew."""
+        return self.grown - sum(self.shrunk.values())
 
 
 # With the verdicts that are right.
@@ -67,10 +78,30 @@ def simulate_phases(
     yield from ((both[0], both[1]) for both in times)
 
 
-def decide_budget(good: Floats, bad: Floats, suspected: int, *, by_phases: bool) -> tuple[str, int]:
-    """The verdict on the suspected step, and after how many pairs."""
+def simulate_steps(truth: Truth, machine: str, trials: int) -> Floats:
+    """By how many suspected steps the whole differs by single steps, (trials, BUDGET)."""
+    rng = np.random.default_rng(round(1e5 * (truth.lost + BY_STEPS[machine])))
+    noise = BY_STEPS[machine] * math.sqrt((DEGREES - 2) / DEGREES)
+    return (truth.lost + noise * rng.standard_t(DEGREES, (trials, BUDGET))) / STEP
+
+
+def estimate_by_values(values: Floats, error: float) -> pairs.ShareEstimate | None:
+    """As `estimate_by_steps` does, of values that are shares already."""
+    if len(values) < paired_steps.FEWEST_PAIRS:
+        return None
+    bounded = paired_steps.bound_far(values)
+    deviation = max(float(bounded.std(ddof=1)), LEAST_NOISE / STEP)
+    half = pairs.interval_half_width(len(values), deviation, error, paired_steps.PRIOR)
+    middle = float(bounded.mean())
+    return pairs.ShareEstimate(len(values), middle, middle - half, middle + half)
+
+
+def decide_budget(
+    good: Floats, bad: Floats, suspected: int, *, by_phases: bool, steps: Floats | None = None
+) -> tuple[str, int]:
+    """The verdict on the suspected step, and after how many pairs; `steps` as `simulate_steps` has them."""
     mask = np.arange(len(SHARES)) == suspected
-    error = pairs.ERROR / 2 if by_phases else pairs.ERROR
+    error = pairs.ERROR / (1 + by_phases + (steps is not None))
     least = math.log1p(LEAST_OF_WHOLE) / math.log1p(STEP)
     for count in range(pairs.FEWEST_PAIRS, BUDGET + 1):
         whole = [(side[:, :count].sum(axis=0) / STEP).tolist() for side in (good, bad)]
@@ -80,28 +111,29 @@ def decide_budget(good: Floats, bad: Floats, suspected: int, *, by_phases: bool)
             if by_phases
             else None
         )
-        verdict = parts_verdict(estimate, found, least)
+        by_steps = None if steps is None else estimate_by_values(steps[:count], error)
+        verdict = decide_step(estimate, by_steps, found, least)
         if verdict != "open":
             return verdict, count
     return "undecided", BUDGET
 
 
 def phase_table(trials: int) -> Iterator[str]:
-    """Of each machine, phase and truth, decided by pairs of the whole step alone, and with its phases."""
+    """Of each machine, phase and truth, decided by pairs of the whole step alone, or by more."""
     heads = ["machine", "phase", "what is there"]
-    heads += [
-        f"{by}: {told}" for by in ("whole", "phases too") for told in ("right", "wrong", "undecided", "pairs")
-    ]
+    heads += [f"{by}: {told}" for by in LOOKS for told in ("right", "wrong", "undecided", "pairs")]
     yield f"| {' | '.join(heads)} |"
     yield "|" + "---|" * len(heads)
     for (machine, noise), (share, suspected) in product(MACHINES.items(), SUSPECTED.items()):
         for name, (truth, right) in TRUTHS.items():
             wrong = {"confirmed", "refuted", "moved"} - right
             cells = []
-            for by_phases in (False, True):
+            for by_phases, by_steps in LOOKS.values():
+                drawn = simulate_phases(truth, suspected, noise, trials)
+                steps = list(simulate_steps(truth, machine, trials)) if by_steps else [None] * trials
                 found = [
-                    decide_budget(good, bad, suspected, by_phases=by_phases)
-                    for good, bad in simulate_phases(truth, suspected, noise, trials)
+                    decide_budget(*both, suspected, by_phases=by_phases, steps=of_steps)
+                    for both, of_steps in zip(drawn, steps, strict=True)
                 ]
                 cells.append(verdict_cells(found, sorted(right), sorted(wrong), ["undecided"]))
             yield f"| {machine} | {share} | {name} | {' | '.join(cells)} |"

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dashboard.detection.common_noise import FEWEST_OTHERS
+from dashboard.detection.paired_steps import narrower_estimate, steps_verdict
 from dashboard.detection.pairs import (
     ERROR,
     ShareEstimate,
@@ -112,15 +113,27 @@ def weighted_median(values: Floats, weights: Floats) -> Floats:
     return np.asarray(np.take_along_axis(values, order, axis=0)[middle, np.arange(values.shape[1])])
 
 
-def parts_verdict(whole: ShareEstimate, found: PartsEstimate | None, least: float) -> PartsVerdict:
-    """Whether a step that parts show is real. `least` is the smallest relevant share.
+def decide_step(
+    whole: ShareEstimate, steps: ShareEstimate | None, parts: PartsEstimate | None, least: float
+) -> PartsVerdict:
+    """Whether a step is real: by the whole, where that leaves it open by its single steps, then by its parts.
 
-    The whole's own pairs decide where they tell. Else it is confirmed where the parts and the sum of all
-    surely grew, refuted where the parts surely didn't by half of it, and moved where others took it back.
+    `least` is the smallest relevant share. `steps` and `parts`: None where they weren't looked at.
     """
-    by_whole = step_verdict(whole, least)
-    if by_whole != "open" or found is None:
-        return by_whole
+    verdicts = (
+        step_verdict(whole, least),
+        steps_verdict(whole, steps, least),
+        "open" if parts is None else parts_verdict(narrower_estimate(whole, steps), parts, least),
+    )
+    return next((verdict for verdict in verdicts if verdict != "open"), "open")
+
+
+def parts_verdict(whole: ShareEstimate, found: PartsEstimate, least: float) -> PartsVerdict:
+    """Whether a step that parts show is real, where the whole's pairs leave it open.
+
+    It is confirmed where the parts and the sum of all surely grew, refuted where the parts surely didn't by
+    half of it, and moved where others took it back.
+    """
     by_parts = step_verdict(found.parts, least)
     if by_parts != "confirmed":
         return by_parts

@@ -18,7 +18,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dashboard.detection.pairs import ERROR, ShareEstimate, interval_half_width
+from dashboard.detection.pairs import (
+    ERROR,
+    HALF,
+    ShareEstimate,
+    StepVerdict,
+    interval_half_width,
+    step_verdict,
+)
 from dashboard.detection.segmentation import Floats
 
 # Fewer steps, or pairs, have no median worth the name.
@@ -107,3 +114,21 @@ def without_order(values: Floats, good_first: np.ndarray) -> tuple[Floats, int]:
         return values, 0
     order = float(values[good_first].mean() - values[~good_first].mean()) / 2
     return values - np.where(good_first, order, -order), 1
+
+
+def steps_verdict(whole: ShareEstimate, steps: ShareEstimate | None, least: float) -> StepVerdict:
+    """Whether single steps decide. `least` is the smallest relevant share.
+
+    They don't see what comes at any time, in few steps, and in other ones each time: so the mean of the
+    pairs, `whole`, has to lie on the same side, however far its interval reaches.
+    """
+    if steps is None:
+        return "open"
+    found = step_verdict(steps, least)
+    agrees = whole.share > 0 if found == "confirmed" else whole.share < max(HALF, least)
+    return found if agrees else "open"
+
+
+def narrower_estimate(whole: ShareEstimate, steps: ShareEstimate | None) -> ShareEstimate:
+    """The one that tells more."""
+    return steps if steps is not None and steps.width < whole.width else whole

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dashboard.detection.paired_steps import LARGEST_STEP, estimate_by_steps
-from dashboard.detection.pairs import HALF, ShareEstimate, StepVerdict, step_verdict
+from dashboard.detection.pairs import ShareEstimate
 from dashboard.experiments.scale import LEAST_NOISE
 from dashboard.models import Experiment, ExperimentPair
 
@@ -44,21 +44,3 @@ def weigh_steps(experiment: Experiment, calm: Sequence[ExperimentPair], error: f
     base, head = (np.array([pair.steps[side] for pair in calm]).T for side in ("base", "head"))
     order = [pair.base_first for pair in calm]
     return estimate_by_steps(base, head, order, suspected_step(experiment), LEAST_NOISE, error)
-
-
-def steps_verdict(whole: ShareEstimate, steps: ShareEstimate | None, least: float) -> StepVerdict:
-    """Whether single steps decide. `least` is the smallest relevant share.
-
-    They don't see what comes at any time, in few steps, and in other ones each time: so the mean of the
-    pairs, `whole`, has to lie on the same side, however far its interval reaches.
-    """
-    if steps is None:
-        return "open"
-    found = step_verdict(steps, least)
-    agrees = whole.share > 0 if found == "confirmed" else whole.share < max(HALF, least)
-    return found if agrees else "open"
-
-
-def narrower_estimate(whole: ShareEstimate, steps: ShareEstimate | None) -> ShareEstimate:
-    """The one that tells more."""
-    return steps if steps is not None and steps.width < whole.width else whole

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from dashboard.detection import EFFECT_FLOORS, pairs
-from dashboard.detection.paired_parts import parts_verdict
+from dashboard.detection.paired_parts import decide_step
+from dashboard.detection.paired_steps import narrower_estimate
 from dashboard.detection.parts import LEAST_OF_WHOLE
 from dashboard.detection.types import Kind
 from dashboard.experiments.bounds import (
@@ -20,12 +21,7 @@ from dashboard.experiments.bounds import (
 )
 from dashboard.experiments.phase_steps import PhaseSteps, weigh_phases
 from dashboard.experiments.scale import FARTHEST, StepScale
-from dashboard.experiments.single_steps import (
-    can_weigh_steps,
-    narrower_estimate,
-    steps_verdict,
-    weigh_steps,
-)
+from dashboard.experiments.single_steps import can_weigh_steps, weigh_steps
 from dashboard.metric_scale import MetricScale
 from dashboard.models import Experiment, ExperimentPair, Metric
 
@@ -184,15 +180,12 @@ def _decided_verdict(
     sized = phases.as_json() if phases else {}
     if experiment.question == Question.TEST:
         least = least_share(experiment, scale)
-        verdict = as_verdict(pairs.step_verdict(share, least))
-        verdict = verdict or as_verdict(steps_verdict(share, steps, least))
-        reason = {}
-        if phases and not verdict:
-            by_phases = parts_verdict(narrower_estimate(share, steps), phases.found, least)
-            if by_phases == "moved":
-                verdict, reason = Verdict.REFUTED.value, {**sized, "code": "work moved"}
-            else:
-                verdict, reason = as_verdict(by_phases), sized
+        alone = decide_step(share, steps, None, least)
+        found = decide_step(share, steps, phases.found if phases else None, least)
+        verdict = Verdict.REFUTED.value if found == "moved" else as_verdict(found)
+        reason = {} if found == alone else sized
+        if found == "moved":
+            reason = {**sized, "code": "work moved"}
     else:
         # Whatever has the step has it where it was seen.
         weighed = phases.found.parts if phases else narrower_estimate(share, steps)

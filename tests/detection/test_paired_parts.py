@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dashboard.detection.paired_parts import PartsEstimate, estimate_parts, parts_verdict, weighted_median
+from dashboard.detection.paired_parts import PartsEstimate, decide_step, estimate_parts, weighted_median
 from dashboard.detection.pairs import ShareEstimate, estimate_share
 from dashboard.detection.segmentation import Floats
 
@@ -29,7 +29,7 @@ def draw_pairs(
 
 def verdict_on_pairs(good: Floats, bad: Floats, suspected: np.ndarray = SUSPECTED) -> str:
     whole = estimate_share(*[(side.sum(axis=0) / STEP).tolist() for side in (good, bad)], error=0.005)
-    return parts_verdict(whole, estimate_parts(good, bad, suspected, STEP, 0.003, 0.005), LEAST)
+    return decide_step(whole, None, estimate_parts(good, bad, suspected, STEP, 0.003, 0.005), LEAST)
 
 
 @pytest.mark.parametrize(
@@ -79,13 +79,26 @@ def test_with_few_parts_the_noise_of_all_stays_in_them() -> None:
 def test_the_wholes_own_verdict_comes_first() -> None:
     grown = ShareEstimate(9, 1.0, 0.8, 1.2)
     found = PartsEstimate(grown, (grown,), 0.0)
-    assert parts_verdict(ShareEstimate(9, 0.1, -0.1, 0.3), found, LEAST) == "refuted"
-    assert parts_verdict(ShareEstimate(9, 0.9, -0.1, 1.9), found, LEAST) == "confirmed"
-    assert parts_verdict(ShareEstimate(9, 0.3, -1.0, 1.6), found, LEAST) == "open"
-    assert parts_verdict(ShareEstimate(9, 0.9, -0.1, 1.9), None, LEAST) == "open"
+    assert decide_step(ShareEstimate(9, 0.1, -0.1, 0.3), None, found, LEAST) == "refuted"
+    assert decide_step(ShareEstimate(9, 0.9, -0.1, 1.9), None, found, LEAST) == "confirmed"
+    assert decide_step(ShareEstimate(9, 0.3, -1.0, 1.6), None, found, LEAST) == "open"
+    assert decide_step(ShareEstimate(9, 0.9, -0.1, 1.9), None, None, LEAST) == "open"
 
 
 def test_a_middle_by_weight() -> None:
     values = np.array([[1.0], [2.0], [9.0]])
     assert weighted_median(values, np.array([1.0, 1.0, 3.0])).tolist() == [9.0]
     assert weighted_median(values, np.array([1.0, 1.0, 1.0])).tolist() == [2.0]
+
+
+def test_single_steps_say_that_nothing_is_lost() -> None:
+    """Where most others shrank alike, the phases alone can't tell, and the mean of the pairs hardly."""
+    grown, sums = ShareEstimate(9, 1.0, 0.8, 1.2), (ShareEstimate(9, 0.9, 0.6, 1.2),)
+    found = PartsEstimate(parts=grown, sums=sums)
+    whole = ShareEstimate(9, 0.8, -2.0, 3.6)
+    assert decide_step(whole, None, found, LEAST) == "confirmed"
+    assert decide_step(whole, ShareEstimate(9, 0.1, -0.6, 0.8), found, LEAST) == "open"
+    # They say so by themselves, but for what only the mean has.
+    nothing = ShareEstimate(9, 0.0, -0.3, 0.3)
+    assert decide_step(whole, nothing, None, LEAST) == "open"
+    assert decide_step(ShareEstimate(9, 0.2, -2.6, 3.0), nothing, None, LEAST) == "refuted"

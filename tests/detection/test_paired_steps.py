@@ -7,7 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from dashboard.detection.paired_steps import FEWEST_PAIRS, FEWEST_STEPS, estimate_by_steps, without_order
+from dashboard.detection.paired_steps import (
+    FEWEST_PAIRS,
+    FEWEST_STEPS,
+    estimate_by_steps,
+    narrower_estimate,
+    steps_verdict,
+    without_order,
+)
 from dashboard.detection.pairs import ShareEstimate, step_verdict
 from dashboard.detection.segmentation import Floats
 
@@ -105,3 +112,21 @@ def test_a_rate_is_read_as_the_time_it_is() -> None:
     estimate = estimate_by_steps(head, base, first, -math.log1p(STEP), LEAST_NOISE, ERROR)
     assert estimate is not None
     assert step_verdict(estimate, 0.5) == "confirmed"
+
+
+@pytest.mark.parametrize(("mean", "verdict"), [(0.3, "confirmed"), (-0.1, "open")])
+def test_the_mean_of_the_pairs_has_to_agree(mean: float, verdict: str) -> None:
+    """What comes at any time, in few steps and in other ones each time, only the mean has."""
+    whole, steps = ShareEstimate(9, mean, mean - 3, mean + 3), ShareEstimate(9, 1.0, 0.2, 1.8)
+    assert steps_verdict(whole, steps, 0.5) == verdict
+    nothing = ShareEstimate(9, 0.0, -0.3, 0.3)
+    assert steps_verdict(ShareEstimate(9, 0.9, -2, 4), nothing, 0.5) == "open"
+    assert steps_verdict(ShareEstimate(9, 0.2, -2, 4), nothing, 0.5) == "refuted"
+
+
+def test_what_tells_more_is_told() -> None:
+    wide, narrow = ShareEstimate(9, 0.4, -1, 2), ShareEstimate(9, 1.0, 0.8, 1.2)
+    unknown = ShareEstimate(4, 1.0, None, None)
+    assert narrower_estimate(wide, narrow) is narrow
+    assert narrower_estimate(wide, unknown) is wide
+    assert narrower_estimate(unknown, None) is unknown

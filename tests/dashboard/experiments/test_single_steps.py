@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.detection.pairs import ShareEstimate
-from dashboard.experiments.single_steps import can_weigh_steps, narrower_estimate, steps_verdict
+from dashboard.experiments.single_steps import can_weigh_steps
 from dashboard.experiments.weighing import Weighed, weigh_experiment
 from dashboard.models import Experiment, ExperimentPair, Metric
 from tests.detection.test_paired_steps import draw_steps
@@ -78,21 +77,3 @@ def test_steps_that_took_turns_tell_of_a_small_one(fields: dict[str, Any], weigh
 
 def test_memory_has_no_steps() -> None:
     assert not can_weigh_steps(make_test(metric="peak_memory"))
-
-
-@pytest.mark.parametrize(("mean", "verdict"), [(0.3, "confirmed"), (-0.1, "open")])
-def test_the_mean_of_the_pairs_has_to_agree(mean: float, verdict: str) -> None:
-    """What comes at any time, in few steps and in other ones each time, only the mean has."""
-    whole, steps = ShareEstimate(9, mean, mean - 3, mean + 3), ShareEstimate(9, 1.0, 0.2, 1.8)
-    assert steps_verdict(whole, steps, 0.5) == verdict
-    nothing = ShareEstimate(9, 0.0, -0.3, 0.3)
-    assert steps_verdict(ShareEstimate(9, 0.9, -2, 4), nothing, 0.5) == "open"
-    assert steps_verdict(ShareEstimate(9, 0.2, -2, 4), nothing, 0.5) == "refuted"
-
-
-def test_what_tells_more_is_told() -> None:
-    wide, narrow = ShareEstimate(9, 0.4, -1, 2), ShareEstimate(9, 1.0, 0.8, 1.2)
-    unknown = ShareEstimate(4, 1.0, None, None)
-    assert narrower_estimate(wide, narrow) is narrow
-    assert narrower_estimate(wide, unknown) is wide
-    assert narrower_estimate(unknown, None) is unknown

@@ -1,0 +1,116 @@
+"""How single steps decide about a step of 1 %: `python -m bench.detection.step_verdicts`.
+
+The pairs are simulated: 200 steps of both commits that took turns, each twentieth of which takes three times
+as long. Other work disturbs a part of them, another one in each pair, of both sides nearly alike. Beside that
+a pair has a difference of its own (where its memory lies) and one by which of both began.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from bench.detection.printing import print_tables
+from bench.detection.verdicts import verdict_cells
+from dashboard.detection import pairs
+from dashboard.detection.paired_steps import FEWEST_PAIRS, estimate_by_steps
+from dashboard.detection.parts import LEAST_OF_WHOLE
+from dashboard.detection.segmentation import Floats
+
+STEPS, EVERY, LONGER = 200, 20, 3.0
+STEP = 0.01
+# So many pairs of five seconds there are in ten minutes.
+BUDGET = 120
+TRIALS, TRIALS_WITHOUT = 200, 1000
+# The largest part of a pair's steps that other work disturbs, and by how much at most it makes them longer.
+MACHINES = {"calm": 0.1, "busy": 0.4, "far too busy": 0.7}
+MOST_LONGER, UNLIKE = 3.0, 0.1
+# Of a step, and of a pair: by where its memory lies, and by who begins.
+OF_A_STEP, OF_A_PAIR, BY_ORDER = 0.02, 0.004, 0.005
+LEAST_NOISE = 0.003
+# The whole step and its phases are looked at too, and share the error.
+ERROR = pairs.ERROR / 3
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """By how much all steps of the head take longer, and the long ones beside that."""
+
+    all_steps: float = 0.0
+    long_ones: float = 0.0
+
+
+# What the long ones have to take more, so that it is 1 % of all.
+OF_LONG_ONES = STEP * (EVERY - 1 + LONGER) / LONGER
+# With the verdict that is right.
+TRUTHS: Mapping[str, tuple[Truth, str]] = {
+    "nothing": (Truth(), "refuted"),
+    "1 % in all steps": (Truth(STEP), "confirmed"),
+    "1 % in each twentieth": (Truth(0.0, OF_LONG_ONES), "confirmed"),
+    "moved from these to all": (Truth(STEP, -OF_LONG_ONES), "refuted"),
+}
+
+
+def simulate_steps(
+    truth: Truth, disturbed: float, trials: int
+) -> Iterator[tuple[Floats, Floats, list[bool]]]:
+    """The times of the base and of the head, (STEPS, BUDGET) each, and which of both began."""
+    rng = np.random.default_rng(round(1e4 * (disturbed + truth.all_steps + truth.long_ones)))
+    is_long = (np.arange(STEPS) % EVERY == 0)[:, np.newaxis]
+    base = np.where(is_long, LONGER, 1.0)
+    head = base * (1 + truth.all_steps) * np.where(is_long, 1 + truth.long_ones, 1.0)
+    for _ in range(trials):
+        begins = rng.random(BUDGET // 2) < 0.5
+        first = np.stack([begins, ~begins], axis=1).ravel()
+        share = rng.uniform(0, disturbed, BUDGET)
+        own = rng.normal(0, OF_A_PAIR, BUDGET) + np.where(first, BY_ORDER, -BY_ORDER)
+        good, bad = (_disturb_steps(rng, side, share) for side in (base, head))
+        yield good, bad * np.exp(own), first.tolist()
+
+
+def _disturb_steps(rng: np.random.Generator, steps: Floats, share: Floats) -> Floats:
+    shape = (STEPS, BUDGET)
+    hit = rng.random(shape) < np.clip(share * np.exp(rng.normal(0, UNLIKE, BUDGET)), 0, 1)
+    longer = np.where(hit, 1 + rng.uniform(0, MOST_LONGER, shape), 1.0)
+    return np.asarray(steps * longer * np.exp(rng.normal(0, OF_A_STEP, shape)))
+
+
+def decide_budget(good: Floats, bad: Floats, first: list[bool]) -> tuple[str, int]:
+    """The verdict on the suspected step, and after how many pairs."""
+    least = math.log1p(LEAST_OF_WHOLE) / math.log1p(STEP)
+    for count in range(FEWEST_PAIRS, BUDGET + 1):
+        seen = good[:, :count], bad[:, :count], first[:count]
+        estimate = estimate_by_steps(*seen, math.log1p(STEP), LEAST_NOISE, ERROR)
+        found = pairs.step_verdict(estimate, least) if estimate else "open"
+        if found != "open":
+            return found, count
+    return "undecided", BUDGET
+
+
+def step_table(trials: int, trials_without: int) -> Iterator[str]:
+    """Of each machine and truth; `trials_without` experiments where nothing is."""
+    yield "| machine | what is there | experiments | right | wrong | undecided | pairs |"
+    yield "|---|---|---|---|---|---|---|"
+    for machine, disturbed in MACHINES.items():
+        for name, (truth, right) in TRUTHS.items():
+            wrong = "refuted" if right == "confirmed" else "confirmed"
+            count = trials_without if truth == Truth() else trials
+            found = [decide_budget(*budget) for budget in simulate_steps(truth, disturbed, count)]
+            cells = verdict_cells(found, [right], [wrong], ["undecided"])
+            yield f"| {machine} | {name} | {count} | {cells} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("trials", nargs="?", type=int, default=TRIALS, help="experiments with a step")
+    parser.add_argument("without", nargs="?", type=int, default=TRIALS_WITHOUT, help="and without one")
+    options = parser.parse_args()
+    print_tables([step_table(options.trials, options.without)])
+
+
+if __name__ == "__main__":
+    main()
