@@ -12,6 +12,7 @@ experiment.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import os
@@ -21,19 +22,21 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import TYPE_CHECKING, Any
 
 import django
+import numpy as np
 from paceline import document
 from paceline.measured.turns import FIRST, SECOND
 
 from bench.lines import Line, format_part
 from bench.robustness.null_commits import coming_and_going_neighbour
+from dashboard.detection.paired_steps import OF_MEDIAN_DEVIATION
 from workers.host import pair_values
 from workers.host.experiment_executor import is_base_first, seed_of_pair
 
@@ -92,19 +95,24 @@ def measure_pairs(folder: Path, minutes: float, step: float, in_rare_steps: bool
     """Add pairs to the folder's file until the minutes are over."""
     folder.mkdir(parents=True, exist_ok=True)
     name = f"{'rare-' if in_rare_steps else ''}{step:g}.jsonl"
-    started, dice = time.monotonic(), random.Random(1)
+    until, dice = time.monotonic() + 60 * minutes, random.Random(1)
     with (
         tempfile.TemporaryDirectory() as place,
-        (folder / name).open("a") as kept,
         coming_and_going_neighbour(dice) if neighbour else nullcontext(),
     ):
         Path(place, "train.py").write_text(SCRIPT)
         Path(place, "paceline.toml").write_text(MANIFEST)
-        index = 0
-        while time.monotonic() - started < 60 * minutes:
-            pair = measure_pair(Path(place), index, step, in_rare_steps)
+        indices = itertools.takewhile(lambda _: time.monotonic() < until, itertools.count())
+        keep_pairs(
+            folder / name, (measure_pair(Path(place), index, step, in_rare_steps) for index in indices)
+        )
+
+
+def keep_pairs(path: Path, pairs: Iterable[MeasuredPair]) -> None:
+    """Add them to a file, each as soon as it is known."""
+    with path.open("a") as kept:
+        for pair in pairs:
             print(json.dumps(asdict(pair)), file=kept, flush=True)
-            index += 1
 
 
 def measure_pair(place: Path, index: int, step: float, in_rare_steps: bool) -> MeasuredPair:
@@ -220,20 +228,22 @@ def describe_file(path: Path) -> str:
 
 def noise_lines(calm: Sequence[MeasuredPair]) -> Iterator[Line]:
     """How far pairs lie apart, by what is compared."""
-    import numpy as np
-
-    def logs(values: Sequence[float]) -> str:
-        return f"{100 * stdev(values):.2f} %, mean {100 * mean(values):+.2f} %"
-
     with_waiting = [
         math.log(pair.head / (1 - pair.waited[1]) * (1 - pair.waited[0]) / pair.base) for pair in calm
     ]
-    yield Line("a pair's deviation: means of the window", logs(with_waiting))
-    yield Line("less what was waited", logs([math.log(pair.head / pair.base) for pair in calm]))
+    less_waiting = [math.log(pair.head / pair.base) for pair in calm]
     steps = [
         float(np.median(np.log(np.array(pair.steps["head"]) / np.array(pair.steps["base"])))) for pair in calm
     ]
-    yield Line("single steps", logs(steps))
+    yield Line("deviation of a pair, by the means of its window", describe_deviation(with_waiting))
+    yield Line("less what was waited", describe_deviation(less_waiting))
+    yield Line("by single steps", describe_deviation(steps))
+
+
+def describe_deviation(values: Sequence[float]) -> str:
+    """A pair far from all others doesn't count: by the median distance from the median."""
+    off = np.abs(np.array(values) - np.median(values))
+    return f"{100 * OF_MEDIAN_DEVIATION * np.median(off):.2f} %"
 
 
 def verdict_lines(measured: Sequence[MeasuredPair], suspected: float) -> Iterator[Line]:

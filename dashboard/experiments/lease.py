@@ -148,6 +148,8 @@ def conclude_experiment(
         ended = {"verdict": Verdict(verdict), "reason": said, "seconds": F("seconds") + seconds}
         if not leases.end_job(held, State.DONE, **ended):
             raise _lease_lost(lease)
+        # They were read after each pair, and are by far the most of it.
+        ExperimentPair.objects.filter(experiment=lease.key).exclude(steps={}).update(steps={})
         dispatch.send_task(dispatch.EXPERIMENT_ENDED, lease.key)
 
 

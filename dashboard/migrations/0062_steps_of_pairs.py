@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
             name="steps",
             field=models.JSONField(
                 default=dict,
-                help_text="Where steps took turns: seconds of each, or of a few, of base and of head.",
+                help_text="Until the verdict, of sides that took turns: seconds of each step, or of a few.",
             ),
         ),
         migrations.AlterField(

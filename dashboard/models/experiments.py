@@ -230,7 +230,8 @@ class ExperimentPair(models.Model):
         default=dict, help_text="Own time by phase, in seconds per step: [of the base, of the head]."
     )
     steps = models.JSONField(
-        default=dict, help_text="Where steps took turns: seconds of each, or of a few, of base and of head."
+        default=dict,
+        help_text="Until the verdict, of sides that took turns: seconds of each step, or of a few.",
     )
     others = models.JSONField(
         default=dict, help_text="What else both measured: by metric its unit, better, kind, base and head."

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.detection import early_ends, false_alarms, lost_learning, phase_verdicts, stability, verdicts
+from bench.detection import (
+    early_ends,
+    false_alarms,
+    lost_learning,
+    phase_verdicts,
+    stability,
+    step_verdicts,
+    verdicts,
+)
 from bench.detection.null_models import NULL_MODELS
 from dashboard.detection.changepoints import GROWTH, SETTLED
 from dashboard.detection.false_alarm_budget import DECAY
@@ -61,6 +69,17 @@ def test_the_table_of_verdicts_by_phases_is_the_one_that_is_printed():
             for truth in phase_verdicts.TRUTHS:
                 assert f"\n| {machine} | {share} | {truth} | " in text
     assert (phase_verdicts.STEP, phase_verdicts.MACHINES) == (0.01, {"calm": 0.007, "busy": 0.03})
+
+
+def test_the_table_of_verdicts_by_steps_is_the_one_that_is_printed():
+    text = (METHOD / "experiments.md").read_text()
+    lines = step_verdicts.step_table(1, 1)
+    assert f"{next(lines)}\n{next(lines)}\n| " in text
+    for machine in step_verdicts.MACHINES:
+        for truth in step_verdicts.TRUTHS:
+            assert text.count(f"\n| {machine} | {truth} | ") == 1
+    assert f"{step_verdicts.BUDGET} pairs of {step_verdicts.STEPS} steps at most" in text
+    assert (step_verdicts.STEP, *step_verdicts.MACHINES.values()) == (0.01, 0.1, 0.4, 0.7)
 
 
 def test_the_tables_of_losses_of_quality_are_those_that_are_printed():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from uuid import uuid4
 
@@ -72,6 +73,17 @@ def test_each_pair_keeps_what_was_known_after_it(row: Experiment, held: Experime
     assert kept[-1] == (row.ratio, row.low, row.high)
     widths = [high - low for _, low, high in kept[3:] if low is not None and high is not None]
     assert widths == sorted(widths, reverse=True)
+
+
+def test_single_steps_are_kept_until_the_verdict(row: Experiment, held: ExperimentAssignment) -> None:
+    steps = {"base": [1.0, 1.1], "head": [1.4, 1.5]}
+    for index in range(30):
+        pair = replace(measured_pair(index, 1.0, 1.4 * EVEN[index % len(EVEN)]), steps=steps)
+        verdict = experiments.add_pair(held.lease, pair)
+        assert list(row.pairs.values_list("steps", flat=True)) == ([{}] if verdict else [steps]) * (index + 1)
+        if verdict:
+            return
+    raise AssertionError("it doesn't end")
 
 
 def test_a_disturbed_pair_is_kept_and_not_weighed(row: Experiment, held: ExperimentAssignment) -> None:

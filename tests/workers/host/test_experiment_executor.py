@@ -6,7 +6,9 @@ import math
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +18,7 @@ from paceline import manifest, metrics
 from dashboard import experiments
 from dashboard.experiments import Side
 from dashboard.experiments.paired_phases import paired_phases
-from dashboard.host_protocol import ExperimentAssignment
+from dashboard.host_protocol import ExperimentAssignment, Lease, PairMeasured
 from dashboard.models import Case, Commit, Document, Experiment, Metric, Project, Run
 from tests.workers import repositories
 from tests.workers.conftest import MANIFEST, Host, Requested
@@ -183,15 +185,31 @@ def test_steps_in_turn_decide(host: Host, suspected: Experiment) -> None:
     suspected.refresh_from_db()
     assert (suspected.state, suspected.verdict, suspected.in_turns) == ("done", "confirmed", True)
     assert 1.5 < (suspected.ratio or 0) < 6
-    pair = suspected.pairs.first()
-    assert pair
-    assert len(pair.steps["base"]) == len(pair.steps["head"]) > 1
     first, second = suspected.commands
     assert first.startswith(
         f"git worktree add --detach ../turns/base {suspected.base_commit.short} && (cd ../turns/base"
     )
     assert first.endswith("--turns=../first) &")
     assert second.endswith("--turns=../second)")
+
+
+def test_a_pair_in_turns_has_the_same_steps_of_both(
+    host: Host, suspected: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let_take_turns(suspected)
+    handed_in: list[PairMeasured] = []
+    add_pair = host.client.add_pair
+
+    def hand_in(lease: Lease, pair: PairMeasured, commands: Sequence[str]) -> str:
+        handed_in.append(pair)
+        return add_pair(lease, pair, commands)
+
+    monkeypatch.setattr(host.client, "add_pair", hand_in)
+    assert host.execute_next()
+    for pair in handed_in:
+        base, head = pair.steps["base"], pair.steps["head"]
+        assert len(base) == len(head) > 10
+        assert 2 < median(head) / median(base) < 6
 
 
 def test_each_pair_has_hashes_of_its_own(host: Host, requested: Requested) -> None:

@@ -1,0 +1,42 @@
+"""Real pairs are measured and weighed as a site's are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench import small_proofs
+from bench.small_proofs import MeasuredPair
+
+
+def test_a_pair_is_measured_for_real(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(small_proofs.SCRIPT)
+    (tmp_path / "paceline.toml").write_text(small_proofs.MANIFEST.replace("steps = 200", "steps = 40"))
+    pair = small_proofs.measure_pair(tmp_path, 0, 1.0, in_rare_steps=False)
+    assert 1.3 < pair.head / pair.base < 3
+    assert len(pair.steps["base"]) == len(pair.steps["head"]) == 40
+
+
+def make_pair(index: int, moved: float) -> MeasuredPair:
+    """Undisturbed, but for a pair's own difference."""
+    own = (0.0, 0.002, -0.002, 0.001, -0.001)[index % 5]
+    steps = {"base": [1.0] * 40, "head": [1 + moved + own] * 40}
+    return MeasuredPair(index % 2 == 0, 1.0, 1 + moved + own, False, steps, (0.0, 0.0), 3.0, 1.0)
+
+
+@pytest.mark.parametrize(("moved", "verdict"), [(0.01, "confirmed"), (0.0, "refuted")])
+def test_the_next_experiment_begins_where_one_ends(moved: float, verdict: str) -> None:
+    measured = [make_pair(index, moved) for index in range(100)]
+    found = list(small_proofs.judge_pairs(measured, 0.01))
+    assert len(found) > 1
+    assert {told for told, _, _ in found} == {verdict}
+    assert all(seconds == 3.0 * count for _, count, seconds in found)
+
+
+def test_a_file_is_told_with_its_noise(tmp_path: Path) -> None:
+    small_proofs.keep_pairs(tmp_path / "0.jsonl", (make_pair(index, 0.0) for index in range(60)))
+    text = small_proofs.describe_file(tmp_path / "0.jsonl")
+    assert text.startswith("0: 60 pairs, 0 disturbed, 3.0 s each; load 1.0, 0% of the time")
+    assert "by single steps" in text
+    assert "refuted" in text
