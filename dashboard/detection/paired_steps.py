@@ -3,8 +3,8 @@
 Where two processes take turns, a step of the head follows the same step of the base within a tenth of a
 second, and both do the same. What slows the machine comes and goes within steps: it makes the mean of a
 window several per cent too long, and of most steps of both sides it leaves some alone. So a pair's value is
-the median of the ratios of its steps. On a machine with more work than processors it was a sixth as noisy as
-the ratio of the means.
+the median of the ratios of its steps. On a machine with more work than processors it was a quarter as noisy
+as the ratio of the means.
 
 A median doesn't see what a few steps cost. Those that take longer than most, or shorter, are steps of other
 kinds: an evaluation, an update that is due at each tenth. What the median of each kind has beside that of all

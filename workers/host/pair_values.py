@@ -52,7 +52,8 @@ def steps_of_both(base: Document, head: Document) -> dict[str, list[float]]:
     sides = {"base": base, "head": head}
     taken = {name: measured.repetitions[0].step_times["thinned"] for name, measured in sides.items()}
     counts = {(thinned["every"], len(thinned["values"])) for thinned in taken.values()}
-    if len(counts) > 1:
+    # A clock that doesn't move within a step has no ratios.
+    if len(counts) > 1 or min(min(thinned["values"], default=0.0) for thinned in taken.values()) <= 0:
         return {}
     at_a_time = math.ceil(counts.pop()[1] / MOST_STEPS)
     return {

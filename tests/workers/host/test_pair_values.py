@@ -69,6 +69,7 @@ def test_steps_of_a_long_window_are_kept_a_few_at_a_time() -> None:
     assert steps["head"][-1] == 2 * steps["base"][-1] == 898.0
 
 
-def test_unlike_windows_have_no_steps_in_common() -> None:
-    base, head = (fake_document(steps={"every": 1, "values": [1.0] * count}) for count in (30, 31))
+@pytest.mark.parametrize("values", [[1.0] * 31, [1.0] * 29 + [0.0], []])
+def test_unlike_windows_have_no_steps_in_common(values: list[float]) -> None:
+    base, head = (fake_document(steps={"every": 1, "values": steps}) for steps in ([1.0] * 30, values))
     assert pair_values.steps_of_both(base, head) == {}
