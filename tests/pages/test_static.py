@@ -50,7 +50,8 @@ def test_no_page_holds_a_script_or_a_style_of_its_own(client: Client) -> None:
 def test_every_input_says_its_type() -> None:
     """The styles ask for it: one without is drawn as the browser likes."""
     folder = Path(__file__).parents[2] / "templates"
-    inputs = [tag for path in folder.rglob("*.html") for tag in re.findall(r"<input [^>]*>", path.read_text())]
+    texts = [path.read_text() for path in folder.rglob("*.html")]
+    inputs = [tag for text in texts for tag in re.findall(r"<input [^>]*>", text)]
     assert len(inputs) > 100
     assert [tag for tag in inputs if " type=" not in tag] == []
 
