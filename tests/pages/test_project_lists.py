@@ -9,7 +9,7 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.models import Commit, Regression, Run
+from dashboard.models import Commit, Regression, Run, Trigger
 from dashboard.pages import paging
 from dashboard.querysets import runs
 from tests.pages import builders
@@ -149,3 +149,14 @@ def test_newest_runs_are_found_without_a_look_at_those_of_other_projects(
     assert "run_of_project" in plan
     assert "Sort" not in plan
     assert stored.pk not in {run.pk for run in newest}
+
+
+def test_what_a_hook_asked_for_is_named_by_short_hashes(client: Client) -> None:
+    project = builders.create_project()
+    first, last = "0123456789" + 30 * "a", "abcdef0123" + 30 * "b"
+    Trigger.objects.create(project=project, source="hook", revisions={"commit": first})
+    Trigger.objects.create(project=project, source="hook", revisions={"range": f"{first}..{last}"})
+    shown = shown_text(client.get("/projects/snake/triggers/"))
+    assert "commit 0123456789 " in shown
+    assert "range 0123456789..abcdef0123" in shown
+    assert first not in shown
