@@ -9,6 +9,7 @@ from typing import Any
 from dashboard.charts import phases as phase_charts
 from dashboard.charts import theme
 from dashboard.experiments.paired_phases import PairedPhases
+from dashboard.phases.shares import whole_of_parts
 
 # Phases beside the chart; the others are one click away.
 FIRST_ROWS = 6
@@ -71,7 +72,7 @@ def comparison_rows(
 ) -> list[dict[str, Any]]:
     moved = {path: new.get(path, 0.0) - old.get(path, 0.0) for path in old.keys() | new.keys()}
     parts = moved if deltas is None else {path: deltas.get(path, 0.0) for path in moved}
-    whole = sum(parts.values()) if whole is None else whole
+    whole = whole_of_parts(parts.values()) if whole is None else whole
     return [
         {
             "path": path,

@@ -6,6 +6,7 @@ import pytest
 
 from dashboard.charts.difference_icicle import draw_difference
 from dashboard.charts.forest import ForestAxis
+from dashboard.comparisons.phase_rows import pair_phases
 from dashboard.comparisons.profile_rows import StackPair, differing_rows
 from dashboard.pages.phase_comparison import PhaseComparison, drawn_comparison
 
@@ -70,3 +71,11 @@ def test_a_phase_has_the_share_of_the_whole_that_its_regression_tells() -> None:
 def test_the_name_of_a_count_stands_once_and_not_in_each_cell() -> None:
     shown = drawn_comparison(PhaseComparison({"learn": 17.0}, {"learn": 269.0}, "operations/step", ""))
     assert (shown["phase_unit"], shown["phase_counted"]) == ("1", "operations/step")
+
+
+def test_parts_that_cancel_each_other_have_no_share() -> None:
+    base, head = {"learn": 0.010, "act": 0.010}, {"learn": 0.012, "act": 0.0081}
+    assert [row.share for row in pair_phases(base, head)] == [None, None]
+    shown = drawn_comparison(PhaseComparison(base, head, "s", ""))
+    assert [row["share"] for row in shown["phase_rows"]] == [None, None]
+    assert [row.share for row in pair_phases({"learn": 0.010}, {"learn": 0.012})] == [1.0]
