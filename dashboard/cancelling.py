@@ -1,4 +1,4 @@
-"""What somebody ends before its end: a run, an experiment; each with its line in the audit log."""
+"""What somebody ends before its end, each with its line in the audit log: runs, and experiments."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.db import transaction
 
 from dashboard import experiments, runs
 from dashboard.access import AuditAction, Visitor, record_action
-from dashboard.models import Experiment, Run
+from dashboard.models import Experiment, Run, Trigger
 
 # What people and scripts ask for they may cancel, and what measures a claim; what a regression asked for ends
 # with its triage.
@@ -24,6 +24,17 @@ def cancel_run(visitor: Visitor, run: Run) -> None:
             run.refresh_from_db(fields=["state"])
             raise NotCancellable(f"Run {run.pk} had already ended: it is {run.state}.")
         record_action(visitor, AuditAction.RUN_CANCELLED, run.case.project, run)
+
+
+def cancel_trigger(visitor: Visitor, trigger: Trigger) -> int:
+    """End the runs that it asked for and that haven't ended; how many. Raises NotCancellable without one."""
+    with transaction.atomic():
+        asked = Run.objects.filter(trigger=trigger)
+        ended = runs.cancel_runs(asked, f"Cancelled by {_name_visitor(visitor)}.")
+        if not ended:
+            raise NotCancellable(f"No run of request {trigger.pk} is left to cancel.")
+        record_action(visitor, AuditAction.REQUEST_CANCELLED, trigger.project, trigger, runs=ended)
+    return ended
 
 
 def cancel_experiment(visitor: Visitor, experiment: Experiment) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from http import HTTPStatus
 
-from django.http import HttpRequest, HttpResponse, HttpResponseServerError
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseServerError
 from django.http.response import HttpResponseBase
 from django.template import loader
 from django.views import csrf, defaults
 
 from dashboard.api.problems import NOT_HERE, answer_problem, is_api_request
 from dashboard.structured_logs import current_ids
+
+OF_DJANGO = re.compile(r"No \w+ matches the given query\.")
 
 
 def show_server_error(request: HttpRequest) -> HttpResponse:
@@ -27,7 +30,9 @@ def show_server_error(request: HttpRequest) -> HttpResponse:
 def show_not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
     if is_api_request(request):
         return answer_problem(HTTPStatus.NOT_FOUND, NOT_HERE)
-    return defaults.page_not_found(request, exception)
+    # Django's own sentence names a class of the code: it tells nobody anything.
+    said_by_django = OF_DJANGO.fullmatch(str(exception))
+    return defaults.page_not_found(request, Http404(NOT_HERE) if said_by_django else exception)
 
 
 def show_bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:

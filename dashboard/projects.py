@@ -148,7 +148,7 @@ def _read_manifest(manifest: Path | None) -> str:
         text = manifests.read_manifest(manifest, str(manifest))
         manifests.parse_manifest(text, str(manifest))
     except ManifestError as error:
-        raise ProjectError(f"{error}.") from error
+        raise ProjectError(error.sentence) from error
     return text
 
 

@@ -143,6 +143,7 @@ RULES: dict[str, Rule] = {
     "project-triggers": VIEW_PROJECT,
     "project-trigger": VIEW_PROJECT,
     "project-trigger-status": VIEW_PROJECT,
+    "project-trigger-cancel": Rule(Who.OPERATE, "slug", after_sign_in="project-triggers"),
     "project-costs": VIEW_PROJECT,
     "project-compare": VIEW_PROJECT,
     # A script may fetch them with a token.
@@ -271,6 +272,7 @@ OPERATION_RULES: dict[str, dict[str, Rule]] = {
     "api-commit": {"GET": API_VIEW},
     "api-triggers": {"GET": API_VIEW},
     "api-trigger": {"GET": API_VIEW},
+    "api-trigger-cancel": {"POST": API_OPERATE},
     "api-runs": {"GET": API_VIEW, "POST": API_OPERATE},
     "api-documents": {"POST": API_OPERATE},
     "api-run": {"GET": API_VIEW_RUN},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from http import HTTPStatus
 from typing import Any
 
 from django.http import HttpRequest
@@ -10,7 +11,10 @@ from django.shortcuts import get_object_or_404
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from dashboard import cancelling
+from dashboard.access import visitor_of
 from dashboard.api.listing import ListedPage, PageQuery, read_page
+from dashboard.api.problems import ApiError
 from dashboard.api.shapes import Json
 from dashboard.models import Project, Trigger
 from dashboard.querysets import projects as project_queries
@@ -108,6 +112,23 @@ def read_trigger(request: HttpRequest, slug: str, pk: int) -> TriggerRow:
     """What became of one request for runs."""
     project = get_object_or_404(Project, slug=slug)
     return describe_trigger(get_object_or_404(project_queries.project_triggers(project), pk=pk))
+
+
+@router.post(
+    "projects/{slug:slug}/triggers/{int:pk}/cancel",
+    url_name="api-trigger-cancel",
+    operation_id="cancel_trigger",
+    response=TriggerRow,
+)
+def cancel_trigger(request: HttpRequest, slug: str, pk: int) -> TriggerRow:
+    """End the runs of one request that haven't ended. 409 where none is left."""
+    project = get_object_or_404(Project, slug=slug)
+    trigger = get_object_or_404(project_queries.project_triggers(project), pk=pk)
+    try:
+        cancelling.cancel_trigger(visitor_of(request), trigger)
+    except cancelling.NotCancellable as error:
+        raise ApiError(HTTPStatus.CONFLICT, str(error)) from error
+    return describe_trigger(trigger)
 
 
 def describe_commit(commit: Any) -> CommitRow:

@@ -222,7 +222,8 @@ def _write_annotation(annotation: Mapping[str, Any], plot: _Plot) -> str:
     share = 100 * float(plot.x_shares(annotation["x"]))
     y = plot.height * float(plot.y_shares(annotation["y"])) + annotation["ay"]
     place = f'x="{share:.2f}%" y="{y:.0f}" fill="{annotation["font"]["color"]}"'
-    return f'<text class="arrow" {place}>{_clean_text(annotation["text"])}</text>'
+    anchor = annotation.get("xanchor", "center")
+    return f'<text class="arrow {anchor}" {place}>{_clean_text(annotation["text"])}</text>'
 
 
 def _clean_text(text: str) -> str:

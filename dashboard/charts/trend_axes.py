@@ -12,6 +12,8 @@ from dashboard.charts import theme
 from dashboard.sentences import numbers
 
 MOST_LABELS = 8
+# What is nearer to an end of the axis than this share of it has its label beside it, where it isn't cut off.
+EDGE = 0.1
 # Above and below the drawn values, as a share of their range; arrows need the room.
 ARROW_ROOM = 0.28
 # What would make the drawing higher than so many times the values' own height isn't drawn in it.
@@ -92,6 +94,12 @@ class CommitAxis:
         room = max(least, 0.025 * (high - low))
         return low - room, high + room
 
+    def label_anchor(self, position: float) -> str:
+        """Which part of a label stands at its place: `left`, `center` or `right`."""
+        low, high = self.ends
+        share = (self.place_position(position) - low) / (high - low)
+        return "left" if share < EDGE else "right" if share > 1 - EDGE else "center"
+
 
 def commit_axis(dates: Mapping[int, datetime | None], *, by_date: bool) -> CommitAxis:
     """`dates` by position, at least one; those are needed for an axis of dates alone."""
@@ -108,9 +116,14 @@ def count_milliseconds(dates: Sequence[datetime | None]) -> np.ndarray:
 
 def commit_ticks(names: Mapping[int, str]) -> dict[str, object]:
     """A few commits by name, evenly spread, the newest among them; `names` by position."""
-    positions = sorted(names)
-    spacing = max(1, -(-len(positions) // MOST_LABELS))
-    labelled = positions[::-1][::spacing][::-1]
+    positions = sorted(names, reverse=True)
+    # By distance: of commits that lie side by side in a long range only one has room for its name.
+    least = (positions[0] - positions[-1] + 1) / MOST_LABELS if positions else 0
+    labelled: list[int] = []
+    for position in positions:
+        if not labelled or labelled[-1] - position >= least:
+            labelled.append(position)
+    labelled.reverse()
     return {
         "tickvals": labelled,
         "ticklabeloverflow": "allow",

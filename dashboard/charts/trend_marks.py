@@ -74,6 +74,7 @@ def change_arrow(
         "x": commits.place_position(change.position),
         "y": values.scale_value(max(heights) if above else min(heights)),
         "text": text,
+        "xanchor": commits.label_anchor(change.position),
         # The script opens it; the list beside the chart has the link for the keyboard.
         "name": change.url,
         "captureevents": bool(change.url),

@@ -76,5 +76,5 @@ def parse_text(benchmark: Benchmark, text: str, where: str) -> FoundClaims:
         raw = read_claims_table(text, where)
         found = parse_claims_table(raw, where)
     except ManifestError as error:
-        return FoundClaims(benchmark, problem=f"{error}.")
+        return FoundClaims(benchmark, problem=error.sentence)
     return FoundClaims(benchmark, found.document, claims=tuple(zip(found.claims, raw["claims"], strict=True)))

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dashboard.phases.shares import whole_of_parts
+
 
 @dataclass(frozen=True, slots=True)
 class PhaseRow:
-    """Own seconds per step of a phase; None where a side lacks it. `share` is that of all differences."""
+    """Own seconds per step of a phase; None where a side lacks it.
+
+    `share` is that of all differences; None where these mostly cancel each other.
+    """
 
     path: str
     base: float | None
@@ -25,7 +30,7 @@ def pair_phases(base: Mapping[str, float], head: Mapping[str, float]) -> list[Ph
     if not base or not head:
         return []
     paths = dict.fromkeys((*base, *head))
-    whole = sum(head.get(path, 0.0) - base.get(path, 0.0) for path in paths)
+    whole = whole_of_parts([head.get(path, 0.0) - base.get(path, 0.0) for path in paths])
     rows = [PhaseRow(path, base.get(path), head.get(path), None) for path in paths]
     shared = (
         [PhaseRow(row.path, row.base, row.head, row.difference / whole) for row in rows] if whole else rows

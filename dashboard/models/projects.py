@@ -157,7 +157,7 @@ class Project(models.Model):
         try:
             parse_policy_text(self.policy, "policy")
         except ManifestError as error:
-            raise ValidationError({"policy": f"{error}."}) from error
+            raise ValidationError({"policy": error.sentence}) from error
         self.repository, credentials = split_credentials(self.repository)
         if credentials:
             self.credentials = credentials

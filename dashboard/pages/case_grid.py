@@ -192,10 +192,11 @@ def describe_direction(ratio: float | None, better: str) -> str:
 def describe_lack(state: CaseState, ratio: float | None, base_commit: Commit | None, now: datetime) -> str:
     """Why a case can't be compared, and since when; also where it can, but nothing was measured lately."""
     days = (now - state.updated_at).days
+    newest = f"newest {days} d ago" if days else "newest within a day"
     if ratio is None and state.current is None:
-        return f"not enough data: no untainted value, newest {days} d ago"
+        return f"not enough data: no untainted value, {newest}"
     if ratio is None and state.measured < ENOUGH_VALUES:
-        return f"not enough data: {state.measured} of {ENOUGH_VALUES} values, newest {days} d ago"
+        return f"not enough data: {state.measured} of {ENOUGH_VALUES} values, {newest}"
     if ratio is None:
         return "not measured at the base or before it" if base_commit else "nothing 30 days before to compare"
     return f"not measured for {days} d" if now - state.updated_at > STALE_AFTER else ""

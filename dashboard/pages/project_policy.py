@@ -35,7 +35,7 @@ def policy_page(request: HttpRequest, slug: str) -> HttpResponse:
     try:
         check_policy(text)
     except ManifestError as error:
-        return _render_policy(request, {**context, "refused": f"{error}."}, text, status=400)
+        return _render_policy(request, {**context, "refused": error.sentence}, text, status=400)
     if text != project.policy:
         with transaction.atomic():
             project.policy = text

@@ -53,10 +53,13 @@ def proof_context(regression: Regression, changes: Sequence[Change]) -> dict[str
     own, others = _split_by_series(
         regression, [row for row in rows if row.experiment.purpose == Purpose.PROOF]
     )
-    drawn = next((row for row in reversed(own or others) if row.pairs), None)
-    if own:
+    # One that was cancelled, as where two regressions turned out to be one, says nothing beside a verdict.
+    telling = [row for row in own if row.experiment.state != Experiment.State.CANCELLED] or own
+    drawn = next((row for row in reversed(telling or others) if row.pairs), None)
+    if telling:
+        newest = telling[-1]
         verdict = proofs.verdict_sentence(
-            regression, own[-1].series, own[-1].experiment, own[-1].undisturbed_pairs
+            regression, newest.series, newest.experiment, newest.undisturbed_pairs
         )
     else:
         verdict = proofs.EXACT_COUNTER_SENTENCE if others else ""

@@ -50,8 +50,10 @@ def _compare_by_runs(regression: Regression, around: StepRuns) -> PhaseCompariso
         if metric.is_exponent:
             return PhaseComparison({}, {}, "s", "")
     before, after = regression_queries.phases_around_step(regression, around.by_commit)
+    # As the phase that explains it has its share: `explanation.phase_shares.whole_delta`.
+    whole = abs(regression.level_after - regression.before)
     if metric.kind == Metric.Kind.MEMORY:
-        return PhaseComparison(before, after, "bytes", "that the phase grew by")
+        return PhaseComparison(before, after, "bytes", "that the phase grew by", whole=whole)
     if metric.kind == Metric.Kind.COUNTER:
-        return PhaseComparison(before, after, metric.unit, "")
+        return PhaseComparison(before, after, metric.unit, "", whole=whole)
     return PhaseComparison(before, after, "s", "per step, own time")

@@ -54,7 +54,7 @@ def search_page(request: HttpRequest) -> HttpResponse:
     exact = [hit for group in groups for hit in group.hits if hit.exact]
     if len(exact) == 1:
         return redirect(exact[0].address)
-    context = {"text": text, "groups": groups, "found": sum(len(group.hits) for group in groups)}
+    context = {"searched": text, "groups": groups, "found": sum(len(group.hits) for group in groups)}
     return render(request, "search.html", context)
 
 

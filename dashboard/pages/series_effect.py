@@ -7,7 +7,7 @@ from typing import cast
 from dashboard import detection
 from dashboard.detection.smallest_effect import provable_effect
 from dashboard.detection.types import Better, Kind
-from dashboard.models import Series
+from dashboard.models import Metric, Series
 from dashboard.pages.machine_noise import ENOUGH_VALUES, EXPERIMENT_SECONDS, LATER, SOON, reckon_effects
 from dashboard.pages.series_trend import SeriesTrend
 from dashboard.querysets.noise import NEWEST_POINTS
@@ -23,6 +23,10 @@ def describe_effect(series: Series, trend: SeriesTrend) -> str:
     machine = rows[-1].machine if rows else None
     newest = trend.details_of([row for row in rows if row.machine == machine][-NEWEST_POINTS:])
     if machine is None or len(newest) < ENOUGH_VALUES:
+        return ""
+    one_seed = all(len(set(point.samples)) < 2 for point in newest)
+    if series.metric.kind == Metric.Kind.QUALITY and one_seed:
+        # Repeated it has no noise, and another one would have learned otherwise: nothing is known.
         return ""
     points = tuple(detection.Point(point.value, tuple(point.samples)) for point in newest)
     better, kind = cast(Better, series.metric.better), cast(Kind, series.metric.kind)

@@ -7,9 +7,10 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django_htmx.http import HttpResponseClientRefresh
 
+from dashboard import cancelling
 from dashboard.access import visitor_of
 from dashboard.models import Project, Run, Trigger
 from dashboard.pages.trigger_form import expect_cases, form_query, trigger_form_context
@@ -17,6 +18,7 @@ from dashboard.querysets import projects, runs
 from dashboard.querysets.durations import newest_durations
 from dashboard.querysets.picked_rows import read_picked
 from dashboard.sentences.durations import remaining_sentence
+from dashboard.sentences.numbers import format_count
 from dashboard.triggers.checking import check_revisions_exist
 from dashboard.triggers.receiving import TriggerError
 from dashboard.triggers.web import chosen_revisions, from_web
@@ -66,6 +68,17 @@ def trigger_status_fragment(request: HttpRequest, slug: str, pk: int) -> HttpRes
     if not context["live"]:
         return HttpResponseClientRefresh()
     return render(request, "fragments/trigger_status.html", context)
+
+
+@require_POST
+def cancel_trigger(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    try:
+        ended = cancelling.cancel_trigger(visitor_of(request), _find_trigger(slug, pk))
+    except cancelling.NotCancellable as error:
+        messages.info(request, str(error))
+    else:
+        messages.success(request, f"{format_count(ended, 'run')} cancelled.")
+    return redirect("project-trigger", slug, pk)
 
 
 def _find_trigger(slug: str, pk: int) -> Trigger:

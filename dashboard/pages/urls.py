@@ -73,6 +73,11 @@ urlpatterns = [
         triggers.trigger_status_fragment,
         name="project-trigger-status",
     ),
+    path(
+        "projects/<slug:slug>/triggers/<int:pk>/cancel/",
+        triggers.cancel_trigger,
+        name="project-trigger-cancel",
+    ),
     path("projects/<slug:slug>/commits/", project_lists.commits_page, name="project-commits"),
     path("projects/<slug:slug>/commits/<str:commit>/", commit.commit_page, name="commit"),
     path("projects/<slug:slug>/regressions/", regression_history.history_page, name="project-regressions"),

@@ -54,7 +54,9 @@ def read_manifest_text(written: str) -> str:
         raise SetupError("holds a character that no text has.", "manifest")
     try:
         return decode_manifest(text.encode("utf-8", "surrogatepass"), FILE_NAME)
-    except (ManifestError, UnicodeEncodeError) as error:
+    except ManifestError as error:
+        raise SetupError(error.sentence, "manifest") from error
+    except UnicodeEncodeError as error:
         raise SetupError(f"{error}.", "manifest") from error
 
 

@@ -30,7 +30,7 @@ def find_cases(visible: QuerySet[Project], words: list[str]) -> list[Case]:
 
 
 def find_commits(visible: QuerySet[Project], text: str, words: list[str]) -> list[Commit]:
-    """By the beginning of a hash, a tag, or by words of the subject, which may be begun only."""
+    """By the beginning of a hash, a tag, or by words of the subject, of which the beginning is enough."""
     rows: Any = Commit.objects.filter(project__in=visible).select_related("project")
     folded = text.lower()
     if HASH.fullmatch(folded):

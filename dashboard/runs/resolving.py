@@ -121,7 +121,7 @@ def _request_planned(trigger: Trigger, plan: Plan, quick: bool) -> list[int]:
         if trigger.source in PUSHED:
             trim_queue(project, policy, [commits[candidate.hash] for candidate, _ in decision.newest[-1:]])
         left_out = [asdict(row) for row in decision.left_out if row.reason != Reason.SPREAD]
-        _close_trigger(trigger, Trigger.State.RESOLVED, _describe_runs(runs, plan), left_out)
+        _close_trigger(trigger, Trigger.State.RESOLVED, _describe_runs(runs, plan, trigger), left_out)
     return [run.pk for run in runs]
 
 
@@ -208,13 +208,16 @@ def request_backlog(trigger: Trigger, plan: Plan) -> int:
     return len(_request_wanted(_leave_out_measured(wanted), False, BACKLOG_PRIORITY, trigger))
 
 
-def _describe_runs(runs: list[Run], plan: Plan) -> str:
+def _describe_runs(runs: list[Run], plan: Plan, trigger: Trigger) -> str:
     if plan.skipped_by:
         return f"Nothing is measured: the message of {plan.skipped_by[:10]} says so."
     if not plan.decision.newest:
         return "Nothing is measured."
     commits = len({run.commit_id for run in runs})
-    said = f"{_format_count(len(runs), 'run')} at {_format_count(commits, 'commit')}."
+    said = f"{_format_count(len(runs), 'run')} at {_format_count(commits, 'commit')}"
+    # What waits already is asked for once: it belongs to the request that came first.
+    before = sum(run.trigger_id != trigger.pk for run in runs)
+    said += f", {'' if before == len(runs) else f'{before} of them '}asked for before." if before else "."
     if not runs:
         said = "Nothing to do: every case is measured at these commits already."
     if plan.pushed:

@@ -8,6 +8,7 @@ from typing import Any
 from dashboard.access.audit import AuditAction
 from dashboard.models import AuditEntry
 from dashboard.sentences.labels import describe_revisions
+from dashboard.sentences.numbers import format_count
 
 Details = Mapping[str, Any]
 
@@ -108,6 +109,9 @@ def _changed_account(_: AuditEntry, details: Details) -> str:
 SENTENCES: dict[str, Callable[[AuditEntry, Details], str]] = {
     AuditAction.RUNS_REQUESTED: _requested_runs,
     AuditAction.RUN_CANCELLED: _say_numbered("cancelled", "run"),
+    AuditAction.REQUEST_CANCELLED: lambda entry, details: (
+        f"cancelled {format_count(details.get('runs', 0), 'run')} of request {entry.subject_key}"
+    ),
     AuditAction.EXPERIMENT_REQUESTED: _say_numbered("asked for", "experiment"),
     AuditAction.EXPERIMENT_CANCELLED: _say_numbered("cancelled", "experiment"),
     AuditAction.CLAIMS_MEASURED: lambda _, details: f"asked for {details.get('claims')} claims",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,8 @@ from dashboard.models import (
 )
 from dashboard.repositories import hide_password
 from dashboard.sentences import numbers
+
+WHOLE_HASH = re.compile(r"\b([0-9a-f]{10})[0-9a-f]{30}\b")
 
 _LABELS = {
     "os": "Operating system",
@@ -217,12 +220,17 @@ def requested_revisions(trigger: Trigger) -> str:
 
 def describe_revisions(revisions: Mapping[str, Any]) -> str:
     if "commit" in revisions:
-        return f"commit {revisions['commit']}"
+        return f"commit {shorten_hashes(revisions['commit'])}"
     if "range" in revisions:
-        return f"range {revisions['range']}"
+        return f"range {shorten_hashes(revisions['range'])}"
     if "last" in revisions:
         return "last commit" if revisions["last"] == 1 else f"last {revisions['last']} commits"
     return "newest commit"
+
+
+def shorten_hashes(revision: str) -> str:
+    """Whole hashes, which hooks send, cut as commits are named everywhere."""
+    return WHOLE_HASH.sub(r"\1", revision)
 
 
 def triager_name(regression: Regression) -> str:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 MINUS = "\N{MINUS SIGN}"
 DASH = "\N{EN DASH}"
 DIGITS = 3
+# A signed number from here on is told by its first digits.
+HUGE = 10_000
 
 # A size serves from itself on; minutes and hours a little later, since `74.2 s` reads better than `1.24 min`.
 _SECONDS = ((3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
@@ -165,8 +167,11 @@ def format_signed_quantity(value: float, unit: str) -> str:
 
 
 def format_signed(value: float) -> str:
-    """Enough digits to tell changes apart: one decimal below ten, none above."""
-    text = f"{abs(value):.1f}" if abs(value) < 9.95 else f"{abs(value):,.0f}"
+    """Enough digits to tell changes apart: one decimal below ten, none above; three of what is huge."""
+    size = abs(value)
+    if size >= HUGE:
+        size = float(f"{size:.{DIGITS}g}")
+    text = f"{size:.1f}" if size < 9.95 else f"{size:,.0f}"
     if float(text.replace(",", "")) == 0:
         return "0"
     return (MINUS if value < 0 else "+") + text

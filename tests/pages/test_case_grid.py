@@ -65,8 +65,8 @@ def test_what_moved_is_told_with_its_direction(client: Client) -> None:
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"current_value": None}, "not enough data: no untainted value, newest 0 d ago"),
-        ({"base_value": None, "recent": [1.0, 1.0]}, "not enough data: 2 of 5 values, newest 0 d ago"),
+        ({"current_value": None}, "not enough data: no untainted value, newest within a day"),
+        ({"base_value": None, "recent": [1.0, 1.0]}, "not enough data: 2 of 5 values, newest within a day"),
         ({"base_value": None}, "nothing 30 days before to compare"),
     ],
 )

@@ -6,7 +6,9 @@ import pytest
 
 from dashboard.charts.difference_icicle import draw_difference
 from dashboard.charts.forest import ForestAxis
+from dashboard.comparisons.phase_rows import pair_phases
 from dashboard.comparisons.profile_rows import StackPair, differing_rows
+from dashboard.pages.phase_comparison import PhaseComparison, drawn_comparison
 
 
 def test_an_axis_holds_all_ratios_and_no_difference() -> None:
@@ -56,3 +58,24 @@ def test_what_is_called_as_often_is_told_where_much_of_all_moved() -> None:
     after = {("f", "a.py"): (1.0, 3.0), ("g", "a.py"): (1.0, 1.01), ("k", "a.py"): (2.0, 0.5)}
     rows = differing_rows(before, after)
     assert [(row.name, row.what) for row in rows] == [("h", "gone"), ("k", "new"), ("f", "slower")]
+
+
+def test_a_phase_has_the_share_of_the_whole_that_its_regression_tells() -> None:
+    """Of what peak memory grew by the phases saw a part."""
+    before, after = {"learn": 10e6, "act": 5e6}, {"learn": 60e6, "act": 5e6}
+    shown = drawn_comparison(PhaseComparison(before, after, "bytes", "", whole=100e6))
+    assert [(row["path"], row["share"]) for row in shown["phase_rows"]] == [("learn", 0.5), ("act", 0.0)]
+    assert (shown["phase_unit"], shown["phase_counted"]) == ("bytes", "")
+
+
+def test_the_name_of_a_count_stands_once_and_not_in_each_cell() -> None:
+    shown = drawn_comparison(PhaseComparison({"learn": 17.0}, {"learn": 269.0}, "operations/step", ""))
+    assert (shown["phase_unit"], shown["phase_counted"]) == ("1", "operations/step")
+
+
+def test_parts_that_cancel_each_other_have_no_share() -> None:
+    base, head = {"learn": 0.010, "act": 0.010}, {"learn": 0.012, "act": 0.0081}
+    assert [row.share for row in pair_phases(base, head)] == [None, None]
+    shown = drawn_comparison(PhaseComparison(base, head, "s", ""))
+    assert [row["share"] for row in shown["phase_rows"]] == [None, None]
+    assert [row.share for row in pair_phases({"learn": 0.010}, {"learn": 0.012})] == [1.0]

@@ -43,7 +43,14 @@ WITHOUT_DATA = {
 # What takes forms alone.
 FORMS = {
     *("project-channel-change", "project-channel-rules", "project-member", "project-token-revoke"),
-    *("experiment-cancel", "check-change", "run-cancel", "regression-triage", "regression-snooze"),
+    *(
+        "experiment-cancel",
+        "check-change",
+        "run-cancel",
+        "project-trigger-cancel",
+        "regression-triage",
+        "regression-snooze",
+    ),
     *("machine-code", "machine-state", "project-new-manifest", "project-repository", "project-forge-test"),
     *("project-removal", "delivery-resend", "trigger", "measure-missing", "claims-measure"),
     *("run-share", "series-share", "regression-share"),

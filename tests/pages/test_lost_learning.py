@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from dashboard.management.demonstration import describe_improvements
-from dashboard.models import Experiment, Regression
+from dashboard.models import Experiment, Metric, Regression
 from tests.dashboard import factories
 from tests.dashboard.regressions.test_lost_learning import (
     STEP_TIME,
@@ -14,6 +14,7 @@ from tests.dashboard.regressions.test_lost_learning import (
     measure_and_judge,
     prove_all,
 )
+from tests.pages import builders
 
 FASTER = 0.006
 
@@ -44,3 +45,21 @@ def test_pages_tell_the_story(client: Client, lost: Regression) -> None:
     assert better.direction == "improvement"
     assert "no gain, training learns less since" in client.get(time.get_absolute_url()).content.decode()
     assert describe_improvements(lost.project) == []
+
+
+@pytest.mark.django_db
+def test_no_phase_has_a_share_of_a_quality(client: Client) -> None:
+    regression = builders.create_stepped_regression()
+    assert "share above" in phases_shown(client, regression)
+    Regression.objects.update(phase="", phase_share=None)
+    Metric.objects.filter(pk=regression.series.metric_id).update(kind=Metric.Kind.QUALITY)
+    shown = phases_shown(client, regression)
+    assert "Times don't tell why less is learned." in shown
+    assert "share above" not in shown
+    assert 'data-label="Difference"' in shown
+    assert 'data-label="Share"' not in shown
+
+
+def phases_shown(client: Client, regression: Regression) -> str:
+    page = client.get(regression.get_absolute_url()).content.decode()
+    return page.split('id="phases"')[1].split("</section>")[0]

@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.ingest.latest import write_latest
-from dashboard.models import Case, Experiment, Machine, Point, Project, Series
+from dashboard.models import Case, Experiment, Machine, Metric, Point, Project, Series
 from dashboard.sentences.noise import NoisyCase, effect_sentence, found_sentence, noisy_sentence
 from dashboard.sentences.numbers import format_share
 from tests.pages import builders, experiment_builders
@@ -120,6 +120,19 @@ def test_a_series_tells_what_step_it_would_show(client: Client) -> None:
     assert "experiment" not in client.get(where).context["effect"]
     Point.objects.filter(series=series, position__gt=5).delete()
     assert client.get(where).context["effect"] == ""
+
+
+def test_of_one_seed_no_step_in_what_is_learned_is_told(client: Client) -> None:
+    """Repeated it has no noise; another seed would have learned otherwise."""
+    project = builders.create_project()
+    measure_commits(project, builders.create_case(project, "walker"), {"bench-1": CALM}, count=12)
+    metric = Metric.objects.get(name="step_time")
+    series = Series.objects.get(metric=metric, phase="")
+    assert "would be found" in client.get(f"/series/{series.pk}/").context["effect"]
+    Metric.objects.filter(pk=metric.pk).update(kind=Metric.Kind.QUALITY)
+    assert "would be found" in client.get(f"/series/{series.pk}/").context["effect"]
+    Point.objects.filter(series=series).update(value=0.5, samples=[0.5, 0.5, 0.5])
+    assert client.get(f"/series/{series.pk}/").context["effect"] == ""
 
 
 def test_a_projects_page_says_what_is_too_noisy_and_what_would_help(client: Client) -> None:

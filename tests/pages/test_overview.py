@@ -100,6 +100,13 @@ def test_each_project_names_the_commit_that_was_measured(client: Client) -> None
     assert f"<code>{newest.short}</code></a> <span>" in get_page(client)
 
 
+def test_a_project_whose_first_runs_wait_is_not_told_to_measure(client: Client) -> None:
+    run = builders.create_only_run(Run.State.REQUESTED)
+    assert "its first runs are on their way" in get_page(client)
+    Run.objects.filter(pk=run.pk).update(state=Run.State.FAILED)
+    assert "never measured" in get_page(client)
+
+
 def test_what_is_being_measured_shows_its_progress(client: Client) -> None:
     builders.create_only_run(Run.State.MEASURING, progress=0.43)
     assert 'value="0.43"' in get_page(client)

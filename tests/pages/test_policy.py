@@ -83,6 +83,7 @@ def test_what_is_wrong_is_said_and_nothing_kept(
     answer = client.post(PAGE, {"policy": text})
     assert answer.status_code == 400
     assert sentence in shown_text(answer)
+    assert "?." not in shown_text(answer)
     project.refresh_from_db()
     assert project.policy == ""
 

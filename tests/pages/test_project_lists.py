@@ -9,9 +9,10 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.models import Commit, Regression, Run
+from dashboard.models import Commit, Regression, Run, Trigger
 from dashboard.pages import paging
 from dashboard.querysets import runs
+from tests.dashboard.access.conftest import create_member
 from tests.pages import builders
 from tests.pages.conftest import shown_text
 
@@ -149,3 +150,31 @@ def test_newest_runs_are_found_without_a_look_at_those_of_other_projects(
     assert "run_of_project" in plan
     assert "Sort" not in plan
     assert stored.pk not in {run.pk for run in newest}
+
+
+def test_what_a_hook_asked_for_is_named_by_short_hashes(client: Client) -> None:
+    project = builders.create_project()
+    first, last = "0123456789" + 30 * "a", "abcdef0123" + 30 * "b"
+    Trigger.objects.create(project=project, source="hook", revisions={"commit": first})
+    Trigger.objects.create(project=project, source="hook", revisions={"range": f"{first}..{last}"})
+    shown = shown_text(client.get("/projects/snake/triggers/"))
+    assert "commit 0123456789 " in shown
+    assert "range 0123456789..abcdef0123" in shown
+    assert first not in shown
+
+
+def test_what_is_left_of_a_request_is_cancelled_by_operators(client: Client) -> None:
+    project = builders.create_project()
+    line = builders.create_commits(project, 2)
+    trigger = Trigger.objects.create(project=project, source="web", revisions={"last": 2}, state="resolved")
+    case = builders.create_case(project)
+    for commit in line:
+        builders.create_run(commit, case, Run.State.REQUESTED, trigger=trigger)
+    where = f"/projects/snake/triggers/{trigger.pk}/"
+    assert "Cancel what is left" not in shown_text(client.get(where))
+    client.force_login(create_member("operator", "operator", project))
+    assert "Cancel what is left" in shown_text(client.get(where))
+    assert "2 runs cancelled." in shown_text(client.post(f"{where}cancel/", follow=True))
+    assert set(trigger.runs.values_list("state", flat=True)) == {"cancelled"}
+    assert "Cancel what is left" not in shown_text(client.get(where))
+    assert "is left to cancel" in shown_text(client.post(f"{where}cancel/", follow=True))

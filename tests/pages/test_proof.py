@@ -69,6 +69,15 @@ def get_page(client: Client, regression: Regression) -> str:
     return client.get(f"/regressions/{regression.pk}/").content.decode()
 
 
+def test_a_cancelled_proof_takes_nothing_from_the_one_before(client: Client, regression: Regression) -> None:
+    create_proof(regression, "confirmed")
+    cancelled = create_proof(regression, "", state="cancelled", reason={"code": "joined"})
+    assert "Confirmed by 3 pairs" in get_page(client, regression)
+    assert "Not measured again" not in get_page(client, regression)
+    Experiment.objects.exclude(pk=cancelled.pk).delete()
+    assert "Not measured again" in get_page(client, regression)
+
+
 def test_the_page_says_how_it_was_proved(client: Client, regression: Regression) -> None:
     row = create_proof(regression, "confirmed")
     shown = get_page(client, regression)

@@ -112,6 +112,13 @@ def test_what_is_missing_is_asked_for_by_who_may(client: Client, regression: Reg
     assert asked == set(Commit.objects.filter(position__in=(1, 3)).values_list("hash", flat=True))
 
 
+def test_the_search_of_a_page_holds_what_was_searched_for_alone(signed_in: Client) -> None:
+    builders.create_project()
+    shown = signed_in.get("/projects/snake/settings/manifest/").content.decode()
+    assert 'name="q" value=""' in shown
+    assert 'name="q" value="walker"' in signed_in.get("/search/?q=walker").content.decode()
+
+
 def test_every_page_has_the_search_and_the_keys(client: Client) -> None:
     shown = client.get("/machines/").content.decode()
     assert 'id="site-search"' in shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,15 @@ def test_no_page_holds_a_script_or_a_style_of_its_own(client: Client) -> None:
     assert all("src=" in tag or 'type="application/json"' in tag for tag in scripts)
     assert "<style" not in shown
     assert " style=" not in shown
+
+
+def test_every_input_says_its_type() -> None:
+    """The styles ask for it: one without is drawn as the browser likes."""
+    folder = Path(__file__).parents[2] / "templates"
+    texts = [path.read_text() for path in folder.rglob("*.html")]
+    inputs = [tag for text in texts for tag in re.findall(r"<input [^>]*>", text)]
+    assert len(inputs) > 100
+    assert [tag for tag in inputs if " type=" not in tag] == []
 
 
 def test_a_file_has_a_name_of_its_content_and_is_kept_for_ever(client: Client) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,6 +15,7 @@ from dashboard.charts.limit_lines import TrendLimit
 from dashboard.charts.phase_stack import StackedPhase, StackedRun, draw_phase_stack
 from dashboard.charts.thinning import thin_line
 from dashboard.charts.trend import MOST_MARKED, Trend, TrendLine, TrendPoint, draw_trend
+from dashboard.charts.trend_axes import commit_ticks
 from dashboard.charts.trend_marks import TrendChange, TrendFailure, TrendMarker, TrendStep
 from dashboard.pages.series_trend import MOST_DRAWN, MOST_TAINTED_DRAWN, choose_drawn
 from dashboard.querysets.trends import TrendRow
@@ -72,6 +74,19 @@ def test_a_change_says_its_direction_in_words_and_where_it_leads() -> None:
     (arrow,) = drawn_trend(trend_points(0.001, 0.001, 0.0014), changes=[STEP]).layout.annotations
     # No link of its own: in a drawing it is a stop of the keyboard without a name.
     assert (arrow.text, arrow.name, arrow.captureevents) == ("worse +40 %", "/regressions/1/", True)
+
+
+@pytest.mark.parametrize(("position", "anchor"), [(2, "left"), (20, "center"), (39, "right")])
+def test_the_label_of_a_step_is_not_cut_off_at_an_end(position: int, anchor: str) -> None:
+    step = replace(STEP, position=position)
+    (arrow,) = drawn_trend(trend_points(*[0.001] * 40), changes=[step]).layout.annotations
+    assert arrow.xanchor == anchor
+
+
+def test_names_of_commits_side_by_side_do_not_overlap() -> None:
+    evenly = commit_ticks(dict.fromkeys(range(17), "abcdef0"))
+    assert evenly["tickvals"] == [1, 4, 7, 10, 13, 16]
+    assert commit_ticks(dict.fromkeys((1, 2, 13), "abcdef0"))["tickvals"] == [2, 13]
 
 
 def test_an_arrow_stands_clear_of_the_line() -> None:

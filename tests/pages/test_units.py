@@ -38,7 +38,14 @@ def test_a_quantity_has_the_size_and_digits_that_read_best(value: float | None, 
 
 @pytest.mark.parametrize(
     ("ratio", "text"),
-    [(1.38, "+38 %"), (0.97, f"{MINUS}3.0 %"), (1.0001, "0 %"), (3.5, "+250 %"), (None, "from nothing")],
+    [
+        (1.38, "+38 %"),
+        (0.97, f"{MINUS}3.0 %"),
+        (1.0001, "0 %"),
+        (3.5, "+250 %"),
+        (3310.8, "+331,000 %"),
+        (None, "from nothing"),
+    ],
 )
 def test_a_ratio_reads_as_a_change_in_percent(ratio: float | None, text: str) -> None:
     assert numbers.format_percent_change(ratio) == text

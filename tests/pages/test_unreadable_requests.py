@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
+from tests.pages import builders
+
 FORM = "application/x-www-form-urlencoded"
 
 
@@ -44,3 +46,13 @@ def test_a_form_in_utf8_is_read(client: Client, charset: str) -> None:
 def test_a_hook_may_spell_utf8_as_it_likes(client: Client) -> None:
     answer = client.generic("POST", "/hooks/none/", b"{}", content_type="application/json; charset=utf8")
     assert answer.status_code != 400
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("address", ["/machines/99/", "/claims/99/", "/projects/snake/triggers/99/"])
+def test_what_is_not_there_names_no_class_of_the_code(signed_in: Client, address: str) -> None:
+    builders.create_project()
+    answer = signed_in.get(address)
+    assert answer.status_code == 404
+    assert "There is nothing at this address." in answer.text
+    assert "matches the given query" not in answer.text

@@ -30,6 +30,7 @@ from dashboard.regressions.decision.series_kinds import (
     TIME,
     WORSE,
     is_exact_counter,
+    is_quality,
     is_same_measurement,
     is_time,
     log_size,
@@ -184,11 +185,14 @@ def is_offset_by_speedup(change: Change, faster: Iterable[Change]) -> bool:
     )
 
 
-def joining_order(change: Change) -> tuple[bool, int, tuple[int, int, float], int, int]:
-    """Exact counters first, which know their place; then narrow ranges, into which wide ones fit."""
+def joining_order(change: Change) -> tuple[bool, bool, int, tuple[int, int, float], int, int]:
+    """What is learned first, by which its cause is told; then exact counters, which know their place; then
+    narrow ranges, into which wide ones fit.
+    """
     width = 0 if is_exact_counter(change.series) else change.range.width
     noisy = not is_exact_counter(change.series)
-    return noisy, width, telling_rank(change), change.range.bad, change.series.pk
+    learned = is_quality(change.series)
+    return not learned, noisy, width, telling_rank(change), change.range.bad, change.series.pk
 
 
 def best_group(
@@ -205,6 +209,8 @@ def best_group(
             continue
         for place in group.ranges:
             distance = abs(change.range.bad - place.bad)
+            if may_be_of_others(change, group, place):
+                continue
             if change.range.overlap(place):
                 exact.append((distance, index))
             elif is_seen_beside(change, group, snapshot.changes) or is_placed_beside_by_noise(
@@ -215,6 +221,28 @@ def best_group(
         if not is_refuted_there(change, groups[index], confirmed, verdicts):
             return groups[index]
     return None
+
+
+def may_be_of_others(change: Change, group: Group, place: Range) -> bool:
+    """True for a cost at some commits of a range in which less is learned, and the other way round.
+
+    Of two commits in a range one may break the learning and another one be slow: that one of the two is known
+    more exactly says nothing of the other. At one commit they are one cause.
+    """
+    return is_guest(change, group) and not change.range.holds(place)
+
+
+def is_guest(change: Change, group: Group) -> bool:
+    """True for a loss of quality in a group that begins with a cost, and the other way round; what pairs have
+    confirmed comes before what detection sees.
+    """
+    proofs = [
+        verdict
+        for verdict in group.verdicts
+        if verdict.purpose == Purpose.PROOF and verdict.verdict == Outcome.CONFIRMED
+    ]
+    hosts = {is_quality(host.series) for host in proofs or group.members[:1]}
+    return bool(hosts) and is_quality(change.series) not in hosts
 
 
 def group_beside(change: Change, groups: Iterable[Group], changes: Sequence[Change]) -> Group | None:

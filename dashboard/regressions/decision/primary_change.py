@@ -232,9 +232,12 @@ def spanned_range(changes: Sequence[Change]) -> Range:
 def bounding_commits(primary: PrimaryChange) -> tuple[Commit, Commit]:
     """The last good and the first bad commit: as a proof bounds them, and within that as the changes do.
 
-    Where the two don't overlap the proof is right: it measured the commits against each other.
+    Where the two don't overlap the proof is right: it measured the commits against each other. Where less is
+    learned, costs that moved in its range may be other commits'.
     """
-    good, bad = bounding_changes(primary.members or [primary.change])
+    told_by_quality = is_quality(primary.change.series)
+    bounding = [change for change in primary.members if is_quality(change.series) or not told_by_quality]
+    good, bad = bounding_changes(bounding or [primary.change])
     ends, proof = (good.last_good, bad.first_bad), primary.proof
     if proof is None or proof.state != State.CONFIRMED:
         return ends

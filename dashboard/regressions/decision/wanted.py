@@ -10,7 +10,7 @@ from dashboard.regressions.decision.facts import Change, Commit, Evidence, Serie
 from dashboard.regressions.decision.primary_change import PrimaryChange
 from dashboard.regressions.decision.ranges import Range
 from dashboard.regressions.decision.requested_facts import GatheredFacts, ProofOnBranch, RunsAtCommits
-from dashboard.regressions.decision.series_kinds import is_exact_counter
+from dashboard.regressions.decision.series_kinds import is_exact_counter, is_quality
 
 Purpose = Experiment.Purpose
 
@@ -126,7 +126,11 @@ class Proving:
         return WantedExperiment(purpose, base, head, series, weighed.before, after, weighed.phases_with_step)
 
     def counters(self) -> list[Change]:
-        """The exact counters among its changes, which tell the place of the cause without an experiment."""
+        """The exact counters among its changes, which tell the place of the cause without an experiment; none
+        of a quality, whose place they don't know.
+        """
+        if is_quality(self.primary.change.series):
+            return []
         return [change for change in self.primary.members if is_exact_counter(change.series)]
 
 

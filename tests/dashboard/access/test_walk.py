@@ -55,7 +55,10 @@ EXAMPLES: dict[str, dict[str, str]] = {
     **{name: {"pk": "run"} for name in ("run", "run-status", "run-frames", "run-log", "run-cancel")},
     "run-document": {"pk": "run"},
     "commit": {"slug": "slug", "commit": "commit"},
-    **{name: {"slug": "slug", "pk": "trigger"} for name in ("project-trigger", "project-trigger-status")},
+    **{
+        name: {"slug": "slug", "pk": "trigger"}
+        for name in ("project-trigger", "project-trigger-status", "project-trigger-cancel")
+    },
     **{name: {"pk": name.partition("-")[0]} for name in ("series", "regression", "regression-triage")},
     **{name: {"pk": "series"} for name in ("series-part", "series-csv", "series-json")},
     **{name: {"pk": "experiment"} for name in ("experiment", "experiment-status", "experiment-cancel")},
@@ -88,7 +91,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
     "project-compare-flame": {"slug": "slug", "kind": "kind"},
     "shared-picture": {"token": "picture", "kind": "kind"},
     "api-commit": {"slug": "slug", "commit": "commit"},
-    "api-trigger": {"slug": "slug", "pk": "trigger"},
+    **{name: {"slug": "slug", "pk": "trigger"} for name in ("api-trigger", "api-trigger-cancel")},
     "api-token-revoke": {"slug": "slug", "pk": "token"},
     **{name: {"slug": "slug", "pk": "channel"} for name in ("api-channel", "api-channel-test")},
     **{name: {"pk": "series"} for name in ("api-series", "api-points", "api-changes")},

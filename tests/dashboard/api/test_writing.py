@@ -112,6 +112,23 @@ def test_a_run_is_cancelled_once(script: Client, project: Project) -> None:
     assert AuditEntry.objects.filter(action="run cancelled").count() == 1
 
 
+def test_what_is_left_of_a_request_is_cancelled_once(script: Client, project: Project) -> None:
+    line = builders.create_commits(project, 3)
+    trigger = Trigger.objects.create(project=project, source="api", revisions={"last": 3}, state="resolved")
+    case = builders.create_case(project)
+    for commit, state in zip(line, (Run.State.DONE, Run.State.MEASURING, Run.State.REQUESTED), strict=True):
+        builders.create_run(commit, case, state, trigger=trigger)
+    builders.create_run(line[0], case, Run.State.REQUESTED)
+    where = f"/projects/snake/triggers/{trigger.pk}/cancel"
+    first, second = (post_json(script, where) for _ in range(2))
+    assert (first.status_code, first.json()["runs"]) == (200, 3)
+    assert sorted(trigger.runs.values_list("state", flat=True)) == ["cancelled", "cancelled", "done"]
+    assert Run.objects.filter(state="requested").count() == 1
+    assert newest_action() == ("request cancelled", "token")
+    assert AuditEntry.objects.get(action="request cancelled").details == {"runs": 2}
+    assert (second.status_code, "is left to cancel" in second.json()["detail"]) == (409, True)
+
+
 @pytest.mark.parametrize(("purpose", "status"), [("person", 200), ("proof", 409)])
 def test_an_experiment_is_cancelled_by_who_may_ask(
     script: Client, project: Project, purpose: str, status: int

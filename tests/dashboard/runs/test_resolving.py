@@ -67,6 +67,15 @@ def test_of_several_commits_those_without_a_manifest_are_named(
     assert trigger.detail.count("Left out") == 2
 
 
+def test_what_waits_already_is_told_apart(tracked: Project) -> None:
+    tracked.manifest = MANIFEST
+    tracked.save()
+    resolve_new_trigger(tracked)
+    trigger = resolve_new_trigger(tracked, revisions={"last": 2})
+    assert trigger.detail == "6 runs at 2 commits, 3 of them asked for before."
+    assert trigger.runs.count() == 3
+
+
 def test_a_manifest_of_the_site_serves_every_commit(tracked: Project) -> None:
     tracked.manifest = MANIFEST
     tracked.save()
@@ -83,7 +92,7 @@ def test_a_hook_does_not_measure_again_what_is_done(tracked: Project) -> None:
     resolve_new_trigger(tracked)
     Run.objects.filter(configuration__case__benchmark="tiny").update(state=Run.State.DONE)
     again = resolve_new_trigger(tracked, source="hook")
-    assert again.detail == "1 run at 1 commit."
+    assert again.detail == "1 run at 1 commit, asked for before."
     Run.objects.update(state=Run.State.DONE)
     assert resolve_new_trigger(tracked, source="hook").detail.startswith("Nothing to do")
     assert resolve_new_trigger(tracked, source="web").runs.count() == 3

@@ -269,7 +269,7 @@ def test_rewritten_history_is_measured_at_its_newest_commit(tracked: Project, re
     repository.git("commit", "--quiet", "--amend", "--message", "Another word")
     after = repository.git("rev-parse", "HEAD")
     assert resolve_push(hooked, before, after).detail == "3 runs at 1 commit."
-    assert resolve_push(hooked, "c" * 40, after).detail == "3 runs at 1 commit."
+    assert resolve_push(hooked, "c" * 40, after).detail == "3 runs at 1 commit, asked for before."
     assert set(Commit.objects.values_list("hash", flat=True)) == {before, after}
 
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dashboard.regressions.decision.decide import decide
-from dashboard.regressions.decision.facts import Change, Regression, Snapshot, Verdict
-from dashboard.regressions.decision.grouping import group_changes
+from dashboard.regressions.decision.facts import Change, Regression, Series, Snapshot, Verdict
+from dashboard.regressions.decision.grouping import continue_regressions, group_changes
+from dashboard.regressions.decision.primary_change import bounding_commits, choose_primary
 from dashboard.regressions.decision.proofs import Outcome
 from tests.dashboard.regressions.decision.builders import (
     make_change,
+    make_commit,
     make_regression,
     make_series,
     make_verdict,
 )
 
 TIME, RATE = make_series("step_time"), make_series("throughput")
+CALLS, SCORE = make_series("function_calls"), replace(make_series("quality.score"), guarded=True)
 PROVED = make_regression(make_change(TIME, 5, 6, 1.22), state="confirmed")
 
 
@@ -50,3 +55,33 @@ def test_a_step_beside_it_that_pairs_have_not_denied_is_another_one() -> None:
     at_four = make_change(TIME, 3, 4, 1.22)
     groups = group_changes(snapshot_of(at_six, at_four, verdicts=placed_at_six()))
     assert [[change.pk for change in group.changes] for group in groups] == [[at_six.pk], [at_four.pk]]
+
+
+@pytest.mark.parametrize("cost", [CALLS, TIME])
+def test_a_cost_at_one_commit_does_not_place_a_loss_of_learning(cost: Series) -> None:
+    """Of eleven commits one is slow, and one of them no longer learns: pairs have proved that over all."""
+    lost = make_change(SCORE, 1, 12, 0.2, regression_id=1)
+    proved = make_verdict(lost, Outcome.CONFIRMED, 1, 12, difference=-7.0)
+    owner = make_regression(lost, state="confirmed")
+    slower = make_change(cost, 3, 4, 1.4)
+    for seen in (lost, replace(lost, last_good=make_commit(5))):
+        for verdicts in ((), (proved,)):
+            snapshot = Snapshot("main", "main", (slower, seen), (owner,), verdicts)
+            continued = continue_regressions(group_changes(snapshot), snapshot)
+            members = {row.regression: row.group.members for row in continued}
+            assert members == {owner: [seen], None: [slower]}
+
+
+def test_costs_in_the_range_of_a_loss_of_learning_do_not_narrow_it() -> None:
+    """Also where they end at the same commit, and are told together until pairs have parted them."""
+    lost, slower = make_change(SCORE, 1, 12, 0.2), make_change(CALLS, 11, 12, 1.4)
+    primary = choose_primary([slower, lost], [], None)
+    assert primary is not None
+    assert primary.change == lost
+    assert bounding_commits(primary) == (lost.last_good, lost.first_bad)
+
+
+def test_a_cost_and_a_loss_of_learning_at_one_commit_are_one_cause() -> None:
+    lost, slower = make_change(SCORE, 5, 6, 0.2), make_change(TIME, 4, 7, 1.4)
+    (group,) = group_changes(Snapshot("main", "main", (slower, lost), (), ()))
+    assert [change.series for change in group.members] == [SCORE, TIME]

@@ -17,7 +17,13 @@ LONGEST_KEY = 200
 
 
 class ManifestError(Exception):
-    """The manifest is wrong; the message is one sentence that names the key."""
+    """The manifest is wrong; the message is one sentence that names the key, without the stop at its end."""
+
+    @property
+    def sentence(self) -> str:
+        """As it stands on a page; a suggestion ends as the question that it is."""
+        said = str(self)
+        return said if said.endswith("?") else f"{said}."
 
 
 class TomlTable:
