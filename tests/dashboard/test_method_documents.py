@@ -16,7 +16,7 @@ from dashboard.host_protocol.messages import MOST_STEPS
 from dashboard.models import Experiment, Project
 from dashboard.querysets.sentinels import MOVED_WITHIN
 from dashboard.regressions import apply, branch_causes, changes, false_alarm_budget
-from dashboard.regressions.decision import cause_class, grouping, primary_change, repair, series_kinds
+from dashboard.regressions.decision import cause_class, continuation, primary_change, repair, series_kinds
 from dashboard.regressions.explanation import left_over, phase_shares, profiles, suspects, tensor_operations
 from dashboard.regressions.series import history
 from dashboard.repositories.history import MOST_COMMITS
@@ -122,7 +122,7 @@ PROJECT, EXPERIMENT = Project(), Experiment()
         ("regressions", left_over.LEAST_SHARE, 0.5, "Where a phase explains at least half of the step"),
         ("regressions", left_over.FEWEST_OTHERS, 4, "if there are four or more"),
         ("regressions", branch_causes.LARGER_CAUSE, 1.5, "unless it is more than half as large again"),
-        ("regressions", grouping.LARGER_THAN_DECIDED, 1.5, "at up to one and a half times its size"),
+        ("regressions", continuation.LARGER_THAN_DECIDED, 1.5, "at up to one and a half times its size"),
         ("causes", cause_class.EXPLAINING_PART, 0.5, "shows at least half of the step"),
         ("explanation", phase_shares.WINDOW, 10, "at up to ten commits on both sides"),
         ("explanation", phase_shares.LEAST_SHARE, 0.1, "if it explains a tenth or more"),

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from dashboard.models import Regression as Row
 from dashboard.regressions.decision.cause_class import CauseClass, CauseFacts, decide_cause
+from dashboard.regressions.decision.continuation import Continued, continue_regressions, merge_groups
 from dashboard.regressions.decision.facts import (
     Change,
     Commit,
@@ -21,14 +22,7 @@ from dashboard.regressions.decision.facts import (
     Snapshot,
     Verdict,
 )
-from dashboard.regressions.decision.grouping import (
-    Continued,
-    Group,
-    continue_regressions,
-    group_changes,
-    merge_groups,
-    verdicts_by_regression,
-)
+from dashboard.regressions.decision.grouping import Group, group_changes, verdicts_by_regression
 from dashboard.regressions.decision.limit_outcomes import with_limits
 from dashboard.regressions.decision.lost_learning import learning_of
 from dashboard.regressions.decision.next_step import plan_next_step

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from dashboard.regressions.decision.continuation import continue_regressions
 from dashboard.regressions.decision.decide import decide
 from dashboard.regressions.decision.facts import Change, Regression, Series, Snapshot, Verdict
-from dashboard.regressions.decision.grouping import continue_regressions, group_changes
+from dashboard.regressions.decision.grouping import group_changes
 from dashboard.regressions.decision.primary_change import bounding_commits, choose_primary
 from dashboard.regressions.decision.proofs import Outcome
 from tests.dashboard.regressions.decision.builders import (
