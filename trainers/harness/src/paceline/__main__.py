@@ -301,7 +301,6 @@ def _build_request(arguments: argparse.Namespace) -> MeasurementRequest:
             raise ManifestError(f"{option} is {seed}, must be between 0 and {manifest.SEED_LIMIT}")
     if arguments.seed is not None:
         benchmark = replace(benchmark, seed=arguments.seed, learning_seeds=())
-    benchmark = replace(benchmark, hash_seed=arguments.hash_seed)
     folder = (arguments.folder or path.parent).resolve()
     if not benchmark.module and not (folder / benchmark.script).is_file():
         raise ManifestError(f"benchmarks.{benchmark.name}.script: there is no {benchmark.script} in {folder}")
@@ -319,6 +318,7 @@ def _build_request(arguments: argparse.Namespace) -> MeasurementRequest:
         profile_device=script_command.is_profile_wanted(arguments),
         trace=arguments.trace,
         counted=arguments.counted,
+        hash_seed=arguments.hash_seed,
     )
 
 

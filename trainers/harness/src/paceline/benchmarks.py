@@ -93,7 +93,6 @@ class Benchmark:
     arguments: tuple[str, ...] = ()  # words of the script's command line, in front of the parameters
     prepare: tuple[Preparation, ...] = ()
     python_path: tuple[str, ...] = ()  # folders of the repository, first on the path of imports
-    hash_seed: int | None = None  # of Python's hashes; None for the seed
 
     @property
     def script_folder(self) -> Path:

@@ -27,6 +27,7 @@ class MeasurementRequest:
     profile_device: bool = False  # one more repetition, profiled
     trace: Path | None = None  # where its trace is to be kept
     counted: Path | None = None  # a commit that was counted before, with its document
+    hash_seed: int | None = None  # of Python's hashes, instead of the benchmark's seed
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,8 +53,13 @@ def _parse_variable(table: TomlTable, name: str) -> str:
     return text
 
 
-def child_environment(benchmark: Benchmark, folder: Path | None = None) -> dict[str, str]:
-    """Return the environment variables of the measured process; `folder` is that of its code."""
+def child_environment(
+    benchmark: Benchmark, folder: Path | None = None, hash_seed: int | None = None
+) -> dict[str, str]:
+    """Return the environment variables of the measured process; `folder` is that of its code.
+
+    `hash_seed`: of Python's hashes, instead of the benchmark's seed.
+    """
     inherited = os.environ.get("PYTHONPATH", "")
     own = [str(folder.absolute() / name) for name in benchmark.python_path] if folder else []
     return {
@@ -63,7 +68,7 @@ def child_environment(benchmark: Benchmark, folder: Path | None = None) -> dict[
         **os.environ,
         **benchmark.variables,
         **{name: str(benchmark.threads) for name in THREAD_VARIABLES},
-        "PYTHONHASHSEED": str(benchmark.seed if benchmark.hash_seed is None else benchmark.hash_seed),
+        "PYTHONHASHSEED": str(benchmark.seed if hash_seed is None else hash_seed),
         "PYTHONPATH": os.pathsep.join(filter(None, [_package_root(), *own, inherited])),
         "PYTHONUNBUFFERED": "1",
         "PACELINE_SEED": str(benchmark.seed),

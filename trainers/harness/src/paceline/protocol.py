@@ -318,7 +318,9 @@ class _CaseRunner:
         if plan.keep_running:
             environment = process_environment.unchanged_environment()
         else:
-            environment = process_environment.child_environment(benchmark, self._request.folder)
+            environment = process_environment.child_environment(
+                benchmark, self._request.folder, self._request.hash_seed
+            )
         process = MeasuredProcess(plan, folder, environment)
         process_environment.pin_process(process.pid, self._benchmark)
         return process
