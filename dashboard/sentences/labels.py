@@ -23,7 +23,7 @@ from dashboard.models import (
 from dashboard.repositories import hide_password
 from dashboard.sentences import numbers
 
-WHOLE_HASH = re.compile(r"\b([0-9a-f]{10})[0-9a-f]{30}\b")
+WHOLE_HASH = re.compile(r"\b([0-9a-f]{10})[0-9a-f]{30}(?:[0-9a-f]{24})?\b")
 
 _LABELS = {
     "os": "Operating system",

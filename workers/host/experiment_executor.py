@@ -288,8 +288,9 @@ class ExperimentExecutor(Executor):
             short = next((doubt for doubt in measured.warnings if doubt.code == SWEPT_TOO_SHORT), None)
             why = f": {short.message}; {short.advice}" if short else ""
             raise SideError(f"{commit[:10]}: its document has no {named}{has}{why}.")
-        disturbed = row.kind in document.TIMED_KINDS and pair_values.is_disturbed(measured, job.in_turns)
-        return pair_values.value_of_metric(row, measured, job.in_turns), disturbed
+        disturbed = pair_values.is_disturbed(measured, job.in_turns, row.name)
+        value = pair_values.value_of_metric(row, measured, job.in_turns)
+        return value, disturbed and row.kind in document.TIMED_KINDS
 
     def repeat_command(self, name: str, prepared: PreparedCode) -> str:
         """What repeats one repetition by hand, in a clone of the repository.

@@ -14,20 +14,25 @@ from dashboard.host_protocol import OtherMetric
 from dashboard.host_protocol.messages import GUARDING_KINDS, MOST_OTHERS, MOST_STEPS, PACE
 
 SWEPT = "scaling_contention"
-# A machine that changes its speed meanwhile does so for both that take turns. What other work keeps both from
-# their processor is known, and taken off.
-MEETS_BOTH = ("clock_change", "calibration_drift", "processor_contention")
+# A machine that changes its speed meanwhile does so for both that take turns.
+MEETS_BOTH = {"clock_change", "calibration_drift"}
+# How long other work kept a side from its processor is known, and taken off where a mean is weighed.
+WAITED = "processor_contention"
 # Metrics of turns, by the power in which time is in them.
 POWERS_OF_TIME = {"step_time": 1, "phase_time": 1, "phase_self_time": 1, "throughput": -1}
 # Who waited longer than this for a processor has measured little else.
 MOST_WAITED = 0.8
 
 
-def is_disturbed(measured: Document, in_turns: bool) -> bool:
+def is_disturbed(measured: Document, in_turns: bool, metric: str = PACE) -> bool:
     """True where other work disturbed it: such a pair is measured, shown and not weighed."""
-    disturbances = set(document.CODES_OF_DISTURBANCE) - set(MEETS_BOTH if in_turns else ())
-    if in_turns and running_share(measured) < 1 - MOST_WAITED:
-        return True
+    disturbances = set(document.CODES_OF_DISTURBANCE)
+    if in_turns:
+        disturbances -= MEETS_BOTH
+        if running_share(measured) < 1 - MOST_WAITED:
+            return True
+        if metric in POWERS_OF_TIME:
+            disturbances.discard(WAITED)
     if measured.scaling:
         # The sweep is what is weighed: of a run it keeps nothing else out of judgement.
         disturbances.add(SWEPT)

@@ -44,6 +44,13 @@ def test_only_what_other_work_did_disturbs_a_pair(code: str, in_sequence: bool, 
     assert told == (in_sequence, in_turns)
 
 
+def test_the_slowest_steps_are_those_that_waited() -> None:
+    """Of a mean what was waited is taken off, of a quantile it can't be."""
+    document = fake_document(waited=0.5, warnings=(fake_doubt("processor_contention"),))
+    told = [pair_values.is_disturbed(document, True, name) for name in ("throughput", "step_time_p99")]
+    assert told == [False, True]
+
+
 def test_who_hardly_ran_is_disturbed() -> None:
     assert pair_values.is_disturbed(fake_document(waited=0.85), in_turns=True)
 
