@@ -10,8 +10,8 @@ from typing import Annotated, Any
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
-from ninja import Query, Router, Schema
-from pydantic import Field
+from ninja import Query, Router
+from pydantic import BaseModel, Field
 
 from dashboard.access import visitor_of
 from dashboard.alerts import channel_changes
@@ -32,7 +32,7 @@ OF_RULES = ("minimum_percent", "suspicions")
 OF_MESSAGES = ("remind_days", "digest", "digest_at")
 
 
-class AlertRuleRow(Schema):
+class AlertRuleRow(BaseModel):
     """Which regressions a channel is told of: of its rules the first that a regression meets decides."""
 
     case: str = Field(description="Empty: any.")
@@ -43,7 +43,7 @@ class AlertRuleRow(Schema):
     tell: bool = Field(description="False: what meets it is left out.")
 
 
-class ChannelRow(Schema):
+class ChannelRow(BaseModel):
     """Where alerts go, and when and about what it is told."""
 
     id: int
@@ -100,7 +100,7 @@ class NewChannelBody(ChannelBody):
     kind: Annotated[str, OneOf(Channel.Kind.values)]
 
 
-class TestMessage(Schema):
+class TestMessage(BaseModel):
     """A test message on its way: `deliveries` tells how it goes."""
 
     delivery: int

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from django.db import transaction
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
-from ninja import Query, Router, Schema
-from pydantic import Field
+from ninja import Query, Router
+from pydantic import BaseModel, Field
 
 from dashboard import pull_requests
 from dashboard.access import AuditAction, record_action, visitor_of
@@ -29,7 +29,7 @@ MOST_BENCHMARKS = 50
 RELATED = ("project", "pull_request", "base_commit", "requested_by")
 
 
-class CheckSummary(Schema):
+class CheckSummary(BaseModel):
     """What was compared, and how that ended."""
 
     id: int
@@ -46,7 +46,7 @@ class CheckSummary(Schema):
     ended_at: datetime | None
 
 
-class CheckedRow(Schema):
+class CheckedRow(BaseModel):
     """One metric of one case."""
 
     case: str

@@ -8,10 +8,10 @@ from typing import Annotated
 
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
-from ninja import Query, Router, Schema, Status
+from ninja import Query, Router, Status
 from paceline.claims.claims_file import parse_definition
 from paceline.claims.verdicts import accepted_range
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from dashboard import claims
 from dashboard.access import visitor_of
@@ -25,7 +25,7 @@ router = Router(tags=["claims"])
 LONGEST = 500
 
 
-class ClaimMeasurementRow(Schema):
+class ClaimMeasurementRow(BaseModel):
     """A claim at one commit: what measured it, and the verdict."""
 
     id: int
@@ -50,7 +50,7 @@ class ClaimMeasurementPage(ListedPage):
     items: list[ClaimMeasurementRow]
 
 
-class ClaimRow(Schema):
+class ClaimRow(BaseModel):
     """What a document says an optimization is worth, and how that stands along the project's branch."""
 
     id: int
@@ -87,7 +87,7 @@ class ClaimsBody(Body):
     pool: str = Field("", max_length=60, description="Whose machines; empty: as the benchmark is measured.")
 
 
-class AskedClaims(Schema):
+class AskedClaims(BaseModel):
     """What asking led to."""
 
     commit: CommitName

@@ -8,8 +8,8 @@ from typing import Any
 
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
-from ninja import Query, Router, Schema
-from pydantic import Field
+from ninja import Query, Router
+from pydantic import BaseModel, Field
 
 from dashboard import cancelling
 from dashboard.access import visitor_of
@@ -23,7 +23,7 @@ from dashboard.querysets.run_costs import with_machine_seconds
 router = Router(tags=["commits"])
 
 
-class CommitRow(Schema):
+class CommitRow(BaseModel):
     """A commit, with how many of its runs are done, failed and under way."""
 
     hash: str
@@ -47,7 +47,7 @@ class CommitQuery(PageQuery):
     branch: str = Field("", max_length=250, description="Empty: the project's branch.")
 
 
-class TriggerRow(Schema):
+class TriggerRow(BaseModel):
     """What asked for runs, and what became of it."""
 
     id: int

@@ -6,8 +6,8 @@ from http import HTTPStatus
 
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
-from ninja import Query, Router, Schema
-from pydantic import Field
+from ninja import Query, Router
+from pydantic import BaseModel, Field
 
 from dashboard.api.problems import ApiError
 from dashboard.api.shapes import (
@@ -32,7 +32,7 @@ from dashboard.sentences import comparisons as sentences
 router = Router(tags=["comparisons"])
 
 
-class ComparisonQuery(Schema):
+class ComparisonQuery(BaseModel):
     base: str = Field(
         "", max_length=LONGEST, description="A commit's hash or its beginning, a branch, a tag, or `run:23`."
     )
@@ -43,7 +43,7 @@ class ComparisonQuery(Schema):
     windows: str = Field("", max_length=LONGEST, description="`standard` or `quick`.")
 
 
-class ComparedSide(Schema):
+class ComparedSide(BaseModel):
     written: str
     kind: str = Field(description="`commit`, `tag`, `branch` or `run`: how it was named.")
     commit: CommitName
@@ -60,7 +60,7 @@ class ComparedRuns(Configured):
     older: int = Field(description="So many more runs aren't pooled.")
 
 
-class ComparedMetric(Schema):
+class ComparedMetric(BaseModel):
     metric: MetricName
     phase: str = Field(description="Empty: the whole step.")
     series: int
@@ -78,7 +78,7 @@ class ComparedMetric(Schema):
     reason: str = Field(description="Why there is not enough data.")
 
 
-class ComparedPhase(Schema):
+class ComparedPhase(BaseModel):
     phase: str
     base: float | None = Field(description="Own seconds per step.")
     head: float | None
@@ -86,7 +86,7 @@ class ComparedPhase(Schema):
     share: float | None = Field(description="Of the difference of all phases.")
 
 
-class ComparedCall(Schema):
+class ComparedCall(BaseModel):
     name: str
     where: str = Field(description="A function's file, the phase of an operation or a kernel.")
     what: str = Field(description="`new`, `gone`, `more`, `fewer`, `slower` or `faster`.")
@@ -96,13 +96,13 @@ class ComparedCall(Schema):
     seconds_head: float
 
 
-class ComparedValue(Schema):
+class ComparedValue(BaseModel):
     name: str
     base: str
     head: str
 
 
-class ComparedCase(Schema):
+class ComparedCase(BaseModel):
     """All of one case."""
 
     base: ComparedRuns
@@ -128,7 +128,7 @@ class UnpairedCase(Configured):
     sentence: str
 
 
-class ComparisonAnswer(Schema):
+class ComparisonAnswer(BaseModel):
     url: str = Field(description="A page that shows the same later too.")
     base: ComparedSide
     head: ComparedSide
@@ -148,7 +148,7 @@ def compare_two_revisions(request: HttpRequest, slug: str, query: Query[Comparis
     """Every metric of two commits, branches, tags, runs or cases, by what is stored of them."""
     project = get_object_or_404(Project, slug=slug)
     try:
-        comparison = compare_revisions(project, read_request(query.dict()))
+        comparison = compare_revisions(project, read_request(query.model_dump()))
     except ComparisonError as error:
         raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), error.field) from error
     return describe_comparison(request, comparison)

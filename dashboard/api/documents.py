@@ -7,9 +7,9 @@ from typing import Any
 
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
-from ninja import Query, Router, Schema, Status
+from ninja import Query, Router, Status
 from paceline.document import SIZE_LIMIT
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from dashboard import posted_documents
 from dashboard.access import visitor_of
@@ -33,7 +33,7 @@ DOCUMENT_BODY: dict[str, Any] = {
 }
 
 
-class DocumentQuery(Schema):
+class DocumentQuery(BaseModel):
     commit: str = Field(
         min_length=1, max_length=LONGEST_REVISION, description="Of which it is: a hash, a branch or a tag."
     )

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
-from ninja import Query, Router, Schema, Status
-from pydantic import Field
+from ninja import Query, Router, Status
+from pydantic import BaseModel, Field
 
 from dashboard import cancelling, experiments
 from dashboard.access import visitor_of
@@ -43,7 +43,7 @@ class Side(Configured):
     commit: CommitName
 
 
-class ExperimentRow(Schema):
+class ExperimentRow(BaseModel):
     """An interleaved, paired measurement of two sides on one machine."""
 
     id: int
@@ -85,7 +85,7 @@ class ExperimentQuery(PageQuery):
     purpose: Annotated[str, OneOf(["", *Experiment.Purpose.values])] = ""
 
 
-class PairRow(Schema):
+class PairRow(BaseModel):
     """One repetition of each side, measured next to each other."""
 
     index: int

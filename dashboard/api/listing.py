@@ -16,8 +16,7 @@ import orjson
 from django.core.exceptions import FieldError, ValidationError
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
-from ninja import Schema
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from dashboard.api.problems import ApiError
 from dashboard.querysets.composed import ComposedQuery
@@ -30,7 +29,7 @@ Row = TypeVar("Row", bound=Model)
 Item = TypeVar("Item")
 
 
-class PageQuery(Schema):
+class PageQuery(BaseModel):
     """What each list takes beside its filters."""
 
     limit: int = Field(DEFAULT_LIMIT, ge=1, le=MOST_ITEMS, description="How many at most.")
@@ -39,7 +38,7 @@ class PageQuery(Schema):
     )
 
 
-class ListedPage(Schema):
+class ListedPage(BaseModel):
     """A page of a list."""
 
     next: str | None = Field(description="The address of the next page; null: this is the last one.")

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
-from ninja import Query, Router, Schema
-from pydantic import Field
+from ninja import Query, Router
+from pydantic import BaseModel, Field
 
 from dashboard.api.listing import ListedPage, PageQuery, read_page
 from dashboard.api.shapes import OneOf, page_address
@@ -19,7 +19,7 @@ from dashboard.sentences.machines import describe_hardware
 router = Router(tags=["machines"])
 
 
-class HardwareText(Schema):
+class HardwareText(BaseModel):
     """What a machine is, each in words; a dash where its host doesn't tell."""
 
     processor: str
@@ -31,7 +31,7 @@ class HardwareText(Schema):
     kernel: str
 
 
-class MachineRow(Schema):
+class MachineRow(BaseModel):
     """A host that measures, and how often its newest runs were kept out of judgement."""
 
     id: int

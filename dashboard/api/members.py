@@ -9,8 +9,8 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
-from ninja import Query, Router, Schema
-from pydantic import Field
+from ninja import Query, Router
+from pydantic import BaseModel, Field
 
 from dashboard.access import AuditAction
 from dashboard.api.listing import ListedPage, PageQuery, read_page
@@ -21,7 +21,7 @@ from dashboard.models import AuditEntry, Membership, Project
 router = Router(tags=["members"])
 
 
-class MemberRow(Schema):
+class MemberRow(BaseModel):
     """A person's role in a project."""
 
     account: str
@@ -33,7 +33,7 @@ class MemberPage(ListedPage):
     items: list[MemberRow]
 
 
-class AuditRow(Schema):
+class AuditRow(BaseModel):
     """Who did what, when and from where."""
 
     id: int

@@ -8,8 +8,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.utils.cache import add_never_cache_headers
-from ninja import Schema
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 PREFIX = "/api/v1/"
 PROBLEM_TYPE = "application/problem+json"
@@ -17,14 +16,14 @@ NOT_HERE = "There is nothing at this address."
 NEEDS_TOKEN = "Send a token: Authorization: Bearer plt_..."  # noqa: S105 - no token
 
 
-class FieldProblem(Schema):
+class FieldProblem(BaseModel):
     """What is wrong with one field of a request."""
 
     field: str
     detail: str
 
 
-class Problem(Schema):
+class Problem(BaseModel):
     """Why a request wasn't answered as asked."""
 
     type: str = Field(description="`about:blank`: the status says what kind of problem it is.")

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
-from ninja import Router, Schema
-from pydantic import Field
+from ninja import Router
+from pydantic import BaseModel, Field
 
 from dashboard.host_protocol import files_version
 from dashboard.models import Project
@@ -17,7 +17,7 @@ from dashboard.policy.project_policy import project_policy
 router = Router(tags=["projects"])
 
 
-class PolicyInForce(Schema):
+class PolicyInForce(BaseModel):
     """What is measured when, as the manifest's table `policy` names it."""
 
     site: str = Field(description="What the site keeps above the manifest, as TOML; empty: nothing.")
@@ -25,12 +25,12 @@ class PolicyInForce(Schema):
     origins: dict[str, str] = Field(description="By its key where it comes from: site, manifest or default.")
 
 
-class KeptFileText(Schema):
+class KeptFileText(BaseModel):
     path: str
     text: str
 
 
-class ProjectSettings(Schema):
+class ProjectSettings(BaseModel):
     visibility: str
     poll_minutes: int
     check_minutes: float = Field(description="That one check of a pull request may measure at most.")

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
-from ninja import Query, Router, Schema
-from pydantic import Field
+from ninja import Query, Router
+from pydantic import BaseModel, Field
 
 from dashboard.access import visitor_of
 from dashboard.api.listing import ListedPage, PageQuery, read_page
@@ -19,7 +19,7 @@ from dashboard.sentences.labels import repository_location
 router = Router(tags=["projects"])
 
 
-class ProjectRow(Schema):
+class ProjectRow(BaseModel):
     """A monitored repository, at a glance."""
 
     slug: str

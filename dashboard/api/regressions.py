@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
-from ninja import Query, Router, Schema
-from pydantic import Field
+from ninja import Query, Router
+from pydantic import BaseModel, Field
 
 from dashboard.access import Action, visitor_of
 from dashboard.api.listing import ListedPage, PageQuery, read_page
@@ -37,7 +37,7 @@ from dashboard.sentences.regressions import regression_title
 router = Router(tags=["regressions"])
 
 
-class LostLearning(Schema):
+class LostLearning(BaseModel):
     """What is said of a loss of quality beside its levels."""
 
     guard: str | None = Field(description="`violated`, `missing`, `diverged`, `kept`; null: it has no guard.")
@@ -87,7 +87,7 @@ class RegressionQuery(PageQuery):
     project: str = Field("", max_length=60, description="A project's slug; empty: all that you may view.")
 
 
-class RegressionChange(Schema):
+class RegressionChange(BaseModel):
     """One of the changes that a regression groups."""
 
     series: int
@@ -103,7 +103,7 @@ class RegressionChange(Schema):
     high: float | None
 
 
-class RegressionProof(Schema):
+class RegressionProof(BaseModel):
     """An experiment that a regression asked for."""
 
     experiment: int
@@ -117,7 +117,7 @@ class RegressionProof(Schema):
     high: float | None
 
 
-class TriageRow(Schema):
+class TriageRow(BaseModel):
     """What a person said about a regression."""
 
     person: str | None
@@ -150,7 +150,7 @@ class TriageBody(Body):
     comment: str = Field("", max_length=MOST_LETTERS)
 
 
-class DeliveryRow(Schema):
+class DeliveryRow(BaseModel):
     """One message on its way to one channel."""
 
     id: int

@@ -8,8 +8,8 @@ from typing import Any
 
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
-from ninja import Router, Schema
-from pydantic import Field
+from ninja import Router
+from pydantic import BaseModel, Field
 
 from dashboard.models import Run
 from dashboard.processes.loaders import Loader, summarize_loaders
@@ -20,7 +20,7 @@ from dashboard.sentences.processes import describe_loader, describe_slowest, des
 router = Router(tags=["runs"])
 
 
-class CollectiveRow(Schema):
+class CollectiveRow(BaseModel):
     """One kind of collective on one rank, per step."""
 
     kind: str
@@ -29,7 +29,7 @@ class CollectiveRow(Schema):
     seconds: float = Field(description="Blocked in it, waiting for later ranks included.")
 
 
-class RankRow(Schema):
+class RankRow(BaseModel):
     """One rank; medians over the repetitions, times in seconds per step. Null: the document doesn't say."""
 
     number: int
@@ -47,7 +47,7 @@ class RankRow(Schema):
     phases: dict[str, float]
 
 
-class LoaderWorkerRow(Schema):
+class LoaderWorkerRow(BaseModel):
     """One worker of a DataLoader."""
 
     number: int
@@ -57,7 +57,7 @@ class LoaderWorkerRow(Schema):
     busy: float = Field(description="Share of the window in which it fetches.")
 
 
-class LoaderRow(Schema):
+class LoaderRow(BaseModel):
     """One DataLoader with workers, of one rank."""
 
     rank: int | None
@@ -72,7 +72,7 @@ class LoaderRow(Schema):
     workers: list[LoaderWorkerRow]
 
 
-class RunProcesses(Schema):
+class RunProcesses(BaseModel):
     """The processes of a run's training. A run of one process has no ranks."""
 
     world_size: int

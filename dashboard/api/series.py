@@ -7,8 +7,8 @@ from typing import Any
 
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
-from ninja import Query, Router, Schema
-from pydantic import Field
+from ninja import Query, Router
+from pydantic import BaseModel, Field
 
 from dashboard.api.listing import ListedPage, PageQuery, read_page
 from dashboard.api.shapes import (
@@ -31,7 +31,7 @@ MOST_POSITION = 2**31 - 1
 LONGEST_CASE = 400
 
 
-class CaseRow(Schema):
+class CaseRow(BaseModel):
     """A benchmark with its parameters."""
 
     id: int
@@ -44,7 +44,7 @@ class CasePage(ListedPage):
     items: list[CaseRow]
 
 
-class LatestPoint(Schema):
+class LatestPoint(BaseModel):
     """The newest point of a series, and the level that it is judged by."""
 
     run: int
@@ -80,7 +80,7 @@ class SeriesQuery(PageQuery):
     headline: bool | None = None
 
 
-class PointRow(Schema):
+class PointRow(BaseModel):
     """One run's value in a series, with its samples and its doubt."""
 
     position: int
@@ -106,7 +106,7 @@ class PointQuery(PageQuery):
     until: int | None = Field(None, ge=0, le=MOST_POSITION, description="The last position, included.")
 
 
-class ChangeRow(Schema):
+class ChangeRow(BaseModel):
     """A step found in a series between two commits, or work that moved between its phases there."""
 
     position: int

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
-from ninja import Query, Router, Schema
-from pydantic import Field
+from ninja import Query, Router
+from pydantic import BaseModel, Field
 
 from dashboard.access import AccessError, make_token, revoke_token, visitor_of
 from dashboard.access.token_making import DEFAULT_DAYS, LONGEST_NAME, MOST_DAYS
@@ -24,7 +24,7 @@ router = Router(tags=["tokens"])
 MADE_BY_PEOPLE = "Tokens are made by people: sign in, and make it on the project's settings."
 
 
-class OwnToken(Schema):
+class OwnToken(BaseModel):
     """What a token may do, in which project, and until when."""
 
     name: str
@@ -34,7 +34,7 @@ class OwnToken(Schema):
     expires_at: datetime
 
 
-class TokenRow(Schema):
+class TokenRow(BaseModel):
     """A token of a project; of the token itself its first letters."""
 
     id: int
