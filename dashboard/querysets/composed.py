@@ -170,7 +170,5 @@ class _BoundCompiler(SQLCompiler):
         return composition.statement.bind(self.query.values_of_given, self.connection)
 
     def execute_sql(self, *args: Any, **kwargs: Any) -> Any:
-        if has_query_set(self.query.values_of_given):
-            return super().execute_sql(*args, **kwargs)
         with preparing_statements(self.connection):
             return super().execute_sql(*args, **kwargs)
