@@ -11,7 +11,19 @@ from bench.pages.measuring import PageFigures
 
 README = Path(__file__).resolve().parent / "README.md"
 MARKERS = ("<!-- figures: make bench-pages WRITE=1 -->", "<!-- end of figures -->")
-HEADS = ("page", "alone", "first p50", "first p95", "again p50", "again p95", "queries", "bytes", "sent", "")
+HEADS = (
+    "page",
+    "cold",
+    "alone",
+    "first p50",
+    "first p95",
+    "again p50",
+    "again p95",
+    "queries",
+    "bytes",
+    "sent",
+    "",
+)
 
 
 def format_pages(figures: Mapping[str, PageFigures]) -> str:
@@ -20,7 +32,14 @@ def format_pages(figures: Mapping[str, PageFigures]) -> str:
             name,
             *(
                 f"{value:.1f}"
-                for value in (page.alone_ms, page.first.p50, page.first.p95, page.again.p50, page.again.p95)
+                for value in (
+                    page.cold_ms,
+                    page.alone_ms,
+                    page.first.p50,
+                    page.first.p95,
+                    page.again.p50,
+                    page.again.p95,
+                )
             ),
             str(page.queries),
             f"{page.size:,}",

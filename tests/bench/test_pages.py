@@ -56,7 +56,7 @@ def test_an_answer_that_is_no_page_ends_it(port: int) -> None:
 def page_figures(alone: float = 20.0, queries: int = 9) -> PageFigures:
     first = AnswerTimes([0.02, 0.03, 0.08], 9_000)
     again = AnswerTimes([0.004] * 19 + [0.2], 9_000)
-    return PageFigures("/", first, again, alone, queries, 52_000)
+    return PageFigures("/", first, again, 25.0, alone, queries, 52_000)
 
 
 def test_json_has_the_worse_of_first_and_again() -> None:
