@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -90,8 +90,14 @@ class SeriesTrend:
         return self.branch == self.series.case.project.branch
 
     def details_of(self, rows: Sequence[TrendRow]) -> list[SeriesPoint]:
-        found = (self.points.get((self.series.pk, row.run)) for row in rows)
-        return [point for point in found if point is not None]
+        return points_of_rows(self.points, self.series.pk, rows)
+
+
+def points_of_rows(
+    points: Mapping[tuple[int, int], SeriesPoint], series: int, rows: Iterable[TrendRow]
+) -> list[SeriesPoint]:
+    """The details of those rows of a series that have them; `points` by series and run."""
+    return [points[key] for row in rows if (key := (series, row.run)) in points]
 
 
 def read_series_trend(request: HttpRequest, series: Series) -> SeriesTrend:
@@ -111,7 +117,7 @@ def read_series_trend(request: HttpRequest, series: Series) -> SeriesTrend:
     wanted |= {run for _, _, lines in beside for _, run, _ in choose_drawn_beside(lines, len(beside))}
     keys = [series.pk, *(other.pk for other, _, _ in beside)]
     points = {(point.series, point.run): point for point in points_of_runs(keys, wanted)}
-    newest = [points[series.pk, row.run] for row in rows if (series.pk, row.run) in points]
+    newest = points_of_rows(points, series.pk, rows)
     baseline = read_baseline(request, series, branch, newest, changes)
     reference, values = _read_reference(series, query, rows, baseline, [other for other, _, _ in beside])
     span = (shown[0].position, shown[-1].position) if shown else None

@@ -21,6 +21,7 @@ from dashboard.querysets.prepared import preparing_statements, write_constants
 from dashboard.querysets.shared_related import share_related
 
 Row = TypeVar("Row", bound=Model)
+Made = TypeVar("Made")
 DATABASE = "default"
 # What a compiler knows once it has composed its statement, and whoever makes objects of rows asks it for.
 LEARNT = ("select", "klass_info", "annotation_col_map", "col_count", "has_extra_select")
@@ -110,6 +111,23 @@ class ComposedQuery(Generic[Row]):
         """What the query set of this shape would list, with these values; also what it prefetches."""
         composition = self._compose(shape)
         return [] if composition is None else list(composition.bound_rows(values))
+
+    def read_long(
+        self, make: Callable[[tuple[Any, ...]], Made], *shape: Hashable, **values: Any
+    ) -> list[Made]:
+        """What `make` makes of each row of a query of values, as PostgreSQL hands them over.
+
+        For thousands of rows: what Django does with each takes twice as long as to read them. No field
+        changes its value here, as one of JSON would.
+        """
+        composition = self._compose(shape)
+        if composition is None:
+            return []
+        connection = connections[DATABASE]
+        statement = composition.statement.bind(values, connection)
+        with preparing_statements(connection), connection.cursor() as cursor:
+            cursor.execute(*statement)
+            return [make(row) for row in cursor.fetchall()]
 
     def exists_statement(self, *shape: Hashable) -> Statement | None:
         """That says whether there are rows; None where there can't be."""
