@@ -48,7 +48,7 @@ REFUSED_FEATURES = (
         "geolocation",
     ),
     *("gyroscope", "magnetometer", "microphone", "midi", "payment", "picture-in-picture", "screen-wake-lock"),
-    *("sync-xhr", "usb", "web-share", "xr-spatial-tracking"),
+    *("sync-xhr", "usb", "xr-spatial-tracking"),
 )
 
 

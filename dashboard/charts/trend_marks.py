@@ -13,6 +13,8 @@ from dashboard.charts.trend_axes import CommitAxis, ValueAxis
 
 LONGEST_MARKER = 24
 LONGEST_REASON = 120
+# Of the drawing's height: a square there stands on its lower edge.
+FAILURE_HEIGHT = 0.025
 # By this name the page's script finds a label above the drawing: only there the width is known, and which
 # labels overlap.
 MARKER = "marker"
@@ -116,15 +118,16 @@ def draw_marker(drawn: theme.Figure, marker: TrendMarker, commits: CommitAxis) -
 def failure_traces(
     failures: Sequence[TrendFailure], commits: CommitAxis, shown: Sequence[float]
 ) -> list[theme.Trace]:
-    """At the foot of the drawing: a run without a value has no other place."""
+    """At the foot of the drawing, above the names of commits: a run without a value has no other place."""
     if not failures:
         return []
+    foot = shown[0] + FAILURE_HEIGHT * (shown[1] - shown[0])
     positions = [failure.position for failure in failures]
     return [
         {
             "type": "scatter",
             "x": commits.place_positions(positions),
-            "y": np.full(len(failures), shown[0]),
+            "y": np.full(len(failures), foot),
             "name": "failed",
             "mode": "markers",
             "marker": {"color": theme.WORSE, "symbol": "square-open", "size": 8, "line": {"width": 1.5}},

@@ -16,7 +16,7 @@ from dashboard.charts.phase_stack import StackedPhase, StackedRun, draw_phase_st
 from dashboard.charts.thinning import thin_line
 from dashboard.charts.trend import MOST_MARKED, Trend, TrendLine, TrendPoint, draw_trend
 from dashboard.charts.trend_axes import commit_ticks
-from dashboard.charts.trend_marks import TrendChange, TrendFailure, TrendMarker, TrendStep
+from dashboard.charts.trend_marks import FAILURE_HEIGHT, TrendChange, TrendFailure, TrendMarker, TrendStep
 from dashboard.pages.series_trend import MOST_DRAWN, MOST_TAINTED_DRAWN, choose_drawn
 from dashboard.querysets.trends import TrendRow
 from dashboard.sentences.numbers import DASH
@@ -110,7 +110,9 @@ def test_a_failed_run_stands_at_the_foot_of_its_commit() -> None:
     failure = TrendFailure(1, "run 7 failed: crash. <exit 1>", "c1", "/runs/7/")
     drawn = drawn_trend(trend_points(1.0, 1.0, 1.0), failures=[failure])
     failed = trace_named(drawn, "failed")
-    assert (list(failed.x), list(failed.y)) == ([1], [drawn.layout.yaxis.range[0]])
+    low, high = drawn.layout.yaxis.range
+    assert list(failed.x) == [1]
+    assert list(failed.y) == [pytest.approx(low + FAILURE_HEIGHT * (high - low))]
     assert failed.text == ("<b>run 7 failed: crash. &lt;exit 1&gt;</b><br>c1",)
     assert failed.customdata == ("/runs/7/",)
 
