@@ -9,7 +9,7 @@ import numpy as np
 
 from dashboard.detection.distributions import normal_quantile
 from dashboard.detection.doubts import NO_RATIO, TOO_FEW_SAMPLES
-from dashboard.detection.medians import fast_median
+from dashboard.detection.medians import sorted_median
 from dashboard.detection.scaling import Scale, safe_median
 from dashboard.detection.segmentation import Floats
 from dashboard.detection.types import Comparison, Difference, Doubt, Verdict
@@ -34,7 +34,7 @@ def compare_samples(a: Sequence[float], b: Sequence[float], between: float = 0.0
     scale = Scale.fit(np.concatenate([old, new]))
     shifts = np.sort(np.subtract.outer(scale.apply(new), scale.apply(old)).ravel())
     level = safe_median(old)
-    ratio = scale.ratio(fast_median(shifts), level)
+    ratio = scale.ratio(sorted_median(shifts), level)
     doubts = () if scale.logarithmic else (Doubt(NO_RATIO),)
     if min(len(old), len(new)) < ENOUGH_SAMPLES:
         few = Doubt(TOO_FEW_SAMPLES, {"least": ENOUGH_SAMPLES, "a": len(old), "b": len(new)})
@@ -56,7 +56,7 @@ def compare_differences(a: Sequence[float], b: Sequence[float], between: float =
     if not (np.all(np.isfinite(old)) and np.all(np.isfinite(new))):
         raise ValueError("samples must be finite")
     shifts = np.sort(np.subtract.outer(new, old).ravel())
-    middle = fast_median(shifts)
+    middle = sorted_median(shifts)
     if min(len(old), len(new)) < ENOUGH_SAMPLES:
         few = Doubt(TOO_FEW_SAMPLES, {"least": ENOUGH_SAMPLES, "a": len(old), "b": len(new)})
         return Difference(middle, None, None, "?", (few,))
@@ -67,7 +67,7 @@ def compare_differences(a: Sequence[float], b: Sequence[float], between: float =
 def shift_interval(shifts: Floats, m: int, n: int, between: float) -> tuple[float, float]:
     """The interval of a shift from its m * n sorted pairwise differences, widened by noise between runs."""
     out = rank_cutoff(m, n)
-    middle = fast_median(shifts)
+    middle = sorted_median(shifts)
     low, high = float(shifts[out]), float(shifts[-1 - out])
     extra = normal_quantile((1 + LEVEL) / 2) * between
     return middle - math.hypot(middle - low, extra), middle + math.hypot(high - middle, extra)

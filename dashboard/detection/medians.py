@@ -8,11 +8,13 @@ import numpy.typing as npt
 
 def fast_median(values: npt.NDArray[np.float64]) -> float:
     """The median of values (n,), to the last bit what `np.median` says; NaN where there are none."""
-    count = len(values)
-    if not count:
-        return float("nan")
-    ordered, half = np.sort(values), count // 2
-    return float(ordered[half] if count % 2 else (ordered[half - 1] + ordered[half]) / 2)
+    return sorted_median(np.sort(values)) if len(values) else float("nan")
+
+
+def sorted_median(values: npt.NDArray[np.float64]) -> float:
+    """The median of values (n,), n > 0, that rise."""
+    count, half = len(values), len(values) // 2
+    return float(values[half] if count % 2 else (values[half - 1] + values[half]) / 2)
 
 
 def fast_quantile(values: npt.NDArray[np.float64], share: float) -> float:

@@ -68,5 +68,5 @@ class Scale:
         nearer to zero, with the sign of the step: from 0 to anything is finite, and never below 0.
         """
         if self.logarithmic:
-            return float(np.exp(np.clip(self.sign * step, -700.0, 700.0)))
+            return float(np.exp(min(max(self.sign * step, -700.0), 700.0)))
         return max(0.0, 1.0 + step / max(abs(before) / self.magnitude, 1.0))

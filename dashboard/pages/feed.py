@@ -19,7 +19,7 @@ from dashboard.querysets.picked_rows import read_picked
 from dashboard.querysets.regressions import IMPORTED, TITLED_OF_KEYS
 from dashboard.sentences import alerts as sentences
 
-MOST_ENTRIES = 50
+MOST_ENTRIES = 30
 # What was told, or would have been had there been a channel.
 _TOLD_TO_SOMEBODY = Delivery.objects.filter(
     regression=OuterRef("pk"), event=Delivery.Event.OPENED, state=Delivery.State.DELIVERED
