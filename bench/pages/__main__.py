@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.history.plan import HistoryPlan
-from bench.pages.tables import format_curve, format_pages, write_figures
+from bench.pages.tables import CURVE, README, TABLE, format_curve, format_pages, write_figures
 from bench.scratch_site import scratch_site
 
 SIZES = (0.25, 0.5, 1.0, 2.0)
@@ -40,13 +40,16 @@ def main() -> None:
         "--home", type=Path, metavar="FOLDER", help="where the site is filled once, and found again"
     )
     arguments = parser.parse_args()
+    curve = ""
     if arguments.curve:
-        text, missed = measure_curve(arguments.scale, arguments.json)
+        table, curve, missed = measure_curve(arguments.scale, arguments.json)
     else:
-        text, missed = measure_size(arguments.scale, arguments.json, arguments.only or (), arguments.home)
-    print(text)
+        table, missed = measure_size(arguments.scale, arguments.json, arguments.only or (), arguments.home)
+    print("\n\n".join(filter(None, [table, curve])))
     if arguments.write:
-        write_figures(text)
+        write_figures(README, TABLE, table)
+        if curve:
+            write_figures(README, CURVE, curve)
     sys.exit(1 if missed else 0)
 
 
@@ -96,10 +99,13 @@ def measure_size(
     )
 
 
-def measure_curve(whole: float, target: Path | None) -> tuple[str, bool]:
-    """The figures of each size, each in a process of its own; `target` gets those of size `whole`."""
+def measure_curve(whole: float, target: Path | None) -> tuple[str, str, bool]:
+    """(the table of size `whole`, the curve over all sizes, whether a page missed a target).
+
+    Each size is measured by a process of its own; `target` gets the figures of size `whole`.
+    """
     measured: list[dict[str, dict[str, Any]]] = []
-    texts, missed = [], False
+    table, missed = "", False
     with tempfile.TemporaryDirectory() as folder:
         for scale in (share * whole for share in SIZES):
             path = Path(folder, f"{scale}.json")
@@ -110,7 +116,7 @@ def measure_curve(whole: float, target: Path | None) -> tuple[str, bool]:
             missed |= done.returncode != 0
             measured.append(json.loads(path.read_text())["pages"])
             if scale == whole:
-                texts.append(done.stdout.strip())
+                table = done.stdout.strip()
                 if target is not None:
                     target.write_bytes(path.read_bytes())
     sizes = [f"{plan_of_scale(share * whole).points / 1e6:g} M" for share in SIZES]
@@ -121,7 +127,7 @@ def measure_curve(whole: float, target: Path | None) -> tuple[str, bool]:
             for kind in ("alone_ms", "p95_ms")
         ),
     )
-    return "\n\n".join([*texts, "By the points that the site holds:\n" + curve]), missed
+    return table, "By the points that the site holds:\n" + curve, missed
 
 
 if __name__ == "__main__":

@@ -10,7 +10,10 @@ from paceline.units import align_columns
 from bench.pages.measuring import PageFigures
 
 README = Path(__file__).resolve().parent / "README.md"
-MARKERS = ("<!-- figures: make bench-pages WRITE=1 -->", "<!-- end of figures -->")
+# Before each text that is written into the page; it ends at the next END.
+TABLE = "<!-- figures: make bench-pages WRITE=1 -->"
+CURVE = "<!-- curve: make bench-pages CURVE=1 WRITE=1 -->"
+END = "<!-- end of figures -->"
 HEADS = (
     "page",
     "cold",
@@ -63,7 +66,10 @@ def format_curve(
     return align_columns([heads, *rows])
 
 
-def write_figures(text: str) -> None:
-    head, _, rest = README.read_text().partition(MARKERS[0])
-    tail = rest.partition(MARKERS[1])[2]
-    README.write_text(f"{head}{MARKERS[0]}\n```\n{text}\n```\n{MARKERS[1]}{tail}")
+def write_figures(page: Path, begin: str, text: str) -> None:
+    """Put `text` between the marker `begin` and the END after it. ValueError where the page lacks them."""
+    head, _, rest = page.read_text().partition(begin)
+    _, end, tail = rest.partition(END)
+    if not end:
+        raise ValueError(f"{page} has no {begin} with {END} after it.")
+    page.write_text(f"{head}{begin}\n```\n{text}\n```\n{END}{tail}")

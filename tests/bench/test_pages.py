@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
 from bench.pages.__main__ import SIZES, plan_of_scale
 from bench.pages.measuring import PageFigures
 from bench.pages.requests import AnswerTimes, time_requests
-from bench.pages.tables import format_curve, format_pages
+from bench.pages.tables import CURVE, END, TABLE, format_curve, format_pages, write_figures
 
 
 class CountingHandler(BaseHTTPRequestHandler):
@@ -78,3 +79,18 @@ def test_the_curve_has_a_column_for_each_size() -> None:
     assert table.splitlines()[-1].split() == ["overview", *["1.0"] * 4, *["2.0"] * 4]
     for scale in SIZES:
         plan_of_scale(scale).check_sizes()
+
+
+def test_the_table_is_written_beside_the_curve(tmp_path: Path) -> None:
+    page = tmp_path / "README.md"
+    page.write_text(f"head\n{TABLE}\nold\n{END}\nbetween\n{CURVE}\ncurve\n{END}\ntail\n")
+    write_figures(page, TABLE, "new")
+    assert page.read_text() == f"head\n{TABLE}\n```\nnew\n```\n{END}\nbetween\n{CURVE}\ncurve\n{END}\ntail\n"
+
+
+def test_a_page_without_the_place_is_left_alone(tmp_path: Path) -> None:
+    page = tmp_path / "README.md"
+    page.write_text("head\n")
+    with pytest.raises(ValueError, match="has no"):
+        write_figures(page, TABLE, "new")
+    assert page.read_text() == "head\n"
