@@ -50,8 +50,11 @@ def must_yield(experiment: Experiment) -> bool:
 
 
 def awaited_runs(machine: Machine) -> QuerySet[Run]:
-    """Requested runs that somebody waits for, and that this machine may measure now."""
-    return due_runs(machine).filter(trigger__source__in=AWAITED_SOURCES)
+    """Requested runs that somebody waits for, and that this machine may measure now.
+
+    What was disturbed is measured again by the site itself: nobody waits for that.
+    """
+    return due_runs(machine).filter(trigger__source__in=AWAITED_SOURCES, not_before=None)
 
 
 def due_runs(machine: Machine) -> QuerySet[Run]:

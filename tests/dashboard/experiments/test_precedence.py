@@ -64,6 +64,12 @@ def test_nobody_waits_for_what_a_push_or_a_schedule_asked_for(
     assert experiments.add_pair(held.lease, measured_pair(0, 1.0, 1.4)) == ""
 
 
+def test_nobody_waits_for_what_is_measured_again(other_row: Experiment, machine: Machine) -> None:
+    Run.objects.filter(state="requested").update(not_before=timezone.now())
+    held = claim_held()
+    assert experiments.add_pair(held.lease, measured_pair(0, 1.0, 1.4)) == ""
+
+
 @pytest.mark.parametrize("purpose", ["person", "script", "check"])
 def test_what_people_ask_for_does_not_yield(other_row: Experiment, purpose: str) -> None:
     Experiment.objects.update(purpose=purpose)
