@@ -67,8 +67,16 @@ def _intervals_differ(row: Json, point: Point) -> bool:
 
 
 def largest_phases(document: Json) -> list[tuple[str, float]]:
-    """(path, share of the step in it alone) of the two that take most; none where no phase is named."""
+    """(path, share of the step in it alone) of the two that take most; none where no phase is named.
+
+    `backward itself` where others are nested in it: a chart draws it with them.
+    """
     rows = [row for row in document.get("phases") or [] if row.get("thread") in (None, "main")]
     total = sum(row["self"] for row in rows)
     named = sorted((row for row in rows if not row["path"].startswith("(")), key=lambda row: -row["self"])
-    return [(row["path"], row["self"] / total) for row in named[:2]] if total > 0 else []
+    holders = {row["path"].rpartition("/")[0] for row in rows}
+    return [
+        (f"{row['path']}{' itself' if row['path'] in holders else ''}", row["self"] / total)
+        for row in named[:2]
+        if total > 0
+    ]

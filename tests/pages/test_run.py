@@ -11,6 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.models import Document, Run, RunLog
+from dashboard.pages.run_story import largest_phases
 from tests.pages import builders
 from tests.pages.conftest import shown_text
 from tests.pages.test_series import embedded_figure
@@ -76,6 +77,12 @@ def test_which_repetition_is_shown_is_in_the_address(client: Client, measured: R
 
 def test_metrics_link_to_their_series(client: Client, measured: Run) -> None:
     assert f'href="/series/{builders.headline_series(measured.case).pk}/"' in get_page(client, measured)
+
+
+def test_a_phase_that_holds_others_is_told_by_itself() -> None:
+    rows = [("learn", 0.5), ("learn/push", 0.1), ("act", 0.4)]
+    document = {"phases": [{"path": path, "self": seconds, "thread": "main"} for path, seconds in rows]}
+    assert largest_phases(document) == [("learn itself", 0.5), ("act", 0.4)]
 
 
 def test_the_story_sets_a_run_beside_the_one_before_it(client: Client) -> None:
