@@ -162,12 +162,15 @@ def read_pairs(path: Path) -> list[MeasuredPair]:
 
 def judge_pairs(measured: Sequence[MeasuredPair], suspected: float) -> Iterator[tuple[str, int, float]]:
     """The verdict of each experiment in turn, its pairs and its seconds; the last one may be without."""
+    from dashboard.experiments.single_steps import compare_newest
     from dashboard.experiments.weighing import weigh_experiment
 
     experiment, taken, seconds = suspected_step(suspected), list[Any](), 0.0
     for pair in measured:
         seconds += pair.seconds
-        taken.append(pair_row(len(taken), pair))
+        row = pair_row(len(taken), pair)
+        compare_newest(row, [before for before in taken if not before.disturbed])
+        taken.append(row)
         weighed = weigh_experiment(experiment, taken, seconds)
         if weighed.verdict:
             yield weighed.verdict, len(taken), seconds

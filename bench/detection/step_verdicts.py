@@ -17,7 +17,7 @@ import numpy as np
 from bench.detection.printing import print_tables
 from bench.detection.verdicts import verdict_cells
 from dashboard.detection import pairs
-from dashboard.detection.paired_steps import FEWEST_PAIRS, estimate_by_steps
+from dashboard.detection.paired_steps import FEWEST_PAIRS, compare_steps, estimate_by_steps
 from dashboard.detection.parts import LEAST_OF_WHOLE
 from dashboard.detection.segmentation import Floats
 
@@ -79,12 +79,16 @@ def _disturb_steps(rng: np.random.Generator, steps: Floats, share: Floats) -> Fl
     return np.asarray(steps * longer * np.exp(rng.normal(0, OF_A_STEP, shape)))
 
 
+def estimate_times(good: Floats, bad: Floats, first: list[bool]) -> pairs.ShareEstimate | None:
+    compared = compare_steps(good, bad)
+    return compared and estimate_by_steps(compared, first, math.log1p(STEP), LEAST_NOISE, ERROR)
+
+
 def decide_budget(good: Floats, bad: Floats, first: list[bool]) -> tuple[str, int]:
     """The verdict on the suspected step, and after how many pairs."""
     least = math.log1p(LEAST_OF_WHOLE) / math.log1p(STEP)
     for count in range(FEWEST_PAIRS, BUDGET + 1):
-        seen = good[:, :count], bad[:, :count], first[:count]
-        estimate = estimate_by_steps(*seen, math.log1p(STEP), LEAST_NOISE, ERROR)
+        estimate = estimate_times(good[:, :count], bad[:, :count], first[:count])
         found = pairs.step_verdict(estimate, least) if estimate else "open"
         if found != "open":
             return found, count

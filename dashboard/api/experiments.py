@@ -65,6 +65,9 @@ class ExperimentRow(BaseModel):
     difference: float | None = Field(description="head - base, where the values have no ratio.")
     difference_low: float | None
     difference_high: float | None
+    by_steps: bool | None = Field(
+        description="Told by the pairs' single steps, else by their means; null: not known."
+    )
     sentence: str = Field(description="The answer in words.")
     reason: Json = Field(description="Why there is no clearer verdict, or why it was cancelled.")
     machine: str | None
@@ -216,6 +219,7 @@ def describe_experiment(request: HttpRequest, experiment: Any) -> ExperimentRow:
         difference=experiment.difference,
         difference_low=experiment.difference_low,
         difference_high=experiment.difference_high,
+        by_steps=experiment.by_steps,
         sentence=sentences.answer_sentence(experiment),
         reason=experiment.reason,
         machine=experiment.machine.name if experiment.machine else None,

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -44,33 +45,50 @@ ERRORS_OF_KINDS = 3.0
 OF_MEDIAN_DEVIATION = 1.4826
 
 
+@dataclass(frozen=True, slots=True)
+class ComparedSteps:
+    """What single steps say of pairs: of each the logarithm of its ratio (n,), bad / good.
+
+    `kinds`: what steps of other kinds add to that, a logarithm as well, and its standard error.
+    """
+
+    typical: Floats
+    kinds: float
+    kinds_error: float
+
+
+def compare_steps(good: Floats, bad: Floats) -> ComparedSteps | None:
+    """Of the times (steps, n) of the same steps of both commits, positive; None of too few steps."""
+    if len(good) < FEWEST_STEPS:
+        return None
+    ratios = np.log(bad / good)
+    typical = np.median(ratios, axis=0)
+    return ComparedSteps(typical, *cost_of_kinds(ratios - typical, good, bad))
+
+
 def estimate_by_steps(
-    good: Floats,
-    bad: Floats,
+    compared: ComparedSteps,
     good_first: Sequence[bool],
     step: float,
     least_noise: float,
     error: float = ERROR,
 ) -> ShareEstimate | None:
-    """The share by the pairs so far, of the times (steps, n) of the same steps of both commits, positive.
+    """The share by the pairs so far; None of too few.
 
-    `step` is the suspected one, as a logarithm of a ratio of times; `least_noise` the least deviation of a
-    pair to believe in, as a logarithm too. None of too few pairs or steps.
+    `step` is the suspected one, as a logarithm of a ratio of times, 1 where none is; `least_noise` the least
+    deviation of a pair to believe in, as a logarithm too.
     """
-    steps, pairs = good.shape
-    if steps < FEWEST_STEPS or pairs < FEWEST_PAIRS:
+    pairs = len(compared.typical)
+    if pairs < FEWEST_PAIRS:
         return None
-    ratios = np.log(bad / good)
-    typical = np.median(ratios, axis=0)
-    of_kinds, uncertain = cost_of_kinds(ratios - typical, good, bad)
-    values, spent = without_order(bound_far(typical), np.asarray(good_first))
+    values, spent = without_order(bound_far(compared.typical), np.asarray(good_first))
     # A degree of freedom more was spent on the order.
     deviation = float(values.std(ddof=1)) * math.sqrt((pairs - 1) / (pairs - 1 - spent))
     half = interval_half_width(pairs, max(deviation, least_noise), error, PRIOR)
-    share = (float(values.mean()) + of_kinds) / step
+    share = (float(values.mean()) + compared.kinds) / step
     if not math.isfinite(half):
         return ShareEstimate(pairs, share, None, None)
-    reach = (half + ERRORS_OF_KINDS * uncertain) / abs(step)
+    reach = (half + ERRORS_OF_KINDS * compared.kinds_error) / abs(step)
     return ShareEstimate(pairs, share, share - reach, share + reach)
 
 
@@ -132,3 +150,15 @@ def steps_verdict(whole: ShareEstimate, steps: ShareEstimate | None, least: floa
 def narrower_estimate(whole: ShareEstimate, steps: ShareEstimate | None) -> ShareEstimate:
     """The one that tells more."""
     return steps if steps is not None and steps.width < whole.width else whole
+
+
+def agreed_estimate(whole: ShareEstimate, steps: ShareEstimate | None, largest: float) -> ShareEstimate:
+    """What is told of a difference that nobody suspects: that of single steps, or else of the mean.
+
+    Steps tell where their interval is the narrower one, and has the middle of the mean in it: what comes in
+    few steps, and in other ones each time, only the mean has. `largest` is the largest share that they tell.
+    """
+    if steps is None or steps.low is None or steps.high is None or steps.width >= whole.width:
+        return whole
+    agrees = steps.low <= whole.share <= steps.high
+    return steps if agrees and abs(steps.share) <= largest else whole

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from dashboard.detection import EFFECT_FLOORS, pairs
+from dashboard.detection.paired_steps import agreed_estimate
 from dashboard.detection.types import Kind
 from dashboard.experiments.scale import StepScale
+from dashboard.experiments.single_steps import LARGEST
 from dashboard.metric_scale import MetricScale
 
 WORSE, NOT_WORSE, OPEN = "worse", "not worse", ""
@@ -46,7 +48,7 @@ class Bounded:
 
     `middle`, `low` and `high` are how much worse the head is: logarithms of ratios, or differences in the
     metric's unit where values have no ratios; negative where it is better, None while too few pairs tell.
-    `floor` is on the same scale.
+    `floor` is on the same scale. `by_steps`: whether single steps tell it, or else the means of the pairs.
     """
 
     metric: MeasuredMetric
@@ -56,6 +58,7 @@ class Bounded:
     middle: float
     low: float | None
     high: float | None
+    by_steps: bool = False
 
     @property
     def verdict(self) -> str:
@@ -78,16 +81,25 @@ class Bounded:
 
 
 def bound_metric(
-    metric: MeasuredMetric, measured: Sequence[Values], floor: float, error: float
+    metric: MeasuredMetric,
+    measured: Sequence[Values],
+    floor: float,
+    error: float,
+    steps: pairs.ShareEstimate | None = None,
 ) -> Bounded | None:
-    """By the undisturbed pairs; None without any. `floor` is a part of the base's value."""
+    """By the undisturbed pairs; None without any. `floor` is a part of the base's value.
+
+    `steps`: what their single steps say, as the logarithm of how much worse the head is.
+    """
     if not measured:
         return None
     scale = StepScale.without_step(metric, metric.worse, [value for pair in measured for value in pair])
     base, head = ([scale.share_of_step(pair[side]) for pair in measured] for side in (0, 1))
-    share = pairs.estimate_share(base, head, scale.noise, error)
+    told = agreed_estimate(pairs.estimate_share(base, head, scale.noise, error), steps, LARGEST)
     least = math.log1p(floor) if scale.logarithmic else floor * scale.level
-    return Bounded(metric, share.pairs, scale.logarithmic, least, share.share, share.low, share.high)
+    return Bounded(
+        metric, told.pairs, scale.logarithmic, least, told.share, told.low, told.high, told is steps
+    )
 
 
 def bound_others(

@@ -14,7 +14,7 @@ from dashboard.experiments.assignment import RELATED, assignment_of
 from dashboard.experiments.interleaving import can_take_turns_by_documents, can_take_turns_by_runs
 from dashboard.experiments.learning import can_weigh_unreported, pair_columns, weigh_learning
 from dashboard.experiments.precedence import must_yield, order_claimable
-from dashboard.experiments.single_steps import can_weigh_steps
+from dashboard.experiments.single_steps import RATIOS, can_weigh_steps, compare_newest
 from dashboard.experiments.weighing import weigh_experiment
 from dashboard.host_protocol import ExperimentAssignment, Lease, PairMeasured
 from dashboard.leases import LeaseLost
@@ -89,15 +89,18 @@ def add_pair(lease: Lease, pair: PairMeasured, commands: Sequence[str] = ()) -> 
         weighs_others = experiment.question == Question.BOUND or experiment.metric.is_quality
         read = ("base", "head", "disturbed", "unreported", *(("others",) if weighs_others else ()))
         read += ("phases",) if experiment.phases_with_step else ()
-        read += ("base_first", "steps") if can_weigh_steps(experiment) else ()
+        weighs_steps = can_weigh_steps(experiment)
+        read += ("index", "base_first", "steps", *RATIOS) if weighs_steps else ()
         pairs = list(experiment.pairs.only(*read))
+        kept = keep_ratios(pairs, row.pk) if weighs_steps else {}
         weighed = weigh_experiment(experiment, pairs, experiment.seconds)
-        ExperimentPair.objects.filter(pk=row.pk).update(**weighed.columns)
+        ExperimentPair.objects.filter(pk=row.pk).update(**kept, **weighed.columns)
         Experiment.objects.filter(pk=experiment.pk).update(
             seconds=experiment.seconds,
             commands=experiment.commands,
             lease_until=leases.lease_end(),
             learning=weigh_learning(experiment, pairs),
+            by_steps=weighed.by_steps,
             **weighed.columns,
         )
         if weighed.verdict:
@@ -107,6 +110,13 @@ def add_pair(lease: Lease, pair: PairMeasured, commands: Sequence[str] = ()) -> 
             leases.release_jobs(leases.held_job(Experiment, lease), {})
             return YIELDED
         return weighed.verdict
+
+
+def keep_ratios(pairs: Sequence[ExperimentPair], added: int) -> dict[str, float | None]:
+    """What the pair that was added keeps of its single steps, which go with the verdict."""
+    newest = next(pair for pair in pairs if pair.pk == added)
+    compare_newest(newest, [pair for pair in pairs if pair.index < newest.index and not pair.disturbed])
+    return {name: getattr(newest, name) for name in RATIOS}
 
 
 def keep_profiles(lease: Lease, documents: Mapping[str, Mapping[str, Any]], seconds: float) -> bool:

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from dashboard.experiments.asking import Side
 from dashboard.experiments.learning import weigh_learning
+from dashboard.experiments.single_steps import RATIOS
 from dashboard.experiments.weighing import Weighed, weigh_experiment
 from dashboard.host_protocol.messages import PACE
 from dashboard.models import Experiment, ExperimentPair, Metric
@@ -31,13 +32,19 @@ def weigh_step(
     costs no more than pairs that were asked for. Another metric than the one that was weighed is read off
     what the same pairs measured beside it.
     """
-    test = _suspected_step(metric, before, after, error, phases_with_step)
+    test = _suspected_step(metric, before, after, error, phases_with_step, in_turns=measured.in_turns)
     pairs = pairs_of_metric(measured, metric)
     return weigh_experiment(test, pairs, 0.0), pairs
 
 
 def _suspected_step(
-    metric: Metric, before: float, after: float, error: float, phases_with_step: Sequence[str] = ()
+    metric: Metric,
+    before: float,
+    after: float,
+    error: float,
+    phases_with_step: Sequence[str] = (),
+    *,
+    in_turns: bool = False,
 ) -> Experiment:
     """As a proof asks, without an end: there are no more pairs than there are."""
     return Experiment(
@@ -47,6 +54,7 @@ def _suspected_step(
         after=after,
         error=error,
         phases_with_step=list(phases_with_step),
+        in_turns=in_turns,
         most_pairs=10_000,
         most_seconds=math.inf,
     )
@@ -54,10 +62,10 @@ def _suspected_step(
 
 def pairs_of_metric(measured: Experiment, metric: Metric) -> list[ExperimentPair]:
     """Its pairs with the values of a metric, as rows that nobody has saved; those without are left out."""
-    copies = []
+    copies, same = [], metric.name == measured.metric.name
     for pair in measured.pairs.all():
         values: Mapping[str, Any] | None = {"base": pair.base, "head": pair.head}
-        if metric.name != measured.metric.name:
+        if not same:
             values = pair.others.get(metric.name)
         if metric.is_quality and pair.seed is None:
             # All its pairs have one seed, which may be an unlucky one.
@@ -72,6 +80,7 @@ def pairs_of_metric(measured: Experiment, metric: Metric) -> list[ExperimentPair
                     disturbed=pair.disturbed,
                     seconds=0.0,
                     phases=pair.phases,
+                    **{name: getattr(pair, name) for name in RATIOS if same},
                     others=_others_beside(measured, pair, metric),
                     seed=pair.seed,
                     unreported=pair.unreported,
@@ -131,6 +140,7 @@ def reuse_experiment(
         requested_at=now,
         finished_at=now,
         learning=weigh_learning(_suspected_step(metric, before, after, error), pairs),
+        by_steps=weighed.by_steps,
         **weighed.columns,
     )
     _keep_pairs(experiment, pairs)

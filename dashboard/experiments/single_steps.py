@@ -1,4 +1,8 @@
-"""A small step that is suspected: what an experiment's pairs say of it by their single steps."""
+"""What an experiment's pairs say by their single steps, where both sides took turns.
+
+The steps of all pairs are thousands and go with the verdict; each pair keeps what its steps have said. So
+whatever reads the pairs later weighs the numbers of the verdict.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +11,28 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dashboard.detection.paired_steps import LARGEST_STEP, estimate_by_steps
+from dashboard.detection.paired_steps import LARGEST_STEP, ComparedSteps, compare_steps, estimate_by_steps
 from dashboard.detection.pairs import ShareEstimate
-from dashboard.experiments.scale import LEAST_NOISE
+from dashboard.experiments.scale import LEAST_NOISE, StepScale
 from dashboard.models import Experiment, ExperimentPair
+
+Question = Experiment.Question
 
 # What a step's time is in them, by the power of its ratio.
 METRICS = {"step_time": 1, "throughput": -1}
+# No step is suspected.
+WITHOUT_STEP = (Question.ESTIMATE, Question.BOUND)
+# The largest difference that steps tell, as a logarithm.
+LARGEST = math.log1p(LARGEST_STEP)
+# What a pair keeps of its steps.
+RATIOS = ("step_ratio", "kinds_ratio", "kinds_error")
 
 
 def can_weigh_steps(experiment: Experiment) -> bool:
-    """Whether its sides' steps take turns and the step that is suspected is a small one of their time."""
-    if not experiment.in_turns or experiment.question not in (
-        Experiment.Question.TEST,
-        Experiment.Question.PLACE,
-    ):
+    """Whether its sides' steps take turns, and the step that is suspected, if any, is a small one."""
+    if not experiment.in_turns or experiment.metric.name not in METRICS or experiment.phase:
         return False
-    if experiment.metric.name not in METRICS or experiment.phase:
-        return False
-    return 0 < abs(suspected_step(experiment)) <= math.log1p(LARGEST_STEP)
+    return experiment.question in WITHOUT_STEP or 0 < abs(suspected_step(experiment)) <= LARGEST
 
 
 def suspected_step(experiment: Experiment) -> float:
@@ -36,11 +43,43 @@ def suspected_step(experiment: Experiment) -> float:
     return METRICS[experiment.metric.name] * math.log(after / before)
 
 
-def weigh_steps(experiment: Experiment, calm: Sequence[ExperimentPair], error: float) -> ShareEstimate | None:
-    """The share of the step, as `weigh_experiment` has it; None where pairs don't tell."""
-    counts = {len(pair.steps.get("base", ())) for pair in calm}
-    if not can_weigh_steps(experiment) or len(counts) != 1 or 0 in counts:
+def looks_at_steps(experiment: Experiment, measured: Sequence[ExperimentPair]) -> bool:
+    """Whether steps are weighed beside the means, so that both share what may be risked.
+
+    Known before there is a second pair, and never changed by a later one. Where no step is suspected, pairs
+    of before steps were compared tell by their means alone, with all of the error.
+    """
+    if not can_weigh_steps(experiment):
+        return False
+    return experiment.question not in WITHOUT_STEP or (bool(measured) and measured[0].step_ratio is not None)
+
+
+def compare_newest(newest: ExperimentPair, before: Sequence[ExperimentPair]) -> None:
+    """Set what the newest pair keeps of its steps, beside the undisturbed ones `before` it.
+
+    Nothing where it has too few of them, or others than those pairs.
+    """
+    taken = [newest] if newest.disturbed else [*before, newest]
+    counts = {len(pair.steps.get("base", ())) for pair in taken}
+    if len(counts) != 1 or 0 in counts:
+        return
+    base, head = (np.array([pair.steps[side] for pair in taken]).T for side in ("base", "head"))
+    if compared := compare_steps(base, head):
+        newest.step_ratio = math.exp(compared.typical[-1])
+        newest.kinds_ratio, newest.kinds_error = math.exp(compared.kinds), compared.kinds_error
+
+
+def weigh_steps(
+    experiment: Experiment, calm: Sequence[ExperimentPair], scale: StepScale, error: float
+) -> ShareEstimate | None:
+    """In units of the scale, as `weigh_experiment` has it; None where pairs don't tell."""
+    if not calm or not scale.logarithmic or not can_weigh_steps(experiment):
         return None
-    base, head = (np.array([pair.steps[side] for pair in calm]).T for side in ("base", "head"))
+    ratios = [pair.step_ratio for pair in calm if pair.step_ratio is not None]
+    kinds, kinds_error = calm[-1].kinds_ratio, calm[-1].kinds_error
+    if len(ratios) < len(calm) or kinds is None or kinds_error is None:
+        return None
+    compared = ComparedSteps(np.log(ratios), math.log(kinds), kinds_error)
     order = [pair.base_first for pair in calm]
-    return estimate_by_steps(base, head, order, suspected_step(experiment), LEAST_NOISE, error)
+    step = METRICS[experiment.metric.name] * scale.step
+    return estimate_by_steps(compared, order, step, LEAST_NOISE, error)

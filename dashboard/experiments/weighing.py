@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from dashboard.detection import EFFECT_FLOORS, pairs
 from dashboard.detection.paired_parts import decide_step
-from dashboard.detection.paired_steps import narrower_estimate
+from dashboard.detection.paired_steps import agreed_estimate, narrower_estimate
 from dashboard.detection.parts import LEAST_OF_WHOLE
 from dashboard.detection.types import Kind
 from dashboard.experiments.bounds import (
@@ -21,15 +21,13 @@ from dashboard.experiments.bounds import (
 )
 from dashboard.experiments.phase_steps import PhaseSteps, weigh_phases
 from dashboard.experiments.scale import FARTHEST, StepScale
-from dashboard.experiments.single_steps import can_weigh_steps, weigh_steps
+from dashboard.experiments.single_steps import LARGEST, WITHOUT_STEP, looks_at_steps, weigh_steps
 from dashboard.metric_scale import MetricScale
 from dashboard.models import Experiment, ExperimentPair, Metric
 
 Question = Experiment.Question
 Verdict = Experiment.Verdict
 
-# No step is suspected.
-WITHOUT_STEP = (Question.ESTIMATE, Question.BOUND)
 # What detection calls open is no verdict yet.
 OPEN = "open"
 # An estimate that settles what it was asked for is at least so precise: what it says is drawn over commits.
@@ -58,12 +56,14 @@ class Weighed:
     """The ratio head / base, or the difference head - base where values have no ratio, and the verdict.
 
     An empty verdict asks for another pair. `reason`: why there is no clearer verdict, as a code with values.
+    `by_steps`: whether single steps tell it, or else the means of the pairs; None of neither.
     """
 
     ratio: Interval | None = None
     difference: Interval | None = None
     verdict: str = ""
     reason: Mapping[str, Any] = field(default_factory=dict)
+    by_steps: bool | None = None
 
     @property
     def columns(self) -> dict[str, float | None]:
@@ -92,24 +92,33 @@ def weigh_experiment(experiment: Experiment, measured: Sequence[ExperimentPair],
         return Weighed(verdict=Verdict.UNDECIDED, reason={"code": "too few pairs", "calm": len(calm), **took})
     scale = scale_of(experiment, calm)
     undisturbed = [pair for pair in measured if not pair.disturbed]
-    # Several looks at one step, at the whole, at single steps and at phases, share what may be risked.
-    error = experiment.error / (1 + bool(experiment.phases_with_step) + can_weigh_steps(experiment))
+    error = error_of_look(experiment, measured)
     share = estimate_head_share(scale, calm, error)
-    steps = weigh_steps(experiment, undisturbed, error)
+    steps = weigh_steps(experiment, undisturbed, scale, error)
+    if experiment.question in WITHOUT_STEP:
+        told = agreed_estimate(share, steps, LARGEST)
+    else:
+        told = narrower_estimate(share, steps)
     if experiment.question == Question.ESTIMATE:
-        verdict, reason = _estimate_verdict(experiment, share, scale, spent)
+        verdict, reason = _estimate_verdict(experiment, told, scale, spent)
     elif experiment.question == Question.BOUND:
         verdict, reason = _bound_verdict(experiment, measured, spent)
     else:
         phases = weigh_phases(experiment, undisturbed, error)
         verdict, reason = _decided_verdict(experiment, share, steps, scale, spent, phases)
-    interval = _interval_of(narrower_estimate(share, steps), scale)
+    interval = _interval_of(told, scale)
     return Weighed(
         interval if scale.logarithmic else None,
         None if scale.logarithmic else interval,
         verdict,
         {**reason, **took} if reason else {},
+        told is steps,
     )
+
+
+def error_of_look(experiment: Experiment, measured: Sequence[ExperimentPair]) -> float:
+    """Several looks at one difference, at the whole, at single steps and at phases, share the risk."""
+    return experiment.error / (1 + bool(experiment.phases_with_step) + looks_at_steps(experiment, measured))
 
 
 def repeats_exactly(metric: Metric, calm: Sequence[Values]) -> bool:
@@ -265,9 +274,11 @@ def bound_experiment(
     calm = [pair for pair in measured if not pair.disturbed]
     metric = experiment.metric
     own = MeasuredMetric(metric.name, metric.unit, metric.better, metric.kind)
-    floor, error = experiment.floor or 0.0, experiment.error
-    bounded = bound_metric(own, [(pair.base, pair.head) for pair in calm], floor, error)
-    others = bound_others([pair.others for pair in calm], floor, error)
+    floor, values = experiment.floor or 0.0, [(pair.base, pair.head) for pair in calm]
+    error = error_of_look(experiment, measured)
+    steps = weigh_steps(experiment, calm, scale_of(experiment, values), error) if calm else None
+    bounded = bound_metric(own, values, floor, error, steps)
+    others = bound_others([pair.others for pair in calm], floor, experiment.error)
     return bounded, [other for other in others if other.metric.name != metric.name]
 
 

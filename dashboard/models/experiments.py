@@ -137,6 +137,11 @@ class Experiment(LeasedJob):
     difference = models.FloatField(null=True, blank=True)
     difference_low = models.FloatField(null=True, blank=True)
     difference_high = models.FloatField(null=True, blank=True)
+    by_steps = models.BooleanField(
+        null=True,
+        blank=True,
+        help_text="Whether that is by the pairs' single steps, or else by their means; empty: not known.",
+    )
     learning = models.JSONField(
         default=dict,
         blank=True,
@@ -232,6 +237,18 @@ class ExperimentPair(models.Model):
     steps = models.JSONField(
         default=dict,
         help_text="Until the verdict, of sides that took turns: seconds of each step, or of a few.",
+    )
+    # By what single steps are weighed, also when they are gone; empty where too few were alike.
+    step_ratio = models.FloatField(
+        null=True, blank=True, help_text="Of a step's time, head / base: the median of that of its steps."
+    )
+    kinds_ratio = models.FloatField(
+        null=True,
+        blank=True,
+        help_text="What long and short steps make of it, in this pair and those before it.",
+    )
+    kinds_error = models.FloatField(
+        null=True, blank=True, help_text="The standard error of that, as a part of the whole."
     )
     others = models.JSONField(
         default=dict, help_text="What else both measured: by metric its unit, better, kind, base and head."

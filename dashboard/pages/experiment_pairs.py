@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dashboard.charts import theme
 from dashboard.charts.pairs import DrawnPair, Effect, Known, draw_pairs
-from dashboard.experiments.single_steps import can_weigh_steps
+from dashboard.experiments.single_steps import looks_at_steps
 from dashboard.models import Experiment, ExperimentPair
 
 CAPTION = (
@@ -28,9 +28,9 @@ CAPTION_BY_STEPS = (
 )
 
 
-def pairs_caption(experiment: Experiment) -> str:
+def pairs_caption(experiment: Experiment, pairs: Sequence[ExperimentPair]) -> str:
     caption = CAPTION_IN_TURNS if experiment.in_turns else CAPTION_IN_SEQUENCE
-    return caption + CAPTION_BY_STEPS if can_weigh_steps(experiment) else caption
+    return caption + CAPTION_BY_STEPS if looks_at_steps(experiment, pairs) else caption
 
 
 def pairs_figure(experiment: Experiment, pairs: Sequence[ExperimentPair]) -> str:

@@ -120,7 +120,7 @@ def _experiment_context(experiment: Experiment) -> dict[str, Any]:
         "toggled": sentences.toggled_texts(experiment) if experiment.has_two_cases else None,
         "pairs": pairs,
         "pairs_figure": pairs_figure(experiment, pairs),
-        "pairs_caption": pairs_caption(experiment),
+        "pairs_caption": pairs_caption(experiment, pairs),
         "calm_pairs": sum(not pair.disturbed for pair in pairs),
         "phase_pairs": paired,
         "reached": sentences.reached_precision(experiment),

@@ -78,7 +78,7 @@ def proof_context(regression: Regression, changes: Sequence[Change]) -> dict[str
         "proof_sentence": " ".join(sentence for sentence in said if sentence),
         "exact_counter_sentence": proofs.EXACT_COUNTER_SENTENCE,
         "proof_figure": pairs_figure(drawn.experiment, drawn.pairs) if drawn else "",
-        "proof_caption": pairs_caption(drawn.experiment) if drawn else "",
+        "proof_caption": pairs_caption(drawn.experiment, drawn.pairs) if drawn else "",
         "proof_pairs": drawn.pairs if drawn else [],
         "proof_unit": drawn.series.metric.unit if drawn else "",
         "proof_seconds": sum(row.experiment.seconds for row in rows),

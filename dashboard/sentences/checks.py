@@ -277,6 +277,7 @@ def row_values(row: CheckRow) -> dict[str, Any]:
         "unit": bounded.metric.unit,
         **dict(zip(names, spelled, strict=True)),
         "pairs": bounded.pairs,
+        "by_steps": bounded.by_steps,
         "verdict": verdict_text(bounded),
         "experiment": row.experiment,
     }

@@ -10,6 +10,8 @@ import pytest
 from dashboard.detection.paired_steps import (
     FEWEST_PAIRS,
     FEWEST_STEPS,
+    agreed_estimate,
+    compare_steps,
     estimate_by_steps,
     narrower_estimate,
     steps_verdict,
@@ -48,7 +50,13 @@ def draw_steps(
 
 def estimate_drawn(pairs: int, moved: float = 0.0, **drawn: float) -> ShareEstimate:
     base, head, first = draw_steps(pairs, moved, **drawn)  # type: ignore[arg-type]
-    estimate = estimate_by_steps(base, head, first, math.log1p(STEP), LEAST_NOISE, ERROR)
+    return estimate_times(base, head, first, math.log1p(STEP))
+
+
+def estimate_times(base: Floats, head: Floats, first: list[bool], step: float) -> ShareEstimate:
+    compared = compare_steps(base, head)
+    assert compared is not None
+    estimate = estimate_by_steps(compared, first, step, LEAST_NOISE, ERROR)
     assert estimate is not None
     return estimate
 
@@ -78,13 +86,11 @@ def test_the_interval_leaves_the_truth_out_seldom() -> None:
     for seed in range(60):
         base, head, first = draw_steps(40, 0.0, disturbed=(0.1, 0.6)[seed % 2], order=0.004, seed=seed)
         looks = [
-            estimate_by_steps(base[:, :count], head[:, :count], first[:count], STEP, LEAST_NOISE, ERROR)
+            estimate_times(base[:, :count], head[:, :count], first[:count], STEP)
             for count in range(FEWEST_PAIRS, 41)
         ]
         missed += any(
-            look.low > 0 or look.high < 0
-            for look in looks
-            if look is not None and look.low is not None and look.high is not None
+            look.low > 0 or look.high < 0 for look in looks if look.low is not None and look.high is not None
         )
     assert missed <= 2
 
@@ -101,17 +107,17 @@ def test_an_order_of_one_pair_is_not_known() -> None:
     assert (kept.tolist(), spent) == ([1.0, 2.0, 3.0], 0)
 
 
-@pytest.mark.parametrize(("steps", "pairs"), [(FEWEST_STEPS - 1, 40), (200, FEWEST_PAIRS - 1)])
-def test_few_steps_or_pairs_tell_nothing(steps: int, pairs: int) -> None:
-    base, head, first = draw_steps(pairs)
-    assert estimate_by_steps(base[:steps], head[:steps], first, STEP, LEAST_NOISE) is None
+def test_few_steps_or_pairs_tell_nothing() -> None:
+    base, head, first = draw_steps(FEWEST_PAIRS - 1)
+    assert compare_steps(base[: FEWEST_STEPS - 1], head[: FEWEST_STEPS - 1]) is None
+    compared = compare_steps(base, head)
+    assert compared is not None
+    assert estimate_by_steps(compared, first, STEP, LEAST_NOISE) is None
 
 
 def test_a_rate_is_read_as_the_time_it_is() -> None:
     base, head, first = draw_steps(40, STEP)
-    estimate = estimate_by_steps(head, base, first, -math.log1p(STEP), LEAST_NOISE, ERROR)
-    assert estimate is not None
-    assert step_verdict(estimate, 0.5) == "confirmed"
+    assert step_verdict(estimate_times(head, base, first, -math.log1p(STEP)), 0.5) == "confirmed"
 
 
 @pytest.mark.parametrize(("mean", "verdict"), [(0.3, "confirmed"), (-0.1, "open")])
@@ -130,3 +136,24 @@ def test_what_tells_more_is_told() -> None:
     assert narrower_estimate(wide, narrow) is narrow
     assert narrower_estimate(wide, unknown) is wide
     assert narrower_estimate(unknown, None) is unknown
+
+
+@pytest.mark.parametrize(
+    ("mean", "reach", "largest", "by_steps"),
+    [
+        (0.03, 0.2, 0.1, True),
+        # The mean is the narrower one, or lies outside: what only it has is told.
+        (0.03, 0.01, 0.1, False),
+        (0.07, 0.2, 0.1, False),
+        (-0.01, 0.2, 0.1, False),
+        # A large difference is told by the mean.
+        (0.03, 0.2, 0.02, False),
+    ],
+)
+def test_steps_tell_of_a_small_difference_that_the_mean_has(
+    mean: float, reach: float, largest: float, by_steps: bool
+) -> None:
+    whole, steps = ShareEstimate(9, mean, mean - reach, mean + reach), ShareEstimate(9, 0.03, 0.0, 0.06)
+    assert agreed_estimate(whole, steps, largest) is (steps if by_steps else whole)
+    assert agreed_estimate(whole, None, largest) is whole
+    assert agreed_estimate(whole, ShareEstimate(3, 0.03, None, None), largest) is whole

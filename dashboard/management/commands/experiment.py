@@ -247,6 +247,7 @@ def as_json(experiment: Experiment) -> dict[str, Any]:
         "difference": experiment.difference,
         "difference_low": experiment.difference_low,
         "difference_high": experiment.difference_high,
+        "by_steps": experiment.by_steps,
         "verdict": experiment.verdict or None,
         "answer": sentences.answer_sentence(experiment),
         "pairs": measured,

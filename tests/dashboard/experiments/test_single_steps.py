@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 
-from dashboard.experiments.single_steps import can_weigh_steps
-from dashboard.experiments.weighing import Weighed, weigh_experiment
+from dashboard import experiments
+from dashboard.experiments.single_steps import can_weigh_steps, compare_newest
+from dashboard.experiments.weighing import Weighed, bound_experiment, error_of_look, weigh_experiment
+from dashboard.host_protocol import PairMeasured
 from dashboard.models import Experiment, ExperimentPair, Metric
+from tests.dashboard.experiments.conftest import MakeExperiment, claim_held, get_metric
 from tests.detection.test_paired_steps import draw_steps
 
 
@@ -24,16 +28,18 @@ def make_test(moved: float = 0.01, metric: str = "step_time", **fields: Any) -> 
 def draw_pairs(count: int, moved: float = 0.0, *, rate: bool = False, **drawn: Any) -> list[ExperimentPair]:
     base, head, first = draw_steps(count, moved, **drawn)
     means = [1 / side.mean(axis=0) if rate else side.mean(axis=0) for side in (base, head)]
-    return [
-        ExperimentPair(
+    pairs: list[ExperimentPair] = []
+    for index in range(count):
+        pair = ExperimentPair(
             index=index,
             base_first=first[index],
             base=means[0][index],
             head=means[1][index],
             steps={"base": base[:, index].tolist(), "head": head[:, index].tolist()},
         )
-        for index in range(count)
-    ]
+        compare_newest(pair, pairs)
+        pairs.append(pair)
+    return pairs
 
 
 def weigh_all(experiment: Experiment, pairs: list[ExperimentPair]) -> tuple[Weighed, int]:
@@ -55,7 +61,7 @@ def test_single_steps_tell_what_means_leave_open(metric: str, moved: float, verd
     size = 1 / (1 + moved) if metric == "throughput" else 1 + moved
     assert weighed.ratio.value == pytest.approx(size, abs=0.004)
     for pair in pairs:
-        pair.steps = {}
+        pair.step_ratio = None
     assert weigh_all(make_test(metric=metric), pairs)[0].verdict in ("", "undecided")
 
 
@@ -65,7 +71,9 @@ def test_single_steps_tell_what_means_leave_open(metric: str, moved: float, verd
         ({}, True),
         ({"in_turns": False}, False),
         ({"question": "place"}, True),
-        ({"question": "estimate"}, False),
+        ({"question": "estimate", "after": None}, True),
+        ({"question": "bound", "after": None}, True),
+        ({"question": "estimate", "in_turns": False}, False),
         ({"phase": "learn"}, False),
         ({"after": 1.2}, False),
         ({"after": None}, False),
@@ -77,3 +85,119 @@ def test_steps_that_took_turns_tell_of_a_small_one(fields: dict[str, Any], weigh
 
 def test_memory_has_no_steps() -> None:
     assert not can_weigh_steps(make_test(metric="peak_memory"))
+
+
+def make_bound(**fields: Any) -> Experiment:
+    values: dict[str, Any] = {"question": "bound", "purpose": "check", "floor": 0.03, "error": 0.002}
+    return make_test(**values | {"phases_with_step": [], "before": None, "after": None} | fields)
+
+
+@pytest.mark.parametrize(("moved", "verdict"), [(0.0, "not worse"), (0.045, "worse")])
+def test_a_check_is_told_by_single_steps(moved: float, verdict: str) -> None:
+    pairs = draw_pairs(60, moved, disturbed=0.3)
+    check = make_bound()
+    weighed, count = weigh_all(check, pairs)
+    assert (weighed.verdict, weighed.by_steps, count < 30) == (verdict, True, True)
+    bounded, _ = bound_experiment(check, pairs[:count])
+    assert bounded is not None
+    assert bounded.low is not None
+    assert bounded.by_steps
+    told = [weighed.columns[name] for name in ("ratio", "low")]
+    assert told == pytest.approx([math.exp(bounded.middle), math.exp(bounded.low)], rel=1e-12)
+    for pair in pairs:
+        pair.step_ratio = None
+    assert weigh_all(check, pairs)[1] > 2 * count
+
+
+def test_an_estimate_is_told_by_single_steps() -> None:
+    asked = make_bound(question="estimate", floor=None, precision=0.01, error=0.01)
+    pairs = draw_pairs(100, 0.02, disturbed=0.3)
+    weighed, count = weigh_all(asked, pairs)
+    assert (weighed.verdict, weighed.reason, weighed.by_steps) == ("estimated", {}, True)
+    assert weighed.ratio is not None
+    assert weighed.ratio.low is not None
+    assert weighed.ratio.high is not None
+    assert weighed.ratio.low < 1.02 < weighed.ratio.high
+    assert weighed.ratio.high / weighed.ratio.low < 1.01**2
+    assert count < 60
+
+
+def test_what_only_the_mean_has_is_told_by_it() -> None:
+    """A pause in steps that are others each time: none of them is typical."""
+    pairs = draw_pairs(40, disturbed=0.02)
+    for pair in pairs:
+        pair.head *= 1.06
+    bounded, _ = bound_experiment(make_bound(), pairs)
+    assert bounded is not None
+    assert (bounded.verdict, bounded.by_steps) == ("worse", False)
+
+
+def test_a_large_difference_is_told_by_the_mean() -> None:
+    bounded, _ = bound_experiment(make_bound(), draw_pairs(20, 0.3))
+    assert bounded is not None
+    assert (bounded.verdict, bounded.by_steps) == ("worse", False)
+
+
+def test_both_looks_share_the_error() -> None:
+    pairs = draw_pairs(8)
+    assert error_of_look(make_bound(), pairs) == 0.001
+    assert error_of_look(make_test(), pairs) == pytest.approx(0.01 / 3)
+    # Of pairs of before steps were compared nobody looks at them.
+    pairs[0].step_ratio = None
+    assert error_of_look(make_bound(), pairs) == 0.002
+    assert error_of_look(make_test(), pairs) == pytest.approx(0.01 / 3)
+
+
+def test_unlike_steps_leave_it_to_the_means() -> None:
+    """The error stays shared: what was looked at was looked at."""
+    pairs = draw_pairs(12, disturbed=0.3)
+    odd = ExperimentPair(index=12, base_first=True, base=1.0, head=1.0, steps={"base": [1.0], "head": [1.0]})
+    compare_newest(odd, pairs)
+    assert odd.step_ratio is None
+    bounded, _ = bound_experiment(make_bound(), [*pairs, odd])
+    assert bounded is not None
+    assert not bounded.by_steps
+    assert error_of_look(make_bound(), [*pairs, odd]) == 0.001
+
+
+@pytest.fixture
+def check(make_experiment: MakeExperiment) -> Experiment:
+    """Whose steps take turns: that is known by what was counted before its pairs."""
+    asked = {"question": "bound", "purpose": "check", "floor": 0.03, "before": None, "after": None}
+    return make_experiment(**asked, in_turns=True, profiles={"base": {}, "head": {}})
+
+
+def measure_check(moved: float) -> str:
+    """Add pairs to what is held until a verdict."""
+    held, verdict = claim_held(), ""
+    for pair in draw_pairs(60, moved, disturbed=0.3):
+        measured = PairMeasured(
+            pair.index, pair.base_first, pair.base, pair.head, pair.index == 2, 6.0, steps=pair.steps
+        )
+        verdict = verdict or experiments.add_pair(held.lease, measured)
+    return verdict
+
+
+def test_the_verdict_and_the_page_have_the_same_numbers(check: Experiment) -> None:
+    assert measure_check(0.0) == "not worse"
+    check.refresh_from_db()
+    pairs = list(check.pairs.all())
+    assert not any(pair.steps for pair in pairs)
+    weighed = weigh_experiment(check, pairs, check.seconds)
+    kept = {name: getattr(check, name) for name in weighed.columns}
+    assert (weighed.columns, weighed.by_steps, weighed.verdict) == (kept, check.by_steps, check.verdict)
+    assert check.by_steps
+    bounded, _ = bound_experiment(check, pairs)
+    assert bounded is not None
+    assert bounded.high is not None
+    assert math.exp(bounded.high) == pytest.approx(check.high, rel=1e-12)
+
+
+def test_pairs_of_a_check_tell_of_a_step_that_is_suspected_later(check: Experiment) -> None:
+    measure_check(0.045)
+    check.refresh_from_db()
+    weighed, copies = experiments.weigh_step(check, check.metric, 1.0, 1.045, 0.01)
+    assert (weighed.verdict, weighed.by_steps) == ("confirmed", True)
+    assert [copy.step_ratio for copy in copies] == [pair.step_ratio for pair in check.pairs.all()]
+    memory = get_metric("peak_memory")
+    assert experiments.weigh_step(check, memory, 1.0, 1.045, 0.01)[1] == []
