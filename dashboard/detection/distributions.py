@@ -18,5 +18,10 @@ def student_quantile(probability: float, freedom: float) -> float:
     return float(special.stdtrit(freedom, probability))
 
 
+def normal_share(value: float) -> float:
+    """The probability that a standard normal value is below `value`."""
+    return float(special.ndtr(value))
+
+
 def normal_quantile(probability: float) -> float:
     return float(special.ndtri(probability))

@@ -81,9 +81,7 @@ def estimate_by_steps(
     pairs = len(compared.typical)
     if pairs < FEWEST_PAIRS:
         return None
-    values, spent = without_order(bound_far(compared.typical), np.asarray(good_first))
-    # A degree of freedom more was spent on the order.
-    deviation = float(values.std(ddof=1)) * math.sqrt((pairs - 1) / (pairs - 1 - spent))
+    values, deviation = comparable_pairs(compared.typical, good_first)
     half = interval_half_width(pairs, max(deviation, least_noise), error, PRIOR)
     share = (float(values.mean()) + compared.kinds) / step
     if not math.isfinite(half):
@@ -109,6 +107,14 @@ def cost_of_kinds(beside: Floats, good: Floats, bad: Floats) -> tuple[float, flo
         added += weight * math.expm1(middle)
         variance += (weight * math.exp(middle) * (above - below) / 2) ** 2
     return math.log1p(added), math.sqrt(variance)
+
+
+def comparable_pairs(typical: Floats, good_first: Sequence[bool]) -> tuple[Floats, float]:
+    """The log ratios of pairs (n,) less what accidents and their order make, and their deviation."""
+    values, spent = without_order(bound_far(typical), np.asarray(good_first))
+    # A degree of freedom more was spent on the order.
+    freedom = len(values) - 1 - spent
+    return values, float(values.std(ddof=1)) * math.sqrt((len(values) - 1) / freedom)
 
 
 def bound_far(values: Floats) -> Floats:

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import lru_cache
 
 from dashboard import detection
-from dashboard.detection.smallest_effect import NoiseSource, RunNoise, noise_and_effects, provable_effect
+from dashboard.detection.smallest_effect import NoiseSource, RunNoise, noise_and_effects, provable_by_either
 from dashboard.detection.types import Better, Kind
 from dashboard.models import Case, Machine
 from dashboard.querysets.noise import MeasuredPoints, PairSpread
@@ -90,7 +90,7 @@ def reckon_effects(
 
 def proven_effect(spread: PairSpread) -> float:
     """The smallest step that an experiment of ten minutes would prove, by pairs like these."""
-    return provable_effect(spread.deviation, int(EXPERIMENT_SECONDS / spread.seconds))
+    return provable_by_either(spread.deviation, spread.steps, int(EXPERIMENT_SECONDS / spread.seconds))
 
 
 def told_effect(effect: float) -> float | None:

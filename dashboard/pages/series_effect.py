@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import cast
 
 from dashboard import detection
-from dashboard.detection.smallest_effect import provable_effect
 from dashboard.detection.types import Better, Kind
 from dashboard.models import Metric, Series
-from dashboard.pages.machine_noise import ENOUGH_VALUES, EXPERIMENT_SECONDS, LATER, SOON, reckon_effects
+from dashboard.pages.machine_noise import ENOUGH_VALUES, LATER, SOON, proven_effect, reckon_effects
 from dashboard.pages.series_trend import SeriesTrend
-from dashboard.querysets.noise import NEWEST_POINTS
+from dashboard.querysets.noise import NEWEST_POINTS, make_spread
 from dashboard.sentences.noise import effect_sentence
 
 
@@ -31,11 +30,10 @@ def describe_effect(series: Series, trend: SeriesTrend) -> str:
     points = tuple(detection.Point(point.value, tuple(point.samples)) for point in newest)
     better, kind = cast(Better, series.metric.better), cast(Kind, series.metric.kind)
     _, effects = reckon_effects(points, better, kind, series.exact)
-    return effect_sentence(list(zip((SOON, LATER), effects, strict=True)), proven_effect(series), machine)
+    return effect_sentence(list(zip((SOON, LATER), effects, strict=True)), series_proves(series), machine)
 
 
-def proven_effect(series: Series) -> float | None:
-    spread = series.__dict__["pair_spread"]
-    if not spread or spread["deviation"] is None or not spread["seconds"]:
-        return None
-    return provable_effect(spread["deviation"], int(EXPERIMENT_SECONDS / spread["seconds"]))
+def series_proves(series: Series) -> float | None:
+    known = series.__dict__["pair_spread"]
+    spread = make_spread(**known) if known else None
+    return proven_effect(spread) if spread else None

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from math import log
 from typing import Any, cast
 
+from django.contrib.postgres.aggregates import ArrayAgg
 from django.db import connection
 from django.db.models import Avg, CharField, ExpressionWrapper, F, OuterRef, Q, QuerySet, StdDev, Subquery
 from django.db.models.functions import JSONObject, Ln
 
 from dashboard import detection
+from dashboard.detection.smallest_effect import StepSpread, measure_step_spread
 from dashboard.detection.types import Better, Kind
+from dashboard.experiments.scale import LEAST_NOISE
 from dashboard.models import Case, Experiment, ExperimentPair, Machine, Series
 from dashboard.querysets.prepared import preparing_statements
 
@@ -72,7 +76,7 @@ WITH wanted AS MATERIALIZED (
 SELECT newest.series_id, newest.machine_id, newest.values, newest.samples, newest.finished_at,
        machine.name, wanted.better, wanted.kind, wanted.exact, wanted.quick,
        wanted.case_id, wanted.benchmark, wanted.key, wanted.slug,
-       experiment.id, calm.pairs, calm.deviation, calm.seconds
+       experiment.id, calm.deviation, calm.seconds, calm.step_ratios, calm.base_first, calm.kinds_errors
 FROM newest
 JOIN wanted ON wanted.series_id = newest.series_id
 JOIN dashboard_machine machine ON machine.id = newest.machine_id
@@ -90,7 +94,10 @@ LEFT JOIN LATERAL (
     LIMIT 1
 ) AS experiment ON true
 LEFT JOIN LATERAL (
-    SELECT count(*) AS pairs, stddev_samp(ln(head) - ln(base)) AS deviation, avg(seconds) AS seconds
+    SELECT stddev_samp(ln(head) - ln(base)) AS deviation, avg(seconds) AS seconds,
+           array_agg(step_ratio ORDER BY index) AS step_ratios,
+           array_agg(base_first ORDER BY index) AS base_first,
+           array_agg(kinds_error ORDER BY index) AS kinds_errors
     FROM dashboard_experimentpair
     WHERE experiment_id = experiment.id AND NOT disturbed AND base > 0 AND head > 0
 ) AS calm ON true
@@ -102,13 +109,32 @@ ORDER BY newest.series_id, newest.machine_id
 class PairSpread:
     """How much undisturbed pairs of an experiment differ: the deviation of the logarithms of their ratios.
 
-    `seconds` that one pair took.
+    `seconds` that one pair took. `steps`: by their single steps, where they took turns.
     """
 
     experiment: int
-    pairs: int
     deviation: float
     seconds: float
+    steps: StepSpread | None = None
+
+
+def make_spread(
+    experiment: int | None,
+    deviation: float | None,
+    seconds: float | None,
+    step_ratios: Sequence[float | None] | None,
+    base_first: Sequence[bool] | None,
+    kinds_errors: Sequence[float | None] | None,
+) -> PairSpread | None:
+    """Of what was read of its undisturbed pairs, in their order; None of too few."""
+    if experiment is None or deviation is None or not seconds:
+        return None
+    known = [ratio for ratio in step_ratios or () if ratio is not None]
+    error = kinds_errors[-1] if kinds_errors else None
+    steps = None
+    if error is not None and len(known) == len(base_first or ()):
+        steps = measure_step_spread([log(ratio) for ratio in known], base_first or (), error, LEAST_NOISE)
+    return PairSpread(experiment, deviation, seconds, steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +178,7 @@ def _read_points(wanted: str, asked: dict[str, Any]) -> list[MeasuredPoints]:
 
 def _make_measured(row: tuple[Any, ...]) -> MeasuredPoints:
     series, machine, values, samples, finished, name, better, kind, exact, quick, *described = row
-    case, benchmark, key, project, experiment, pairs, deviation, seconds = described
+    case, benchmark, key, project, *spread = described
     return MeasuredPoints(
         series=series,
         case=Case(pk=case, benchmark=benchmark, key=key),
@@ -162,9 +188,7 @@ def _make_measured(row: tuple[Any, ...]) -> MeasuredPoints:
         better=cast(Better, better),
         kind=cast(Kind, kind),
         exact=exact,
-        spread=PairSpread(experiment, pairs, deviation, seconds)
-        if deviation is not None and seconds
-        else None,
+        spread=make_spread(*spread),
         points=[
             detection.Point(value, tuple(map(float, text.split())))
             for value, text in zip(values, samples.split(";"), strict=True)
@@ -174,7 +198,7 @@ def _make_measured(row: tuple[Any, ...]) -> MeasuredPoints:
 
 
 def with_pair_spread(rows: QuerySet[Series]) -> QuerySet[Series]:
-    """Each with the `deviation` and `seconds` of PairSpread of its newest experiment; None without one."""
+    """Each with the `pair_spread` of its newest experiment, as `make_spread` takes it; None without one."""
     metric = ExpressionWrapper(OuterRef(OuterRef("metric__name")), output_field=CharField())
     reciprocal = Q(metric__name__in=RECIPROCAL, of_series__in=RECIPROCAL)
     newest = (
@@ -196,6 +220,14 @@ def with_pair_spread(rows: QuerySet[Series]) -> QuerySet[Series]:
     spread = (
         calm.order_by()
         .values("experiment")
-        .annotate(spread=JSONObject(deviation=deviation, seconds=Avg("seconds")))
+        .annotate(
+            spread=JSONObject(
+                experiment="experiment",
+                deviation=deviation,
+                seconds=Avg("seconds"),
+                **{f"{name}s": ArrayAgg(name, order_by="index") for name in ("step_ratio", "kinds_error")},
+                base_first=ArrayAgg("base_first", order_by="index"),
+            )
+        )
     )
     return rows.annotate(pair_spread=Subquery(spread.values("spread")))

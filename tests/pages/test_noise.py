@@ -96,6 +96,40 @@ def test_what_an_experiment_would_prove_is_told_by_the_newest_one(client: Client
     assert 0.002 < by_machine["bench-1"].proven < 0.03
 
 
+def test_pairs_that_took_turns_tell_by_their_single_steps(client: Client) -> None:
+    asked = measure_noisy_project("snake")
+    Experiment.objects.update(in_turns=True)
+    where = "/projects/snake/noise/?metric=step_time"
+    by_means = proven_on(client, where, "bench-1")
+    for pair in asked.pairs.all():
+        asked.pairs.create(
+            index=pair.index + 6,
+            base_first=pair.base_first,
+            base=pair.base,
+            head=pair.head,
+            seconds=pair.seconds,
+        )
+    drawn = random.Random(3)  # noqa: S311
+    for pair in asked.pairs.all():
+        pair.step_ratio, pair.kinds_ratio, pair.kinds_error = math.exp(drawn.gauss(0, 0.004)), 1.0, 0.0001
+        pair.save()
+    told = proven_on(client, where, "bench-1")
+    assert told < by_means / 2
+    series = builders.headline_series(asked.head_configuration.case)
+    Point.objects.filter(run__machine__name="busy").delete()
+    effect = client.get(f"/series/{series.pk}/").context["effect"]
+    assert effect.endswith(f"would prove {format_share(told)}.")
+    # A pair without them leaves it to the means.
+    asked.pairs.filter(index=1).update(step_ratio=None)
+    assert proven_on(client, where, "bench-1") > told
+
+
+def proven_on(client: Client, where: str, machine: str) -> float:
+    (row,) = client.get(where).context["rows"]
+    (found,) = (found.proven for found in row.machines if found.machine.name == machine)
+    return float(found)
+
+
 def test_too_few_runs_tell_of_no_noise(client: Client) -> None:
     project = builders.create_project()
     measure_commits(project, builders.create_case(project, "walker"), {"bench-1": CALM}, count=3)
