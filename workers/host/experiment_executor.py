@@ -293,7 +293,7 @@ class ExperimentExecutor(Executor):
         return value, disturbed and row.kind in document.TIMED_KINDS
 
     def repeat_command(self, name: str, prepared: PreparedCode) -> str:
-        """What repeats one repetition by hand, in a clone of the repository.
+        """What repeats one repetition of the first pair by hand, in a clone of the repository.
 
         Of two that take turns the first runs in the background, and each in a worktree of its own.
         """
@@ -304,12 +304,12 @@ class ExperimentExecutor(Executor):
         manifest = "../../paceline.toml" if job.in_turns else "../paceline.toml"
         kept = [f"--manifest={manifest}", "--folder=."] if job.manifest else []
         words = ["python", "-m", "paceline", "run", side.benchmark, *settings_, *quick, *kept]
+        seeds = (["--seed"] if job.seeded else []) + ([] if job.counted else ["--hash-seed"])
+        words += [f"{option}={seed_of_pair(job.lease.key, 0)}" for option in seeds]
         words += ["--repetitions=1", self.left_out(prepared)]
         kept_there = "the manifest that the project keeps on the site"
         beside = f", with the files {', '.join(job.files)} kept beside it put here" if job.files else ""
         note = f"  # {manifest}: {kept_there}{beside}" if job.manifest else ""
-        if job.seeded:
-            words.append(f"--seed={seed_of_pair(job.lease.key, 0)}")
         commit = prepared.code.commit[:10]
         if not job.in_turns:
             return f"git checkout {commit} && {shlex.join(words)}{note}"

@@ -24,7 +24,7 @@ from tests.workers import repositories
 from tests.workers.conftest import MANIFEST, Host, Requested
 from tests.workers.scripts import UNDISTURBED
 from workers.host.executor import PreparedCode
-from workers.host.experiment_executor import SIDES, ExperimentExecutor
+from workers.host.experiment_executor import SIDES, ExperimentExecutor, seed_of_pair
 
 SHORT = MANIFEST.replace("steps = 20", "steps = 10")
 # Waiting takes as long while other tests run beside it.
@@ -299,6 +299,8 @@ def test_a_printed_command_measures_the_commit(
     checked_out = tmp_path / "turns" / "head" if in_turns else clone
     assert (done.returncode, repositories.head_commit(checked_out)) == (0, assignment.head.commit)
     assert all("--set=fast=true" in line for line in printed)
+    drawn = f"--hash-seed={seed_of_pair(assignment.lease.key, 0)}"
+    assert all(drawn in line for line in printed)
 
 
 def test_an_experiment_goes_before_history(host: Host, suspected: Experiment) -> None:
