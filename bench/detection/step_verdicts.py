@@ -1,4 +1,4 @@
-"""How single steps decide about a step of 1 %: `python -m bench.detection.step_verdicts`.
+"""How single steps decide about a step of 1 %, and answer checks: `python -m bench.detection.step_verdicts`.
 
 The pairs are simulated: 200 steps of both commits that took turns, each twentieth of which takes three times
 as long. Other work disturbs a part of them, another one in each pair, of both sides nearly alike. Beside that
@@ -17,7 +17,13 @@ import numpy as np
 from bench.detection.printing import print_tables
 from bench.detection.verdicts import verdict_cells
 from dashboard.detection import pairs
-from dashboard.detection.paired_steps import FEWEST_PAIRS, compare_steps, estimate_by_steps
+from dashboard.detection.paired_steps import (
+    FEWEST_PAIRS,
+    LARGEST_STEP,
+    agreed_estimate,
+    compare_steps,
+    estimate_by_steps,
+)
 from dashboard.detection.parts import LEAST_OF_WHOLE
 from dashboard.detection.segmentation import Floats
 
@@ -38,20 +44,37 @@ ERROR = pairs.ERROR / 3
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """By how much all steps of the head take longer, and the long ones beside that."""
+    """By how much all steps of the head take longer, and the long ones beside that.
+
+    `pauses`: as a part of all, what it is held up by in few steps, other ones each time.
+    """
 
     all_steps: float = 0.0
     long_ones: float = 0.0
+    pauses: float = 0.0
 
 
 # What the long ones have to take more, so that it is 1 % of all.
-OF_LONG_ONES = STEP * (EVERY - 1 + LONGER) / LONGER
+OF_ALL = (EVERY - 1 + LONGER) / LONGER
+OF_LONG_ONES = STEP * OF_ALL
 # With the verdict that is right.
 TRUTHS: Mapping[str, tuple[Truth, str]] = {
     "nothing": (Truth(), "refuted"),
     "1 % in all steps": (Truth(STEP), "confirmed"),
     "1 % in each twentieth": (Truth(0.0, OF_LONG_ONES), "confirmed"),
     "moved from these to all": (Truth(STEP, -OF_LONG_ONES), "refuted"),
+}
+# A check's floor, and what of its error either look may take.
+FLOOR, CHECK_ERROR = 0.03, 0.001
+WORSE = 0.05
+# One of so many steps is held up.
+HELD_UP = 50
+CHECKED: Mapping[str, tuple[Truth, str]] = {
+    "nothing": (Truth(), "not worse"),
+    "1 % in all steps": (Truth(STEP), "not worse"),
+    "5 % in all steps": (Truth(WORSE), "worse"),
+    "5 % in each twentieth": (Truth(0.0, WORSE * OF_ALL), "worse"),
+    "5 % by pauses": (Truth(pauses=WORSE), "worse"),
 }
 
 
@@ -69,6 +92,9 @@ def simulate_steps(
         share = rng.uniform(0, disturbed, BUDGET)
         own = rng.normal(0, OF_A_PAIR, BUDGET) + np.where(first, BY_ORDER, -BY_ORDER)
         good, bad = (_disturb_steps(rng, side, share) for side in (base, head))
+        if truth.pauses:
+            held_up = rng.random(bad.shape) < 1 / HELD_UP
+            bad = bad + held_up * truth.pauses * HELD_UP * base.mean()
         yield good, bad * np.exp(own), first.tolist()
 
 
@@ -81,7 +107,9 @@ def _disturb_steps(rng: np.random.Generator, steps: Floats, share: Floats) -> Fl
 
 def estimate_times(good: Floats, bad: Floats, first: list[bool]) -> pairs.ShareEstimate | None:
     compared = compare_steps(good, bad)
-    return compared and estimate_by_steps(compared, first, math.log1p(STEP), LEAST_NOISE, ERROR)
+    if compared is None:
+        return None
+    return estimate_by_steps(compared, first, math.log1p(STEP), LEAST_NOISE, ERROR)
 
 
 def decide_budget(good: Floats, bad: Floats, first: list[bool]) -> tuple[str, int]:
@@ -93,6 +121,46 @@ def decide_budget(good: Floats, bad: Floats, first: list[bool]) -> tuple[str, in
         if found != "open":
             return found, count
     return "undecided", BUDGET
+
+
+def answer_check(good: Floats, bad: Floats, first: list[bool], *, by_steps: bool) -> tuple[str, int]:
+    """What a check says of these pairs, and after how many; by their means alone, or by single steps too."""
+    error = CHECK_ERROR if by_steps else 2 * CHECK_ERROR
+    before, after = (np.log(side.mean(axis=0)) for side in (good, bad))
+    floor = math.log1p(FLOOR)
+    for count in range(pairs.FEWEST_PAIRS, BUDGET + 1):
+        told = pairs.estimate_share(before[:count], after[:count], LEAST_NOISE, error)
+        if by_steps and (compared := compare_steps(good[:, :count], bad[:, :count])):
+            steps = estimate_by_steps(compared, first[:count], 1.0, LEAST_NOISE, error)
+            told = agreed_estimate(told, steps, error, math.log1p(LARGEST_STEP))
+        if told.low is None or told.high is None:
+            continue
+        if told.low > 0 and told.share >= floor:
+            return "worse", count
+        if told.high < floor:
+            return "not worse", count
+    return "undecided", BUDGET
+
+
+def check_table(trials: int, trials_without: int) -> Iterator[str]:
+    """Of each machine and truth, by the means of pairs and by single steps too."""
+    told = ("right", "wrong", "undecided", "pairs")
+    names = [f"{look}: {name}" for look in ("means", "steps too") for name in told]
+    yield f"| machine | what is there | experiments | {' | '.join(names)} |"
+    yield f"|{'---|' * (3 + len(names))}"
+    for machine, disturbed in MACHINES.items():
+        for name, (truth, right) in CHECKED.items():
+            wrong = "worse" if right == "not worse" else "not worse"
+            count = trials_without if truth == Truth() else trials
+            budgets = list(simulate_steps(truth, disturbed, count))
+            cells = [
+                verdict_cells(
+                    [answer_check(*budget, by_steps=by_steps) for budget in budgets],
+                    [right], [wrong], ["undecided"],
+                )
+                for by_steps in (False, True)
+            ]  # fmt: skip
+            yield f"| {machine} | {name} | {count} | {' | '.join(cells)} |"
 
 
 def step_table(trials: int, trials_without: int) -> Iterator[str]:
@@ -113,7 +181,8 @@ def main() -> None:
     parser.add_argument("trials", nargs="?", type=int, default=TRIALS, help="experiments with a step")
     parser.add_argument("without", nargs="?", type=int, default=TRIALS_WITHOUT, help="and without one")
     options = parser.parse_args()
-    print_tables([step_table(options.trials, options.without)])
+    tables = (step_table, check_table)
+    print_tables([table(options.trials, options.without) for table in tables])
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from dashboard.detection.pairs import (
     ShareEstimate,
     StepVerdict,
     interval_half_width,
+    standard_error,
     step_verdict,
 )
 from dashboard.detection.segmentation import Floats
@@ -41,6 +42,8 @@ PRIOR = 2.0
 KIND = 1.5
 # Standard errors of what kinds cost, on each side.
 ERRORS_OF_KINDS = 3.0
+# Of the mean of the pairs, in what single steps tell of a difference that nobody suspects.
+ERRORS_OF_MEAN = 2.0
 # A normal sample's deviation is so many of its median absolute deviations.
 OF_MEDIAN_DEVIATION = 1.4826
 
@@ -158,13 +161,20 @@ def narrower_estimate(whole: ShareEstimate, steps: ShareEstimate | None) -> Shar
     return steps if steps is not None and steps.width < whole.width else whole
 
 
-def agreed_estimate(whole: ShareEstimate, steps: ShareEstimate | None, largest: float) -> ShareEstimate:
-    """What is told of a difference that nobody suspects: that of single steps, or else of the mean.
+def agreed_estimate(
+    whole: ShareEstimate, steps: ShareEstimate | None, error: float, largest: float
+) -> ShareEstimate:
+    """What is told of a difference that nobody suspects: that of single steps, or else `whole`, of the means.
 
-    Steps tell where their interval is the narrower one, and has the middle of the mean in it: what comes in
-    few steps, and in other ones each time, only the mean has. `largest` is the largest share that they tell.
+    What comes in few steps, and in other ones each time, only the means have: so the interval of steps also
+    has to hold their middle, with some of its standard errors on both sides, and tells where it is narrower
+    all the same. `error` is that of `whole`, `largest` the largest share that steps tell.
     """
-    if steps is None or steps.low is None or steps.high is None or steps.width >= whole.width:
+    if steps is None or steps.low is None or steps.high is None or abs(steps.share) > largest:
         return whole
-    agrees = steps.low <= whole.share <= steps.high
-    return steps if agrees and abs(steps.share) <= largest else whole
+    if not math.isfinite(whole.width):
+        return whole
+    reach = ERRORS_OF_MEAN * standard_error(whole, error)
+    low, high = min(steps.low, whole.share - reach), max(steps.high, whole.share + reach)
+    told = ShareEstimate(steps.pairs, steps.share, low, high)
+    return told if told.width < whole.width else whole

@@ -125,6 +125,12 @@ def interval_half_width(n: int, deviation: float, error: float = ERROR, prior: f
     return t * deviation / math.sqrt(n)
 
 
+def standard_error(estimate: ShareEstimate, error: float) -> float:
+    """Of the mean share whose interval, of this error, is finite: in steps."""
+    deviation = estimate.width / 2 / interval_half_width(estimate.pairs, 1.0, error)
+    return deviation / math.sqrt(estimate.pairs)
+
+
 def step_verdict(estimate: ShareEstimate, least: float) -> StepVerdict:
     """Whether the step is real. `least` is the smallest relevant share; a step of less is none.
 

@@ -95,10 +95,11 @@ def bound_metric(
         return None
     scale = StepScale.without_step(metric, metric.worse, [value for pair in measured for value in pair])
     base, head = ([scale.share_of_step(pair[side]) for pair in measured] for side in (0, 1))
-    told = agreed_estimate(pairs.estimate_share(base, head, scale.noise, error), steps, LARGEST)
+    share = pairs.estimate_share(base, head, scale.noise, error)
+    told = agreed_estimate(share, steps, error, LARGEST)
     least = math.log1p(floor) if scale.logarithmic else floor * scale.level
     return Bounded(
-        metric, told.pairs, scale.logarithmic, least, told.share, told.low, told.high, told is steps
+        metric, told.pairs, scale.logarithmic, least, told.share, told.low, told.high, told is not share
     )
 
 

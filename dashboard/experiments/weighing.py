@@ -96,7 +96,7 @@ def weigh_experiment(experiment: Experiment, measured: Sequence[ExperimentPair],
     share = estimate_head_share(scale, calm, error)
     steps = weigh_steps(experiment, undisturbed, scale, error)
     if experiment.question in WITHOUT_STEP:
-        told = agreed_estimate(share, steps, LARGEST)
+        told = agreed_estimate(share, steps, error, LARGEST)
     else:
         told = narrower_estimate(share, steps)
     if experiment.question == Question.ESTIMATE:
@@ -112,7 +112,7 @@ def weigh_experiment(experiment: Experiment, measured: Sequence[ExperimentPair],
         None if scale.logarithmic else interval,
         verdict,
         {**reason, **took} if reason else {},
-        told is steps,
+        told is not share,
     )
 
 

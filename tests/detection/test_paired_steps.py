@@ -17,7 +17,7 @@ from dashboard.detection.paired_steps import (
     steps_verdict,
     without_order,
 )
-from dashboard.detection.pairs import ShareEstimate, step_verdict
+from dashboard.detection.pairs import ShareEstimate, interval_half_width, step_verdict
 from dashboard.detection.segmentation import Floats
 
 STEP, ERROR, LEAST_NOISE = 0.01, 0.01, 0.003
@@ -138,22 +138,37 @@ def test_what_tells_more_is_told() -> None:
     assert narrower_estimate(unknown, None) is unknown
 
 
+# Half of the interval of nine pairs whose mean has a standard error of 1.
+HALF = 3 * interval_half_width(9, 1.0, ERROR)
+
+
 @pytest.mark.parametrize(
-    ("mean", "reach", "largest", "by_steps"),
+    ("mean", "reach", "ends"),
     [
-        (0.03, 0.2, 0.1, True),
-        # The mean is the narrower one, or lies outside: what only it has is told.
-        (0.03, 0.01, 0.1, False),
-        (0.07, 0.2, 0.1, False),
-        (-0.01, 0.2, 0.1, False),
-        # A large difference is told by the mean.
-        (0.03, 0.2, 0.02, False),
+        # The middle of the mean and two standard errors lie within.
+        (0.5, HALF, (-4.0, 6.0)),
+        (3.0, HALF, (-4.0, 6.0)),
+        # The mean has more than steps do.
+        (5.0, HALF, (-4.0, 7.0)),
+        (-3.0, HALF, (-5.0, 6.0)),
+        # Its own interval is the narrower one.
+        (9.0, HALF, None),
+        (1.0, 4.0, None),
     ],
 )
-def test_steps_tell_of_a_small_difference_that_the_mean_has(
-    mean: float, reach: float, largest: float, by_steps: bool
+def test_the_mean_lies_in_what_steps_tell(
+    mean: float, reach: float, ends: tuple[float, float] | None
 ) -> None:
-    whole, steps = ShareEstimate(9, mean, mean - reach, mean + reach), ShareEstimate(9, 0.03, 0.0, 0.06)
-    assert agreed_estimate(whole, steps, largest) is (steps if by_steps else whole)
-    assert agreed_estimate(whole, None, largest) is whole
-    assert agreed_estimate(whole, ShareEstimate(3, 0.03, None, None), largest) is whole
+    whole, steps = ShareEstimate(9, mean, mean - reach, mean + reach), ShareEstimate(9, 1.0, -4.0, 6.0)
+    told = agreed_estimate(whole, steps, ERROR, 2.0)
+    if ends is None:
+        assert told is whole
+    else:
+        assert (told.share, told.low, told.high) == (1.0, pytest.approx(ends[0]), pytest.approx(ends[1]))
+    assert agreed_estimate(whole, steps, ERROR, 0.5) is whole
+
+
+def test_what_steps_do_not_know_the_mean_tells() -> None:
+    whole, unknown = ShareEstimate(9, 1.0, -9.0, 11.0), ShareEstimate(4, 1.0, None, None)
+    assert agreed_estimate(whole, None, ERROR, 2.0) is agreed_estimate(whole, unknown, ERROR, 2.0) is whole
+    assert agreed_estimate(unknown, whole, ERROR, 2.0) is unknown
