@@ -70,10 +70,11 @@ def compare_newest(newest: ExperimentPair, before: Sequence[ExperimentPair]) -> 
 
 
 def weigh_steps(
-    experiment: Experiment, calm: Sequence[ExperimentPair], scale: StepScale, error: float
+    experiment: Experiment, measured: Sequence[ExperimentPair], scale: StepScale, error: float
 ) -> ShareEstimate | None:
-    """In units of the scale, as `weigh_experiment` has it; None where pairs don't tell."""
-    if not calm or not scale.logarithmic or not can_weigh_steps(experiment):
+    """By the undisturbed pairs, in units of the scale; None where they don't tell."""
+    calm = [pair for pair in measured if not pair.disturbed]
+    if not calm or not scale.logarithmic or not looks_at_steps(experiment, measured):
         return None
     ratios = [pair.step_ratio for pair in calm if pair.step_ratio is not None]
     kinds, kinds_error = calm[-1].kinds_ratio, calm[-1].kinds_error

@@ -91,10 +91,9 @@ def weigh_experiment(experiment: Experiment, measured: Sequence[ExperimentPair],
             return Weighed()
         return Weighed(verdict=Verdict.UNDECIDED, reason={"code": "too few pairs", "calm": len(calm), **took})
     scale = scale_of(experiment, calm)
-    undisturbed = [pair for pair in measured if not pair.disturbed]
     error = error_of_look(experiment, measured)
     share = estimate_head_share(scale, calm, error)
-    steps = weigh_steps(experiment, undisturbed, scale, error)
+    steps = weigh_steps(experiment, measured, scale, error)
     if experiment.question in WITHOUT_STEP:
         told = agreed_estimate(share, steps, error, LARGEST)
     else:
@@ -104,7 +103,7 @@ def weigh_experiment(experiment: Experiment, measured: Sequence[ExperimentPair],
     elif experiment.question == Question.BOUND:
         verdict, reason = _bound_verdict(experiment, measured, spent)
     else:
-        phases = weigh_phases(experiment, undisturbed, error)
+        phases = weigh_phases(experiment, [pair for pair in measured if not pair.disturbed], error)
         verdict, reason = _decided_verdict(experiment, share, steps, scale, spent, phases)
     interval = _interval_of(told, scale)
     return Weighed(
@@ -276,7 +275,7 @@ def bound_experiment(
     own = MeasuredMetric(metric.name, metric.unit, metric.better, metric.kind)
     floor, values = experiment.floor or 0.0, [(pair.base, pair.head) for pair in calm]
     error = error_of_look(experiment, measured)
-    steps = weigh_steps(experiment, calm, scale_of(experiment, values), error) if calm else None
+    steps = weigh_steps(experiment, measured, scale_of(experiment, values), error) if calm else None
     bounded = bound_metric(own, values, floor, error, steps)
     others = bound_others([pair.others for pair in calm], floor, experiment.error)
     return bounded, [other for other in others if other.metric.name != metric.name]

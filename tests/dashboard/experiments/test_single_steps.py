@@ -148,6 +148,10 @@ def test_both_looks_share_the_error() -> None:
     pairs[0].step_ratio = None
     assert error_of_look(make_bound(), pairs) == 0.002
     assert error_of_look(make_test(), pairs) == pytest.approx(0.01 / 3)
+    pairs[0].disturbed = True
+    bounded, _ = bound_experiment(make_bound(), pairs)
+    assert bounded is not None
+    assert not bounded.by_steps
 
 
 def test_unlike_steps_leave_it_to_the_means() -> None:
