@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from dashboard.models import Check, Commit
+from dashboard.models import Check, CheckedCase, Commit
 from dashboard.pull_requests.report import read_report
 from dashboard.sentences import checks as sentences
 from tests.pages import builders
@@ -39,6 +39,36 @@ def test_the_page_says_what_is_worse_and_where_it_comes_from(client: Client, wor
     assert "learn explains 100 % of it" in page
     assert "replay.py:push: 256 calls a step instead of 1" in page
     assert "Sample &lt;faster&gt;" in page
+
+
+def measure_busy(check: Check, line: list[Commit]) -> CheckedCase:
+    """Twelve pairs in turns whose windows differ by far more than their steps."""
+    row = measure_case(check, line, 1.006)
+    row.experiment.in_turns = row.experiment.by_steps = True
+    row.experiment.save()
+    for pair in row.experiment.pairs.all():
+        pair.head *= 1.03 if pair.index % 4 < 2 else 0.97
+        pair.step_ratio, pair.kinds_ratio, pair.kinds_error = 1.005 + 0.001 * (pair.index % 3), 1.0, 0.0
+        pair.save()
+    return row
+
+
+def test_single_steps_tell_the_same_everywhere(client: Client, line: list[Commit]) -> None:
+    check = create_check(line, create_pull_request(line), answer="not worse")
+    row = measure_busy(check, line)
+    report = read_report(check)
+    (told,) = (shown.bounded for shown in report.rows if shown.bounded.by_steps)
+    change = sentences.change_text(told)
+    page = page_of(client, check)
+    assert (told.verdict, "by single steps" in page, change in page) == ("not worse", True, True)
+    assert change in sentences.comment_markdown(report)
+    answered = client.get(f"/api/v1/checks/{check.pk}").json()["rows"]
+    assert [shown["change"] for shown in answered if shown["values"]["by_steps"]] == [change]
+    assert (
+        "in turns, told by single steps" in client.get(f"/experiments/{row.experiment_id}/").content.decode()
+    )
+    row.experiment.pairs.update(step_ratio=None)
+    assert "not known" in page_of(client, check)
 
 
 def test_a_person_without_the_right_sees_no_button(client: Client, worse: Check) -> None:
