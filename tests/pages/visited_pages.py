@@ -242,7 +242,7 @@ def experiment_pages(folder: Path) -> list[str]:
         builders.create_measured_run(commit, walker, 0.001)
     reached = {"code": "precision not reached", "reached": 0.03, "wanted": 0.01, "pairs": 6, "seconds": 72}
     profiles = {side: long_profile(calls) for side, calls in (("base", 1), ("head", 2))}
-    done = create_ended(line, reason=reached, profiles=profiles)
+    done = create_ended(line, reason=reached, profiles=profiles, in_turns=True, by_steps=True)
     done.pairs.update(phases={f"learn/{number}": [0.001, 0.002] for number in range(9)}, unreported="base")
     toggled = create_ended([line[0]], head_configuration=get_configuration(line[0], n=2))
     waiting = create_experiment(line, attempt=1)
