@@ -75,6 +75,10 @@ cases = [{ work = 40000, rare = 80000 }]
 # A whole step in units of `work`, with what the phase `act` takes.
 OF_THE_STEP = 40_000 + 80_000 / 20 + 6_000
 SUSPECTED = (0.01, 0.03)
+UNSUSPECTED: dict[str, dict[str, Any]] = {
+    "check of 3%": {"question": "bound", "floor": 0.03, "error": 0.002},
+    "estimate to 1%": {"question": "estimate", "precision": 0.01, "error": 0.01},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,16 +164,22 @@ def read_pairs(path: Path) -> list[MeasuredPair]:
     return [MeasuredPair(**json.loads(line)) for line in path.read_text().splitlines()]
 
 
-def judge_pairs(measured: Sequence[MeasuredPair], suspected: float) -> Iterator[tuple[str, int, float]]:
-    """The verdict of each experiment in turn, its pairs and its seconds; the last one may be without."""
+def judge_pairs(
+    measured: Sequence[MeasuredPair], experiment: Experiment, *, by_steps: bool = True
+) -> Iterator[tuple[str, int, float]]:
+    """The verdict of each experiment in turn, its pairs and its seconds; the last one may be without.
+
+    `by_steps`: or else by the means of pairs alone.
+    """
     from dashboard.experiments.single_steps import compare_newest
     from dashboard.experiments.weighing import weigh_experiment
 
-    experiment, taken, seconds = suspected_step(suspected), list[Any](), 0.0
+    taken, seconds = list[Any](), 0.0
     for pair in measured:
         seconds += pair.seconds
         row = pair_row(len(taken), pair)
-        compare_newest(row, [before for before in taken if not before.disturbed])
+        if by_steps:
+            compare_newest(row, [before for before in taken if not before.disturbed])
         taken.append(row)
         weighed = weigh_experiment(experiment, taken, seconds)
         if weighed.verdict:
@@ -191,6 +201,14 @@ def suspected_step(suspected: float) -> Experiment:
         in_turns=True,
         phases_with_step=["learn"] if suspected < 0.03 else [],
     )
+
+
+def unsuspected(question: str, **asked: float) -> Experiment:
+    """What a check asks (`bound`, with its floor and its error), or a person (`estimate`, to a precision)."""
+    from dashboard.models import Experiment, Metric
+
+    metric = Metric(name="step_time", unit="s", better="lower", kind="time")
+    return Experiment(question=question, purpose="check", metric=metric, in_turns=True, **asked)
 
 
 def pair_row(index: int, pair: MeasuredPair) -> ExperimentPair:
@@ -225,7 +243,11 @@ def describe_file(path: Path) -> str:
     )
     lines = list(noise_lines(calm))
     for suspected in SUSPECTED:
-        lines += verdict_lines(measured, suspected)
+        lines += verdict_lines(f"{suspected:.0%} suspected", judge_pairs(measured, suspected_step(suspected)))
+    for name, asked in UNSUSPECTED.items():
+        for look, by_steps in (("by means", False), ("by single steps too", True)):
+            judged = judge_pairs(measured, unsuspected(**asked), by_steps=by_steps)
+            lines += verdict_lines(f"{name}, {look}", judged)
     return format_part(title, ["", "", ""], lines)
 
 
@@ -249,14 +271,14 @@ def describe_deviation(values: Sequence[float]) -> str:
     return f"{100 * OF_MEDIAN_DEVIATION * np.median(off):.2f} %"
 
 
-def verdict_lines(measured: Sequence[MeasuredPair], suspected: float) -> Iterator[Line]:
-    found = list(judge_pairs(measured, suspected))
+def verdict_lines(asked: str, judged: Iterable[tuple[str, int, float]]) -> Iterator[Line]:
+    found = list(judged)
     told = Counter(verdict for verdict, _, _ in found)
     if found:
         counts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(told.items()))
         pairs, took = mean(count for _, count, _ in found), [seconds / 60 for _, _, seconds in found]
         yield Line(
-            f"{suspected:.0%} suspected, {len(found)} experiments",
+            f"{asked}, {len(found)} experiments",
             counts,
             f"{pairs:.1f} pairs, {mean(took):.1f} min, at most {max(took):.1f}",
         )

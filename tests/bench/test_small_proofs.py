@@ -28,7 +28,7 @@ def make_pair(index: int, moved: float) -> MeasuredPair:
 @pytest.mark.parametrize(("moved", "verdict"), [(0.01, "confirmed"), (0.0, "refuted")])
 def test_the_next_experiment_begins_where_one_ends(moved: float, verdict: str) -> None:
     measured = [make_pair(index, moved) for index in range(100)]
-    found = list(small_proofs.judge_pairs(measured, 0.01))
+    found = list(small_proofs.judge_pairs(measured, small_proofs.suspected_step(0.01)))
     assert len(found) > 1
     assert {told for told, _, _ in found} == {verdict}
     assert all(seconds == 3.0 * count for _, count, seconds in found)
@@ -40,3 +40,5 @@ def test_a_file_is_told_with_its_noise(tmp_path: Path) -> None:
     assert text.startswith("0: 60 pairs, 0 disturbed, 3.0 s each; load 1.0, 0% of the time")
     assert "by single steps" in text
     assert "refuted" in text
+    assert "check of 3%, by single steps too, " in text
+    assert " not worse " in text
