@@ -158,15 +158,25 @@ def conclude_experiment(
         ended = {"verdict": Verdict(verdict), "reason": said, "seconds": F("seconds") + seconds}
         if not leases.end_job(held, State.DONE, **ended):
             raise _lease_lost(lease)
-        # They were read after each pair, and are by far the most of it.
-        ExperimentPair.objects.filter(experiment=lease.key).exclude(steps={}).update(steps={})
+        drop_steps([lease.key])
         dispatch.send_task(dispatch.EXPERIMENT_ENDED, lease.key)
+
+
+def drop_steps(ended: Sequence[int]) -> None:
+    """Of experiments that have ended: steps were read after each pair, and are by far the most of it."""
+    over = Experiment.objects.filter(pk__in=ended, state__in=Experiment.TERMINAL)
+    ExperimentPair.objects.filter(experiment__in=over).exclude(steps={}).update(steps={})
 
 
 def cancel_experiments(experiments: QuerySet[Experiment], reason: Mapping[str, Any]) -> int:
     """End experiments that haven't ended; a holder learns of it at its next heartbeat. How many."""
-    active = experiments.filter(state__in=Experiment.ACTIVE)
-    return leases.end_job(active, State.CANCELLED, reason=dict(reason))
+    keys = list(experiments.filter(state__in=Experiment.ACTIVE).values_list("pk", flat=True))
+    if not keys:
+        return 0
+    active = Experiment.objects.filter(pk__in=keys, state__in=Experiment.ACTIVE)
+    cancelled = leases.end_job(active, State.CANCELLED, reason=dict(reason))
+    drop_steps(keys)
+    return cancelled
 
 
 def requeue_lost_experiments() -> int:
@@ -184,6 +194,7 @@ def requeue_held_experiments(machine: str) -> int:
 
 
 def _tell_given_up(again: list[int], given_up: list[int]) -> int:
+    drop_steps(given_up)
     for key in given_up:
         dispatch.send_task(dispatch.EXPERIMENT_ENDED, key)
     return len(again) + len(given_up)

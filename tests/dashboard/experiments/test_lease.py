@@ -86,6 +86,14 @@ def test_single_steps_are_kept_until_the_verdict(row: Experiment, held: Experime
     raise AssertionError("it doesn't end")
 
 
+def test_what_is_cancelled_keeps_no_steps(row: Experiment, held: ExperimentAssignment) -> None:
+    experiments.add_pair(
+        held.lease, replace(measured_pair(0, 1.0, 1.4), steps={"base": [1.0], "head": [1.4]})
+    )
+    assert experiments.cancel_experiments(Experiment.objects.all(), {"code": "cancelled"}) == 1
+    assert row.pairs.get().steps == {}
+
+
 def test_a_disturbed_pair_is_kept_and_not_weighed(row: Experiment, held: ExperimentAssignment) -> None:
     *_, last = add_pairs(held, 1.4, disturbed=True)
     row.refresh_from_db()
