@@ -94,7 +94,7 @@ def simulate_steps(
         good, bad = (_disturb_steps(rng, side, share) for side in (base, head))
         if truth.pauses:
             held_up = rng.random(bad.shape) < 1 / HELD_UP
-            bad = bad + held_up * truth.pauses * HELD_UP * base.mean()
+            bad = bad + held_up * truth.pauses * HELD_UP * good.mean()
         yield good, bad * np.exp(own), first.tolist()
 
 

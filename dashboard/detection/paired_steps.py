@@ -43,7 +43,7 @@ KIND = 1.5
 # Standard errors of what kinds cost, on each side.
 ERRORS_OF_KINDS = 3.0
 # Of the mean of the pairs, in what single steps tell of a difference that nobody suspects.
-ERRORS_OF_MEAN = 2.0
+ERRORS_OF_MEAN = 3.0
 # A normal sample's deviation is so many of its median absolute deviations.
 OF_MEDIAN_DEVIATION = 1.4826
 
@@ -166,15 +166,18 @@ def agreed_estimate(
 ) -> ShareEstimate:
     """What is told of a difference that nobody suspects: that of single steps, or else `whole`, of the means.
 
-    What comes in few steps, and in other ones each time, only the means have: so the interval of steps also
-    has to hold their middle, with some of its standard errors on both sides, and tells where it is narrower
-    all the same. `error` is that of `whole`, `largest` the largest share that steps tell.
+    What comes in few steps, and in other ones each time, only the means have. So the interval of steps is
+    made to hold their middle too, with some standard errors of it on both sides, and tells where it is
+    narrower all the same. Where the middle is farther off than these, the means tell.
+    `error` is that of `whole`, `largest` the largest share that steps tell.
     """
     if steps is None or steps.low is None or steps.high is None or abs(steps.share) > largest:
         return whole
     if not math.isfinite(whole.width):
         return whole
     reach = ERRORS_OF_MEAN * standard_error(whole, error)
+    if not steps.low - reach <= whole.share <= steps.high + reach:
+        return whole
     low, high = min(steps.low, whole.share - reach), max(steps.high, whole.share + reach)
     told = ShareEstimate(steps.pairs, steps.share, low, high)
     return told if told.width < whole.width else whole

@@ -77,8 +77,8 @@ PROJECT, EXPERIMENT = Project(), Experiment()
         (
             "experiments",
             (paired_steps.ERRORS_OF_MEAN, paired_steps.LARGEST_STEP),
-            (2, 0.1),
-            "with two standard errors on both sides",
+            (3, 0.1),
+            "with three standard errors on both sides",
         ),
         ("experiments", paired_steps.FEWEST_STEPS, 20, "where a pair has fewer than 20 steps"),
         ("experiments", paired_steps.FEWEST_TO_BOUND, 8, "From eight pairs on one far from the others"),

@@ -139,32 +139,33 @@ def test_what_tells_more_is_told() -> None:
 
 
 # Half of the interval of nine pairs whose mean has a standard error of 1.
-HALF = 3 * interval_half_width(9, 1.0, ERROR)
+OF_MEAN = 3 * interval_half_width(9, 1.0, ERROR)
 
 
 @pytest.mark.parametrize(
     ("mean", "reach", "ends"),
     [
-        # The middle of the mean and two standard errors lie within.
-        (0.5, HALF, (-4.0, 6.0)),
-        (3.0, HALF, (-4.0, 6.0)),
-        # The mean has more than steps do.
-        (5.0, HALF, (-4.0, 7.0)),
-        (-3.0, HALF, (-5.0, 6.0)),
+        # The middle of the mean and three standard errors lie within.
+        (1.5, OF_MEAN, (-2.0, 5.0)),
+        # The mean has more than steps do, or less.
+        (3.0, OF_MEAN, (-2.0, 6.0)),
+        (-1.0, OF_MEAN, (-4.0, 5.0)),
+        # It is another difference.
+        (8.5, OF_MEAN, None),
+        (-5.5, OF_MEAN, None),
         # Its own interval is the narrower one.
-        (9.0, HALF, None),
-        (1.0, 4.0, None),
+        (1.5, 3.0, None),
     ],
 )
 def test_the_mean_lies_in_what_steps_tell(
     mean: float, reach: float, ends: tuple[float, float] | None
 ) -> None:
-    whole, steps = ShareEstimate(9, mean, mean - reach, mean + reach), ShareEstimate(9, 1.0, -4.0, 6.0)
+    whole, steps = ShareEstimate(9, mean, mean - reach, mean + reach), ShareEstimate(9, 1.5, -2.0, 5.0)
     told = agreed_estimate(whole, steps, ERROR, 2.0)
     if ends is None:
         assert told is whole
     else:
-        assert (told.share, told.low, told.high) == (1.0, pytest.approx(ends[0]), pytest.approx(ends[1]))
+        assert (told.share, told.low, told.high) == (1.5, pytest.approx(ends[0]), pytest.approx(ends[1]))
     assert agreed_estimate(whole, steps, ERROR, 0.5) is whole
 
 

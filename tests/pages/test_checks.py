@@ -47,7 +47,7 @@ def measure_busy(check: Check, line: list[Commit]) -> CheckedCase:
     row.experiment.in_turns = row.experiment.by_steps = True
     row.experiment.save()
     for pair in row.experiment.pairs.all():
-        pair.head *= 1.03 if pair.index % 4 < 2 else 0.97
+        pair.head *= 1.024 if pair.index % 4 < 2 else 0.976
         pair.step_ratio, pair.kinds_ratio, pair.kinds_error = 1.005 + 0.001 * (pair.index % 3), 1.0, 0.0
         pair.save()
     return row

@@ -112,7 +112,7 @@ def test_a_check_is_told_by_single_steps(moved: float, verdict: str) -> None:
 @pytest.mark.parametrize(("metric", "moved"), [("step_time", 1.02), ("throughput", 1 / 1.02)])
 def test_an_estimate_is_told_by_single_steps(metric: str, moved: float) -> None:
     asked = make_bound(metric=metric, question="estimate", floor=None, precision=0.02, error=0.01)
-    pairs = draw_pairs(100, 0.02, disturbed=0.3, rate=metric == "throughput")
+    pairs = draw_pairs(230, 0.02, disturbed=0.3, rate=metric == "throughput")
     weighed, count = weigh_all(asked, pairs)
     assert (weighed.verdict, weighed.reason, weighed.by_steps) == ("estimated", {}, True)
     assert weighed.ratio is not None
@@ -122,7 +122,7 @@ def test_an_estimate_is_told_by_single_steps(metric: str, moved: float) -> None:
     assert weighed.ratio.high / weighed.ratio.low <= 1.02**2
     for pair in pairs:
         pair.step_ratio = None
-    assert weigh_all(asked, pairs)[1] > 2 * count
+    assert weigh_all(asked, pairs)[1] > 1.5 * count
 
 
 def test_what_only_the_mean_has_is_told_by_it() -> None:
