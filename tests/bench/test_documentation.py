@@ -78,6 +78,12 @@ def test_the_table_of_verdicts_by_steps_is_the_one_that_is_printed():
     for machine in step_verdicts.MACHINES:
         for truth in step_verdicts.TRUTHS:
             assert text.count(f"\n| {machine} | {truth} | ") == 1 + (truth in step_verdicts.CHECKED)
+    lines = step_verdicts.check_table(1, 1)
+    assert f"{next(lines)}\n{next(lines)}\n| " in text
+    for machine in step_verdicts.MACHINES:
+        for truth in step_verdicts.CHECKED:
+            assert f"\n| {machine} | {truth} | " in text
+    assert (step_verdicts.FLOOR, step_verdicts.HELD_UP, 2 * step_verdicts.CHECK_ERROR) == (0.03, 50, 0.002)
     assert f"{step_verdicts.BUDGET} pairs of {step_verdicts.STEPS} steps at most" in text
     assert (step_verdicts.STEP, *step_verdicts.MACHINES.values()) == (0.01, 0.1, 0.4, 0.7)
 
