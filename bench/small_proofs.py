@@ -203,7 +203,7 @@ def suspected_step(suspected: float) -> Experiment:
     )
 
 
-def unsuspected(question: str, **asked: float) -> Experiment:
+def unsuspected_difference(question: str, **asked: float) -> Experiment:
     """What a check asks (`bound`, with its floor and its error), or a person (`estimate`, to a precision)."""
     from dashboard.models import Experiment, Metric
 
@@ -246,7 +246,7 @@ def describe_file(path: Path) -> str:
         lines += verdict_lines(f"{suspected:.0%} suspected", judge_pairs(measured, suspected_step(suspected)))
     for name, asked in UNSUSPECTED.items():
         for look, by_steps in (("by means", False), ("by single steps too", True)):
-            judged = judge_pairs(measured, unsuspected(**asked), by_steps=by_steps)
+            judged = judge_pairs(measured, unsuspected_difference(**asked), by_steps=by_steps)
             lines += verdict_lines(f"{name}, {look}", judged)
     return format_part(title, ["", "", ""], lines)
 
