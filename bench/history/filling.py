@@ -34,7 +34,14 @@ HOURS_BETWEEN_COMMITS = 6
 RUN_SECONDS = 74.0
 FAILED_SHARE = 0.01
 RUNS_AT_ONCE = 100
-COSTS = {"waiting": 4.0, "checkout": 0.4, "environment": 1.1, "start": 9.0, "window": 52.0, "counting window": 7.5}
+COSTS = {
+    "waiting": 4.0,
+    "checkout": 0.4,
+    "environment": 1.1,
+    "start": 9.0,
+    "window": 52.0,
+    "counting window": 7.5,
+}
 
 Report = Callable[[float, str], None]
 
