@@ -17,6 +17,7 @@ import numpy as np
 from bench.detection.printing import print_tables
 from bench.detection.verdicts import verdict_cells
 from dashboard.detection import pairs
+from dashboard.detection.paired_parts import decide_step
 from dashboard.detection.paired_steps import (
     FEWEST_PAIRS,
     LARGEST_STEP,
@@ -62,6 +63,7 @@ TRUTHS: Mapping[str, tuple[Truth, str]] = {
     "nothing": (Truth(), "refuted"),
     "1 % in all steps": (Truth(STEP), "confirmed"),
     "1 % in each twentieth": (Truth(0.0, OF_LONG_ONES), "confirmed"),
+    "1 % by pauses": (Truth(pauses=STEP), "confirmed"),
     "moved from these to all": (Truth(STEP, -OF_LONG_ONES), "refuted"),
 }
 # A check's floor, and what of its error either look may take.
@@ -113,11 +115,14 @@ def estimate_times(good: Floats, bad: Floats, first: list[bool]) -> pairs.ShareE
 
 
 def decide_budget(good: Floats, bad: Floats, first: list[bool]) -> tuple[str, int]:
-    """The verdict on the suspected step, and after how many pairs."""
-    least = math.log1p(LEAST_OF_WHOLE) / math.log1p(STEP)
+    """The verdict on the suspected step, by the means and by single steps, and after how many pairs."""
+    step = math.log1p(STEP)
+    least = math.log1p(LEAST_OF_WHOLE) / step
+    before, after = (np.log(side.mean(axis=0)) / step for side in (good, bad))
     for count in range(FEWEST_PAIRS, BUDGET + 1):
-        estimate = estimate_times(good[:, :count], bad[:, :count], first[:count])
-        found = pairs.step_verdict(estimate, least) if estimate else "open"
+        whole = pairs.estimate_share(before[:count], after[:count], LEAST_NOISE / step, ERROR)
+        steps = estimate_times(good[:, :count], bad[:, :count], first[:count])
+        found = decide_step(whole, steps, None, least, ERROR)
         if found != "open":
             return found, count
     return "undecided", BUDGET

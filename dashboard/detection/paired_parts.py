@@ -114,15 +114,20 @@ def weighted_median(values: Floats, weights: Floats) -> Floats:
 
 
 def decide_step(
-    whole: ShareEstimate, steps: ShareEstimate | None, parts: PartsEstimate | None, least: float
+    whole: ShareEstimate,
+    steps: ShareEstimate | None,
+    parts: PartsEstimate | None,
+    least: float,
+    error: float = ERROR,
 ) -> PartsVerdict:
     """Whether a step is real: by the whole, where that leaves it open by its single steps, then by its parts.
 
-    `least` is the smallest relevant share. `steps` and `parts`: None where they weren't looked at.
+    `least` is the smallest relevant share, `error` that of `whole`. `steps` and `parts`: None where they
+    weren't looked at.
     """
     verdicts = (
         step_verdict(whole, least),
-        steps_verdict(whole, steps, least),
+        steps_verdict(whole, steps, least, error),
         "open" if parts is None else parts_verdict(narrower_estimate(whole, steps), parts, least),
     )
     return next((verdict for verdict in verdicts if verdict != "open"), "open")

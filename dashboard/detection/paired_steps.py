@@ -42,7 +42,7 @@ PRIOR = 2.0
 KIND = 1.5
 # Standard errors of what kinds cost, on each side.
 ERRORS_OF_KINDS = 3.0
-# Of the mean of the pairs, in what single steps tell of a difference that nobody suspects.
+# Of the mean of the pairs, by which it has to bear out what single steps say isn't there.
 ERRORS_OF_MEAN = 3.0
 # A normal sample's deviation is so many of its median absolute deviations.
 OF_MEDIAN_DEVIATION = 1.4826
@@ -143,17 +143,30 @@ def without_order(values: Floats, good_first: np.ndarray) -> tuple[Floats, int]:
     return values - np.where(good_first, order, -order), 1
 
 
-def steps_verdict(whole: ShareEstimate, steps: ShareEstimate | None, least: float) -> StepVerdict:
-    """Whether single steps decide. `least` is the smallest relevant share.
+def steps_verdict(
+    whole: ShareEstimate, steps: ShareEstimate | None, least: float, error: float = ERROR
+) -> StepVerdict:
+    """Whether single steps decide. `least` is the smallest relevant share, `error` that of `whole`.
 
-    They don't see what comes at any time, in few steps, and in other ones each time: so the mean of the
-    pairs, `whole`, has to lie on the same side, however far its interval reaches.
+    They don't see what comes at any time, in few steps, and in other ones each time. So the mean of the
+    pairs, `whole`, has to lie on the same side; and where they refute, some standard errors of it below the
+    step that was suspected.
     """
     if steps is None:
         return "open"
     found = step_verdict(steps, least)
-    agrees = whole.share > 0 if found == "confirmed" else whole.share < max(HALF, least)
+    if found == "refuted":
+        agrees = whole.share < max(HALF, least) and is_below_step(whole, error)
+    else:
+        agrees = whole.share > 0
     return found if agrees else "open"
+
+
+def is_below_step(whole: ShareEstimate, error: float) -> bool:
+    """Whether the mean of the pairs, whose interval is of this `error`, leaves no room for the whole step."""
+    if not math.isfinite(whole.width):
+        return False
+    return whole.share + ERRORS_OF_MEAN * standard_error(whole, error) < 1.0
 
 
 def narrower_estimate(whole: ShareEstimate, steps: ShareEstimate | None) -> ShareEstimate:

@@ -104,7 +104,7 @@ def weigh_experiment(experiment: Experiment, measured: Sequence[ExperimentPair],
         verdict, reason = _bound_verdict(experiment, measured, spent)
     else:
         phases = weigh_phases(experiment, [pair for pair in measured if not pair.disturbed], error)
-        verdict, reason = _decided_verdict(experiment, share, steps, scale, spent, phases)
+        verdict, reason = _decided_verdict(experiment, share, steps, scale, spent, phases, error)
     interval = _interval_of(told, scale)
     return Weighed(
         interval if scale.logarithmic else None,
@@ -183,13 +183,14 @@ def _decided_verdict(
     scale: StepScale,
     spent: float,
     phases: PhaseSteps | None,
+    error: float,
 ) -> tuple[str, dict[str, Any]]:
-    """Of a test or a place, with the reason where it isn't clear."""
+    """Of a test or a place, with the reason where it isn't clear. `error`: that of each look."""
     sized = phases.as_json() if phases else {}
     if experiment.question == Question.TEST:
         least = least_share(experiment, scale)
-        alone = decide_step(share, steps, None, least)
-        found = decide_step(share, steps, phases.found if phases else None, least)
+        alone = decide_step(share, steps, None, least, error)
+        found = decide_step(share, steps, phases.found if phases else None, least, error)
         verdict = Verdict.REFUTED.value if found == "moved" else as_verdict(found)
         reason = {} if found == alone else sized
         if found == "moved":

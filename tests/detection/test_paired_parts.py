@@ -101,4 +101,6 @@ def test_single_steps_say_that_nothing_is_lost() -> None:
     # They say so by themselves, but for what only the mean has.
     nothing = ShareEstimate(9, 0.0, -0.3, 0.3)
     assert decide_step(whole, nothing, None, LEAST) == "open"
-    assert decide_step(ShareEstimate(9, 0.2, -2.6, 3.0), nothing, None, LEAST) == "refuted"
+    # A mean that hardly tells leaves room for the step, however small its middle is.
+    assert decide_step(ShareEstimate(9, 0.2, -2.6, 3.0), nothing, None, LEAST) == "open"
+    assert decide_step(ShareEstimate(9, 0.2, -0.3, 0.7), nothing, None, LEAST) == "refuted"

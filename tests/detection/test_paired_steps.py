@@ -127,7 +127,18 @@ def test_the_mean_of_the_pairs_has_to_agree(mean: float, verdict: str) -> None:
     assert steps_verdict(whole, steps, 0.5) == verdict
     nothing = ShareEstimate(9, 0.0, -0.3, 0.3)
     assert steps_verdict(ShareEstimate(9, 0.9, -2, 4), nothing, 0.5) == "open"
-    assert steps_verdict(ShareEstimate(9, 0.2, -2, 4), nothing, 0.5) == "refuted"
+    assert steps_verdict(ShareEstimate(9, 0.2, 0.0, 0.4), nothing, 0.5) == "refuted"
+
+
+def test_a_mean_that_leaves_room_for_the_step_refutes_nothing() -> None:
+    """Nine pairs of whose mean three standard errors reach from 0.2 to 1, or don't."""
+    nothing, half = ShareEstimate(9, 0.0, -0.3, 0.3), interval_half_width(9, 1.0)
+    # The interval of a mean with this standard error.
+    reach = {error: error * math.sqrt(9) * half for error in (0.28, 0.25)}
+    wide, narrow = (ShareEstimate(9, 0.2, 0.2 - each, 0.2 + each) for each in reach.values())
+    assert steps_verdict(wide, nothing, 0.5) == "open"
+    assert steps_verdict(narrow, nothing, 0.5) == "refuted"
+    assert steps_verdict(ShareEstimate(3, 0.0, None, None), nothing, 0.5) == "open"
 
 
 def test_what_tells_more_is_told() -> None:
