@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -80,6 +81,12 @@ class BuildRunner:
             (step.folder / BUILD_FOLDER / name).mkdir(parents=True)
             self.box.hand_over(step.folder / BUILD_FOLDER / name)
         self.box.let_read(step.checkout, renewed=True)
+
+    def make_environment(self, step: BuildStep) -> None:
+        """Make an environment of the worker's interpreter in the step's folder, with nothing but pip."""
+        # Its text: in a box the file itself isn't there.
+        program = Path(__file__).with_name("new_environment.py").read_text()
+        self.execute([sys.executable, "-I", "-c", program, str(step.folder)], step)
 
     def run_shell(self, command: str, step: BuildStep) -> None:
         """Run a command of the manifest; BuildError has its last line, Stopped: the run is no longer ours."""

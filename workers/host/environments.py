@@ -92,7 +92,7 @@ class Environments:
 
         def build(step: BuildStep) -> None:
             files = write_requirements(step.folder / BUILD_FOLDER, required)
-            self.runner.execute([sys.executable, "-I", "-m", "venv", str(step.folder)], step)
+            self.runner.make_environment(step)
             self.runner.run_pip(step.folder / "bin" / "python", files, step)
 
         return self.find_or_build(key, checkout, ", ".join(required.texts), build, required.texts)
@@ -102,7 +102,7 @@ class Environments:
         key = requirements.environment_key({"": "pip alone"})
 
         def build(step: BuildStep) -> None:
-            self.runner.execute([sys.executable, "-I", "-m", "venv", str(step.folder)], step)
+            self.runner.make_environment(step)
 
         return self.find_or_build(key, checkout, "pip", build, {})
 

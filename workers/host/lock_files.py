@@ -91,7 +91,7 @@ def build_by_uv(
     lock: LockFile, program: Path, step: BuildStep, runner: BuildRunner, seen: tuple[Path, ...]
 ) -> None:
     """Install what is locked, but none of the checkout's own packages."""
-    runner.execute([sys.executable, "-I", "-m", "venv", str(step.folder)], step)
+    runner.make_environment(step)
     own = step.folder / BUILD_FOLDER
     variables = {
         "UV_PROJECT_ENVIRONMENT": str(step.folder),
