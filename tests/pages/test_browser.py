@@ -66,8 +66,11 @@ class Site:
     ids: dict[str, int]
     complaints: list[str] = field(default_factory=list)
 
-    def page(self, where: str, **context: object) -> Page:
+    def page(self, where: str, *, clock: bool = False, **context: object) -> Page:
+        """A page of its own; with `clock` its time may be moved on."""
         page = self.browser.new_context(**context).new_page()  # type: ignore[arg-type]
+        if clock:
+            page.clock.install()
         page.on("pageerror", lambda error: self.complain(where, str(error)))
         page.on("console", lambda message: self.complain(where, message.text, message.type))
         self.go(page, where)
@@ -375,34 +378,43 @@ def test_a_wide_table_becomes_blocks_on_a_phone(site: Site) -> None:
     assert phases.locator("td[data-label]").first.evaluate(label) == '"Per step"'
 
 
+def skip_wait(page: Page) -> None:
+    """Let ten seconds pass at once on a page whose clock is ours: what is due meanwhile is done once."""
+    page.clock.fast_forward(10_000)
+
+
 def test_an_active_run_moves_on_by_itself_and_turns_into_charts(site: Site) -> None:
-    page = site.page("/runs/{active}/")
+    page = site.page("/runs/{active}/", clock=True)
     Run.objects.filter(pk=site.ids["active"]).update(progress=0.7, activity="repetition 4 of 5")
+    skip_wait(page)
     page.get_by_text("Repetition 4 of 5").wait_for()
     Run.objects.filter(pk=site.ids["active"]).update(state=Run.State.FAILED, failure="crash")
+    skip_wait(page)
     page.get_by_role("heading", name="It failed: crash").wait_for()
     assert page.get_by_text("Repetition 4 of 5").count() == 0
 
 
 def test_an_active_experiment_draws_each_new_pair_and_ends_by_itself(site: Site) -> None:
-    page = site.page("/experiments/{measuring}/")
+    page = site.page("/experiments/{measuring}/", clock=True)
     points = page.locator(".canvas[data-drawn] .scatterlayer .points path.point")
     before = points.count()
     page.locator("#pairs-in-numbers summary").click()
     row = Experiment.objects.get(pk=site.ids["measuring"])
     row.pairs.create(index=6, base_first=True, base=0.01, head=0.014, seconds=9, ratio=1.4, low=1.3, high=1.5)
     Experiment.objects.update(activity="pair 8, both in turn")
+    skip_wait(page)
     page.get_by_text("Pair 8, both in turn").wait_for()
     expect(points).to_have_count(before + 1)
     expect(page.get_by_role("region", name="Pairs").locator("tbody tr")).to_have_count(7)
     Experiment.objects.filter(pk=row.pk).update(state="done", verdict="estimated")
+    skip_wait(page)
     page.get_by_text("Pair 8, both in turn").wait_for(state="detached")
     assert page.get_by_text("Step time +38 % [37, 39]: worse.").is_visible()
 
 
-def signed_in_page(site: Site, where: str, **context: object) -> Page:
+def signed_in_page(site: Site, where: str, *, clock: bool = False, **context: object) -> Page:
     User.objects.create_superuser("ada", password="a long secret")
-    page = site.page(f"/sign-in/?next={where}", **context)
+    page = site.page(f"/sign-in/?next={where}", clock=clock, **context)
     page.fill("#id_username", "ada")
     page.fill("#id_password", "a long secret")
     page.keyboard.press("Enter")
@@ -412,12 +424,13 @@ def signed_in_page(site: Site, where: str, **context: object) -> Page:
 
 
 def test_a_host_that_joins_appears_by_itself(site: Site) -> None:
-    page = signed_in_page(site, "/machines/")
+    page = signed_in_page(site, "/machines/", clock=True)
     page.fill("#pool", "h100")
     page.keyboard.press("Enter")
     command = page.locator("#join-make").inner_text()
     page.fill("#pool", "typed meanwhile")
     hosts.join_machine(command.partition("CODE=")[2], "gpu-77")
+    skip_wait(page)
     page.get_by_role("link", name="gpu-77").wait_for()
     assert page.locator("#join-make").inner_text() == command
     assert page.locator("#pool").input_value() == "typed meanwhile"
