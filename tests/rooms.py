@@ -141,7 +141,7 @@ ROOMS = (
 REGRESSIONS = "dashboard.regressions"
 LAYERS = (
     ("decision",),
-    ("series", "changes", "taken_over"),
+    ("series", "changes", "taken_over", "judged_rows"),
     (
         *("row_facts", "limit_violations", "snapshot", "branch_causes", "missing_facts"),
         *("environment_only", "explanation"),

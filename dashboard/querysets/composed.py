@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connections
-from django.db.models import DateTimeField, Expression, Field, Model, QuerySet
+from django.db.models import DateTimeField, Expression, Field, ForeignKey, Lookup, Model, QuerySet
 from django.db.models.sql import Query
 from django.db.models.sql.compiler import SQLCompiler
 
@@ -43,6 +43,24 @@ class Given(Expression):
 
 # As builders of queries take it: a moment of which nothing is known yet.
 NOW: Any = Given("now", DateTimeField())
+
+
+@ForeignKey.register_lookup
+@Field.register_lookup
+class InArray(Lookup):
+    """`pk__in_array=rows`: one of their keys; or `Given("keys")`, of a list.
+
+    The planner doesn't see into an array, as it does into the query after IN: it works out these keys first.
+    """
+
+    lookup_name = "in_array"
+    prepare_rhs = False
+
+    def as_sql(self, compiler: SQLCompiler, connection: Any) -> tuple[str, tuple[Any, ...]]:
+        left, left_parameters = self.process_lhs(compiler, connection)
+        right, right_parameters = self.process_rhs(compiler, connection)
+        array = "" if isinstance(self.rhs, Given) else "ARRAY"
+        return f"{left} = ANY({array}{right})", (*left_parameters, *right_parameters)
 
 
 class Statement:

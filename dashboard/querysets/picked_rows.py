@@ -8,30 +8,11 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from django.db.models import Field, ForeignKey, Lookup, Model, Q, QuerySet
-from django.db.models.sql.compiler import SQLCompiler
+from django.db.models import Model, Q, QuerySet
 
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.composed import ComposedQuery
 
 Row = TypeVar("Row", bound=Model)
-
-
-@ForeignKey.register_lookup
-@Field.register_lookup
-class InArray(Lookup):
-    """`pk__in_array=rows`: one of their keys; or `Given("keys")`, of a list.
-
-    The planner doesn't see into an array, as it does into the query after IN: it works out these keys first.
-    """
-
-    lookup_name = "in_array"
-    prepare_rhs = False
-
-    def as_sql(self, compiler: SQLCompiler, connection: Any) -> tuple[str, tuple[Any, ...]]:
-        left, left_parameters = self.process_lhs(compiler, connection)
-        right, right_parameters = self.process_rhs(compiler, connection)
-        array = "" if isinstance(self.rhs, Given) else "ARRAY"
-        return f"{left} = ANY({array}{right})", (*left_parameters, *right_parameters)
 
 
 def is_among(rows: QuerySet[Any]) -> Q:

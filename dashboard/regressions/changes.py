@@ -7,6 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.db.models import QuerySet
+
 from dashboard import detection
 from dashboard.environments import (
     Difference,
@@ -17,6 +19,8 @@ from dashboard.environments import (
     system_differences,
 )
 from dashboard.models import Change, Regression
+from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.regressions.series.branch_line import given_line
 from dashboard.regressions.series.history import ABSENT, History, MeasuredCommit, load_phases
 from dashboard.regressions.taken_over import leave_out_taken_over
 
@@ -87,12 +91,22 @@ def find_changes(
     }
 
 
+def _compose_known_directions(has_fork: bool) -> QuerySet[Any, Any]:
+    rows = Change.objects.filter(given_line("first_bad", has_fork), series__in_array=Given("series"))
+    return rows.order_by().values_list("series", "position", "direction")
+
+
+_KNOWN_DIRECTIONS: ComposedQuery[Any] = ComposedQuery(_compose_known_directions)
+
+
 def known_directions(histories: Sequence[History]) -> dict[int, dict[int, str]]:
     """By series and position the directions of changes that were found before, along the histories' line."""
     directions: dict[int, dict[int, str]] = {past.series.pk: {} for past in histories}
     if directions:
-        rows = Change.objects.filter(histories[0].line.lookup("first_bad"), series__in=directions)
-        for key, position, direction in rows.order_by().values_list("series", "position", "direction"):
+        line = histories[0].line
+        for key, position, direction in _KNOWN_DIRECTIONS.read_rows(
+            line.has_fork, **line.given_values, series=list(directions)
+        ):
             directions[key][position] = direction
     return directions
 
@@ -221,14 +235,27 @@ def sync_changes(
     return synced
 
 
+_STORED_ROWS = ComposedQuery(
+    lambda: (
+        Change.objects.filter(
+            series__in_array=Given("series"),
+            first_bad__branch=Given("branch"),
+            position__gt=Given("position"),
+        )
+        .select_related("last_good")
+        .order_by("position")
+    )
+)
+
+
 def stored_rows(histories: Sequence[History], branch: str) -> dict[int, list[Change]]:
     """By series its changes on a branch that aren't settled; in order."""
     frozen = {past.series.pk: past.frozen_until for past in histories}
     rows: dict[int, list[Change]] = {key: [] for key in frozen}
-    stored = Change.objects.filter(
-        series__in=frozen, first_bad__branch=branch, position__gt=min(frozen.values(), default=-1)
+    stored = _STORED_ROWS.read_rows(
+        series=list(frozen), branch=branch, position=min(frozen.values(), default=-1)
     )
-    for row in stored.select_related("last_good").order_by("position"):
+    for row in stored:
         if row.position > frozen[row.series_id]:
             rows[row.series_id].append(row)
     return rows

@@ -8,6 +8,7 @@ commits so far have earned: a hundredth of the budget each.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from django.db.models import Exists, OuterRef, QuerySet, Sum
 
@@ -24,6 +25,7 @@ from dashboard.models import (
     Run,
     SeriesLatest,
 )
+from dashboard.querysets.composed import ComposedQuery, Given
 from dashboard.regressions.changes import WHOLE, known_directions
 from dashboard.regressions.decision.series_kinds import is_exact_counter
 from dashboard.regressions.series.history import History
@@ -53,9 +55,9 @@ def tell_suspicions(project: Project, run: Run, histories: Mapping[int, History]
 
     The project is locked. `histories` are those of the run's judged series, by key.
     """
-    told = told_as_suspicions(project)
-    if not told.exists():
+    if not _TOLD_AS_SUSPICIONS.read_rows(project=project.pk):
         return
+    told = told_as_suspicions(project.pk)
     noisy = [
         past for past in histories.values() if past.series.headline and not is_exact_counter(past.series)
     ]
@@ -76,7 +78,7 @@ def tell_suspicions(project: Project, run: Run, histories: Mapping[int, History]
         alerts.announce_regression(regression)
 
 
-def told_as_suspicions(project: Project) -> QuerySet[Regression]:
+def told_as_suspicions(project: Any) -> QuerySet[Regression]:
     """The regressions that are being proved.
 
     What pairs have confirmed is no suspicion, though another series of it may be one still. What a check has
@@ -98,6 +100,11 @@ def told_as_suspicions(project: Project) -> QuerySet[Regression]:
         state__in=alerts.ALERTED_STATES,
         project__channels__suspicions=True,
     ).exclude(Exists(confirmed), state=Regression.State.CONFIRMED)
+
+
+_TOLD_AS_SUSPICIONS: ComposedQuery[Any] = ComposedQuery(
+    lambda: told_as_suspicions(Given("project")).order_by().values_list("pk", flat=True)[:1]
+)
 
 
 def count_refuted_alert(project: Project) -> None:
@@ -144,19 +151,23 @@ def level_start(positions: Sequence[int], starts: Collection[int]) -> int:
     return max((index for index in indices if index < len(positions) - NEWEST), default=0)
 
 
+_NEWEST_POSITIONS: ComposedQuery[Any] = ComposedQuery(
+    lambda: SeriesLatest.objects.filter(
+        series__configuration__case__project=Given("project"),
+        series__metric__name=WHOLE,
+        series__phase="",
+        series__headline=True,
+    ).values_list("position", flat=True)
+)
+
+
 def risk_of_look(project: Project) -> float:
     """The chance of a false step that the phases of one case may take at one commit.
 
     What a commit may risk is divided among the cases that are measured: those whose newest commit is less
     than a hundred behind.
     """
-    rows = SeriesLatest.objects.filter(
-        series__configuration__case__project=project,
-        series__metric__name=WHOLE,
-        series__phase="",
-        series__headline=True,
-    )
-    positions = list(rows.values_list("position", flat=True))
+    positions = _NEWEST_POSITIONS.read_rows(project=project.pk)
     cases = sum(position > max(positions) - RECENT for position in positions)
     return budget_of_project(project, cases=max(1, cases)).risk
 

@@ -25,8 +25,6 @@ from dashboard.models import (
     Change,
     Commit,
     Experiment,
-    GuardResult,
-    Point,
     Project,
     Regression,
     RegressionExperiment,
@@ -41,6 +39,13 @@ from dashboard.regressions.decision.requested_facts import GatheredFacts
 from dashboard.regressions.decision.series_kinds import may_open_regression
 from dashboard.regressions.environment_only import mark_environment_only
 from dashboard.regressions.gathering import Lines, forget_quick_facts, gather_facts, is_quick
+from dashboard.regressions.judged_rows import (
+    changes_to_open,
+    judged_series_of_run,
+    lock_levels,
+    lock_project,
+    stored_run,
+)
 from dashboard.regressions.missing_facts import FactsMissing
 from dashboard.regressions.series.branch_line import branch_line
 from dashboard.regressions.series.history import History, load_histories, load_recent
@@ -73,7 +78,7 @@ def judge_run(run_id: int) -> None:
 
     Safe to repeat; a run that isn't done (any more) is left alone.
     """
-    run = Run.objects.select_related("commit__project").filter(pk=run_id, state=Run.State.DONE).first()
+    run = stored_run(run_id)
     if run is None:
         return
     project = run.commit.project
@@ -92,12 +97,8 @@ def judge_run(run_id: int) -> None:
 
 def judge_measured(project: Project, run: Run, lines: Lines, facts: GatheredFacts) -> None:
     branch = run.commit.branch
-    measured = Q(pk__in=Point.objects.filter(run=run).values("series"))
-    missed = Q(pk__in=GuardResult.objects.filter(run=run).values("series"))
-    series = Series.objects.filter(JUDGED, measured | missed).select_related(
-        "metric", "configuration__case", "configuration__pool"
-    )
-    judged = find_all_changes(project, branch, list(series), lines, facts, run.commit.position)
+    series = judged_series_of_run(run)
+    judged = find_all_changes(project, branch, series, lines, facts, run.commit.position)
     touched = judged.touched
     touched.run, touched.line = run.pk, lines.of_branch(branch)
     # No host of this site could measure what was posted again: it is told as suspected, and stays so.
@@ -277,11 +278,6 @@ def with_facts(lines: Lines, work: Callable[[GatheredFacts], Result]) -> Result:
     raise RuntimeError(f"{lines.project} asks for ever more facts.")
 
 
-def lock_project(project_id: int) -> Project:
-    # Not FOR UPDATE: that waits for, and holds up, every row that is inserted with this project as its key.
-    return Project.objects.select_for_update(no_key=True).get(pk=project_id)
-
-
 def decide_and_apply(
     project: Project, branch: str, touched: Touched, lines: Lines, facts: GatheredFacts
 ) -> list[Regression]:
@@ -336,11 +332,7 @@ def find_all_changes(
     judged.counts = synced.counts
     judged.touched.changes = {row.pk for row in synced.altered if not row.is_move}
     judged.touched.regressions = synced.left
-    rows = Change.objects.filter(series__in=list(judged.histories), first_bad__branch=branch)
-    rows = rows.filter(direction=Change.Direction.REGRESSION)
-    rows = rows.filter(Q(pk__in=judged.touched.changes) | Q(regression=None)).select_related(
-        "series__metric", "series__configuration", "first_bad", "last_good"
-    )
+    rows = changes_to_open(branch, list(judged.histories), judged.touched.changes)
     opening = [
         row
         for row in rows
@@ -354,9 +346,7 @@ def find_all_changes(
 def keep_levels(histories: Sequence[History], found: Mapping[int, Sequence[changes.FoundChange]]) -> None:
     """The levels since the last changes, for the overviews; those that didn't move aren't written."""
     levels = {past.series.pk: current_level(past, found[past.series.pk]) for past in histories}
-    # In one order everywhere: another run of theirs may be stored meanwhile, which renews these rows.
-    kept = SeriesLatest.objects.filter(pk__in=levels).select_for_update(no_key=True).order_by("pk")
-    moved = [row for row in kept.only("level") if row.level != levels[row.pk]]
+    moved = [row for row in lock_levels(list(levels)) if row.level != levels[row.pk]]
     for row in moved:
         row.level = levels[row.pk]
     SeriesLatest.objects.bulk_update(moved, ["level"])

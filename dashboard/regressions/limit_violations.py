@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from dashboard.models import Limit
+from dashboard.querysets.composed import ComposedQuery, Given
 from dashboard.regressions.decision import facts
 from dashboard.regressions.row_facts import commit_fact, series_fact
 from dashboard.regressions.series.branch_line import Line
@@ -12,10 +13,16 @@ from dashboard.regressions.series.branch_line import Line
 RELATED = ("series__metric", "series__configuration", "run__commit")
 
 
+_LIMITS_OF_RUN = ComposedQuery(
+    lambda: (
+        Limit.objects.filter(run=Given("run"), tainted=False).select_related(*RELATED).order_by("series_id")
+    )
+)
+
+
 def limits_of_run(run: int) -> list[Limit]:
     """How an undisturbed run stood to the limits of its manifest."""
-    rows = Limit.objects.filter(run=run, tainted=False).select_related(*RELATED)
-    return list(rows.order_by("series_id"))
+    return _LIMITS_OF_RUN.read_rows(run=run)
 
 
 def new_violations(limits: Iterable[Limit], line: Line) -> Iterator[facts.LimitViolation]:

@@ -6,10 +6,11 @@ about, however many others live beside them; the number of queries doesn't depen
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from django.db.models import Exists, Max, Min, OuterRef, Q, QuerySet
+from django.db.models import Exists, Max, Min, OuterRef, Q, QuerySet, Value
 
 from dashboard.models import (
     Change,
@@ -23,6 +24,7 @@ from dashboard.models import (
     Series,
 )
 from dashboard.models import RegressionExperiment as Asked
+from dashboard.querysets.composed import ComposedQuery, Given
 from dashboard.regressions.decision import facts
 from dashboard.regressions.decision.ranges import Range
 from dashboard.regressions.limit_violations import kept_limits, limits_of_run, new_violations
@@ -58,9 +60,9 @@ class Touched:
 
 def take_snapshot(project: Project, branch: str, touched: Touched) -> facts.Snapshot:
     changes, keys = reached_keys(project, branch, touched)
-    rows = list(changed_rows(branch, changes, keys))
+    rows = changed_rows(branch, changes, keys)
     limits = limits_of_run(touched.run) if touched.run else []
-    regressions = regression_rows(project, rows, keys, of_limits(branch, limits))
+    regressions = regression_rows(project, branch, rows, keys, limits)
     active, verdicts = read_experiments([row.pk for row in regressions])
     return facts.Snapshot(
         branch=branch,
@@ -79,10 +81,19 @@ def take_snapshot(project: Project, branch: str, touched: Touched) -> facts.Snap
     )
 
 
+def _compose_checked_configurations() -> QuerySet[Any, Any]:
+    rows = CheckedCase.objects.filter(
+        of__project=Given("project"), of__state=Check.State.DONE, is_control=False
+    )
+    return rows.order_by().values_list("configuration", flat=True).distinct()
+
+
+_CHECKED_CONFIGURATIONS: ComposedQuery[Any] = ComposedQuery(_compose_checked_configurations)
+
+
 def checked_configurations(project: Project) -> frozenset[int]:
     """Those that checks of pull requests have measured: what was proved of a branch holds at its merge."""
-    rows = CheckedCase.objects.filter(of__project=project, of__state=Check.State.DONE, is_control=False)
-    return frozenset(rows.order_by().values_list("configuration", flat=True).distinct())
+    return frozenset(_CHECKED_CONFIGURATIONS.read_rows(project=project.pk))
 
 
 def reached_keys(project: Project, branch: str, touched: Touched) -> tuple[set[int], set[int]]:
@@ -91,16 +102,11 @@ def reached_keys(project: Project, branch: str, touched: Touched) -> tuple[set[i
     Ranges that overlap, noise's reach included, are taken together, and again what those overlap.
     """
     asked = touched.regressions | touched.reconsidered
-    changes = Change.objects.filter(series__configuration__case__project=project, first_bad__branch=branch)
-    changes = changes.exclude(direction=Change.Direction.MOVED)
-    regressions = Regression.objects.filter(project=project, first_bad__branch=branch)
-    standing = regressions.filter(Q(withdrawn_at=None) | Q(triaged__in=Regression.AWAY) | Q(pk__in=asked))
+    given: dict[str, Any] = {"project": project.pk, "branch": branch, "asked": list(asked)}
     if not touched.anew:
-        least, most = reached_positions(changes, regressions, touched)
-        changes = changes.filter(reach_bad__gt=least, reach_good__lt=most)
-        standing = standing.filter(first_bad__position__gt=least, last_good__position__lt=most)
-    spans = list(changes.values_list("pk", "reach_good", "reach_bad", "regression_id"))
-    places = list(standing.values_list("pk", "last_good__position", "first_bad__position"))
+        given["least"], given["most"] = reached_positions(given, touched)
+    spans = _CHANGE_SPANS.read_rows(touched.anew, **given)
+    places = _REGRESSION_PLACES.read_rows(touched.anew, **given)
     if touched.anew:
         return {span[0] for span in spans}, {place[0] for place in places}
     nodes: list[Node] = [("change", pk, Range(good, bad), owner) for pk, good, bad, owner in spans]
@@ -117,19 +123,69 @@ def reached_keys(project: Project, branch: str, touched: Touched) -> tuple[set[i
     )
 
 
-def reached_positions(
-    changes: QuerySet[Change], regressions: QuerySet[Regression], touched: Touched
-) -> tuple[int, int]:
-    """Positions between which all lies that may be connected with what is touched."""
-    asked = touched.regressions | touched.reconsidered
-    mine = Q(pk__in=touched.changes) | Q(regression__in=asked)
-    ends = changes.filter(mine).aggregate(least=Min("reach_good"), most=Max("reach_bad"))
-    places = regressions.filter(pk__in=asked).aggregate(
-        least=Min("last_good__position"), most=Max("first_bad__position")
+def _changes_of_branch() -> QuerySet[Change]:
+    rows = Change.objects.filter(
+        series__configuration__case__project=Given("project"), first_bad__branch=Given("branch")
     )
-    least = [found["least"] for found in (ends, places) if found["least"] is not None]
-    most = [found["most"] for found in (ends, places) if found["most"] is not None]
-    return min(least, default=0) - FAR_AWAY, max(most, default=0) + FAR_AWAY
+    return rows.exclude(direction=Change.Direction.MOVED)
+
+
+def _regressions_of_branch() -> QuerySet[Regression]:
+    return Regression.objects.filter(project=Given("project"), first_bad__branch=Given("branch"))
+
+
+def _compose_change_spans(anew: bool) -> QuerySet[Any, Any]:
+    rows = _changes_of_branch()
+    if not anew:
+        rows = rows.filter(reach_bad__gt=Given("least"), reach_good__lt=Given("most"))
+    return rows.values_list("pk", "reach_good", "reach_bad", "regression_id")
+
+
+def _compose_regression_places(anew: bool) -> QuerySet[Any, Any]:
+    asked = Q(pk__in_array=Given("asked"))
+    rows = _regressions_of_branch().filter(Q(withdrawn_at=None) | Q(triaged__in=Regression.AWAY) | asked)
+    if not anew:
+        rows = rows.filter(first_bad__position__gt=Given("least"), last_good__position__lt=Given("most"))
+    return rows.values_list("pk", "last_good__position", "first_bad__position")
+
+
+_CHANGE_SPANS: ComposedQuery[Any] = ComposedQuery(_compose_change_spans)
+_REGRESSION_PLACES: ComposedQuery[Any] = ComposedQuery(_compose_regression_places)
+
+
+def _ends_of_columns(rows: QuerySet[Any, Any], first: str, last: str) -> QuerySet[Any, Any]:
+    """The least and the greatest of two columns, in one row."""
+    together = rows.order_by().annotate(all=Value(1)).values("all")
+    ends: QuerySet[Any, Any] = together.values_list(Min(first), Max(last))
+    return ends
+
+
+def _compose_ends_of_changes() -> QuerySet[Any, Any]:
+    mine = Q(pk__in_array=Given("changes")) | Q(regression__in_array=Given("asked"))
+    return _ends_of_columns(_changes_of_branch().filter(mine), "reach_good", "reach_bad")
+
+
+def _compose_ends_of_regressions() -> QuerySet[Any, Any]:
+    rows = _regressions_of_branch().filter(pk__in_array=Given("asked"))
+    return _ends_of_columns(rows, "last_good__position", "first_bad__position")
+
+
+_ENDS_OF_CHANGES: ComposedQuery[Any] = ComposedQuery(_compose_ends_of_changes)
+_ENDS_OF_REGRESSIONS: ComposedQuery[Any] = ComposedQuery(_compose_ends_of_regressions)
+
+
+def reached_positions(given: dict[str, Any], touched: Touched) -> tuple[int, int]:
+    """Positions between which all lies that may be connected with what is touched."""
+    ends: list[tuple[int | None, int]] = []
+    if touched.changes or given["asked"]:
+        ends += _ENDS_OF_CHANGES.read_rows(**given, changes=list(touched.changes))
+    if given["asked"]:
+        ends += _ENDS_OF_REGRESSIONS.read_rows(**given)
+    known = [(least, most) for least, most in ends if least is not None]
+    return (
+        min((least for least, _ in known), default=0) - FAR_AWAY,
+        max((most for _, most in known), default=0) + FAR_AWAY,
+    )
 
 
 def connected_nodes(nodes: list[Node], seeds: list[int]) -> set[int]:
@@ -161,43 +217,45 @@ def connected_nodes(nodes: list[Node], seeds: list[int]) -> set[int]:
     return {index for index, number in island_of.items() if number in taken}
 
 
-def changed_rows(branch: str, changes: Collection[int], regressions: Collection[int]) -> QuerySet[Change]:
-    """The changes of these keys, and the improvements of the series by which these regressions are told."""
-    told = Series.objects.filter(regressions__in=regressions)
-    better = Q(direction=Change.Direction.IMPROVEMENT, series__in=told, first_bad__branch=branch)
-    owned = Q(series__in=Series.objects.filter(changes__in=changes), direction=Change.Direction.IMPROVEMENT)
-    here = Q(first_bad__branch=branch)
-    found = Change.objects.filter(Q(pk__in=changes) | better | (owned & here))
-    return found.select_related(*RELATED).order_by("pk")
-
-
-def of_limits(branch: str, limits: Iterable[Limit]) -> Q:
-    """The regressions that a run's limits are about: of its commit, or of a limit that it keeps again."""
-    rows = list(limits)
-    crossed = {limit.run.commit_id for limit in rows if limit.crossed}
-    kept = {limit.series_id for limit in rows if not limit.crossed}
-    # Keys, not a join: that would give a regression once for each of its limits.
-    before = Limit.objects.filter(series__in=kept, regression__isnull=False).values("regression")
-    open_before = Q(pk__in=before, first_bad__branch=branch, recovered_by=None, withdrawn_at=None)
-    return Q(first_bad__in=crossed) | open_before
-
-
-def regression_rows(
-    project: Project, changes: Iterable[Change], keys: Collection[int], beside: Q
-) -> list[Regression]:
-    """Those of these keys, those that hold the changes, those at commits of either, and those `beside`."""
-    rows = list(changes)
-    owners = {row.regression_id for row in rows if row.regression_id}
-    commits = {row.first_bad_id for row in rows if row.direction == Change.Direction.REGRESSION}
-    at_ends = Regression.objects.filter(pk__in=keys).values("first_bad")
-    found = Regression.objects.filter(
-        Q(pk__in=owners | set(keys)) | Q(first_bad__in=commits) | Q(first_bad__in=at_ends) | beside,
-        project=project,
+def _compose_changed_rows() -> QuerySet[Change]:
+    told = Series.objects.filter(regressions__in_array=Given("regressions"))
+    changed = Series.objects.filter(changes__in_array=Given("changes"))
+    better = (Q(series__in=told) | Q(series__in=changed)) & Q(
+        direction=Change.Direction.IMPROVEMENT, first_bad__branch=Given("branch")
     )
-    branch = OuterRef("first_bad__branch")
-    abroad = Change.objects.filter(regression=OuterRef("pk")).exclude(first_bad__branch=branch)
-    return list(
-        found.select_related(*RELATED, "culprit")
+    rows = Change.objects.filter(Q(pk__in_array=Given("changes")) | better)
+    return rows.select_related(*RELATED).order_by("pk")
+
+
+_CHANGED_ROWS = ComposedQuery(_compose_changed_rows)
+
+
+def changed_rows(branch: str, changes: Collection[int], regressions: Collection[int]) -> list[Change]:
+    """The changes of these keys, and the improvements of their series and of those that tell regressions."""
+    if not changes and not regressions:
+        return []
+    return _CHANGED_ROWS.read_rows(branch=branch, changes=list(changes), regressions=list(regressions))
+
+
+def _compose_regression_rows(with_limits: bool) -> QuerySet[Regression]:
+    at_ends = Regression.objects.filter(pk__in_array=Given("keys")).values("first_bad")
+    wanted = Q(pk__in_array=Given("owners")) | Q(first_bad__in_array=Given("commits"))
+    wanted |= Q(first_bad__in=at_ends)
+    if with_limits:
+        # Keys, not a join: that would give a regression once for each of its limits.
+        before = Limit.objects.filter(series__in_array=Given("kept"), regression__isnull=False)
+        wanted |= Q(
+            pk__in=before.values("regression"),
+            first_bad__branch=Given("branch"),
+            recovered_by=None,
+            withdrawn_at=None,
+        )
+    abroad = Change.objects.filter(regression=OuterRef("pk")).exclude(
+        first_bad__branch=OuterRef("first_bad__branch")
+    )
+    return (
+        Regression.objects.filter(wanted, project=Given("project"))
+        .select_related(*RELATED, "culprit")
         .annotate(
             is_told=Exists(Delivery.objects.filter(regression=OuterRef("pk"))),
             crossed=Exists(Limit.objects.filter(regression=OuterRef("pk"))),
@@ -207,14 +265,56 @@ def regression_rows(
     )
 
 
+_REGRESSION_ROWS = ComposedQuery(_compose_regression_rows)
+
+
+def regression_rows(
+    project: Project,
+    branch: str,
+    changes: Iterable[Change],
+    keys: Collection[int],
+    limits: Sequence[Limit],
+) -> list[Regression]:
+    """Those of these keys, those that hold the changes, those at commits of either, and those of limits.
+
+    A run's limits are about the regressions of its commit, and about those of a limit that it keeps again.
+    """
+    rows = list(changes)
+    commits = {row.first_bad_id for row in rows if row.direction == Change.Direction.REGRESSION}
+    commits |= {limit.run.commit_id for limit in limits if limit.crossed}
+    kept = {limit.series_id for limit in limits if not limit.crossed}
+    owners = {row.regression_id for row in rows if row.regression_id} | set(keys)
+    if not owners and not commits and not kept:
+        return []
+    return _REGRESSION_ROWS.read_rows(
+        bool(kept),
+        project=project.pk,
+        branch=branch,
+        keys=list(keys),
+        owners=list(owners),
+        commits=list(commits),
+        kept=list(kept),
+    )
+
+
+def _compose_asked() -> QuerySet[Asked]:
+    names = ("base_commit", "head_commit", "machine", "metric", "pairs_of__head_commit")
+    links = Asked.objects.filter(regression__in_array=Given("keys"))
+    links = links.exclude(experiment__state=Experiment.State.CANCELLED)
+    related = links.select_related(*(f"experiment__{name}" for name in names), *SERIES)
+    return related.order_by("experiment__finished_at", "experiment")
+
+
+_ASKED = ComposedQuery(_compose_asked)
+
+
 def read_experiments(keys: Collection[int]) -> tuple[dict[int, tuple[int, ...]], list[facts.Verdict]]:
     """By regression the experiments that are under way, and the verdicts of all that have ended."""
-    names = ("base_commit", "head_commit", "machine", "metric", "pairs_of__head_commit")
-    links = Asked.objects.filter(regression__in=keys).exclude(experiment__state=Experiment.State.CANCELLED)
-    related = links.select_related(*(f"experiment__{name}" for name in names), *SERIES)
     active: dict[int, tuple[int, ...]] = {}
     verdicts: list[facts.Verdict] = []
-    for link in related.order_by("experiment__finished_at", "experiment"):
+    if not keys:
+        return active, verdicts
+    for link in _ASKED.read_rows(keys=list(keys)):
         experiment = link.experiment
         if experiment.state in Experiment.ACTIVE:
             active[link.regression_id] = (*active.get(link.regression_id, ()), experiment.pk)

@@ -29,6 +29,7 @@ from dashboard.models import (
     Series,
     SeriesLatest,
 )
+from dashboard.querysets.composed import ComposedQuery, Given
 
 HEADLINE = ("step_time", "throughput", "peak_memory")
 EXACT = (
@@ -76,10 +77,27 @@ def create_case(project: Project, benchmark: str = "snake_dqn", **params: Any) -
     return Case.objects.create(project=project, benchmark=benchmark, params=params, key=key)
 
 
+# Asked for each run that a test stores, hundreds of times: composed once.
+_CONFIGURATIONS = ComposedQuery(
+    lambda: Configuration.objects.select_related("pool").filter(
+        case=Given("case"), pool__name=Given("pool"), version=Given("version"), quick=Given("quick")
+    )
+)
+_MACHINES = ComposedQuery(lambda: Machine.objects.filter(name=Given("name")))
+_SERIES = ComposedQuery(
+    lambda: Series.objects.select_related("metric").filter(
+        configuration=Given("configuration"), metric__name__in_array=Given("names")
+    )
+)
+
+
 def get_configuration(
     case: Case, *, pool: Pool | None = None, version: int = 1, quick: bool = False
 ) -> Configuration:
-    where = pool or Pool.objects.get_or_create(name="default")[0]
+    name = pool.name if pool else "default"
+    for known in _CONFIGURATIONS.read_rows(case=case.pk, pool=name, version=version, quick=quick):
+        return known
+    where = pool or Pool.objects.get_or_create(name=name)[0]
     made, _ = Configuration.objects.get_or_create(case=case, pool=where, version=version, quick=quick)
     return made
 
@@ -95,7 +113,8 @@ def create_run(
     **fields: Any,
 ) -> Run:
     measured = get_configuration(case, pool=pool, version=version, quick=quick)
-    machine, _ = Machine.objects.get_or_create(name="bench-1", defaults={"pool": measured.pool})
+    machine = next(iter(_MACHINES.read_rows(name="bench-1")), None)
+    machine = machine or Machine.objects.create(name="bench-1", pool=measured.pool)
     defaults = {"machine": machine, "repetitions": 3, "time_limit": 600}
     return Run.objects.create(commit=commit, configuration=measured, state=state, **(defaults | fields))
 
@@ -109,9 +128,7 @@ def get_all_series(run: Run, measured: Iterable[tuple[str, str]]) -> list[Series
     """Of each metric and phase (empty: of the whole), by a few queries."""
     wanted = list(measured)
     names = {name for name, _ in wanted}
-    rows = Series.objects.select_related("metric").filter(
-        configuration=run.configuration, metric__name__in=names
-    )
+    rows = _SERIES.read_rows(configuration=run.configuration_id, names=list(names))
     found = {(row.metric.name, row.phase): row for row in rows}
     if missing := [key for key in wanted if key not in found]:
         metrics = get_metrics(dict.fromkeys(name for name, _ in missing))

@@ -15,6 +15,7 @@ from django.db.models import Max, Q
 
 from dashboard import repositories
 from dashboard.models import Commit, Project
+from dashboard.querysets.composed import Given
 from dashboard.repositories import DETACHED, RepositoryError
 
 logger = logging.getLogger(__name__)
@@ -41,6 +42,20 @@ class Line:
         before: Mapping[str, Any] = {f"{commit}__branch": self.trunk, f"{commit}__position__lte": self.fork}
         return Q(**{f"{commit}__hash__in": self.own}) | Q(**before)
 
+    @property
+    def given_values(self) -> dict[str, Any]:
+        """The values of `given_line`, whose shape is `has_fork`."""
+        return {
+            "branch": self.branch,
+            "own": list(self.own or ()),
+            "trunk": self.trunk,
+            "fork": self.fork,
+        }
+
+    @property
+    def has_fork(self) -> bool:
+        return self.own is not None
+
     def condition(self, commit: str) -> tuple[str, dict[str, Any]]:
         """`lookup` in SQL, of the table or alias `commit`, and its parameters."""
         if self.own is None:
@@ -48,6 +63,14 @@ class Line:
         before = f"{commit}.branch = %(trunk)s AND {commit}.position <= %(fork)s"
         parameters = {"own": list(self.own), "trunk": self.trunk, "fork": self.fork}
         return f"({commit}.hash = ANY(%(own)s::text[]) OR ({before}))", parameters
+
+
+def given_line(commit: str, has_fork: bool) -> Q:
+    """`Line.lookup` of a line that is known when the query is asked; see `querysets.composed`."""
+    if not has_fork:
+        return Q(**{f"{commit}__branch": Given("branch")})
+    before = {f"{commit}__branch": Given("trunk"), f"{commit}__position__lte": Given("fork")}
+    return Q(**{f"{commit}__hash__in_array": Given("own")}) | Q(**before)
 
 
 def branch_line(project: Project, branch: str) -> Line:

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 from statistics import median
+from typing import Any
 
 from django.db import connection
 
 from dashboard import detection
 from dashboard.models import GuardResult, Point, Run, Series
-from dashboard.regressions.series.branch_line import Line
+from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.regressions.series.branch_line import Line, given_line
 
 # All of a history is judged again by this many points at most: what is older was judged when it was new.
 NEWEST = 2000
@@ -193,6 +195,26 @@ def newest_rows(series: Sequence[int], line: Line, newest: int) -> dict[int, lis
     return rows
 
 
+_PHASES_OF_METRIC: ComposedQuery[Any] = ComposedQuery(
+    lambda: (
+        Series.objects.filter(configuration=Given("configuration"), metric__name=Given("metric"))
+        .exclude(phase="")
+        .order_by("phase")
+        .values_list("pk", "phase")
+    )
+)
+_POINTS_SINCE: ComposedQuery[Any] = ComposedQuery(
+    lambda: Point.objects.filter(
+        series__in_array=Given("series"), position__gte=Given("position")
+    ).values_list("series_id", "run_id", "position", "value", "samples", "tainted")
+)
+_COMMITS_OF_RUNS: ComposedQuery[Any] = ComposedQuery(
+    lambda has_fork: Run.objects.filter(
+        given_line("commit", has_fork), pk__in_array=Given("runs")
+    ).values_list("pk", "commit_id")
+)
+
+
 def load_phases(history: History, metric: str) -> dict[str, list[detection.Point]]:
     """By phase what a history's commits measured by another metric of its configuration, commit by commit.
 
@@ -200,18 +222,15 @@ def load_phases(history: History, metric: str) -> dict[str, list[detection.Point
     """
     if not history.measured:
         return {}
-    of_metric = Series.objects.filter(
-        configuration=history.series.configuration_id, metric__name=metric
-    ).exclude(phase="")
-    phases = dict(of_metric.order_by("phase").values_list("pk", "phase"))
+    phases = dict(_PHASES_OF_METRIC.read_rows(configuration=history.series.configuration_id, metric=metric))
+    if not phases:
+        return {}
     # Without a join to each point: a few hundred runs have measured all the thousands of them.
-    rows = list(
-        Point.objects.filter(series__in=phases, position__gte=history.positions[0]).values_list(
-            "series_id", "run_id", "position", "value", "samples", "tainted"
-        )
+    rows = _POINTS_SINCE.read_long(tuple, series=list(phases), position=history.positions[0])
+    line = history.line
+    commits = dict(
+        _COMMITS_OF_RUNS.read_rows(line.has_fork, **line.given_values, runs=list({row[1] for row in rows}))
     )
-    runs = Run.objects.filter(history.line.lookup("commit"), pk__in={row[1] for row in rows})
-    commits = dict(runs.values_list("pk", "commit_id"))
     found: dict[str, dict[int, list[Row]]] = {phase: {} for phase in phases.values()}
     for key, run, position, value, samples, tainted in rows:
         if run in commits:

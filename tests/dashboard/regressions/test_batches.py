@@ -107,5 +107,7 @@ def test_a_run_that_is_judged_again_writes_nothing_of_its_series(project: Projec
     assert SeriesLatest.objects.filter(series__phase="", level=None).count() == 0
     with CaptureQueriesContext(connection) as captured:
         judge_run(runs[-1].pk)
-    written = [query["sql"] for query in captured if query["sql"].startswith(("INSERT", "UPDATE", "DELETE"))]
+    # Of what PostgreSQL has prepared, rows that are read, Django knows no text.
+    told = [query["sql"] for query in captured if query["sql"] is not None]
+    written = [sql for sql in told if sql.startswith(("INSERT", "UPDATE", "DELETE"))]
     assert [sql.split('"')[1] for sql in written] == ["dashboard_run"]

@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from dashboard import retention
 from dashboard.models import Document, DroppedDetail, Project, Run, RunLog, Telemetry
 from dashboard.policy.effective import Origin
-from dashboard.regressions.judging import lock_project
+from dashboard.regressions.judged_rows import lock_project
 from dashboard.retention import detail_kinds, pruning
 from tests.dashboard import factories
 from tests.dashboard.retention.histories import KEEP_A_DAY, measure_values

@@ -1,0 +1,75 @@
+"""The rows that a judgement begins and ends with, by queries that are composed once in a process."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from django.db.models import Q, QuerySet
+
+from dashboard.models import Change, GuardResult, Point, Project, Run, Series, SeriesLatest
+from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.regressions.series.judged_series import JUDGED
+
+_STORED_RUN = ComposedQuery(
+    lambda: Run.objects.select_related("commit__project", "configuration").filter(
+        pk=Given("pk"), state=Run.State.DONE
+    )
+)
+# Not FOR UPDATE: that waits for, and holds up, every row that is inserted with this project as its key.
+_LOCKED_PROJECT = ComposedQuery(lambda: Project.objects.select_for_update(no_key=True).filter(pk=Given("pk")))
+
+
+def _compose_judged_series() -> QuerySet[Series]:
+    measured = Q(pk__in=Point.objects.filter(run=Given("run")).values("series"))
+    missed = Q(pk__in=GuardResult.objects.filter(run=Given("run")).values("series"))
+    rows = Series.objects.filter(JUDGED, measured | missed)
+    return rows.select_related("metric", "configuration__case", "configuration__pool")
+
+
+def _compose_changes_to_open() -> QuerySet[Change]:
+    rows = Change.objects.filter(
+        Q(pk__in_array=Given("changes")) | Q(regression=None),
+        series__in_array=Given("series"),
+        first_bad__branch=Given("branch"),
+        direction=Change.Direction.REGRESSION,
+    )
+    return rows.select_related("series__metric", "series__configuration", "first_bad", "last_good")
+
+
+def _compose_locked_levels() -> QuerySet[SeriesLatest]:
+    kept = SeriesLatest.objects.filter(pk__in_array=Given("keys")).select_for_update(no_key=True)
+    # In one order everywhere: another run of theirs may be stored meanwhile, which renews these rows.
+    return kept.only("level").order_by("pk")
+
+
+_JUDGED_SERIES = ComposedQuery(_compose_judged_series)
+_CHANGES_TO_OPEN = ComposedQuery(_compose_changes_to_open)
+_LOCKED_LEVELS = ComposedQuery(_compose_locked_levels)
+
+
+def stored_run(key: int) -> Run | None:
+    """The run with its commit, project and configuration; None where it isn't done."""
+    return next(iter(_STORED_RUN.read_rows(pk=key)), None)
+
+
+def lock_project(key: int) -> Project:
+    """Lock a project until the transaction ends; Project.DoesNotExist where it is gone."""
+    project: Project | None = next(iter(_LOCKED_PROJECT.read_rows(pk=key)), None)
+    if project is None:
+        raise Project.DoesNotExist(f"There is no project {key}.")
+    return project
+
+
+def judged_series_of_run(run: Run) -> list[Series]:
+    """The series that a run measured, or whose guarded quality it doesn't report."""
+    return _JUDGED_SERIES.read_rows(run=run.pk)
+
+
+def changes_to_open(branch: str, series: Collection[int], altered: Collection[int]) -> list[Change]:
+    """The regressions of these series that are new or altered, or that belong to no regression yet."""
+    return _CHANGES_TO_OPEN.read_rows(series=list(series), branch=branch, changes=list(altered))
+
+
+def lock_levels(series: Collection[int]) -> list[SeriesLatest]:
+    """The levels of these series that overviews show, locked."""
+    return _LOCKED_LEVELS.read_rows(keys=list(series))
