@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import random
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from django.db import connection
 from django.utils import timezone
 
 from dashboard.models import (
@@ -33,6 +35,10 @@ from dashboard.models import (
 from tests.dashboard.factories import get_configuration, set_environment
 from tests.pages.documents import create_document
 
+# As a document lists them.
+Metrics = Sequence[Mapping[str, Any]]
+POINT_COLUMNS = "series_id, position, run_id, tainted, value, low, high, samples"
+COPY_POINTS = f"COPY dashboard_point ({POINT_COLUMNS}) FROM STDIN"
 SUBJECTS = (
     "Draw transitions from one array",
     "Rename the agent's buffers",
@@ -126,6 +132,15 @@ def create_measured_run(
     **fields: Any,
 ) -> Run:
     """A run that is done, with its document, its telemetry, its log and its points."""
+    run, metrics = create_documented_run(commit, case, step_time, seed, body, **fields)
+    create_points(run, metrics)
+    return run
+
+
+def create_documented_run(
+    commit: Commit, case: Case, step_time: float, seed: int, body: dict[str, Any] | None = None, **fields: Any
+) -> tuple[Run, Metrics]:
+    """The same without its points, and the metrics that these are of."""
     run = create_run(commit, case, **fields)
     body = body or create_document(case, step_time, random.Random(seed))  # noqa: S311
     Document.objects.create(run=run, format=body["format"], body=body, sha256="0" * 64)
@@ -134,44 +149,62 @@ def create_measured_run(
         run=run, text="warm-up done\nrepetition 1 of 5\nrepetition 5 of 5\ndocument written\n"
     )
     Telemetry.objects.bulk_create(Telemetry(run=run, **row) for row in body["telemetry"])
-    create_points(run, body["metrics"])
-    return run
+    return run, body["metrics"]
 
 
-def create_points(run: Run, metrics: list[dict[str, Any]]) -> None:
+def create_points(run: Run, metrics: Metrics) -> None:
     """A point in the series of each metric, and the latest state of each of them."""
-    by_name = {
-        (series.metric.name, series.phase): series
-        for series in run.configuration.series.select_related("metric")
+    create_points_of_runs([(run, metrics)])
+
+
+def create_points_of_runs(measured: Sequence[tuple[Run, Metrics]]) -> None:
+    """The same of runs of one configuration, the oldest first."""
+    first, _ = measured[0]
+    known = first.configuration.series.select_related("metric")
+    series = {(row.metric.name, row.phase): row for row in known}
+    missing = {
+        key: row for _, metrics in measured for row in metrics if (key := metric_key(row)) not in series
     }
-    missing = [row for row in metrics if (row["name"], row["phase"] or "") not in by_name]
-    by_name |= {(series.metric.name, series.phase): series for series in create_all_series(run, missing)}
-    of_configuration = SeriesLatest.objects.filter(series__configuration=run.configuration)
-    latest = {state.pk: state for state in of_configuration}
-    points, states = [], []
-    for metric in metrics:
-        series = by_name[metric["name"], metric["phase"] or ""]
-        values = {name: metric[name] for name in ("value", "low", "high", "samples")}
-        position = run.commit.position
-        points.append(Point(series=series, position=position, run=run, tainted=run.tainted, **values))
-        state = latest.get(series.pk) or SeriesLatest(series=series)
-        state.run, state.position, state.updated_at = run, position, run.requested_at
-        state.value = metric["value"]
-        state.recent = [*state.recent, metric["value"]][-30:]
-        states.append(state)
-    Point.objects.bulk_create(points)
+    series |= dict(zip(missing, create_all_series(first, list(missing.values())), strict=True))
+    values: dict[tuple[str, str], list[float]] = {}
+    newest: dict[tuple[str, str], Run] = {}
+    points = []
+    for run, metrics in measured:
+        for row in metrics:
+            key = metric_key(row)
+            values.setdefault(key, []).append(row["value"])
+            newest[key] = run
+            told = (row[name] for name in ("value", "low", "high", "samples"))
+            points.append((series[key].pk, run.commit.position, run.pk, run.tainted, *told))
+    # By COPY: a history has thousands of points, which Django takes longer to write down than all else.
+    with connection.cursor() as cursor, cursor.copy(COPY_POINTS) as copy:
+        for point in points:
+            copy.write_row(point)
+    latest = SeriesLatest.objects.filter(series__in=[series[key].pk for key in values])
+    before = dict(latest.values_list("pk", "recent"))
     SeriesLatest.objects.bulk_create(
-        states, update_conflicts=True, unique_fields=["series"],
+        [
+            SeriesLatest(
+                series=series[key], run=newest[key], position=newest[key].commit.position, value=of_key[-1],
+                recent=[*before.get(series[key].pk, ()), *of_key][-30:],
+            )
+            for key, of_key in values.items()
+        ],
+        update_conflicts=True, unique_fields=["series"],
         update_fields=["run", "position", "value", "recent", "updated_at"],
     )  # fmt: skip
 
 
-def create_series(run: Run, metric: dict[str, Any]) -> Series:
+def metric_key(metric: Mapping[str, Any]) -> tuple[str, str]:
+    return metric["name"], metric["phase"] or ""
+
+
+def create_series(run: Run, metric: Mapping[str, Any]) -> Series:
     (made,) = create_all_series(run, [metric])
     return made
 
 
-def create_all_series(run: Run, metrics: list[dict[str, Any]]) -> list[Series]:
+def create_all_series(run: Run, metrics: Metrics) -> list[Series]:
     """A series of each of these metrics, by a few queries: a document has some fifty."""
     known = {
         (row.name, row.better): row
@@ -289,10 +322,13 @@ def create_history(
     variants = ("optimized", "baseline", *(f"v{number}" for number in range(cases)))
     for number in range(cases):
         case = create_case(project, variant=variants[number])
+        measured = []
         for commit in commits:
             slow = 1.38 if step_at is not None and commit.position >= step_at else 1.0
             base = 0.00105 * (1 + 1.4 * number) * slow * noise.gauss(1, 0.008)
-            create_measured_run(commit, case, base, seed=commit.position, tainted=commit.position % 17 == 13)
+            tainted = commit.position % 17 == 13
+            measured.append(create_documented_run(commit, case, base, commit.position, tainted=tainted))
+        create_points_of_runs(measured)
     return project
 
 
