@@ -12,6 +12,7 @@ import secrets
 import threading
 import time
 from dataclasses import dataclass, field
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -24,6 +25,12 @@ CLIENT_ID = "paceline"
 CLIENT_SECRET = "a client's secret"
 
 
+@cache
+def provider_key() -> Any:
+    """The key of every provider: to make one takes a tenth of a second."""
+    return rsa.generate_private_key(65537, 2048)
+
+
 @dataclass
 class Provider:
     """Its state; `codes` are those that it gave, with what each was asked with."""
@@ -34,7 +41,7 @@ class Provider:
     described: dict[str, Any] = field(default_factory=dict)
     userinfo: dict[str, Any] = field(default_factory=dict)
     algorithm: str = "RS256"
-    key: Any = field(default_factory=lambda: rsa.generate_private_key(65537, 2048))
+    key: Any = field(default_factory=provider_key)
     signing_key: Any = None
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
     issuer: str = ""
