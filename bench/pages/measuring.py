@@ -15,6 +15,7 @@ IN_FLIGHT = 20
 ALONE = 9
 # So that each of the web server's eight threads has made the page, whichever takes a request.
 WARMING = 24
+# Of these the first, surely of threads that hadn't.
 COLD = 3
 ROUNDS = 5
 AGAIN = 200

@@ -73,10 +73,11 @@ def largest_phases(document: Json) -> list[tuple[str, float]]:
     """
     rows = [row for row in document.get("phases") or [] if row.get("thread") in (None, "main")]
     total = sum(row["self"] for row in rows)
+    if total <= 0:
+        return []
     named = sorted((row for row in rows if not row["path"].startswith("(")), key=lambda row: -row["self"])
     holders = {row["path"].rpartition("/")[0] for row in rows}
     return [
         (f"{row['path']}{' itself' if row['path'] in holders else ''}", row["self"] / total)
         for row in named[:2]
-        if total > 0
     ]

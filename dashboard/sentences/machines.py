@@ -109,6 +109,16 @@ class Hardware:
     system: str
     kernel: str
 
+    @property
+    def counted_cores(self) -> str:
+        """`4 cores`; empty where the host doesn't tell."""
+        return "" if self.cores == numbers.DASH else f"{self.cores} core{'' if self.cores == '1' else 's'}"
+
+    @property
+    def named_kernel(self) -> str:
+        """`kernel 6.1`; empty where the host doesn't tell."""
+        return "" if self.kernel == numbers.DASH else f"kernel {self.kernel}"
+
 
 def describe_hardware(fingerprint: Mapping[str, Any]) -> Hardware:
     """Of a fingerprint as a host sent it: nothing in it can be relied on."""
