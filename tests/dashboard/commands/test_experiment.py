@@ -142,11 +142,12 @@ def end_experiment(experiment: Experiment, **fields: Any) -> Experiment:
     values |= {"ratio": 1.38, "low": 1.35, "high": 1.41, "seconds": 125.0}
     pool, _ = Pool.objects.get_or_create(name="default")
     values["machine"], _ = Machine.objects.get_or_create(name="gpu-1", pool=pool)
-    Experiment.objects.filter(pk=experiment.pk).update(**(values | fields))
     for index in range(5):
         sides = {"base": 0.010, "head": 0.0138, "disturbed": index == 4, "seconds": 25.0}
         phases = {"learn": (0.004, 0.0078), "act": (0.006, 0.006)}
         experiment.pairs.create(index=index, base_first=True, phases=phases, **sides)
+    # Last, as the hosts do: who waits reads the pairs once the state says so.
+    Experiment.objects.filter(pk=experiment.pk).update(**(values | fields))
     return read_experiment(experiment.pk)
 
 
