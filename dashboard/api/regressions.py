@@ -29,6 +29,7 @@ from dashboard.api.shapes import (
 )
 from dashboard.models import Change, Delivery, Project, Regression, Triage
 from dashboard.project_names import current_slug
+from dashboard.querysets import regression_details as details
 from dashboard.querysets import regressions as regression_queries
 from dashboard.regressions.triage import MOST_LETTERS, TriageError, triage_regression
 from dashboard.sentences import labels
@@ -182,8 +183,8 @@ class DeliveryQuery(PageQuery):
 def list_regressions(request: HttpRequest, query: Query[RegressionQuery]) -> dict[str, Any]:
     """The regressions of the projects that you may view, newest first."""
     rows = regression_queries.filter_regressions(query.state, chosen_projects(request, query.project))
-    details = regression_queries.TITLED_OF_KEYS
-    return read_page(request, query, rows, ("-id",), lambda row: describe_regression(request, row), details)
+    titled = regression_queries.TITLED_OF_KEYS
+    return read_page(request, query, rows, ("-id",), lambda row: describe_regression(request, row), titled)
 
 
 @router.get(
@@ -204,17 +205,11 @@ def read_regression(request: HttpRequest, pk: int) -> RegressionEvidence:
         excerpts=regression.excerpts,
         cause_evidence=regression.cause_evidence,
         bisection=regression.bisection,
-        changes=[
-            describe_grouped_change(change)
-            for change in regression_queries.regression_changes(regression).select_related(
-                "first_bad", "last_good"
-            )
-        ],
+        changes=[describe_grouped_change(change) for change in details.grouped_changes(regression)],
         experiments=[
-            describe_proof(link.experiment)
-            for link in regression_queries.regression_experiments(regression).prefetch_related(None)
+            describe_proof(link.experiment) for link in details.measured_again(regression, with_pairs=False)
         ],
-        triages=[describe_triage(row) for row in regression_queries.regression_triages(regression)],
+        triages=[describe_triage(row) for row in details.regression_triages(regression)],
     )
 
 

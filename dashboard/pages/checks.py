@@ -13,8 +13,9 @@ from django_htmx.http import HttpResponseClientRefresh
 
 from dashboard import pull_requests
 from dashboard.access import AuditAction, Visitor, record_action, visitor_of
-from dashboard.models import Check, Project
+from dashboard.models import Check
 from dashboard.pages.paging import ROWS_PER_PAGE, requested_page
+from dashboard.pages.requested_project import requested_project
 from dashboard.pull_requests import CheckError
 from dashboard.pull_requests.report import read_report
 from dashboard.querysets.regressions import regressions_of_check
@@ -25,7 +26,7 @@ RELATED = ("project", "pull_request", "base_commit", "requested_by")
 
 @require_safe
 def checks_page(request: HttpRequest, slug: str) -> HttpResponse:
-    project = get_object_or_404(Project, slug=slug)
+    project = requested_project(request, slug)
     rows = project.checks.select_related("pull_request", "base_commit", "project")
     listed = requested_page(request, rows, ROWS_PER_PAGE)
     context = {"project": project, "tab": "checks", "page": listed, "checks": list(listed)}

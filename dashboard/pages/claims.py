@@ -21,6 +21,7 @@ from dashboard.charts.claim_history import ClaimHistory, HistoryPoint, layout_hi
 from dashboard.charts.sparkline import Sparkline, layout_sparkline
 from dashboard.models import Claim, ClaimMeasurement, ClaimsFile, Project
 from dashboard.pages.paging import requested_page
+from dashboard.pages.requested_project import requested_project
 from dashboard.policy.project_policy import project_policy
 from dashboard.querysets import claims as claim_queries
 from dashboard.sentences import claims as sentences
@@ -52,7 +53,7 @@ class ClaimRow:
 @require_safe
 def claims_page(request: HttpRequest, slug: str) -> HttpResponse:
     """The benchmarks that have claims, and how these stand."""
-    project = get_object_or_404(Project, slug=slug)
+    project = requested_project(request, slug)
     stands = {row.benchmark: row.counts for row in claim_queries.count_by_benchmark(project)}
     files = ClaimsFile.objects.filter(project=project).select_related("commit")[:ROWS_PER_PAGE]
     waiting = claim_queries.waiting_counts(project)
@@ -67,7 +68,7 @@ def claims_page(request: HttpRequest, slug: str) -> HttpResponse:
 @require_safe
 def benchmark_page(request: HttpRequest, slug: str, benchmark: str) -> HttpResponse:
     """`show`: one of the tabs; `page`."""
-    project = get_object_or_404(Project, slug=slug)
+    project = requested_project(request, slug)
     file = get_object_or_404(
         ClaimsFile.objects.select_related("commit"), project=project, benchmark=benchmark
     )
@@ -188,7 +189,7 @@ def evidence_address(measurement: ClaimMeasurement) -> str:
 @require_POST
 def measure_claims(request: HttpRequest, slug: str) -> HttpResponse:
     """The form's fields: `benchmark`, `claim` (both empty: all), `commit` (empty: the branch's newest)."""
-    project = get_object_or_404(Project, slug=slug)
+    project = requested_project(request, slug)
     written = {
         name: request.POST.get(name, "").replace("\0", "").strip()[:LONGEST]
         for name in ("benchmark", "claim", "commit", "pool")

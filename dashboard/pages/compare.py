@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
@@ -20,10 +20,11 @@ from dashboard.comparisons.metric_rows import MetricRow
 from dashboard.comparisons.phase_rows import PhaseRow
 from dashboard.comparisons.profile_rows import ProfileRow
 from dashboard.comparisons.requests import ComparisonError, read_request
-from dashboard.models import Project, Run
+from dashboard.models import Run
 from dashboard.pages.comparison_files import FileResponse, write_csv, write_markdown
 from dashboard.pages.experiment_links import configuration_fields
 from dashboard.pages.paging import parse_whole_number
+from dashboard.pages.requested_project import requested_project
 from dashboard.pictures import KINDS
 from dashboard.querysets import comparisons as queries
 from dashboard.sentences import comparisons as sentences
@@ -63,7 +64,7 @@ class ShownPhase:
 @require_safe
 def compare_page(request: HttpRequest, slug: str) -> HttpResponse:
     """The form alone where nothing is asked for; a refused request comes back with its sentence."""
-    project = get_object_or_404(Project, slug=slug)
+    project = requested_project(request, slug)
     asked = read_request(request.GET)
     context: dict[str, Any] = {"project": project, "asked": asked, "error": None, "comparison": None}
     if asked.base and asked.head:
@@ -98,7 +99,7 @@ def answer_comparison(
     request: HttpRequest, slug: str, answer: Callable[[Comparison], HttpResponse]
 ) -> HttpResponse:
     """The answer of what isn't a page to the comparison that the address names, or one sentence of text."""
-    project = get_object_or_404(Project, slug=slug)
+    project = requested_project(request, slug)
     try:
         comparison = compare_revisions(project, read_request(request.GET))
     except ComparisonError as error:
@@ -147,7 +148,7 @@ def chosen_context(request: HttpRequest, comparison: Comparison, compared: CaseC
     axis, shown = draw_forest(different[:MOST_DIFFERENT])
     profile = compared.profile
     query = lasting_address(comparison).partition("?")[2]
-    measured_alike = queries.experiments_of_pair(comparison.base.commit, comparison.head.commit)
+    sides = (comparison.base.commit, comparison.head.commit)
     return {
         "compared": compared,
         "lead": sentences.lead_sentence(compared),
@@ -173,7 +174,7 @@ def chosen_context(request: HttpRequest, comparison: Comparison, compared: CaseC
             f"{reverse('project-compare-flame', args=[comparison.project.slug, kind])}?{query}"
             for kind in KINDS
         ],
-        "measured": list(measured_alike[:MOST_EXPERIMENTS]),
+        "measured": queries.experiments_of_pair(*sides, MOST_EXPERIMENTS),
         "experiment": experiment_fields(comparison, compared),
     }
 

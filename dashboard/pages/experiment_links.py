@@ -13,7 +13,7 @@ from dashboard.models import Configuration, Metric, Project, Regression, Run, Se
 from dashboard.policy.baselines import default_baseline
 from dashboard.policy.project_policy import project_policy
 from dashboard.querysets.regressions import regression_around
-from dashboard.querysets.series import PreviousRun
+from dashboard.querysets.run_points import PreviousRun
 from dashboard.sentences.baselines import baseline_label
 
 

@@ -14,12 +14,13 @@ from django_htmx.http import HttpResponseClientRefresh
 from dashboard import cancelling, experiments
 from dashboard.access import visitor_of
 from dashboard.experiments.paired_phases import paired_phases
-from dashboard.models import Experiment, Project
+from dashboard.models import Experiment
 from dashboard.pages.experiment_functions import functions_context
 from dashboard.pages.experiment_links import configuration_fields, form_address, metric_spelling
 from dashboard.pages.experiment_pairs import pairs_caption, pairs_figure
 from dashboard.pages.paging import ROWS_PER_PAGE, parse_whole_number, requested_page
 from dashboard.pages.phase_comparison import compare_by_pairs, drawn_comparison
+from dashboard.pages.requested_project import requested_project
 from dashboard.querysets import experiments as experiment_queries
 from dashboard.sentences import experiments as sentences
 from dashboard.sentences import numbers
@@ -30,7 +31,7 @@ SIDES = ("base", "head")
 
 @require_safe
 def experiments_page(request: HttpRequest, slug: str) -> HttpResponse:
-    project = get_object_or_404(Project, slug=slug)
+    project = requested_project(request, slug)
     state, purpose = request.GET.get("state", "all"), request.GET.get("purpose", "")
     if state not in experiment_queries.STATES:
         raise Http404(f"state must be one of {', '.join(experiment_queries.STATES)}.")
@@ -58,8 +59,14 @@ def experiments_page(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_safe
 def experiment_page(request: HttpRequest, pk: int) -> HttpResponse:
-    experiment = get_object_or_404(experiment_queries.experiment_with_pairs(), pk=pk)
-    return render(request, "experiment.html", _experiment_context(experiment))
+    return render(request, "experiment.html", _experiment_context(_find_with_pairs(pk)))
+
+
+def _find_with_pairs(pk: int) -> Experiment:
+    experiment = experiment_queries.find_with_pairs(pk)
+    if experiment is None:
+        raise Http404("There is no experiment of that number.")
+    return experiment
 
 
 @require_safe
@@ -72,8 +79,7 @@ def experiment_status_fragment(request: HttpRequest, pk: int) -> HttpResponseBas
     if seen == (experiment.measured, experiment.profiled):
         context = _status_context(experiment, experiment.measured, experiment.profiled)
         return render(request, "fragments/experiment_status.html", context)
-    whole = experiment_queries.experiment_with_pairs().get(pk=pk)
-    context = {**_experiment_context(whole), "changed": True}
+    context = {**_experiment_context(_find_with_pairs(pk)), "changed": True}
     return render(request, "fragments/experiment_status.html", context)
 
 

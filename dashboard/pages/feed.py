@@ -7,14 +7,14 @@ from datetime import datetime
 from django.conf import settings
 from django.db.models import Exists, Max, OuterRef, Q
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils.feedgenerator import Atom1Feed, get_tag_uri
 from django.utils.html import format_html, format_html_join
 from django.views.decorators.http import condition, require_safe
 
 from dashboard.alerts.messages import flat_text
-from dashboard.models import Delivery, Project, Regression
+from dashboard.models import Delivery, Regression
+from dashboard.pages.requested_project import requested_project
 from dashboard.querysets.picked_rows import read_picked
 from dashboard.querysets.regressions import IMPORTED, TITLED_OF_KEYS
 from dashboard.sentences import alerts as sentences
@@ -42,8 +42,8 @@ def last_update(request: HttpRequest, slug: str) -> datetime | None:  # noqa: AR
 
 @require_safe
 @condition(last_modified_func=last_update)
-def project_feed(request: HttpRequest, slug: str) -> HttpResponse:  # noqa: ARG001
-    project = get_object_or_404(Project, slug=slug)
+def project_feed(request: HttpRequest, slug: str) -> HttpResponse:
+    project = requested_project(request, slug)
     address = settings.PACELINE_URL + project.get_absolute_url()
     feed = Atom1Feed(
         title=f"Regressions of {project.slug}",

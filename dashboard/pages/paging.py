@@ -30,7 +30,8 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]
     @property
     def is_cut(self) -> bool:
         """True where there may be more than can be paged through."""
-        return isinstance(self.object_list, QuerySet) and self.count == MOST_ROWS
+        rows = self.object_list
+        return self.count == MOST_ROWS and (isinstance(rows, QuerySet) or len(rows) < self.count)
 
 
 def _narrow_rows(rows: QuerySet[Any]) -> QuerySet[Any]:
@@ -57,7 +58,7 @@ def requested_page(
     they have been read.
     """
     number = request.GET.get(name)
-    if isinstance(items, QuerySet) and not items.query.is_sliced and number in (None, "", "1"):
+    if isinstance(items, QuerySet) and not items.query.is_sliced and is_first_page(request, name):
         first = first if first is not None else list(_read_details(items[: size + 1], details))
         if len(first) <= size:
             return BoundedPaginator(first, size).get_page(1)
@@ -66,6 +67,19 @@ def requested_page(
         return page
     page = BoundedPaginator(items, size).get_page(number)
     page.object_list = _read_details(page.object_list, details)
+    return page
+
+
+def is_first_page(request: HttpRequest, name: str = "page") -> bool:
+    return request.GET.get(name) in (None, "", "1")
+
+
+def first_page(first: list[Any], count: int, size: int) -> Page[Any]:
+    """The first page of a list of which the first `size + 1` rows have been read, and which has `count`."""
+    paginator = BoundedPaginator(first, size)
+    paginator.count = min(count, MOST_ROWS)
+    page = paginator.get_page(1)
+    page.object_list = first[:size]
     return page
 
 

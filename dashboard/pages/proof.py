@@ -8,7 +8,7 @@ from typing import Any
 
 from dashboard.models import Change, Experiment, ExperimentPair, Regression, RegressionExperiment, Series
 from dashboard.pages.experiment_pairs import pairs_caption, pairs_figure
-from dashboard.querysets import regressions as regression_queries
+from dashboard.querysets.regression_details import measured_again
 from dashboard.regressions.decision.series_kinds import is_exact_counter, is_same_measurement
 from dashboard.sentences import experiments as sentences
 from dashboard.sentences import labels, proofs
@@ -47,9 +47,7 @@ class ProofRow:
 
 def proof_context(regression: Regression, changes: Sequence[Change]) -> dict[str, Any]:
     """The context of the page's section; `proofs` is empty where nothing was or will be measured again."""
-    rows = [
-        ProofRow.from_link(link, regression) for link in regression_queries.regression_experiments(regression)
-    ]
+    rows = [ProofRow.from_link(link, regression) for link in measured_again(regression, with_pairs=True)]
     own, others = _split_by_series(
         regression, [row for row in rows if row.experiment.purpose == Purpose.PROOF]
     )

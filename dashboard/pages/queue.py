@@ -35,8 +35,8 @@ class ExpectedRun:
 def queue_page(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     visible = visitor_of(request).visible_projects()
-    held = list(queue.held_runs()[: queue.MOST_WAITING])
-    waiting = list(queue.waiting_runs()[: queue.MOST_WAITING])
+    held = queue.held_runs()
+    waiting = queue.waiting_runs()
     took = queue.seconds_by_configuration({run.configuration_id for run in (*held, *waiting)})
     expected = expect_runs(held, waiting, took, queue.machines_by_pool(now), now)
     keys = set(visible.values_list("pk", flat=True))

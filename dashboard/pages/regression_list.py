@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.db.models import Exists, OuterRef, QuerySet
@@ -12,12 +13,11 @@ from django.views.decorators.http import require_safe
 from dashboard.access import visitor_of
 from dashboard.models import Point, Project, Regression
 from dashboard.pages.list_filters import FilterError, ListFilter, match_words, read_choice, read_list_filter
-from dashboard.pages.paging import ROWS_PER_PAGE, requested_page
+from dashboard.pages.paging import ROWS_PER_PAGE, first_page, is_first_page, requested_page
 from dashboard.project_names import current_slug
 from dashboard.querysets import projects as project_queries
 from dashboard.querysets import regressions as regression_queries
 from dashboard.querysets.alarm_tallies import tally_proofs
-from dashboard.querysets.sight import SeenProjects
 from dashboard.sentences.costs import tally_sentence
 
 # Of this many projects the slugs are offered for the choice.
@@ -27,7 +27,7 @@ MOST_PROJECTS = 500
 @require_safe
 def regressions_page(request: HttpRequest) -> HttpResponse:
     visitor = visitor_of(request)
-    visible = visitor.visible_projects()
+    visible, seen = visitor.visible_projects(), visitor.seen_projects
     project = _chosen_project(request, visible)
     chosen = visible.filter(pk=project.pk) if project else visible
     state, filters, refused = "open", ListFilter(), ""
@@ -36,19 +36,20 @@ def regressions_page(request: HttpRequest) -> HttpResponse:
         filters = read_list_filter(request, project)
     except FilterError as error:
         refused = str(error)
-    rows = _filter_rows(regression_queries.filter_regressions(state, chosen), filters)
-    listed = requested_page(
-        request,
-        rows.none() if refused else rows,
-        ROWS_PER_PAGE,
-        details=regression_queries.REGRESSIONS_OF_KEYS,
-    )
+    counts = regression_queries.count_by_filter(seen, project)
+    if not filters and not refused and is_first_page(request):
+        first = regression_queries.newest_of_filter(state, seen, project, ROWS_PER_PAGE + 1)
+        listed = first_page(first, counts[state], ROWS_PER_PAGE)
+    else:
+        rows = _filter_rows(regression_queries.filter_regressions(state, chosen), filters)
+        details = regression_queries.REGRESSIONS_OF_KEYS
+        listed = requested_page(request, rows.none() if refused else rows, ROWS_PER_PAGE, details=details)
     slugs = list(visible.order_by("slug").values_list("slug", flat=True)[:MOST_PROJECTS])
     context = {
         "page": listed,
         "regressions": list(listed),
         "state": state,
-        "states": filter_tabs(state, visitor.seen_projects, project),
+        "states": filter_tabs(state, counts),
         "filters": filters,
         "refused": refused,
         "project": project,
@@ -88,8 +89,7 @@ def _filter_rows(rows: QuerySet[Regression], filters: ListFilter) -> QuerySet[Re
     return found.filter(filters.match_period("opened_at"))
 
 
-def filter_tabs(shown: str, seen: SeenProjects, project: Project | None) -> list[tuple[str, int]]:
+def filter_tabs(shown: str, counts: Mapping[str, int]) -> list[tuple[str, int]]:
     """The filters that list something, with how much: an inbox has no use for the empty ones."""
-    counts = regression_queries.count_by_filter(seen, project)
     always = {"open", "all", shown}
     return [(name, count) for name, count in counts.items() if count or name in always]

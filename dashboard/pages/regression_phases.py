@@ -15,8 +15,7 @@ from dashboard.pages.phase_comparison import (
 )
 from dashboard.phases import sweeps
 from dashboard.phases.paths import is_in_phase
-from dashboard.querysets import regressions as regression_queries
-from dashboard.querysets.regressions import StepRuns
+from dashboard.querysets.regression_details import StepRuns, phases_around_step
 
 
 def phase_comparison_context(
@@ -49,7 +48,7 @@ def _compare_by_runs(regression: Regression, around: StepRuns) -> PhaseCompariso
             return sweep_comparison(old, new, compared.parts, compared.at)
         if metric.is_exponent:
             return PhaseComparison({}, {}, "s", "")
-    before, after = regression_queries.phases_around_step(regression, around.by_commit)
+    before, after = phases_around_step(regression, around.by_commit)
     # As the phase that explains it has its share: `explanation.phase_shares.whole_delta`.
     whole = abs(regression.level_after - regression.before)
     if metric.kind == Metric.Kind.MEMORY:

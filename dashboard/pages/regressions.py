@@ -18,8 +18,9 @@ from dashboard.pages.regression_device import device_context
 from dashboard.pages.regression_phases import phase_comparison_context
 from dashboard.pages.series_figure import draw_regression_step
 from dashboard.pages.shared_pictures import preview_of
-from dashboard.querysets import regressions as regression_queries
+from dashboard.querysets import regression_details as details
 from dashboard.querysets.costs import weekly_cost
+from dashboard.querysets.regressions import delivery_log
 from dashboard.regressions.triage import BECOMES
 from dashboard.sentences import labels
 from dashboard.sentences.channels import snooze_text
@@ -61,7 +62,7 @@ def regression_page(request: HttpRequest, pk: int) -> HttpResponse:
 
 def requested_regression(pk: int) -> Regression:
     """With all that its page shows; Http404 where there is none."""
-    regression = regression_queries.find_for_page(pk)
+    regression = details.find_for_page(pk)
     if regression is None:
         raise Http404("There is no regression of that number.")
     return regression
@@ -71,13 +72,13 @@ def render_regression(
     request: HttpRequest, regression: Regression, status: int = 200, refused: str = "", typed: str = ""
 ) -> HttpResponse:
     """One regression; `refused` says why its triage form was, and `typed` is the comment that it had."""
-    changes = list(regression_queries.regression_changes(regression))
+    changes = details.grouped_changes(regression)
     proved = proof_context(regression, changes)
-    runs_of_step = regression_queries.runs_of_step(regression)
+    runs_of_step = details.runs_of_step(regression)
     origins = runs_of_step.origins
     imported = origins == {Run.Origin.IMPORTED}
     seen = visitor_of(request).seen_projects
-    newer, older = regression_queries.neighbours_in_inbox(regression, seen)
+    newer, older = details.neighbours_in_inbox(regression, seen)
     drawn = draw_regression_step(regression)
     context = {
         "newer": newer,
@@ -103,7 +104,7 @@ def render_regression(
         "asking": regression_address(regression),
         **phase_comparison_context(regression, proved["sizing"], runs_of_step),
         "snoozed": snooze_text(regression.snooze) if hasattr(regression, "snooze") else "",
-        "triages": list(regression_queries.regression_triages(regression)),
+        "triages": details.regression_triages(regression),
         "actions": available_actions(regression),
         "refused": refused,
         "typed": typed,
@@ -124,7 +125,7 @@ def available_actions(regression: Regression) -> list[tuple[str, str, str, str]]
 def _told_context(regression: Regression, *, imported: bool) -> dict[str, Any]:
     """Its messages, or why there is none; `channel_missing` where a channel would have made one."""
     is_told = getattr(regression, "has_deliveries", True)
-    deliveries = list(regression_queries.delivery_log(regression)) if is_told else []
+    deliveries = list(delivery_log(regression)) if is_told else []
     if deliveries:
         return {"deliveries": deliveries}
     channels = list(Channel.objects.filter(project=regression.project).prefetch_related("rules"))

@@ -20,8 +20,8 @@ from dashboard.pages.experiment_links import run_links
 from dashboard.pages.paging import parse_whole_number
 from dashboard.pages.run_costs import costs_context
 from dashboard.pages.shared_pictures import preview_of
+from dashboard.querysets import run_points
 from dashboard.querysets import runs as run_queries
-from dashboard.querysets import series as series_queries
 from dashboard.querysets.durations import newest_duration
 from dashboard.sentences.durations import run_end_sentence
 
@@ -29,9 +29,16 @@ from dashboard.sentences.durations import run_end_sentence
 LIMIT_WARNING = "limit_crossed"
 
 
+def _find_run(pk: int) -> Run:
+    run = run_queries.find_for_page(pk)
+    if run is None:
+        raise Http404("There is no such run.")
+    return run
+
+
 @require_safe
 def run_page(request: HttpRequest, pk: int) -> HttpResponse:
-    run = get_object_or_404(run_queries.runs_with_pool_state(), pk=pk)
+    run = _find_run(pk)
     document = run_queries.document_without_telemetry(run) if run.state == Run.State.DONE else None
     context = {**_common_context(run), "log": run_queries.read_log_tail(run), "document": document}
     remeasured = run.tainted and run.origin == Run.Origin.MEASURED
@@ -43,14 +50,16 @@ def run_page(request: HttpRequest, pk: int) -> HttpResponse:
         if measurable and is_offered(visitor_of(request), "experiment-new", run.case.project):
             context["comparisons"] = run_links(run, context["previous"])
     elif run.origin == Run.Origin.IMPORTED:
-        context["points"] = series_queries.points_of_run(run.pk)
+        context["points"] = run_points.points_of_run(run.pk)
     context["preview"] = preview_of(run)
     return render(request, "run.html", context)
 
 
 def _document_context(request: HttpRequest, run: Run, document: run_parts.Json) -> dict[str, Any]:
-    points = list(series_queries.points_of_run(run.pk))
-    metrics = run_metrics.metrics_context(document, points, series_queries.previous_run(run, points))
+    points = run_points.points_of_run(run.pk)
+    before, after = run_points.neighbouring_runs(run, points)
+    previous = run_points.read_previous(before) if before else None
+    metrics = run_metrics.metrics_context(document, points, previous)
     warnings = [row for row in document.get("warnings") or [] if row["code"] != LIMIT_WARNING]
     links = metrics["exponent_series"]
     return {
@@ -72,7 +81,7 @@ def _document_context(request: HttpRequest, run: Run, document: run_parts.Json) 
         **run_parts.protocol_context(document),
         "warnings": warnings,
         **run_story.story_context(run, metrics, document, warnings),
-        "next_run": series_queries.next_run(run, points),
+        "next_run": after,
         "harness": document.get("harness") or {},
     }
 
@@ -107,7 +116,7 @@ def run_frames_fragment(request: HttpRequest, pk: int) -> HttpResponse:
 @require_safe
 def run_status_fragment(request: HttpRequest, pk: int) -> HttpResponseBase:
     """The part of the page that is asked for again and again while the run is active."""
-    run = get_object_or_404(run_queries.runs_with_pool_state(), pk=pk)
+    run = _find_run(pk)
     if run.state in Run.TERMINAL:
         # There is more to show now than this part: the whole page is loaded again.
         return HttpResponseClientRefresh()

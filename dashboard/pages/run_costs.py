@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from dashboard.charts.stacked_bar import stack_widths
 from dashboard.ingest.costs import WAITING
-from dashboard.models import Project, Run
+from dashboard.models import Run
+from dashboard.pages.requested_project import requested_project
 from dashboard.querysets import run_costs
 from dashboard.sentences.run_costs import cost_of_run_sentence, gpu_time_sentence, part_label
 
@@ -71,7 +72,7 @@ def costs_context(run: Run) -> dict[str, Any]:
 @require_safe
 def costs_page(request: HttpRequest, slug: str) -> HttpResponse:
     """What the project's runs of the last weeks cost: by week, by part and by case."""
-    project, now = get_object_or_404(Project, slug=slug), timezone.now()
+    project, now = requested_project(request, slug), timezone.now()
     costs = run_costs.costs_of_project(project, now)
     parts = [(part, seconds, 0) for part, seconds in costs.parts]
     longest = max((week.seconds for week in costs.weeks), default=0.0)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.models import Point
-from dashboard.querysets.series import PreviousRun
+from dashboard.querysets.run_points import PreviousRun, RunPoint
 from dashboard.sentences import labels
 
 # The phase of a metric of the whole step. The metrics table has those alone: other tables have the phases.
@@ -42,9 +42,9 @@ class CounterRow:
         return self.value / self.before if self.before else None
 
 
-def metrics_context(document: Json, points: list[Point], previous: PreviousRun | None) -> Json:
+def metrics_context(document: Json, points: Sequence[RunPoint], previous: PreviousRun | None) -> Json:
     """The metrics of the whole step, headlines first, each with its series; counters apart, with theirs."""
-    links = {(point.series.metric.name, point.series.phase): point.series_id for point in points}
+    links = {(point.metric, point.phase): point.series for point in points}
     rows: list[Json] = [
         {
             **metric,

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.models import Point, Run
-from dashboard.querysets.series import PreviousRun
+from dashboard.models import Run
+from dashboard.querysets.run_points import PreviousRun, RunPoint
 from dashboard.sentences import numbers, runs
 
 Json = dict[str, Any]
@@ -59,7 +59,7 @@ def compare_metric(row: Json, previous: PreviousRun | None) -> ComparedMetric | 
     return ComparedMetric(point.value, "better" if better else "worse", size)
 
 
-def _intervals_differ(row: Json, point: Point) -> bool:
+def _intervals_differ(row: Json, point: RunPoint) -> bool:
     """Whether the intervals of both lie apart; never where one of them is unknown."""
     if None in (row["low"], row["high"], point.low, point.high):
         return False

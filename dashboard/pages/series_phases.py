@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dashboard.charts.phase_stack import StackedPhase, StackedRun, draw_phase_stack
 from dashboard.charts.theme import Figure
@@ -39,12 +40,11 @@ def _phase_series(series: Series, related: Sequence[Series]) -> list[Series]:
         for other in related
         if other.configuration_id == series.configuration_id and other.metric.name == OWN_TIME
     ]
-    return sorted(of_phases, key=_latest_value, reverse=True)[:MOST_PHASES]
+    return sorted(of_phases, key=_newest_value, reverse=True)[:MOST_PHASES]
 
 
-def _latest_value(series: Series) -> float:
-    latest = getattr(series, "latest", None)
-    return latest.value if latest else 0.0
+def _newest_value(series: Any) -> float:
+    return series.newest_value or 0.0
 
 
 def read_phases(trend: SeriesTrend) -> PhaseTable:

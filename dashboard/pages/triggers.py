@@ -13,6 +13,7 @@ from django_htmx.http import HttpResponseClientRefresh
 from dashboard import cancelling
 from dashboard.access import visitor_of
 from dashboard.models import Project, Run, Trigger
+from dashboard.pages.requested_project import requested_project
 from dashboard.pages.trigger_form import expect_cases, form_query, trigger_form_context
 from dashboard.querysets import projects, runs
 from dashboard.querysets.durations import newest_durations
@@ -32,7 +33,7 @@ def request_runs(request: HttpRequest, slug: str) -> HttpResponse:
 
     What is refused is shown again with what was typed; the address fills the form in too.
     """
-    project = get_object_or_404(Project, slug=slug)
+    project = requested_project(request, slug)
     if request.method != "POST":
         return _render_form(request, project, request.GET)
     try:

@@ -13,6 +13,7 @@ from dashboard.charts.trend_picture import DrawnLevel, DrawnPoint, TrendWords
 from dashboard.models import Change, Project, Regression, Run, Series
 from dashboard.querysets import series as series_queries
 from dashboard.querysets.regressions import changes_by_series, regressions_with_related
+from dashboard.querysets.run_points import points_of_run
 from dashboard.querysets.runs import runs_with_related
 from dashboard.querysets.series_points import SeriesPoint, newest_points
 from dashboard.sentences import labels, numbers
@@ -172,10 +173,7 @@ def _draw_phases(run: Run, kind: str) -> Picture:
     full = runs_with_related().get(pk=run.pk)
     title = describe_subject(full)[0]
     canvas = make_canvas(kind, phases_picture.WIDTH, phases_picture.HEIGHT, title)
-    points = [
-        (point.series.metric.name, point.series.phase, point.value)
-        for point in series_queries.points_of_run(run.pk)
-    ]
+    points = [(point.metric, point.phase, point.value) for point in points_of_run(run.pk)]
     steps = [value for name, phase, value in points if name == "step_time" and not phase]
     totals = {phase: value for name, phase, value in points if name == "phase_time"}
     # A document's points hold each phase's own time alone.

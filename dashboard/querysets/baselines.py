@@ -9,7 +9,7 @@ from django.db.models import Max, QuerySet
 
 from dashboard.models import Commit, Document, Project, Series
 from dashboard.querysets.composed import ComposedQuery, Given
-from dashboard.querysets.regressions import PHASE_TIMES, PHASE_VALUES, values_by_phase
+from dashboard.querysets.regression_details import PHASE_TIMES, PHASE_VALUES, values_by_phase
 
 MOST_BRANCHES = 12
 HASH = re.compile(r"[0-9a-f]{7,64}")

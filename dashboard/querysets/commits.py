@@ -26,7 +26,7 @@ from dashboard.querysets.composed import ComposedQuery, Given
 from dashboard.querysets.experiments import EXPERIMENTS_OF_KEYS
 from dashboard.querysets.picked_rows import read_picked
 from dashboard.querysets.projects import commits_with_counts
-from dashboard.querysets.regressions import CAUSES_WITH_COMMIT, REGRESSIONS_OF_KEYS
+from dashboard.querysets.regressions import CAUSES_WITH_COMMIT, REGRESSION_DETAILS, REGRESSIONS_OF_KEYS
 from dashboard.querysets.run_costs import with_machine_seconds
 from dashboard.querysets.runs import RUNS_OF_KEYS
 from dashboard.querysets.series import OVERVIEW_METRIC
@@ -64,35 +64,54 @@ class BaseValue:
 
 
 def find_commits(project: Project, text: str) -> list[Commit]:
-    """Whose hash begins so: two at most, which tell whether it is the only one."""
+    """The one of this hash, or else those whose hash begins so: two at most, which tell whether it is one."""
+    whole = _OF_HASH.read_rows(project=project.pk, hash=text)
+    if whole or len(text) < SHORTEST_PREFIX:
+        return whole
     rows = with_machine_seconds(commits_with_counts(project))
-    if len(text) < SHORTEST_PREFIX:
-        return []
     return list(rows.filter(hash__startswith=text.lower()).order_by("pk")[:2])
+
+
+_OF_HASH = ComposedQuery(
+    lambda: with_machine_seconds(commits_with_counts(Given("project"))).filter(hash=Given("hash"))
+)
 
 
 def commits_beside(commit: Commit) -> list[Commit]:
     """Those before and after it on its branch, and its parents as far as they are known."""
-    near = Q(branch=commit.branch, position__in=(commit.position - 1, commit.position + 1))
-    rows = Commit.objects.filter(near | Q(hash__in=commit.parents), project=commit.project_id)
-    return list(rows.order_by("position"))
+    places = [commit.position - 1, commit.position + 1]
+    values = {"project": commit.project_id, "branch": commit.branch}
+    return _BESIDE.read_rows(**values, places=places, parents=commit.parents)
+
+
+def _compose_beside() -> QuerySet[Commit]:
+    near = Q(branch=Given("branch"), position__in_array=Given("places"))
+    rows = Commit.objects.filter(near | Q(hash__in_array=Given("parents")), project=Given("project"))
+    return rows.order_by("position")
+
+
+_BESIDE = ComposedQuery(_compose_beside)
 
 
 def values_at(commit: Commit) -> list[MeasuredValue]:
     """Of every headline series that was measured at the commit, of its newest run an untainted one first."""
-    rows = Point.objects.filter(
-        run__in=Run.objects.filter(commit=commit, state=Run.State.DONE).exclude(origin=Run.Origin.SENTINEL),
-        series__headline=True,
-    ).order_by("tainted", "-run_id")
-    found = rows.values_list(
+    newest: dict[int, MeasuredValue] = {}
+    for row in _VALUES_AT.read_rows(commit=commit.pk):
+        newest.setdefault(row[0], MeasuredValue(*row))
+    return list(newest.values())
+
+
+def _compose_values_at() -> QuerySet[Any]:
+    runs = Run.objects.filter(commit=Given("commit"), state=Run.State.DONE)
+    rows = Point.objects.filter(run__in=runs.exclude(origin=Run.Origin.SENTINEL), series__headline=True)
+    return rows.order_by("tainted", "-run_id").values_list(
         *("series_id", "series__configuration_id", "series__metric__name", "series__phase"),
         *("series__metric__unit", "series__metric__better"),
         *("run_id", "value", "low", "high", "tainted"),
     )
-    newest: dict[int, MeasuredValue] = {}
-    for row in found:
-        newest.setdefault(row[0], MeasuredValue(*row))
-    return list(newest.values())
+
+
+_VALUES_AT: ComposedQuery[Any] = ComposedQuery(_compose_values_at)
 
 
 # One look into the index on (series, position) for each series, whatever its history.
@@ -145,7 +164,8 @@ def changes_at(commit: Commit) -> dict[int, Change]:
 
 def _compose_changes_at() -> QuerySet[Change]:
     rows = Change.objects.filter(first_bad=Given("commit")).order_by("pk")
-    return rows.select_related("series__metric", "series__configuration__case", "regression")
+    related = rows.select_related("series__metric", "series__configuration__case", "regression")
+    return related.defer(*(f"regression__{name}" for name in REGRESSION_DETAILS))
 
 
 _CHANGES_AT = ComposedQuery(_compose_changes_at)

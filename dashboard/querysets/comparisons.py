@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from django.db.models import CharField, Exists, F, Func, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models import CharField, Exists, F, Func, OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Left
 
 from dashboard.models import Commit, Experiment, Metric, Point, Project, Run, Series, SeriesLatest
@@ -187,14 +187,27 @@ _RECENT_VALUES: ComposedQuery[Any] = ComposedQuery(_compose_recent_values)
 
 def measured_parts(runs: Iterable[int]) -> dict[int, dict[str, Any]]:
     """Of a few runs the environment, and what documents say of the measurement, with their profiles."""
-    columns = {"environment": "environment__values"}
-    columns |= {name: f"document__body__{name}" for name in ("protocol", "profile", "device_profile")}
-    rows = Run.objects.filter(pk__in=list(runs)).values_list("pk", *columns.values())
-    return {run: dict(zip(columns, parts, strict=True)) for run, *parts in rows}
+    rows = _MEASURED_PARTS.read_rows(runs=list(runs))
+    return {run: dict(zip(_PARTS, parts, strict=True)) for run, *parts in rows}
 
 
-def experiments_of_pair(base: Commit, head: Commit) -> QuerySet[Experiment]:
+_PARTS = {"environment": "environment__values"} | {
+    name: f"document__body__{name}" for name in ("protocol", "profile", "device_profile")
+}
+_MEASURED_PARTS: ComposedQuery[Any] = ComposedQuery(
+    lambda: Run.objects.filter(pk__in_array=Given("runs")).values_list("pk", *_PARTS.values())
+)
+
+
+def experiments_of_pair(base: Commit, head: Commit, most: int) -> list[Experiment]:
     """Those that measured the two side by side, the newest first; of two cases that of one commit."""
-    pair = Q(base_commit=base, head_commit=head)
+    return _EXPERIMENTS_OF_PAIR.read_rows(most, base=base.pk, head=head.pk, project=base.project_id)
+
+
+def _compose_experiments_of_pair(most: int) -> QuerySet[Experiment]:
     rows = Experiment.objects.select_related("metric", "base_configuration__case", "head_configuration__case")
-    return rows.filter(pair, project=base.project_id).defer("profiles", "commands").order_by("-pk")
+    of_pair = rows.filter(base_commit=Given("base"), head_commit=Given("head"), project=Given("project"))
+    return of_pair.defer("profiles", "commands").order_by("-pk")[:most]
+
+
+_EXPERIMENTS_OF_PAIR = ComposedQuery(_compose_experiments_of_pair)

@@ -9,7 +9,7 @@ from django.db.models.functions import Coalesce, Now
 
 from dashboard.models import Case, Claim, Document, Experiment, ExperimentPair, Machine, Project, Run, Series
 from dashboard.querysets.composed import ComposedQuery, Given
-from dashboard.querysets.picked_rows import is_among
+from dashboard.querysets.picked_rows import MACHINE_DETAILS, PROJECT_DETAILS, is_among
 from dashboard.querysets.runs import ALIVE_WITHIN
 
 # The tabs of the list, in the order shown.
@@ -29,8 +29,12 @@ def experiments_with_related() -> QuerySet[Experiment]:
         *("project", "base_commit", "head_commit", "metric", "machine", "requested_by"),
         *("base_configuration__case", "head_configuration__case"),
         *("base_configuration__pool", "head_configuration__pool"),
-        "regression_link__regression",
-    ).defer("project__manifest", "project__hook_secret", "profiles", "commands")
+        "regression_link",
+    ).defer(
+        *("project__hook_secret", "profiles", "commands"),
+        *(f"project__{name}" for name in PROJECT_DETAILS),
+        *(f"machine__{name}" for name in MACHINE_DETAILS),
+    )
     pairs = ExperimentPair.objects.filter(experiment=OuterRef("pk"))
     return rows.annotate(
         measured=_count_subquery(pairs), disturbed=_count_subquery(pairs.filter(disturbed=True))
@@ -69,15 +73,22 @@ def active_experiments(projects: QuerySet[Project]) -> QuerySet[Experiment]:
     return rows.order_by(F("measuring_at").desc(nulls_last=True), "requested_at", "pk")
 
 
-def experiment_with_pairs() -> QuerySet[Experiment]:
-    """With all that an experiment's own page names, its pairs, and whether a machine of its pool lives."""
-    rows = Experiment.objects.select_related(
+def find_with_pairs(pk: int) -> Experiment | None:
+    """With all that its own page names, its pairs, and whether a machine of its pool lives."""
+    return next(iter(_WITH_PAIRS.read_rows(pk=pk)), None)
+
+
+def _compose_with_pairs() -> QuerySet[Experiment]:
+    rows = Experiment.objects.filter(pk=Given("pk")).select_related(
         *("project", "base_commit", "head_commit", "metric", "machine", "requested_by"),
         *("base_configuration__case", "base_configuration__pool"),
         *("head_configuration__case", "head_configuration__pool"),
         "regression_link",
     )
     return rows.annotate(pool_lives=pool_lives()).prefetch_related("pairs")
+
+
+_WITH_PAIRS = ComposedQuery(_compose_with_pairs)
 
 
 def claim_of_experiment(experiment: Experiment) -> Claim | None:

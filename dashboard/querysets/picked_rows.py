@@ -13,6 +13,9 @@ from django.db.models import Model, Q, QuerySet
 from dashboard.querysets.composed import ComposedQuery
 
 Row = TypeVar("Row", bound=Model)
+# What lists name no part of: psycopg hands it over for each row, and Django decodes it each time.
+PROJECT_DETAILS = ("manifest", "manifest_policy", "risk")
+MACHINE_DETAILS = ("fingerprint", "box")
 
 
 def is_among(rows: QuerySet[Any]) -> Q:

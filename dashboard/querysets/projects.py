@@ -20,6 +20,7 @@ from dashboard.models import (
     Run,
     Trigger,
 )
+from dashboard.querysets.composed import Given
 from dashboard.querysets.regressions import OPEN
 
 # A machine says that it lives every ten seconds.
@@ -92,7 +93,7 @@ def unmeasured_commits(project: Project) -> list[Commit]:
     return list(rows)
 
 
-def commits_with_counts(project: Project) -> QuerySet[Commit]:
+def commits_with_counts(project: Project | Given) -> QuerySet[Commit]:
     """Of all branches, each with the numbers of its runs by how they stand, counted for those listed."""
     requested = Run.objects.filter(commit=OuterRef("pk")).exclude(origin=Run.Origin.SENTINEL)
     return Commit.objects.filter(project=project).annotate(

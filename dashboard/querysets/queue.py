@@ -8,6 +8,7 @@ from datetime import datetime
 from django.db.models import Count, DurationField, ExpressionWrapper, F, QuerySet
 
 from dashboard.models import Machine, Project, Run, SeriesLatest
+from dashboard.querysets.composed import ComposedQuery
 from dashboard.querysets.projects import SILENT_AFTER
 from dashboard.querysets.runs import runs_with_related
 from dashboard.querysets.series import OVERVIEW_METRIC
@@ -15,14 +16,26 @@ from dashboard.querysets.series import OVERVIEW_METRIC
 MOST_WAITING = 150
 
 
-def held_runs() -> QuerySet[Run]:
-    """Of all projects: a machine that measures what a visitor may not view is busy all the same."""
-    return runs_with_related().filter(state__in=Run.HELD).order_by("claimed_at", "pk")
+def held_runs() -> list[Run]:
+    """MOST_WAITING of all projects: a machine that measures what a visitor may not view is busy, too."""
+    return _HELD.read_rows()
 
 
-def waiting_runs() -> QuerySet[Run]:
-    """Of all projects, the next one first."""
-    return runs_with_related().filter(state=Run.State.REQUESTED).order_by("-priority", "requested_at", "pk")
+def waiting_runs() -> list[Run]:
+    """MOST_WAITING of all projects, the next one first."""
+    return _WAITING.read_rows()
+
+
+_HELD = ComposedQuery(
+    lambda: runs_with_related().filter(state__in=Run.HELD).order_by("claimed_at", "pk")[:MOST_WAITING]
+)
+_WAITING = ComposedQuery(
+    lambda: (
+        runs_with_related()
+        .filter(state=Run.State.REQUESTED)
+        .order_by("-priority", "requested_at", "pk")[:MOST_WAITING]
+    )
+)
 
 
 def count_waiting(visible: QuerySet[Project]) -> int:

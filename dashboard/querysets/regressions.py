@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,7 +11,6 @@ from typing import Any
 from django.db.models import (
     BooleanField,
     Count,
-    DateTimeField,
     Exists,
     ExpressionWrapper,
     F,
@@ -20,7 +19,6 @@ from django.db.models import (
     Q,
     QuerySet,
     Subquery,
-    Value,
     Window,
 )
 from django.db.models.functions import RowNumber
@@ -30,19 +28,17 @@ from dashboard.models import (
     Check,
     Commit,
     Delivery,
-    Document,
     Experiment,
     Limit,
     Metric,
     Point,
     Project,
     Regression,
-    RegressionExperiment,
     Run,
     Triage,
 )
 from dashboard.querysets.composed import ComposedQuery, Given
-from dashboard.querysets.picked_rows import is_among
+from dashboard.querysets.picked_rows import PROJECT_DETAILS, is_among
 from dashboard.querysets.sight import SeenProjects, Sight
 
 # So long an alert that didn't get through stands on the overview.
@@ -92,16 +88,6 @@ OPEN = FILTERS["open"]
 # Only of these causes a commit is the culprit.
 CAUSES_WITH_COMMIT = ("", Regression.Cause.CODE)
 
-# Which values by phase add up to a metric of each kind; of a counter, its own.
-PHASE_TIMES, PHASE_MEMORY = "phases", "phase_memory"
-PHASE_VALUES = {
-    "time": PHASE_TIMES,
-    "rate": PHASE_TIMES,
-    "utilization": PHASE_TIMES,
-    "quality": PHASE_TIMES,
-    "memory": PHASE_MEMORY,
-}
-
 
 def regressions_with_related() -> QuerySet[Regression]:
     """With all that a line about a regression names."""
@@ -121,66 +107,32 @@ def regressions_with_related() -> QuerySet[Regression]:
     )
 
 
-def regressions_for_page() -> QuerySet[Regression]:
-    """With what its own page asks for beside that: its series' latest state, and which lists aren't empty."""
-    return (
-        regressions_with_related()
-        .select_related("series__latest")
-        .annotate(
-            has_limits=Exists(Limit.objects.filter(regression=OuterRef("pk"))),
-            has_triages=Exists(Triage.objects.filter(regression=OuterRef("pk"))),
-            has_deliveries=Exists(Delivery.objects.filter(regression=OuterRef("pk"))),
-            is_limited=Exists(Limit.objects.filter(series=OuterRef("series"))),
-        )
-    )
-
-
 def with_titles(rows: QuerySet[Regression]) -> QuerySet[Regression]:
     """With what titles ask for beside `regressions_with_related`: of many at once, by two queries."""
     limits = Limit.objects.select_related("series__metric").order_by("series_id")
     return rows.prefetch_related(Prefetch("limits", limits), "changes")
 
 
+# What only the page of a regression shows: of many at once these would be read and decoded in vain.
+REGRESSION_DETAILS = ("suspects", "operations", "device", "excerpts", "slow_processes")
 REGRESSIONS_OF_KEYS = ComposedQuery(
-    lambda *order: regressions_with_related().filter(pk__in_array=Given("keys")).order_by(*order)
+    lambda *order: _listed_regressions().filter(pk__in_array=Given("keys")).order_by(*order)
 )
 TITLED_OF_KEYS = ComposedQuery(
     lambda *order: with_titles(regressions_with_related()).filter(pk__in_array=Given("keys")).order_by(*order)
 )
 
 
+def _listed_regressions() -> QuerySet[Regression]:
+    return regressions_with_related().defer(
+        *REGRESSION_DETAILS, *(f"project__{name}" for name in PROJECT_DETAILS)
+    )
+
+
 def open_regressions(projects: QuerySet[Project], most: int) -> QuerySet[Regression]:
     """The newest of those that need a person."""
     rows = Regression.objects.filter(OPEN, project__in=projects)
     return regressions_with_related().filter(is_among(rows[:most]))
-
-
-def find_for_page(pk: int) -> Regression | None:
-    """With what its own page asks for."""
-    return next(iter(_FOR_PAGE.read_rows(pk=pk)), None)
-
-
-_FOR_PAGE = ComposedQuery(lambda: regressions_for_page().filter(pk=Given("pk")))
-
-
-def neighbours_in_inbox(regression: Regression, seen: SeenProjects) -> tuple[int | None, int | None]:
-    """The open ones found just after and just before it, as the inbox lists them: (newer, older)."""
-    values = {"at": regression.opened_at, "pk": regression.pk, **seen.values}
-    found: dict[bool, int] = dict(_NEIGHBOURS.read_rows(seen.sight, **values))
-    return found.get(True), found.get(False)
-
-
-def _compose_neighbours(sight: Sight) -> QuerySet[Any]:
-    there = Regression.objects.filter(OPEN, project__in=sight.given_projects())
-    at, pk = Given("at", DateTimeField()), Given("pk")
-    newer = there.filter(Q(opened_at__gt=at) | Q(opened_at=at, pk__gt=pk)).order_by("opened_at", "pk")
-    older = there.filter(Q(opened_at__lt=at) | Q(opened_at=at, pk__lt=pk)).order_by("-opened_at", "-pk")
-    sides = [rows.annotate(is_newer=Value(value)) for rows, value in ((newer, True), (older, False))]
-    first, second = (rows.values_list("is_newer", "pk")[:1] for rows in sides)
-    return first.union(second, all=True)
-
-
-_NEIGHBOURS = ComposedQuery(_compose_neighbours)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +169,22 @@ _STANDING = ComposedQuery(_compose_standing)
 def filter_regressions(state: str, projects: QuerySet[Project]) -> QuerySet[Regression]:
     """`state` is a key of FILTERS."""
     return Regression.objects.filter(FILTERS[state], project__in=projects)
+
+
+def newest_of_filter(state: str, seen: SeenProjects, project: Project | None, most: int) -> list[Regression]:
+    """The first `most` that `filter_regressions` lists, of this project or of all that are seen, with what a
+    line of a list names."""
+    values = {**seen.values, "project": project.pk if project else None}
+    return _NEWEST_OF_FILTER.read_rows(state, seen.sight, project is not None, most, **values)
+
+
+def _compose_newest_of_filter(state: str, sight: Sight, of_one: bool, most: int) -> QuerySet[Regression]:
+    projects = sight.given_projects()
+    projects = projects.filter(pk=Given("project")) if of_one else projects
+    return _listed_regressions().filter(is_among(filter_regressions(state, projects)[:most]))
+
+
+_NEWEST_OF_FILTER = ComposedQuery(_compose_newest_of_filter)
 
 
 def regressions_by_commit(project: Project, commits: Sequence[Commit]) -> dict[int, Regression]:
@@ -270,35 +238,12 @@ def _compose_standing_changes() -> QuerySet[Change]:
 _STANDING_CHANGES = ComposedQuery(_compose_standing_changes)
 
 
-def regression_changes(regression: Regression) -> QuerySet[Change]:
-    """The changes that it groups; those of headline series first."""
-    return regression.changes.select_related(
-        "series__metric", "series__configuration__case", "series__configuration__pool"
-    ).order_by("-series__headline", "series__metric__name", "series__phase")
-
-
-def regression_experiments(regression: Regression) -> QuerySet[RegressionExperiment]:
-    """What was measured again for it, in order, with the pairs."""
-    sides = ("base_commit", "head_commit", "machine", "metric")
-    links = regression.experiment_links.select_related(
-        *(f"experiment__{name}" for name in sides), "series__metric", "series__configuration__case"
-    )
-    return links.prefetch_related("experiment__pairs").order_by("experiment__requested_at", "experiment")
-
-
 def regressions_of_check(check: Check) -> QuerySet[Regression]:
     """Those at the merge of its head: its pairs proved them, or somebody had called them intended."""
     reused = Experiment.objects.filter(pairs_of__checked_case__of=check).values("regression_link__regression")
     said = Triage.objects.filter(said_of=check).values("regression")
     found = Regression.objects.filter(Q(pk__in=reused) | Q(pk__in=said))
     return found.select_related("first_bad").order_by("pk")
-
-
-def regression_triages(regression: Regression) -> QuerySet[Triage]:
-    """What people said about it, newest first; none of one of which the page knows that it has none."""
-    if not getattr(regression, "has_triages", True):
-        return Triage.objects.none()
-    return regression.triages.select_related("person").order_by("-at", "-pk")
 
 
 def delivery_log(regression: Regression | None = None, channel: int | None = None) -> QuerySet[Delivery]:
@@ -351,58 +296,6 @@ def _compose_counts(sight: Sight, of_one: bool) -> QuerySet[Any]:
 
 
 _COUNTS = ComposedQuery(_compose_counts)
-
-
-@dataclass(frozen=True, slots=True)
-class StepRuns:
-    """The runs of the last good and of the first bad commit that its series has points of. `by_commit`: the
-    newest of each, an untainted one where there is one. `origins`: where all of them come from."""
-
-    by_commit: dict[int, int]
-    origins: set[str]
-
-    def of_both(self, regression: Regression) -> list[int]:
-        """Of the last good and of the first bad commit, in that order; shorter where one has none."""
-        commits = (regression.last_good_id, regression.first_bad_id)
-        return [self.by_commit[commit] for commit in commits if commit in self.by_commit]
-
-
-def runs_of_step(regression: Regression) -> StepRuns:
-    points = Point.objects.filter(
-        series=regression.series_id, run__commit__in=[regression.last_good_id, regression.first_bad_id]
-    ).order_by("tainted", "-run_id")
-    runs: dict[int, int] = {}
-    origins: set[str] = set()
-    for commit, run, origin in points.values_list("run__commit_id", "run_id", "run__origin"):
-        runs.setdefault(commit, run)
-        origins.add(origin)
-    return StepRuns(runs, origins)
-
-
-def phases_around_step(
-    regression: Regression, runs: Mapping[int, int]
-) -> tuple[dict[str, float], dict[str, float]]:
-    """By phase, before and after the step: what the metric of the regression's series is made of. `runs`: by
-    commit.
-
-    Memory is in bytes that a phase grew by, a counter in counts, all else in seconds per step in the
-    phase itself. Empty where that commit has no point.
-    """
-    name = PHASE_VALUES.get(regression.series.metric.kind, regression.series.metric.name)
-    part = "body__phases" if name == PHASE_TIMES else "body__metrics"
-    rows_by_run = dict(Document.objects.filter(run__in=runs.values()).values_list("run_id", part))
-    before, after = (
-        values_by_phase(rows_by_run.get(runs.get(commit, 0)) or [], name)
-        for commit in (regression.last_good_id, regression.first_bad_id)
-    )
-    return before, after
-
-
-def values_by_phase(rows: list[dict[str, Any]], name: str) -> dict[str, float]:
-    """What the phases of a document have of a metric, or their own times."""
-    if name == PHASE_TIMES:
-        return {row["path"]: row["self"] for row in rows}
-    return {row["phase"]: row["value"] for row in rows if row["name"] == name and row["phase"]}
 
 
 def learning_lost_at(changes: Iterable[Change]) -> set[int]:

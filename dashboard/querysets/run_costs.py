@@ -12,6 +12,7 @@ from django.db.models import OuterRef, Q, QuerySet, Subquery, Sum
 
 from dashboard.ingest.costs import WAITING
 from dashboard.models import Commit, Machine, Project, Run, RunCost
+from dashboard.querysets.composed import ComposedQuery, Given
 
 # Measured steps, by the harness's word.
 MEASURED = "window"
@@ -47,7 +48,10 @@ def gpu_pools(pools: Collection[int]) -> set[int]:
 
 def parts_of_run(run: Run) -> list[RunCost]:
     """As they were stored, which is their order in time."""
-    return list(RunCost.objects.filter(run=run).order_by("pk"))
+    return _PARTS_OF_RUN.read_rows(run=run.pk)
+
+
+_PARTS_OF_RUN = ComposedQuery(lambda: RunCost.objects.filter(run=Given("run")).order_by("pk"))
 
 
 def costs_by_commit(commits: Collection[int]) -> dict[int, CommitCost]:

@@ -25,7 +25,7 @@ from django.db.models.functions import Cast, Coalesce, Now, Right
 from dashboard.models import Document, Machine, Project, Run, RunLog, Telemetry, Trigger
 from dashboard.models.measured_json import MeasuredJsonDecoder
 from dashboard.querysets.composed import ComposedQuery, Given
-from dashboard.querysets.picked_rows import is_among
+from dashboard.querysets.picked_rows import MACHINE_DETAILS, PROJECT_DETAILS, is_among
 
 RECENT_FAILURES = timedelta(days=7)
 # A machine says that it lives every ten seconds.
@@ -37,7 +37,11 @@ def runs_with_related() -> QuerySet[Run]:
     """With all that a line about a run names; newest first."""
     return (
         Run.objects.select_related("commit", "configuration__case__project", "configuration__pool", "machine")
-        .defer("fingerprint", "configuration__case__project__manifest")
+        .defer(
+            "fingerprint",
+            *(f"machine__{name}" for name in MACHINE_DETAILS),
+            *(f"configuration__case__project__{name}" for name in PROJECT_DETAILS),
+        )
         .order_by("-requested_at", "-pk")
     )
 
@@ -134,14 +138,18 @@ def next_measurement(run: Run) -> Run | None:
     return same.exclude(origin=Run.Origin.SENTINEL).order_by("pk").first()
 
 
-def runs_with_pool_state() -> QuerySet[Run]:
-    """With all that a run's own page names, and whether a machine of its pool lives and takes work."""
+def find_for_page(pk: int) -> Run | None:
+    """With all that its own page names; `pool_lives`: whether a machine of its pool lives and takes work."""
+    return next(iter(_FOR_PAGE.read_rows(pk=pk)), None)
+
+
+def _compose_for_page() -> QuerySet[Run]:
     alive = Machine.objects.filter(
         pool=OuterRef("configuration__pool"),
         seen_at__gte=Now() - ALIVE_WITHIN,
         state=Machine.State.ACTIVE,
     )
-    rows = Run.objects.select_related(
+    rows = Run.objects.filter(pk=Given("pk")).select_related(
         *("commit", "configuration__case__project", "configuration__pool", "machine"),
         *("trigger__requested_by", "posted__posted_by", "posted__token"),
     )
@@ -150,8 +158,16 @@ def runs_with_pool_state() -> QuerySet[Run]:
 
 def read_log_tail(run: Run) -> str:
     """The end of what the run printed so far; empty where it printed nothing."""
-    rows = RunLog.objects.filter(run=run).annotate(tail=Right("text", LOG_TAIL))
-    return rows.values_list("tail", flat=True).first() or ""
+    return next(iter(_LOG_TAIL.read_rows(run=run.pk)), "")
+
+
+def _compose_log_tail() -> QuerySet[Any]:
+    rows = RunLog.objects.filter(run=Given("run")).annotate(tail=Right("text", LOG_TAIL))
+    return rows.values_list("tail", flat=True)
+
+
+_FOR_PAGE = ComposedQuery(_compose_for_page)
+_LOG_TAIL: ComposedQuery[Any] = ComposedQuery(_compose_log_tail)
 
 
 class JsonWithoutKey(Func):
@@ -168,10 +184,19 @@ def document_without_telemetry(run: Run) -> dict[str, Any] | None:
 
     Beside its own members it has `telemetry_dropped` and `profile_dropped`.
     """
-    rows = Document.objects.filter(run=run).annotate(light=JsonWithoutKey(F("body"), Value("telemetry")))
-    dropped = ("telemetry_dropped", "profile_dropped")
-    found = rows.values_list("light", *dropped).first()
-    return {**found[0], **dict(zip(dropped, found[1:], strict=True))} if found else None
+    found = next(iter(_LIGHT_DOCUMENT.read_rows(run=run.pk)), None)
+    return {**found[0], **dict(zip(_DROPPED, found[1:], strict=True))} if found else None
+
+
+_DROPPED = ("telemetry_dropped", "profile_dropped")
+
+
+def _compose_light_document() -> QuerySet[Any]:
+    light = JsonWithoutKey(F("body"), Value("telemetry"))
+    return Document.objects.filter(run=Given("run")).annotate(light=light).values_list("light", *_DROPPED)
+
+
+_LIGHT_DOCUMENT: ComposedQuery[Any] = ComposedQuery(_compose_light_document)
 
 
 def document_text(run: Run) -> str | None:
@@ -187,4 +212,11 @@ def telemetry_beside(run: Run, repetition: int, most: int) -> list[Telemetry]:
 
 
 def repetition_telemetry(run: Run, repetition: int) -> list[Telemetry]:
-    return list(Telemetry.objects.filter(run=run, repetition=repetition).order_by("channel", "device"))
+    return _TELEMETRY.read_rows(run=run.pk, repetition=repetition)
+
+
+_TELEMETRY = ComposedQuery(
+    lambda: Telemetry.objects.filter(run=Given("run"), repetition=Given("repetition")).order_by(
+        "channel", "device"
+    )
+)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-from django.db.models import F, Q, QuerySet, Window
+from django.db.models import F, QuerySet, Window
 from django.db.models.functions import RowNumber
 
-from dashboard.models import Change, Metric, Point, Project, Run, Series, SeriesLatest
+from dashboard.models import Change, Point, Project, Series, SeriesLatest
 from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.regressions import REGRESSION_DETAILS
 
 # What the overview shows of a project: this metric, of so many cases.
 OVERVIEW_METRIC = "throughput"
@@ -40,7 +40,8 @@ def _compose_changes() -> QuerySet[Change]:
     span = (Given("least"), Given("most"))
     rows = Change.objects.filter(series=Given("series"), position__range=span).order_by("position")
     commits = (f"regression__{name}" for name in ("first_bad", "last_good", "culprit"))
-    return rows.select_related("first_bad", "last_good", "series__metric", *commits)
+    related = rows.select_related("first_bad", "last_good", "series__metric", *commits)
+    return related.defer(*(f"regression__{name}" for name in REGRESSION_DETAILS))
 
 
 _CHANGES_BETWEEN = ComposedQuery(_compose_changes)
@@ -73,59 +74,3 @@ def _compose_latest_for_overview() -> QuerySet[SeriesLatest]:
 
 
 _LATEST_FOR_OVERVIEW = ComposedQuery(_compose_latest_for_overview)
-
-
-def points_of_run(run: int) -> QuerySet[Point]:
-    """The points that a run left, with their series: what its metrics table links to."""
-    return Point.objects.filter(run=run).select_related("series__metric")
-
-
-@dataclass(frozen=True, slots=True)
-class PreviousRun:
-    """The run before another one of the same case, and by series what it counted and its headline points."""
-
-    run: Run
-    values: dict[int, float]
-    headlines: dict[int, Point]
-
-
-def previous_run(run: Run, points: list[Point]) -> PreviousRun | None:
-    """What the same case measured at the commit before `run`'s on its branch; None where nothing did.
-
-    Found through one series of the run, whose points are read by position: no history is walked.
-    """
-    if not points:
-        return None
-    earlier = _points_beside(run, points).filter(position__lt=_own_point(points).position)
-    before = earlier.order_by("-position", "-run_id").first()
-    if before is None:
-        return None
-    shown = Q(series__metric__kind=Metric.Kind.COUNTER) | Q(series__headline=True)
-    rows = Point.objects.filter(shown, run=before.run_id).select_related("series__metric")
-    found = {point.series_id: point for point in rows}
-    return PreviousRun(
-        before.run,
-        {key: point.value for key, point in found.items() if point.series.metric.kind == Metric.Kind.COUNTER},
-        {key: point for key, point in found.items() if point.series.headline},
-    )
-
-
-def next_run(run: Run, points: list[Point]) -> Run | None:
-    """What the same case measured at the commit after `run`'s on its branch; found as the previous one is."""
-    if not points:
-        return None
-    later = _points_beside(run, points).filter(position__gt=_own_point(points).position)
-    after = later.order_by("position", "-run_id").first()
-    return after.run if after else None
-
-
-def _own_point(points: list[Point]) -> Point:
-    return next((point for point in points if point.series.metric.name == OVERVIEW_METRIC), points[0])
-
-
-def _points_beside(run: Run, points: list[Point]) -> QuerySet[Point]:
-    """Of one series of the run, on its branch."""
-    rows = Point.objects.filter(series=_own_point(points).series_id, run__commit__branch=run.commit.branch)
-    return rows.select_related("run__commit").only(
-        "series", "position", "run__commit__hash", "run__commit__subject"
-    )

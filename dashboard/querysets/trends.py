@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from django.db.models import Case as Choose
-from django.db.models import FilteredRelation, IntegerField, Q, QuerySet, Value, When
+from django.db.models import F, FilteredRelation, IntegerField, Q, QuerySet, Value, When
 
 from dashboard.models import Commit, Environment, Limit, Point, Run, Series
 from dashboard.querysets.composed import ComposedQuery, Given
@@ -139,7 +139,7 @@ _LIMIT_ROWS: ComposedQuery[Any] = ComposedQuery(_compose_limit_rows)
 def related_series(series: Series, chosen: Iterable[int] = ()) -> list[Series]:
     """The series of the same configuration, and those of the project that have the same metric and phase:
     first those that were `chosen`, then other pools and versions of the case, then other cases of the
-    benchmark, then all others."""
+    benchmark, then all others. Each with its `newest_value`; None where it has none."""
     case = series.case
     return _RELATED.read_rows(
         metric=series.metric_id,
@@ -165,12 +165,12 @@ def _compose_related() -> QuerySet[Series]:
         output_field=IntegerField(),
     )
     rows = Series.objects.filter(Q(configuration=Given("configuration")) | same_metric).annotate(rank=rank)
-    rows = rows.select_related("metric", "configuration__case", "configuration__pool", "latest")
-    # A hundred series, of which pages ask the newest value at most: without the forty before it.
-    light = rows.defer("latest__recent", "latest__recent_positions", "latest__recent_machines")
-    return light.order_by("rank", "configuration__case__benchmark", "configuration__case__key", "pk")[
-        :MOST_RELATED
-    ]
+    # A hundred series, of whose latest states pages ask one value.
+    rows = rows.select_related("metric", "configuration__case", "configuration__pool").annotate(
+        newest_value=F("latest__value")
+    )
+    order = ("rank", "configuration__case__benchmark", "configuration__case__key", "pk")
+    return rows.order_by(*order)[:MOST_RELATED]
 
 
 _RELATED = ComposedQuery(_compose_related)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from django import template
 from django.http import QueryDict
 from django.utils import timezone
-from django.utils.html import escape, format_html
+from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.charts.sparkline import draw_sparkline, layout_sparkline
 from dashboard.charts.still import draw_still
 from dashboard.charts.theme import Figure
-from dashboard.models import Commit, Project, Regression, SeriesLatest
+from dashboard.models import Commit, Project, Regression, Series, SeriesLatest
 from dashboard.page_addresses import page_address
 from dashboard.querysets.series_points import PointCommit
 from dashboard.sentences import (
@@ -208,6 +208,23 @@ def link_commit(
     full, short = escape(commit.hash), escape(commit.short)
     return mark_safe(  # noqa: S308 - escaped texts
         f'<a class="commit-link" href="{escape(address)}" title="{full}"><code>{short}</code></a>'
+    )
+
+
+@register.simple_tag
+def list_series(listed: Iterable[Series], shown: Series) -> SafeString:
+    """Links to a hundred series as items of a list: one by one in a template they take as long as a chart."""
+    return format_html_join(
+        "",
+        '<li><a href="{}"{}>{}</a></li>',
+        (
+            (
+                page_address("series", series.pk),
+                mark_safe(' aria-current="page"') if series.pk == shown.pk else "",
+                labels.series_label(series),
+            )
+            for series in listed
+        ),
     )
 
 

@@ -232,7 +232,7 @@ def test_a_feed_asks_the_same_number_of_questions(
     series = builders.headline_series(line[0].runs.get().case)
     for good, bad in pairwise(line):
         builders.create_regression(series, good, bad, state="confirmed")
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(5):
         page = client.get("/projects/snake/regressions.atom")
     assert page_text(page).count("<entry>") == count
 

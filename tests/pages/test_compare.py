@@ -155,7 +155,7 @@ def test_other_pools_and_windows_are_told_and_never_mixed(
     obstacles = {(row["case"], row["pool"]): row["obstacle"] for row in answer["not_compared"]}
     assert obstacles == {("on_gpu", "fast"): "pool", ("other", "default"): "only head"}
     assert {case["pool"] for case in answer["cases"]} == {"default"}
-    with django_assert_num_queries(12):
+    with django_assert_num_queries(11):
         client.get(PAGE, {"base": planted[0].hash, "head": "main"})
     named = read_answer(client, base=f"run:{second.pk}", head=f"run:{first.pk}")
     assert "pool fast, the head in pool default" in named["warnings"][0]

@@ -132,6 +132,15 @@ def test_no_more_is_counted_than_can_be_paged_through(
     assert "More than can be paged through" in shown_text(answer)
 
 
+def test_a_first_page_is_of_as_many_as_were_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = paging.first_page(["a", "b", "c"], 5, 2)
+    assert (list(page), page.paginator.num_pages, page.has_next()) == (["a", "b"], 3, True)
+    assert paging.first_page(["a"], 1, 2).paginator.num_pages == 1
+    monkeypatch.setattr(paging, "MOST_ROWS", 4)
+    cut = paging.first_page(["a", "b", "c"], 5, 2).paginator
+    assert (cut.count, cut.is_cut, paging.first_page(["a"], 1, 2).paginator.is_cut) == (4, True, False)
+
+
 def test_newest_runs_are_found_without_a_look_at_those_of_other_projects(
     project_runs: dict[str, Run],
 ) -> None:

@@ -171,6 +171,9 @@ def test_every_filter_counts_what_it_lists() -> None:
                 name: regressions.filter_regressions(name, projects).count() for name in regressions.FILTERS
             }
             assert regressions.count_by_filter(everyone, project) == listed
+            for name in ("open", "all"):
+                newest = regressions.newest_of_filter(name, everyone, project, 5)
+                assert newest == list(regressions.filter_regressions(name, projects)[:5])
             if project != other:
                 assert bool(listed["open"]) == (origin == Run.Origin.MEASURED)
                 assert bool(listed["imported"]) == (origin == Run.Origin.IMPORTED)

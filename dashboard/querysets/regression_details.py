@@ -1,0 +1,183 @@
+"""One regression as its own page and the API show it: what it groups, what was measured again for it, what
+people said, and the runs around its step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import DateTimeField, Exists, OuterRef, Prefetch, Q, QuerySet, Value
+
+from dashboard.models import (
+    Change,
+    Delivery,
+    Document,
+    ExperimentPair,
+    Limit,
+    Point,
+    Regression,
+    RegressionExperiment,
+    Triage,
+)
+from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.regressions import OPEN, regressions_with_related
+from dashboard.querysets.sight import SeenProjects, Sight
+
+# Which values by phase add up to a metric of each kind; of a counter, its own.
+PHASE_TIMES, PHASE_MEMORY = "phases", "phase_memory"
+PHASE_VALUES = {
+    "time": PHASE_TIMES,
+    "rate": PHASE_TIMES,
+    "utilization": PHASE_TIMES,
+    "quality": PHASE_TIMES,
+    "memory": PHASE_MEMORY,
+}
+
+
+def find_for_page(pk: int) -> Regression | None:
+    """With what its own page asks for."""
+    return next(iter(_FOR_PAGE.read_rows(pk=pk)), None)
+
+
+def _compose_for_page() -> QuerySet[Regression]:
+    """Beside what its line names: its series' latest state, and which lists aren't empty."""
+    return (
+        regressions_with_related()
+        .filter(pk=Given("pk"))
+        .select_related("series__latest")
+        .annotate(
+            has_limits=Exists(Limit.objects.filter(regression=OuterRef("pk"))),
+            has_triages=Exists(Triage.objects.filter(regression=OuterRef("pk"))),
+            has_deliveries=Exists(Delivery.objects.filter(regression=OuterRef("pk"))),
+            is_limited=Exists(Limit.objects.filter(series=OuterRef("series"))),
+        )
+    )
+
+
+_FOR_PAGE = ComposedQuery(_compose_for_page)
+
+
+def neighbours_in_inbox(regression: Regression, seen: SeenProjects) -> tuple[int | None, int | None]:
+    """The open ones found just after and just before it, as the inbox lists them: (newer, older)."""
+    values = {"at": regression.opened_at, "pk": regression.pk, **seen.values}
+    found: dict[bool, int] = dict(_NEIGHBOURS.read_rows(seen.sight, **values))
+    return found.get(True), found.get(False)
+
+
+def _compose_neighbours(sight: Sight) -> QuerySet[Any]:
+    there = Regression.objects.filter(OPEN, project__in=sight.given_projects())
+    at, pk = Given("at", DateTimeField()), Given("pk")
+    newer = there.filter(Q(opened_at__gt=at) | Q(opened_at=at, pk__gt=pk)).order_by("opened_at", "pk")
+    older = there.filter(Q(opened_at__lt=at) | Q(opened_at=at, pk__lt=pk)).order_by("-opened_at", "-pk")
+    sides = [rows.annotate(is_newer=Value(value)) for rows, value in ((newer, True), (older, False))]
+    first, second = (rows.values_list("is_newer", "pk")[:1] for rows in sides)
+    return first.union(second, all=True)
+
+
+_NEIGHBOURS = ComposedQuery(_compose_neighbours)
+
+
+def grouped_changes(regression: Regression) -> list[Change]:
+    """The changes that it groups; those of headline series first."""
+    changes = _CHANGES.read_rows(regression=regression.pk)
+    for change in changes:
+        change.regression = regression
+    return changes
+
+
+def _compose_changes() -> QuerySet[Change]:
+    rows = Change.objects.filter(regression=Given("regression")).select_related(
+        *("series__metric", "series__configuration__case", "series__configuration__pool"),
+        *("first_bad", "last_good"),
+    )
+    return rows.order_by("-series__headline", "series__metric__name", "series__phase")
+
+
+_CHANGES = ComposedQuery(_compose_changes)
+
+
+def measured_again(regression: Regression, *, with_pairs: bool) -> list[RegressionExperiment]:
+    """What was measured again for it, in order. The pairs are without their steps."""
+    links = _EXPERIMENTS.read_rows(with_pairs, regression=regression.pk)
+    for link in links:
+        link.regression = regression
+    return links
+
+
+def _compose_experiments(with_pairs: bool) -> QuerySet[RegressionExperiment]:
+    sides = (f"experiment__{name}" for name in ("base_commit", "head_commit", "machine", "metric"))
+    links = RegressionExperiment.objects.filter(regression=Given("regression")).select_related(
+        *sides, "series__metric", "series__configuration__case"
+    )
+    rows = links.order_by("experiment__requested_at", "experiment")
+    light = Prefetch("experiment__pairs", ExperimentPair.objects.defer("steps"))
+    return rows.prefetch_related(light) if with_pairs else rows
+
+
+_EXPERIMENTS = ComposedQuery(_compose_experiments)
+
+
+def regression_triages(regression: Regression) -> list[Triage]:
+    """What people said about it, newest first; no query where the page knows that there is nothing."""
+    if not getattr(regression, "has_triages", True):
+        return []
+    return list(regression.triages.select_related("person").order_by("-at", "-pk"))
+
+
+@dataclass(frozen=True, slots=True)
+class StepRuns:
+    """The runs of the last good and of the first bad commit that its series has points of. `by_commit`: the
+    newest of each, an untainted one where there is one. `origins`: where all of them come from."""
+
+    by_commit: dict[int, int]
+    origins: set[str]
+
+    def of_both(self, regression: Regression) -> list[int]:
+        """Of the last good and of the first bad commit, in that order; shorter where one has none."""
+        commits = (regression.last_good_id, regression.first_bad_id)
+        return [self.by_commit[commit] for commit in commits if commit in self.by_commit]
+
+
+def runs_of_step(regression: Regression) -> StepRuns:
+    commits = [regression.last_good_id, regression.first_bad_id]
+    runs: dict[int, int] = {}
+    origins: set[str] = set()
+    for commit, run, origin in _RUNS_OF_STEP.read_rows(series=regression.series_id, commits=commits):
+        runs.setdefault(commit, run)
+        origins.add(origin)
+    return StepRuns(runs, origins)
+
+
+def _compose_runs_of_step() -> QuerySet[Any]:
+    points = Point.objects.filter(series=Given("series"), run__commit__in_array=Given("commits"))
+    return points.order_by("tainted", "-run_id").values_list("run__commit_id", "run_id", "run__origin")
+
+
+_RUNS_OF_STEP: ComposedQuery[Any] = ComposedQuery(_compose_runs_of_step)
+
+
+def phases_around_step(
+    regression: Regression, runs: Mapping[int, int]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """By phase, before and after the step: what the metric of the regression's series is made of. `runs`: by
+    commit.
+
+    Memory is in bytes that a phase grew by, a counter in counts, all else in seconds per step in the
+    phase itself. Empty where that commit has no point.
+    """
+    name = PHASE_VALUES.get(regression.series.metric.kind, regression.series.metric.name)
+    part = "body__phases" if name == PHASE_TIMES else "body__metrics"
+    rows_by_run = dict(Document.objects.filter(run__in=runs.values()).values_list("run_id", part))
+    before, after = (
+        values_by_phase(rows_by_run.get(runs.get(commit, 0)) or [], name)
+        for commit in (regression.last_good_id, regression.first_bad_id)
+    )
+    return before, after
+
+
+def values_by_phase(rows: list[dict[str, Any]], name: str) -> dict[str, float]:
+    """What the phases of a document have of a metric, or their own times."""
+    if name == PHASE_TIMES:
+        return {row["path"]: row["self"] for row in rows}
+    return {row["phase"]: row["value"] for row in rows if row["name"] == name and row["phase"]}

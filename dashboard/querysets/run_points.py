@@ -1,0 +1,89 @@
+"""What one run measured, and its neighbours: the runs of the same case at the commits beside its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from django.db.models import Q, QuerySet
+
+from dashboard.models import Metric, Point, Run
+from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.series import OVERVIEW_METRIC
+
+COLUMNS = (
+    "series_id", "series__metric__name", "series__phase", "series__metric__kind", "series__metric__unit",
+    "series__headline", "value", "low", "high",
+)  # fmt: skip
+
+
+class RunPoint(NamedTuple):
+    """A value of a run, in the series of this key; `phase` is empty for the whole step."""
+
+    series: int
+    metric: str
+    phase: str
+    kind: str
+    unit: str
+    headline: bool
+    value: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PreviousRun:
+    """The run before another one of the same case, and by series what it counted and its headline points."""
+
+    run: Run
+    values: dict[int, float]
+    headlines: dict[int, RunPoint]
+
+
+def points_of_run(run: int) -> list[RunPoint]:
+    return [RunPoint._make(row) for row in _OF_RUN.read_rows(False, run=run)]
+
+
+def neighbouring_runs(run: Run, points: Sequence[RunPoint]) -> tuple[Run | None, Run | None]:
+    """The runs at the nearest measured commits before and after `run`'s on its branch; None where none is.
+
+    Found through one series of the run, whose points are read by position: no history is walked.
+    """
+    if not points:
+        return None, None
+    own = next((point for point in points if point.metric == OVERVIEW_METRIC), points[0])
+    here = run.commit.position
+    rows = _NEIGHBOURS.read_rows(series=own.series, branch=run.commit.branch, position=here)
+    before = next((row for row in rows if row.commit.position < here), None)
+    return before, next((row for row in rows if row.commit.position > here), None)
+
+
+def read_previous(run: Run) -> PreviousRun:
+    """What is shown of `run` beside the run after it."""
+    points = [RunPoint._make(row) for row in _OF_RUN.read_rows(True, run=run.pk)]
+    return PreviousRun(
+        run,
+        {point.series: point.value for point in points if point.kind == Metric.Kind.COUNTER},
+        {point.series: point for point in points if point.headline},
+    )
+
+
+def _compose_of_run(is_previous: bool) -> QuerySet[Any]:
+    rows = Point.objects.filter(run=Given("run"))
+    if is_previous:
+        rows = rows.filter(Q(series__metric__kind=Metric.Kind.COUNTER) | Q(series__headline=True))
+    return rows.values_list(*COLUMNS)
+
+
+def _compose_neighbours() -> QuerySet[Run]:
+    beside = Point.objects.filter(series=Given("series"), run__commit__branch=Given("branch"))
+    before = beside.filter(position__lt=Given("position")).order_by("-position", "-run_id")
+    after = beside.filter(position__gt=Given("position")).order_by("position", "-run_id")
+    keys = before.values("run")[:1].union(after.values("run")[:1], all=True)
+    rows = Run.objects.filter(pk__in_array=keys).select_related("commit")
+    return rows.only("commit__position", "commit__hash", "commit__subject")
+
+
+_OF_RUN: ComposedQuery[Any] = ComposedQuery(_compose_of_run)
+_NEIGHBOURS = ComposedQuery(_compose_neighbours)
