@@ -115,7 +115,7 @@ def _draw_dots(trace: Trace, places: np.ndarray) -> str:
     """Lines of no length with round ends: circles would be stretched."""
     if "markers" not in trace["mode"] or "symbol" in trace["marker"]:
         return ""
-    path = "".join(f"M{x} {y}h0" for x, y, _ in places)
+    path = "".join(f"M{x} {y}h0" for x, y, _ in places.tolist())
     marker = trace["marker"]
     return (
         f'<path d="{path}" stroke="{marker["color"]}" stroke-width="{marker["size"]}" stroke-linecap="round" '

@@ -28,10 +28,11 @@ from dashboard.page_cache.revisions import read_revision
 
 # Pages say "3 min ago", and who has been silent: what changes by time alone is made again after so long.
 OLDEST_SECONDS = 60.0
-TOKEN = re.compile(rb'(?<=name="csrfmiddlewaretoken" value=")[A-Za-z0-9]{64}(?=")')
+# It begins with what it is found by: looked behind, it would be tried at each byte of a page.
+TOKEN = re.compile(rb'(name="csrfmiddlewaretoken" value=")[A-Za-z0-9]{64}(?=")')
 # In a kept page, where the token of each answer goes. Drawn anew: nobody can write it into a page.
 TOKEN_PLACE = secrets.token_hex(32).encode()
-COMPRESSION = 6
+COMPRESSION = 5
 
 View = Callable[..., HttpResponseBase]
 
@@ -109,13 +110,13 @@ def describe_page(request: HttpRequest, response: HttpResponseBase, revision: in
     """None where the answer is for this request alone."""
     if response.status_code != HTTPStatus.OK or response.cookies or not isinstance(response, HttpResponse):
         return None
-    body, tokens = TOKEN.subn(b"", response.content)
+    body, tokens = TOKEN.subn(rb"\g<1>", response.content)
     # Who asked for a token left this behind; one that stands elsewhere than in a form couldn't be replaced.
     if bool(request.META.get("CSRF_COOKIE_NEEDS_UPDATE")) != bool(tokens):
         return None
     digest = hashlib.sha256(body).hexdigest()
     if tokens:
-        body = TOKEN.sub(TOKEN_PLACE, response.content)
+        body = TOKEN.sub(rb"\g<1>" + TOKEN_PLACE, response.content)
     return KeptPage(
         revision=revision,
         made_at=time.monotonic(),
