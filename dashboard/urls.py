@@ -22,7 +22,7 @@ urlpatterns = [
         name="admin-password",
     ),
     path("admin/", admin.site.urls),
+    path("", include("dashboard.pages.urls")),
     path("", include("dashboard.accounts.urls")),
     path("", include("dashboard.triggers.urls")),
-    path("", include("dashboard.pages.urls")),
 ]

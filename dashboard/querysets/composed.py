@@ -176,6 +176,7 @@ class _Composition:
         sql, parameters = compiler.as_sql()
         self.statement = Statement(sql, tuple(parameters))
         self.learnt = {name: getattr(compiler, name) for name in LEARNT}
+        self.converters: dict[int, Any] | None = None
 
     def bound_rows(self, values: Mapping[str, Any]) -> QuerySet[Any]:
         """To be iterated, and nothing else: filtered, it would still ask the same."""
@@ -204,6 +205,13 @@ class _BoundCompiler(SQLCompiler):
         self.__dict__.update(composition.learnt)
         self.klass_info = share_related(composition.learnt["klass_info"])
         return composition.statement.bind(self.query.values_of_given, self.connection)
+
+    def get_converters(self, expressions: Any) -> dict[int, Any]:
+        """Those of its columns, looked for once: the columns are the same each time."""
+        composition = self.query.composition
+        if composition.converters is None:
+            composition.converters = super().get_converters(expressions)
+        return composition.converters
 
     def execute_sql(self, *args: Any, **kwargs: Any) -> Any:
         with preparing_statements(self.connection):

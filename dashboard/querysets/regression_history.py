@@ -9,7 +9,7 @@ from django.db.models import Count, Min, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from dashboard.models import Change, Experiment, Project, Regression, RegressionExperiment
-from dashboard.querysets.regressions import regressions_with_related
+from dashboard.querysets.regressions import listed_regressions
 
 # So many of the newest are told of a period, however many there are.
 MOST_LISTED = 200
@@ -28,7 +28,7 @@ def regressions_of_period(project: Project, began: Q, *, proven: bool) -> QueryS
     spent = links.values("regression").annotate(total=Sum("experiment__seconds")).values("total")
     changes = Change.objects.filter(regression=OuterRef("pk")).order_by().values("regression")
     cases = changes.annotate(number=Count("series__configuration__case", distinct=True)).values("number")
-    rows: Any = regressions_with_related().filter(began, project=project, withdrawn_at=None)
+    rows: Any = listed_regressions().filter(began, project=project, withdrawn_at=None)
     rows = rows.exclude(state=Regression.State.REFUTED)
     if proven:
         rows = rows.filter(state=Regression.State.CONFIRMED)

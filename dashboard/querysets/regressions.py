@@ -116,14 +116,15 @@ def with_titles(rows: QuerySet[Regression]) -> QuerySet[Regression]:
 # What only the page of a regression shows: of many at once these would be read and decoded in vain.
 REGRESSION_DETAILS = ("suspects", "operations", "device", "excerpts", "slow_processes")
 REGRESSIONS_OF_KEYS = ComposedQuery(
-    lambda *order: _listed_regressions().filter(pk__in_array=Given("keys")).order_by(*order)
+    lambda *order: listed_regressions().filter(pk__in_array=Given("keys")).order_by(*order)
 )
 TITLED_OF_KEYS = ComposedQuery(
     lambda *order: with_titles(regressions_with_related()).filter(pk__in_array=Given("keys")).order_by(*order)
 )
 
 
-def _listed_regressions() -> QuerySet[Regression]:
+def listed_regressions() -> QuerySet[Regression]:
+    """With all that a line names, and without what only its own page shows."""
     return regressions_with_related().defer(
         *REGRESSION_DETAILS, *(f"project__{name}" for name in PROJECT_DETAILS)
     )
@@ -132,7 +133,7 @@ def _listed_regressions() -> QuerySet[Regression]:
 def open_regressions(projects: QuerySet[Project], most: int) -> QuerySet[Regression]:
     """The newest of those that need a person."""
     rows = Regression.objects.filter(OPEN, project__in=projects)
-    return regressions_with_related().filter(is_among(rows[:most]))
+    return listed_regressions().filter(is_among(rows[:most]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,7 @@ def _compose_standing(most: int) -> QuerySet[Regression]:
     is_imported = ExpressionWrapper(IMPORTED, BooleanField())
     rows: Any = Regression.objects.filter(NOT_PUT_AWAY, project=Given("project")).order_by()
     newest = rows.annotate(is_imported=is_imported).annotate(rank=rank).filter(rank__lte=most)
-    detailed: Any = regressions_with_related().annotate(is_imported=is_imported)
+    detailed: Any = listed_regressions().annotate(is_imported=is_imported)
     shown: QuerySet[Regression] = detailed.filter(is_among(newest)).order_by("-opened_at")
     return shown
 
@@ -181,7 +182,7 @@ def newest_of_filter(state: str, seen: SeenProjects, project: Project | None, mo
 def _compose_newest_of_filter(state: str, sight: Sight, of_one: bool, most: int) -> QuerySet[Regression]:
     projects = sight.given_projects()
     projects = projects.filter(pk=Given("project")) if of_one else projects
-    return _listed_regressions().filter(is_among(filter_regressions(state, projects)[:most]))
+    return listed_regressions().filter(is_among(filter_regressions(state, projects)[:most]))
 
 
 _NEWEST_OF_FILTER = ComposedQuery(_compose_newest_of_filter)
@@ -232,7 +233,8 @@ def changes_by_series(project: Project, series: Iterable[int]) -> dict[int, Chan
 def _compose_standing_changes() -> QuerySet[Change]:
     open_here = Regression.objects.filter(NOT_PUT_AWAY, project=Given("project"))
     changes = Change.objects.filter(series__in_array=Given("series"), regression__in=open_here)
-    return changes.select_related("series__metric", "regression").order_by("position")
+    related = changes.select_related("series__metric", "regression").order_by("position")
+    return related.defer(*(f"regression__{name}" for name in REGRESSION_DETAILS))
 
 
 _STANDING_CHANGES = ComposedQuery(_compose_standing_changes)

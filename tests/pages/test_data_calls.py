@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from dashboard.access.checks import named_routes
 from dashboard.access.rules import is_allowed, rule_of
 from dashboard.access.visitors import Visitor
 from dashboard.models import Project, Run
@@ -58,7 +59,7 @@ FORMS = {
 
 
 def test_every_page_has_a_call_or_no_data() -> None:
-    pages = {str(pattern.name) for pattern in urlpatterns}
+    pages = {route.name for route in named_routes(urlpatterns)}
     assert pages - DATA_CALLS.keys() == WITHOUT_DATA | FORMS
 
 
