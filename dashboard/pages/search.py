@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -18,6 +17,7 @@ from dashboard.access import visitor_of
 from dashboard.models import Case, Commit, Machine, Project, Regression
 from dashboard.pages.list_filters import split_words
 from dashboard.querysets import search
+from dashboard.querysets.sight import SeenProjects
 from dashboard.sentences import labels, learning
 
 LONGEST_TEXT = 200
@@ -46,11 +46,11 @@ class HitGroup:
 @require_safe
 def search_page(request: HttpRequest) -> HttpResponse:
     text = request.GET.get("q", "").replace("\x00", " ").strip()[:LONGEST_TEXT]
-    visible = visitor_of(request).visible_projects()
-    numbered = _find_numbered(visible, text)
+    seen = visitor_of(request).seen_projects
+    numbered = _find_numbered(seen, text)
     if numbered:
         return redirect(numbered)
-    groups = find_everything(visible, text) if text else []
+    groups = find_everything(seen, text) if text else []
     exact = [hit for group in groups for hit in group.hits if hit.exact]
     if len(exact) == 1:
         return redirect(exact[0].address)
@@ -58,25 +58,25 @@ def search_page(request: HttpRequest) -> HttpResponse:
     return render(request, "search.html", context)
 
 
-def _find_numbered(visible: QuerySet[Project], text: str) -> str:
+def _find_numbered(seen: SeenProjects, text: str) -> str:
     """The address of `run 12`, `regression 12` or `#12`, which is a run; empty where there is none."""
     match = NUMBERED.fullmatch(text)
     if match is None or not (match[1] or "#" in text):
         return ""
-    found = search.find_numbered(visible, (match[1] or "run").lower(), int(match[2]))
+    found = search.find_numbered(seen.rows(), (match[1] or "run").lower(), int(match[2]))
     return found.get_absolute_url() if found else ""
 
 
-def find_everything(visible: QuerySet[Project], text: str) -> list[HitGroup]:
+def find_everything(seen: SeenProjects, text: str) -> list[HitGroup]:
     words = split_words(text)
     folded = text.lower()
-    commits = search.find_commits(visible, text, words)
+    commits = search.find_commits(seen, text, words)
     parts: list[tuple[str, Sequence[Any], Callable[[Any], Hit]]] = [
-        ("Projects", search.find_projects(visible, words), lambda row: _project_hit(row, folded)),
-        ("Cases", search.find_cases(visible, words), lambda row: _case_hit(row, folded)),
+        ("Projects", search.find_projects(seen, words), lambda row: _project_hit(row, folded)),
+        ("Cases", search.find_cases(seen, words), lambda row: _case_hit(row, folded)),
         ("Commits", commits, lambda row: _commit_hit(row, text, alone=len(commits) == 1)),
-        ("Regressions", search.find_regressions(visible, words), _regression_hit),
-        ("Functions", search.find_functions(visible, words), _function_hit),
+        ("Regressions", search.find_regressions(seen, words), _regression_hit),
+        ("Functions", search.find_functions(seen, words), _function_hit),
         ("Machines", search.find_machines(words), lambda row: _machine_hit(row, folded)),
     ]
     return [

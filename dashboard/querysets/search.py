@@ -10,6 +10,10 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, TextField, Value
 from django.db.models.functions import Cast
 
 from dashboard.models import Case, Commit, Machine, Project, Regression, Run
+from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.picked_rows import MACHINE_DETAILS
+from dashboard.querysets.regressions import REGRESSION_DETAILS
+from dashboard.querysets.sight import SeenProjects, Sight
 
 MOST_HITS = 8
 # Functions are looked for among the suspects of so many newest regressions.
@@ -19,67 +23,86 @@ HASH = re.compile(r"[0-9a-f]{4,64}")
 COMMIT_WORDS = SearchVector("subject", config="simple")
 
 
-def find_projects(visible: QuerySet[Project], words: list[str]) -> list[Project]:
-    rows = visible.defer("manifest").filter(_match_all(words, "slug", "repository"))
-    return list(rows.order_by("slug")[: MOST_HITS + 1])
+def find_projects(seen: SeenProjects, words: list[str]) -> list[Project]:
+    return _find_words(_PROJECTS, words, seen)
 
 
-def find_cases(visible: QuerySet[Project], words: list[str]) -> list[Case]:
-    rows = Case.objects.filter(_match_all(words, "benchmark", "key", "project__slug"), project__in=visible)
-    return list(rows.select_related("project").order_by("benchmark", "key", "pk")[: MOST_HITS + 1])
+def _compose_projects(count: int, sight: Sight) -> QuerySet[Project]:
+    rows = sight.given_projects().defer("manifest").filter(_match_all(count, "slug", "repository"))
+    return rows.order_by("slug")[: MOST_HITS + 1]
 
 
-def find_commits(visible: QuerySet[Project], text: str, words: list[str]) -> list[Commit]:
+def find_cases(seen: SeenProjects, words: list[str]) -> list[Case]:
+    return _find_words(_CASES, words, seen)
+
+
+def _compose_cases(count: int, sight: Sight) -> QuerySet[Case]:
+    named = _match_all(count, "benchmark", "key", "project__slug")
+    rows = Case.objects.filter(named, project__in=sight.given_projects()).select_related("project")
+    return rows.order_by("benchmark", "key", "pk")[: MOST_HITS + 1]
+
+
+def find_commits(seen: SeenProjects, text: str, words: list[str]) -> list[Commit]:
     """By the beginning of a hash, a tag, or by words of the subject, of which the beginning is enough."""
-    rows: Any = Commit.objects.filter(project__in=visible).select_related("project")
     folded = text.lower()
     if HASH.fullmatch(folded):
+        rows = Commit.objects.filter(project__in=seen.rows()).select_related("project")
+        # The beginning is written into the statement: of a parameter PostgreSQL doesn't know that it is one.
         by_hash = list(rows.filter(hash__startswith=folded).order_by("hash")[: MOST_HITS + 1])
         if by_hash:
             return by_hash
-    tagged = rows.exclude(tags=[]).filter(tags__contains=[text]).annotate(is_tagged=Value(True))
-    found = tagged.order_by("-pk")[: MOST_HITS + 1]
     terms = [term for word in words for term in re.findall(r"\w+", word)]
-    if terms:
-        asked = SearchQuery(" & ".join(f"{term}:*" for term in terms), search_type="raw", config="simple")
-        worded = rows.alias(words=COMMIT_WORDS).filter(words=asked).annotate(is_tagged=Value(False))
-        newest = worded.order_by("-committed_at", "-pk")[: MOST_HITS + 1]
-        found = found.union(newest, all=True).order_by("-committed_at", "-pk")
-    commits = list(found)
+    asked = " & ".join(f"{term}:*" for term in terms)
+    values = {**seen.values, "tags": [text], "terms": asked}
+    commits: list[Any] = _COMMITS.read_rows(bool(terms), seen.sight, **values)
     return [commit for commit in commits if commit.is_tagged] or commits
+
+
+def _compose_commits(by_words: bool, sight: Sight) -> QuerySet[Any]:
+    """Each with `is_tagged`: found by its tag."""
+    rows: Any = Commit.objects.filter(project__in=sight.given_projects()).select_related("project")
+    tagged = rows.exclude(tags=[]).filter(tags__contains=Given("tags")).annotate(is_tagged=Value(True))
+    found: QuerySet[Any] = tagged.order_by("-pk")[: MOST_HITS + 1]
+    if not by_words:
+        return found
+    asked = SearchQuery(Given("terms", TextField()), search_type="raw", config="simple")
+    worded = rows.alias(words=COMMIT_WORDS).filter(words=asked).annotate(is_tagged=Value(False))
+    newest = worded.order_by("-committed_at", "-pk")[: MOST_HITS + 1]
+    return found.union(newest, all=True).order_by("-committed_at", "-pk")
 
 
 def find_machines(words: list[str]) -> list[Machine]:
     """All machines are listed for everybody, as on their own page."""
-    rows = Machine.objects.select_related("pool").filter(_match_all(words, "name", "pool__name"))
-    return list(rows.defer("fingerprint").order_by("name")[: MOST_HITS + 1])
+    return _find_words(_MACHINES, words)
 
 
-def find_regressions(visible: QuerySet[Project], words: list[str]) -> list[Regression]:
+def _compose_machines(count: int) -> QuerySet[Machine]:
+    rows = Machine.objects.select_related("pool").filter(_match_all(count, "name", "pool__name"))
+    return rows.defer(*MACHINE_DETAILS).order_by("name")[: MOST_HITS + 1]
+
+
+def find_regressions(seen: SeenProjects, words: list[str]) -> list[Regression]:
+    return _find_words(_REGRESSIONS, words, seen)
+
+
+def _compose_regressions(count: int, sight: Sight) -> QuerySet[Regression]:
     fields = (
         *("series__metric__name", "series__configuration__case__benchmark", "phase"),
         *("series__configuration__case__key", "project__slug", "first_bad__subject"),
     )
-    newest = Regression.objects.filter(project__in=visible).order_by("-pk").values("pk")[:NEWEST_REGRESSIONS]
-    rows = Regression.objects.filter(_match_all(words, *fields), pk__in=newest)
+    rows = Regression.objects.filter(_match_all(count, *fields), pk__in=_newest_regressions(sight))
     related = (
-        "project",
-        "first_bad",
-        "culprit",
-        "last_good",
-        "series__metric",
-        "series__configuration__case",
+        *("project", "first_bad", "culprit", "last_good"),
+        *("series__metric", "series__configuration__case"),
     )
-    return list(rows.select_related(*related).order_by("-pk")[: MOST_HITS + 1])
+    light = rows.select_related(*related).defer(*REGRESSION_DETAILS)
+    return light.order_by("-pk")[: MOST_HITS + 1]
 
 
-def find_functions(visible: QuerySet[Project], words: list[str]) -> list[tuple[dict[str, Any], Regression]]:
+def find_functions(seen: SeenProjects, words: list[str]) -> list[tuple[dict[str, Any], Regression]]:
     """(suspect, its regression): functions that regressions suspect, the newest regression first."""
-    newest = Regression.objects.filter(project__in=visible).order_by("-pk").values("pk")[:NEWEST_REGRESSIONS]
-    rows: Any = Regression.objects.annotate(text=Cast("suspects", TextField()))
-    rows = rows.filter(_match_all(words, "text"), pk__in=newest).select_related("project")
     found = []
-    for regression in rows.order_by("-pk")[: MOST_HITS + 1]:
+    for regression in _find_words(_FUNCTIONS, words, seen):
         for suspect in regression.suspects:
             name = f"{suspect.get('file', '')}:{suspect.get('function', '')}".lower()
             if all(word in name for word in words):
@@ -88,20 +111,50 @@ def find_functions(visible: QuerySet[Project], words: list[str]) -> list[tuple[d
     return found
 
 
+def _compose_functions(count: int, sight: Sight) -> QuerySet[Regression]:
+    rows: Any = Regression.objects.annotate(text=Cast("suspects", TextField()))
+    rows = rows.filter(_match_all(count, "text"), pk__in=_newest_regressions(sight)).select_related("project")
+    found: QuerySet[Regression] = rows.order_by("-pk")[: MOST_HITS + 1]
+    return found
+
+
+def _newest_regressions(sight: Sight) -> QuerySet[Any]:
+    rows = Regression.objects.filter(project__in=sight.given_projects())
+    return rows.order_by("-pk").values("pk")[:NEWEST_REGRESSIONS]
+
+
+def _find_words(query: ComposedQuery[Any], words: list[str], seen: SeenProjects | None = None) -> list[Any]:
+    """What a query lists that is composed for so many words; no word finds nothing."""
+    if not words:
+        return []
+    values = {f"word{place}": word for place, word in enumerate(words)}
+    if seen is None:
+        return query.read_rows(len(words), **values)
+    return query.read_rows(len(words), seen.sight, **values, **seen.values)
+
+
+def _match_all(count: int, *fields: str) -> Q:
+    """Each of the words that are given in one of the fields, whichever."""
+    found = Q()
+    for place in range(count):
+        anywhere = Q()
+        for field in fields:
+            anywhere |= Q(**{f"{field}__icontains": Given(f"word{place}", TextField())})
+        found &= anywhere
+    return found
+
+
+_PROJECTS = ComposedQuery(_compose_projects)
+_CASES = ComposedQuery(_compose_cases)
+_COMMITS: ComposedQuery[Any] = ComposedQuery(_compose_commits)
+_MACHINES = ComposedQuery(_compose_machines)
+_REGRESSIONS = ComposedQuery(_compose_regressions)
+_FUNCTIONS = ComposedQuery(_compose_functions)
+
+
 def find_numbered(visible: QuerySet[Project], kind: str, number: int) -> Run | Regression | None:
     """`run 12` or `regression 12`."""
     if kind == "regression":
         return Regression.objects.filter(pk=number, project__in=visible).first()
     own = visible.filter(pk=OuterRef("configuration__case__project"))
     return Run.objects.filter(Exists(own), pk=number).first()
-
-
-def _match_all(words: list[str], *fields: str) -> Q:
-    """Each word in one of the fields, whichever; no word finds nothing."""
-    found = Q() if words else Q(pk__in=[])
-    for word in words:
-        anywhere = Q()
-        for field in fields:
-            anywhere |= Q(**{f"{field}__icontains": word})
-        found &= anywhere
-    return found
