@@ -12,6 +12,7 @@ from paceline.measured.other_work import (
     ProcessorTicks,
     busy_seconds,
     read_processor_ticks,
+    stolen_share,
     tree_seconds,
 )
 
@@ -25,6 +26,15 @@ def test_a_processor_that_was_half_busy_is_uncertain() -> None:
     assert busy_seconds(start, half) == pytest.approx(0.6)
     assert busy_seconds({}, half) is None
     assert busy_seconds({}, {}) is None
+
+
+def test_what_was_stolen_is_a_share_of_all_processors() -> None:
+    start = {"cpu0": ProcessorTicks(1_000, 5_000, 10), "cpu1": ProcessorTicks(7_000, 9_000, 20)}
+    end = {"cpu0": ProcessorTicks(1_100, 5_100, 40), "cpu1": ProcessorTicks(7_100, 9_100, 30)}
+    assert stolen_share(start, end) == pytest.approx(0.2)
+    assert stolen_share({}, end) is None
+    assert stolen_share(start, {}) is None
+    assert stolen_share(start, start) is None
 
 
 def burn_processor(seconds: float) -> None:

@@ -201,6 +201,7 @@ def _repetition_row(repetition: TimedRepetition) -> Raw:
         "counts": result["counts"],
         "window": {"start": start, "end": end},
         "waited": repetition.waited,
+        "stolen": repetition.stolen,
     }
 
 
@@ -211,7 +212,8 @@ def _process_rows(repetition: TimedRepetition) -> list[Raw]:
 
 def _set_aside_row(repetition: TimedRepetition) -> Raw:
     result = repetition.result
-    return {"throughput": result["steps"] / result["seconds"], "waited": repetition.waited}
+    throughput = result["steps"] / result["seconds"]
+    return {"throughput": throughput, "waited": repetition.waited, "stolen": repetition.stolen}
 
 
 def _samples_by_metric(timed: Sequence[TimedRepetition], repetitions: Sequence[Raw]) -> Samples:

@@ -64,6 +64,7 @@ class Repetition:
     counts: Mapping[str, float]
     window: Mapping[str, float]
     waited: float
+    stolen: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

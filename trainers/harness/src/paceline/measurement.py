@@ -58,6 +58,12 @@ class TimedRepetition:
         """The share of the window in which the thread waited for a processor that others can have had."""
         return float(self.result["waited"])
 
+    @property
+    def stolen(self) -> float | None:
+        """The share of all processors' time in the window that a virtual machine's host gave to others."""
+        share: float | None = self.result.get("stolen")
+        return share
+
 
 @dataclass(frozen=True, slots=True)
 class CountedBefore:

@@ -2,7 +2,8 @@
 
 A thread that waits for a processor may wait for its own program: the workers of its DataLoader, its other
 ranks, the threads of its operations. Others kept it waiting at most for as long as they used a processor, and
-that is what the whole machine used less what the program's processes used.
+that is what the whole machine used less what the program's processes used. Of a virtual machine what its host
+gave to others counts as other work; how much that was is told apart, since nobody on the machine can end it.
 """
 
 from __future__ import annotations
@@ -13,18 +14,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-# Of a processor's times in /proc/stat: idle, waiting for a disk; and guests, which user time has already.
-IDLE, DISK_WAIT, GUEST = 3, 4, 8
+# Of a processor's times in /proc/stat: idle, waiting for a disk, stolen by the host of a virtual machine; and
+# guests, which user time has already.
+IDLE, DISK_WAIT, STOLEN, GUEST = 3, 4, 7, 8
 # Of a process's fields behind its command: its own user and system time, those of its ended children.
 FIRST_TIME, BEHIND_TIMES = 11, 15
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessorTicks:
-    """One processor's clock ticks so far: with somebody's work, time stolen from the machine, and in all."""
+    """One processor's clock ticks so far: with somebody's work or stolen, in all, and the stolen ones."""
 
     busy: int
     passed: int
+    stolen: int = 0
 
 
 class OtherWork:
@@ -35,6 +38,7 @@ class OtherWork:
         self._ticks: dict[str, ProcessorTicks] = {}
         self._own: float | None = None
         self.seconds: float | None = None
+        self.stolen: float | None = None
 
     def begin(self) -> None:
         """Read what was used so far."""
@@ -43,9 +47,12 @@ class OtherWork:
         self._own = tree_seconds(self._root)
 
     def end(self) -> None:
-        """Say what others used since then, in `seconds`; None where the kernel doesn't tell."""
+        """Say what others used since then: `seconds`, and `stolen`, the share of all processors' time that a
+        virtual machine's host gave to others. None where the kernel doesn't tell."""
         own = tree_seconds(self._root)
-        busy = busy_seconds(self._ticks, read_processor_ticks())
+        now = read_processor_ticks()
+        busy = busy_seconds(self._ticks, now)
+        self.stolen = stolen_share(self._ticks, now)
         if busy is None or own is None or self._own is None:
             self.seconds = None
         else:
@@ -67,7 +74,17 @@ def read_processor_ticks() -> dict[str, ProcessorTicks]:
 
 
 def _count_ticks(parts: list[int]) -> ProcessorTicks:
-    return ProcessorTicks(sum(parts) - parts[IDLE] - parts[DISK_WAIT], sum(parts))
+    stolen = parts[STOLEN] if len(parts) > STOLEN else 0
+    return ProcessorTicks(sum(parts) - parts[IDLE] - parts[DISK_WAIT], sum(parts), stolen)
+
+
+def stolen_share(before: Mapping[str, ProcessorTicks], after: Mapping[str, ProcessorTicks]) -> float | None:
+    """Return which part of all processors' time was stolen between two readings; None where unknown."""
+    if not after or not after.keys() <= before.keys():
+        return None
+    passed = sum(end.passed - before[name].passed for name, end in after.items())
+    stolen = sum(end.stolen - before[name].stolen for name, end in after.items())
+    return min(1.0, max(0.0, stolen / passed)) if passed > 0 else None
 
 
 def busy_seconds(before: Mapping[str, ProcessorTicks], after: Mapping[str, ProcessorTicks]) -> float | None:

@@ -126,6 +126,7 @@ class TimingRecorder(MarkRecorder[TimedPhaseNode]):
             "phases": phase_rows(self.all_nodes(), self.main.root, loop.timed_window()),
             "dropped_phases": self.dropped_phases,
             "waited": loop.waited / (loop.closed - loop.opened - loop.paused),
+            "stolen": self.other_work.stolen,
             "counts": {name: value / loop.steps for name, value in loop.window_counts.items()},
             "gauges": loop.window_gauges,
             "quality": dict(self.qualities),

@@ -13,6 +13,8 @@ from .warning import Raw, WarningRows, make_warning
 UNSTABLE, VERY_UNSTABLE = 0.15, 0.25
 DRIFT, HEAVY_DRIFT = 0.15, 1.0
 WARMUP_EXCESS = 0.15
+# Of all processors' time in a window.
+MUCH_STOLEN = 0.05
 FEW_STEPS = 30
 SHORT_WINDOW = 0.5
 COARSE_STEP = 20e-6
@@ -61,18 +63,36 @@ def _processor_contention(raw: Raw) -> WarningRows:
             "repetitions_set_aside",
             f"{len(aside)} more than asked for {'was' if len(aside) == 1 else 'were'} measured, and the most "
             "disturbed set aside: other work had kept their thread from its processor for up to "
-            f"{worst:.0%} of the window",
-            "end other work on the machine while it measures",
+            f"{worst:.0%} of the window{_describe_stolen(aside)}",
+            _quieter_machine(aside),
         )
     share = median([row["waited"] for row in raw["repetitions"]])
     if share > CONTENTION_SHARE:
         yield make_warning(
             "processor_contention",
-            f"other work kept the measured thread from a processor for up to {share:.0%} of the window",
-            "end other work on the machine while it measures",
+            f"other work kept the measured thread from a processor for up to {share:.0%} of the window"
+            f"{_describe_stolen(raw['repetitions'])}",
+            _quieter_machine(raw["repetitions"]),
             # The time waited is in every step, and the caches were shared as well.
             taints=True,
         )
+
+
+def _stolen_share(repetitions: Sequence[Raw]) -> float:
+    """What a virtual machine's host gave to others, of all processors' time; 0 where it is little."""
+    share = median([row.get("stolen") or 0.0 for row in repetitions])
+    return share if share > MUCH_STOLEN else 0.0
+
+
+def _describe_stolen(repetitions: Sequence[Raw]) -> str:
+    share = _stolen_share(repetitions)
+    return f"; its host gave {share:.0%} of this virtual machine's processors to others" if share else ""
+
+
+def _quieter_machine(repetitions: Sequence[Raw]) -> str:
+    if _stolen_share(repetitions):
+        return "measure on a machine with processors of its own: what a host gives to others can't be ended"
+    return "end other work on the machine while it measures"
 
 
 def _unfinished_warmup(repetitions: Sequence[Raw]) -> WarningRows:
