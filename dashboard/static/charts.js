@@ -76,6 +76,37 @@
     layout.margin = { ...layout.margin, t: 8 + LANE_HEIGHT * Math.max(1, lanes) };
   };
 
+  // The label of a change stands over (or under) its first point, and further away where it would cover another
+  // one: on a phone three have room beside each other. Where no height is free it is left out, as above.
+  const LABEL_HEIGHT = 21;
+  const HEIGHTS = [0, 1, 2, 3, 4];
+  const BELOW_PLOT = 58;
+  const placeChangeLabels = (layout, width) => {
+    const labels = (layout.annotations || []).filter((annotation) => annotation.arrowhead !== undefined);
+    if (labels.length < 2) return;
+    const [first, last] = layout.xaxis.range;
+    const [low, high] = layout.yaxis.range;
+    const plot = { width: width - 90, height: layout.height - layout.margin.t - BELOW_PLOT };
+    const taken = [];
+    for (const label of labels.sort((one, other) => one.x - other.x)) {
+      const x = ((label.x - first) / (last - first)) * plot.width;
+      const size = LETTER_WIDTH * label.text.length + 8;
+      const left = x - size * ({ left: 0, right: 1 }[label.xanchor] ?? 0.5);
+      const away = Math.sign(label.ay);
+      const topAt = (height) => ((high - label.y) / (high - low)) * plot.height + label.ay + away * LABEL_HEIGHT * height - LABEL_HEIGHT / 2;
+      const isFree = (height) => {
+        const top = topAt(height);
+        const isInside = top >= 0 && top + LABEL_HEIGHT <= plot.height;
+        return isInside && taken.every((box) => left >= box.left + box.size || box.left >= left + size || Math.abs(top - box.top) >= LABEL_HEIGHT);
+      };
+      const height = HEIGHTS.find(isFree);
+      label.visible = height !== undefined;
+      if (!label.visible) continue;
+      taken.push({ left, size, top: topAt(height) });
+      label.ay += away * LABEL_HEIGHT * height;
+    }
+  };
+
   const openAddress = (target) => {
     if (typeof target === "string" && target.startsWith("/") && !target.startsWith("//")) location.assign(target);
   };
@@ -100,6 +131,7 @@
     layout.autosize = true;
     thinTickLabels(layout.xaxis, canvas.clientWidth);
     placeMarkerLabels(layout, canvas.clientWidth);
+    placeChangeLabels(layout, canvas.clientWidth);
     // A finger that drags over a chart wants to scroll the page.
     if (coarse.matches) layout.dragmode = false;
     const first = !canvas.dataset.drawn;

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import pytest
 from django.conf import LazySettings
@@ -22,7 +22,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from dashboard import dispatch, failed_jobs, hosts
 from dashboard.accounts.openid_settings import OpenIDSettings
-from dashboard.models import Experiment, Metric, Regression, Run, RunLog, Sentinel
+from dashboard.models import Change, Commit, Experiment, Metric, Regression, Run, RunLog, Sentinel, Series
 from tests.dashboard.accounts.openid_provider import CLIENT_ID, CLIENT_SECRET, start_provider
 from tests.dashboard.factories import set_environment
 from tests.pages import builders
@@ -297,6 +297,19 @@ def test_labels_of_markers_neither_overlap_nor_leave_the_chart(site: Site, width
     assert chart is not None
     end = chart["x"] + chart["width"]
     assert [box for box in boxes if box["x"] < chart["x"] or box["x"] + box["width"] > end] == []
+    assert not any(boxes_overlap(first, second) for first, second in combinations(boxes, 2))
+
+
+def test_labels_of_changes_that_lie_close_do_not_overlap(site: Site) -> None:
+    series = Series.objects.get(pk=site.ids["series"])
+    measured = Commit.objects.filter(runs__points__series=series, branch="main").distinct()
+    Change.objects.filter(series=series).delete()
+    for good, bad in list(pairwise(measured.order_by("position")))[-4:]:
+        builders.create_change(series, good, bad, 1.001)
+    page = site.page("/series/{series}/", viewport=PHONE)
+    labels = page.locator(".annotation-text-g").filter(has_text="worse")
+    boxes = [box for label in labels.all() if (box := label.bounding_box())]
+    assert len(boxes) > 2
     assert not any(boxes_overlap(first, second) for first, second in combinations(boxes, 2))
 
 
