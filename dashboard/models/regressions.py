@@ -172,7 +172,8 @@ class Regression(models.Model):
     )
 
     class Meta:
-        ordering = ["-opened_at"]
+        # Those of one judgement have one moment: pages of a list would share a row, and lack one.
+        ordering = ["-opened_at", "-pk"]
         # One that stands at a commit at most: an exclusion constraint, which the migration makes by hand,
         # since several move at once and only the end of a transaction counts.
         indexes = [models.Index(fields=["project", "first_bad"], name="regression_of_commit")]

@@ -28,7 +28,7 @@ from dashboard.page_cache.revisions import read_revision
 
 # Pages say "3 min ago", and who has been silent: what changes by time alone is made again after so long.
 OLDEST_SECONDS = 60.0
-# It begins with what it is found by: looked behind, it would be tried at each byte of a page.
+# The prefix is a group, no look-behind: the search goes by it, where a look-behind is tried at each byte.
 TOKEN = re.compile(rb'(name="csrfmiddlewaretoken" value=")[A-Za-z0-9]{64}(?=")')
 # In a kept page, where the token of each answer goes. Drawn anew: nobody can write it into a page.
 TOKEN_PLACE = secrets.token_hex(32).encode()

@@ -32,7 +32,7 @@ LIMIT_WARNING = "limit_crossed"
 def _find_run(pk: int) -> Run:
     run = run_queries.find_for_page(pk)
     if run is None:
-        raise Http404("There is no such run.")
+        raise Http404("There is no run of that number.")
     return run
 
 

@@ -64,7 +64,7 @@ class BaseValue:
 
 
 def find_commits(project: Project, text: str) -> list[Commit]:
-    """The one of this hash, or else those whose hash begins so: two at most, which tell whether it is one."""
+    """The one of this hash, or else whose hash begins so: two at most, enough to know whether it is one."""
     whole = _OF_HASH.read_rows(project=project.pk, hash=text)
     if whole or len(text) < SHORTEST_PREFIX:
         return whole

@@ -17,12 +17,12 @@ MOST_WAITING = 150
 
 
 def held_runs() -> list[Run]:
-    """MOST_WAITING of all projects: a machine that measures what a visitor may not view is busy, too."""
+    """At most MOST_WAITING, of all projects: a machine that measures what a visitor may not view is busy."""
     return _HELD.read_rows()
 
 
 def waiting_runs() -> list[Run]:
-    """MOST_WAITING of all projects, the next one first."""
+    """At most MOST_WAITING, of all projects, the next one first."""
     return _WAITING.read_rows()
 
 

@@ -160,7 +160,7 @@ def _compose_standing(most: int) -> QuerySet[Regression]:
     rows: Any = Regression.objects.filter(NOT_PUT_AWAY, project=Given("project")).order_by()
     newest = rows.annotate(is_imported=is_imported).annotate(rank=rank).filter(rank__lte=most)
     detailed: Any = listed_regressions().annotate(is_imported=is_imported)
-    shown: QuerySet[Regression] = detailed.filter(is_among(newest)).order_by("-opened_at")
+    shown: QuerySet[Regression] = detailed.filter(is_among(newest)).order_by("-opened_at", "-pk")
     return shown
 
 

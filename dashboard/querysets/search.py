@@ -47,7 +47,8 @@ def find_commits(seen: SeenProjects, text: str, words: list[str]) -> list[Commit
     folded = text.lower()
     if HASH.fullmatch(folded):
         rows = Commit.objects.filter(project__in=seen.rows()).select_related("project")
-        # The beginning is written into the statement: of a parameter PostgreSQL doesn't know that it is one.
+        # Written into the statement, and so not composed: only of a literal PostgreSQL knows that an index by
+        # prefixes fits.
         by_hash = list(rows.filter(hash__startswith=folded).order_by("hash")[: MOST_HITS + 1])
         if by_hash:
             return by_hash

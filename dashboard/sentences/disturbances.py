@@ -12,8 +12,7 @@ from dashboard.sentences.labels import upper_first
 ADVICE = {
     "processor_contention": (
         "other work kept the measured thread from its processor",
-        "end other work on the machine while it measures; where its warning names a virtual machine's host, "
-        "measure on another machine",
+        "end other work on the machine while it measures",
     ),
     "calibration_drift": (
         "the machine changed its speed while it measured",

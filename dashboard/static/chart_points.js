@@ -94,6 +94,8 @@
       choose(line, from ? nearestIndex(lines[line], from.x) : 0);
     };
 
+    // Plotly keeps a click from giving the focus.
+    canvas.addEventListener("pointerdown", () => canvas.focus({ preventScroll: true }), true);
     canvas.addEventListener("keydown", (event) => {
       if (event.altKey || event.ctrlKey || event.metaKey) return;
       const isSideways = event.key === "ArrowRight" || event.key === "ArrowLeft";

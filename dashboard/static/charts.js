@@ -77,7 +77,8 @@
   };
 
   // The label of a change stands over (or under) its first point, and further away where it would cover another
-  // one: on a phone three have room beside each other. Where no height is free it is left out, as above.
+  // one: on a phone three have room beside each other. Where no height is free it is left out: the list beside
+  // the chart has all of them.
   const LABEL_HEIGHT = 21;
   const HEIGHTS = [0, 1, 2, 3, 4];
   const BELOW_PLOT = 58;
@@ -88,7 +89,8 @@
     const [low, high] = layout.yaxis.range;
     const plot = { width: width - 90, height: layout.height - layout.margin.t - BELOW_PLOT };
     const taken = [];
-    for (const label of labels.sort((one, other) => one.x - other.x)) {
+    // The site names those first that have to be seen.
+    for (const label of labels) {
       const x = ((label.x - first) / (last - first)) * plot.width;
       const size = LETTER_WIDTH * label.text.length + 8;
       const left = x - size * ({ left: 0, right: 1 }[label.xanchor] ?? 0.5);
@@ -96,7 +98,8 @@
       const topAt = (height) => ((high - label.y) / (high - low)) * plot.height + label.ay + away * LABEL_HEIGHT * height - LABEL_HEIGHT / 2;
       const isFree = (height) => {
         const top = topAt(height);
-        const isInside = top >= 0 && top + LABEL_HEIGHT <= plot.height;
+        // Near its point it may leave the drawing, as a collapse to nearly nothing does: there is a margin.
+        const isInside = height === 0 || (top >= 0 && top + LABEL_HEIGHT <= plot.height);
         return isInside && taken.every((box) => left >= box.left + box.size || box.left >= left + size || Math.abs(top - box.top) >= LABEL_HEIGHT);
       };
       const height = HEIGHTS.find(isFree);

@@ -15,6 +15,7 @@ from itertools import combinations, pairwise
 import pytest
 from django.conf import LazySettings
 from django.contrib.auth.models import User
+from django.db.models import F
 from django.utils import timezone
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from plotly.offline import get_plotlyjs_version
@@ -22,7 +23,18 @@ from pytest_django.live_server_helper import LiveServer
 
 from dashboard import dispatch, failed_jobs, hosts
 from dashboard.accounts.openid_settings import OpenIDSettings
-from dashboard.models import Change, Commit, Experiment, Metric, Regression, Run, RunLog, Sentinel, Series
+from dashboard.models import (
+    Change,
+    Commit,
+    Experiment,
+    Metric,
+    Point,
+    Regression,
+    Run,
+    RunLog,
+    Sentinel,
+    Series,
+)
 from tests.dashboard.accounts.openid_provider import CLIENT_ID, CLIENT_SECRET, start_provider
 from tests.dashboard.factories import set_environment
 from tests.pages import builders
@@ -300,17 +312,34 @@ def test_labels_of_markers_neither_overlap_nor_leave_the_chart(site: Site, width
     assert not any(boxes_overlap(first, second) for first, second in combinations(boxes, 2))
 
 
+def measured_line(series: Series) -> list[Commit]:
+    """The commits at which a series has points, which has no changes from now on."""
+    Change.objects.filter(series=series).delete()
+    measured = Commit.objects.filter(runs__points__series=series, branch="main").distinct()
+    return list(measured.order_by("position"))
+
+
 def test_labels_of_changes_that_lie_close_do_not_overlap(site: Site) -> None:
     series = Series.objects.get(pk=site.ids["series"])
-    measured = Commit.objects.filter(runs__points__series=series, branch="main").distinct()
-    Change.objects.filter(series=series).delete()
-    for good, bad in list(pairwise(measured.order_by("position")))[-4:]:
+    for good, bad in list(pairwise(measured_line(series)))[-4:]:
         builders.create_change(series, good, bad, 1.001)
     page = site.page("/series/{series}/", viewport=PHONE)
     labels = page.locator(".annotation-text-g").filter(has_text="worse")
     boxes = [box for label in labels.all() if (box := label.bounding_box())]
     assert len(boxes) > 2
     assert not any(boxes_overlap(first, second) for first, second in combinations(boxes, 2))
+
+
+def test_a_collapse_to_nearly_nothing_keeps_its_label(site: Site) -> None:
+    series = Series.objects.get(pk=site.ids["series"])
+    first, second, third, fourth = measured_line(series)[:4]
+    Point.objects.filter(series=series, position__gte=fourth.position).update(
+        value=0.05 * F("value"), low=None, high=None, samples=[]
+    )
+    builders.create_change(series, first, second, 1.001)
+    builders.create_change(series, third, fourth, 0.05)
+    page = site.page("/series/{series}/", viewport=PHONE)
+    expect(page.locator(".annotation-text-g").filter(has_text="95 %")).to_be_visible()
 
 
 def boxes_overlap(first: Mapping[str, float], second: Mapping[str, float]) -> bool:

@@ -189,7 +189,8 @@ def test_the_step_that_is_looked_at_is_shaded_and_the_others_are_grey() -> None:
     other = TrendChange(1, 0.0012, 0.001, "-20 %", worse=False, url="/regressions/2/", muted=True)
     step = TrendStep(last_good=1, first_bad=2)
     drawn = drawn_trend(trend_points(0.0012, 0.001, 0.0014), changes=[other, STEP], step=step)
-    assert [arrow.font.color for arrow in drawn.layout.annotations] == ["var(--ink-muted)", "var(--worse)"]
+    # What the page is about comes first: it has a label before the others take the room.
+    assert [arrow.font.color for arrow in drawn.layout.annotations] == ["var(--worse)", "var(--ink-muted)"]
     assert (drawn.layout.shapes[0].x0, drawn.layout.shapes[0].x1) == (1.5, 2.5)
 
 

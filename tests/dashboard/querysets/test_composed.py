@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -219,6 +220,15 @@ def test_it_is_planned_once_for_a_connection_and_for_all_values() -> None:
         )
         # A number that needs more bytes is of another type, and has a statement of its own.
         assert cursor.fetchone() == (3, 0)
+
+
+def test_a_connection_keeps_what_many_pages_ask() -> None:
+    for number in range(120):
+        filters = {"subject": f"kept {number}", "pk": Given("pk")}
+        ComposedQuery(partial(Commit.objects.filter, **filters)).read_rows(pk=0)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%''kept %'")
+        assert cursor.fetchone() == (120,)
 
 
 def test_behind_a_pooler_nothing_is_prepared(settings: Any) -> None:

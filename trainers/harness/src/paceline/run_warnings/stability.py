@@ -25,6 +25,7 @@ def stability_warnings(raw: Raw) -> WarningRows:
     yield from _unstable_repetitions(raw["repetitions"])
     yield from _calibration_drift(raw["repetitions"])
     yield from _processor_contention(raw)
+    yield from _stolen_processors(raw)
     yield from _unfinished_warmup(raw["repetitions"])
     yield from _too_few_samples(raw["repetitions"])
 
@@ -63,36 +64,29 @@ def _processor_contention(raw: Raw) -> WarningRows:
             "repetitions_set_aside",
             f"{len(aside)} more than asked for {'was' if len(aside) == 1 else 'were'} measured, and the most "
             "disturbed set aside: other work had kept their thread from its processor for up to "
-            f"{worst:.0%} of the window{_describe_stolen(aside)}",
-            _quieter_machine(aside),
+            f"{worst:.0%} of the window",
+            "end other work on the machine while it measures",
         )
     share = median([row["waited"] for row in raw["repetitions"]])
     if share > CONTENTION_SHARE:
         yield make_warning(
             "processor_contention",
-            f"other work kept the measured thread from a processor for up to {share:.0%} of the window"
-            f"{_describe_stolen(raw['repetitions'])}",
-            _quieter_machine(raw["repetitions"]),
+            f"other work kept the measured thread from a processor for up to {share:.0%} of the window",
+            "end other work on the machine while it measures",
             # The time waited is in every step, and the caches were shared as well.
             taints=True,
         )
 
 
-def _stolen_share(repetitions: Sequence[Raw]) -> float:
-    """What a virtual machine's host gave to others, of all processors' time; 0 where it is little."""
-    share = median([row.get("stolen") or 0.0 for row in repetitions])
-    return share if share > MUCH_STOLEN else 0.0
-
-
-def _describe_stolen(repetitions: Sequence[Raw]) -> str:
-    share = _stolen_share(repetitions)
-    return f"; its host gave {share:.0%} of this virtual machine's processors to others" if share else ""
-
-
-def _quieter_machine(repetitions: Sequence[Raw]) -> str:
-    if _stolen_share(repetitions):
-        return "measure on a machine with processors of its own: what a host gives to others can't be ended"
-    return "end other work on the machine while it measures"
+def _stolen_processors(raw: Raw) -> WarningRows:
+    """A thread whose processor the host takes away waits for none: no other warning knows."""
+    share = median([row.get("stolen") or 0.0 for row in (*raw["repetitions"], *raw["set_aside"])])
+    if share > MUCH_STOLEN:
+        yield make_warning(
+            "processor_stolen",
+            f"the host of this virtual machine gave {share:.0%} of its processors' time to others",
+            "measure on a machine with processors of its own: nothing on this one can end that",
+        )
 
 
 def _unfinished_warmup(repetitions: Sequence[Raw]) -> WarningRows:
