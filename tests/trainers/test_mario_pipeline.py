@@ -230,6 +230,17 @@ def test_compiled_passes_are_graphs_where_there_is_a_device(
     assert modes == ["reduce-overhead"] * 2
 
 
+def test_compiled_passes_add_up_in_gradients_of_their_own(
+    train: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch, "compile", lambda network, **_: network)
+    split = train_variant(train, "--compile", "--accumulate", "2").learner
+    # What an optimizer's step leaves are zeros, not none: the next pass adds to them.
+    assert not any(parameter.grad.any() for parameter in split.network.parameters())
+    plain = train_variant(train, "--accumulate", "2").learner
+    assert plain.fingerprint() == split.fingerprint()
+
+
 def test_without_a_learning_rate_nothing_is_learned(train: ModuleType, baseline: str) -> None:
     still = learned_fingerprint(train, "--learning-rate", "0")
     assert still == learned_fingerprint(train, "--total-steps", "1") != baseline

@@ -100,6 +100,12 @@ class Learner:
         self.scaler = torch.amp.GradScaler(device.type) if self.precision_type() is torch.float16 else None
         self.passes = 0
         self.loss: torch.Tensor | None = None
+        # Compiled for CUDA, a pass leaves its gradients where the next pass overwrites them: what several
+        # passes add up to lies in tensors of its own.
+        self.keeps_gradients = bool(args.compile) and int(args.accumulate or 1) > 1
+        if self.keeps_gradients:
+            for parameter in self.network.parameters():
+                parameter.grad = torch.zeros_like(parameter)
 
     def _prepared(self, network: nn.Module) -> Any:
         """The network as it is called: compiled, or split over devices, which share its parameters."""
@@ -166,7 +172,7 @@ class Learner:
                 self.scaler.update()
             else:
                 self.optimizer.step()
-            self.optimizer.zero_grad()
+            self.optimizer.zero_grad(set_to_none=not self.keeps_gradients)
 
     def copied(self) -> dict[str, torch.Tensor]:
         """What the collectors act with: a copy that no learning changes."""
