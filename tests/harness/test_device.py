@@ -69,7 +69,7 @@ class Event:
         self.waits = 0
         self.captured = False
 
-    def record(self) -> None:
+    def record(self, _stream: object = None) -> None:
         if self.device not in (-1, self.cuda.device):
             raise RuntimeError("Event device does not match recording stream's device")
         self.cuda.now += 1.0
@@ -135,10 +135,51 @@ def test_events_are_made_before_the_window(cuda: Cuda) -> None:
     assert set(made[2:]) == {4 * 50}
 
 
-def test_long_windows_record_a_bounded_number_of_events(cuda: Cuda) -> None:
+def test_long_windows_record_a_bounded_number_of_events(cuda: Cuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_device, "MOST_COST", 1e9)
     recorder, _ = run_loop(1000)
     assert recorder.device._sampled == cuda_device.SAMPLED_STEPS
     assert cuda.made == 4 * cuda_device.SAMPLED_STEPS
+
+
+@pytest.mark.parametrize(
+    ("phases_per_second", "every"),
+    [
+        # An event takes a millisecond: of a phase with two in a second 0.4 % go into them, of ten 2 %.
+        (2.0, 5),
+        (10.0, 5),
+        (50.0, 10),
+        (100.0, 20),
+        # A twentieth of the steps is sampled, whatever it costs.
+        (1000.0, 50),
+        (None, 5),
+    ],
+)
+def test_so_few_steps_are_sampled_that_events_cost_little(
+    cuda: Cuda, monkeypatch: pytest.MonkeyPatch, phases_per_second: float | None, every: int
+) -> None:
+    monkeypatch.setattr(cuda_device, "perf_counter", lambda: cuda.now / 1000)
+    events = cuda_device.PhaseEvents()
+    events.start(1000)
+    events.create_events(2, phases_per_second)
+    assert events.every == every
+
+
+def test_a_window_of_small_steps_samples_fewer(cuda: Cuda) -> None:
+    # Steps that do nothing but enter phases: recording would cost them more than they take.
+    recorder, _ = run_loop(1000)
+    assert cuda_device.FEWEST_SAMPLED_STEPS <= recorder.device._sampled < cuda_device.SAMPLED_STEPS
+    assert device_times(recorder)["learn/backward"] == pytest.approx(0.001)
+
+
+def test_one_object_is_kept_of_each_stream(cuda: Cuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    binding = SimpleNamespace(_cuda_getDevice=lambda: cuda.device, _cuda_getCurrentRawStream=lambda _: 7)
+    monkeypatch.setattr(sys.modules["torch"], "_C", binding, raising=False)
+    monkeypatch.setattr(cuda, "current_stream", lambda: asked.append(0) or "a stream", raising=False)
+    recorder, _ = run_loop(5)
+    assert device_times(recorder)["learn/backward"] == pytest.approx(0.001)
+    assert len(asked) == 1
 
 
 def test_a_flood_of_phases_stays_bounded(cuda: Cuda, monkeypatch: pytest.MonkeyPatch) -> None:

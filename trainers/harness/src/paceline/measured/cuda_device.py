@@ -9,14 +9,21 @@ import contextlib
 import math
 import sys
 from collections import defaultdict
+from collections.abc import Callable
+from time import perf_counter
 from types import TracebackType
 from typing import Any
 
 from .phase_nodes import PhaseNode, set_borders
 
 SAMPLED_STEPS = 200
+# So many steps are sampled at least, whatever they cost.
+FEWEST_SAMPLED_STEPS = 20
+# Of the steps' time, what recording may add to it in the mean.
+MOST_COST = 0.01
 EVENTS_LIMIT = 8_192
 EVENTS_PER_STEP = 4_096
+COST_EVENTS = 64
 
 
 def is_device_used() -> bool:
@@ -81,6 +88,7 @@ class PhaseEvents:
         self._pairs: list[tuple[str, Any, Any]] = []
         self._complete_pairs = 0
         self._milliseconds: dict[str, float] = {}
+        self._streams = CurrentStreams()
 
     def start(self, steps: int) -> bool:
         """Spread the sampled steps over the window; return whether there is a device since this call."""
@@ -90,14 +98,32 @@ class PhaseEvents:
         self.every = max(1, math.ceil(steps / SAMPLED_STEPS))
         return True
 
-    def create_events(self, phases: int) -> None:
-        """Make the events that a window with so many phases in each sampled step needs, within the limit."""
-        if self.every:
-            wanted = min(EVENTS_LIMIT, 2 * phases * min(self._steps, SAMPLED_STEPS))
-            self._unused = [_create_event() for _ in range(wanted)]
-            for event in self._unused:
-                # It is the first record that asks the driver for the event.
-                event.record()
+    def create_events(self, phases: int, phases_per_second: float | None = None) -> None:
+        """Make the events that a window with so many phases in each sampled step needs, within the limit.
+
+        Where it is known how many phases the steps enter in a second, so few steps are sampled that recording
+        costs them no more than MOST_COST of their time.
+        """
+        if not self.every:
+            return
+        wanted = min(EVENTS_LIMIT, 2 * phases * min(self._steps, SAMPLED_STEPS))
+        self._unused = [_create_event() for _ in range(wanted)]
+        for event in self._unused:
+            # It is the first record that asks the driver for the event.
+            self._streams.record(event)
+        if phases_per_second is not None and self._unused:
+            share = 2 * phases_per_second * self._measure_cost()
+            fewest = max(1, self._steps // FEWEST_SAMPLED_STEPS)
+            self.every = max(self.every, min(fewest, math.ceil(share / MOST_COST)))
+
+    def _measure_cost(self) -> float:
+        """Return the seconds that recording an event takes here."""
+        events = self._unused[-COST_EVENTS:]
+        began = perf_counter()
+        for event in events:
+            if not _is_capturing_graph():
+                self._streams.record(event)
+        return (perf_counter() - began) / len(events)
 
     def next_step(self, done: int) -> None:
         """Choose whether the window's next step is a sampled one."""
@@ -114,7 +140,7 @@ class PhaseEvents:
             return None
         event = self._unused.pop() if self._unused else _create_event()
         try:
-            event.record()
+            self._streams.record(event)
         except RuntimeError:
             # The unused ones belong to the device that was the current one when they were made.
             return None
@@ -149,6 +175,35 @@ class PhaseEvents:
         if not self._sampled or path not in self._milliseconds:
             return None
         return self._milliseconds[path] / 1000 / self._sampled
+
+
+class CurrentStreams:
+    """Records events in the current stream, of which torch makes a new object whenever it is asked.
+
+    Making it takes longer than recording (4 and 1.5 us on an H100's host): one is kept for each stream.
+    """
+
+    def __init__(self) -> None:
+        self._streams: dict[tuple[int, int], Any] = {}
+        self._calls: tuple[Callable[[], int], Callable[[int], int]] | None = None
+
+    def record(self, event: Any) -> None:
+        """Record an event; raises RuntimeError where it belongs to another device."""
+        if self._calls is None:
+            # Torch's compiler asks for streams by these names; where they aren't, torch asks by itself.
+            binding: Any = getattr(sys.modules["torch"], "_C", None)
+            names = ("_cuda_getDevice", "_cuda_getCurrentRawStream")
+            if not all(hasattr(binding, name) for name in names):
+                event.record()
+                return
+            self._calls = (binding._cuda_getDevice, binding._cuda_getCurrentRawStream)
+        current_device, raw_stream = self._calls
+        device = current_device()
+        key = device, raw_stream(device)
+        stream = self._streams.get(key)
+        if stream is None:
+            stream = self._streams[key] = sys.modules["torch"].cuda.current_stream()
+        event.record(stream)
 
 
 def _create_event() -> Any:

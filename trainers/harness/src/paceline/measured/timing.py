@@ -259,7 +259,7 @@ class _TimedStepLoop(StepLoop):
             self.window_counts = dict(self._timing.counts)
             self.window_gauges = _gauge_means(self._timing.gauges)
             self._timing.gauges.clear()
-        self._timing.device.create_events(len(self._main.nodes))
+        self._timing.device.create_events(len(self._main.nodes), self._phases_per_second())
         garbage_collection.prepare_garbage_collector()
         cuda_device.synchronize_device()
         self._timing.device.next_step(0)
@@ -269,6 +269,14 @@ class _TimedStepLoop(StepLoop):
         self.children_before = self._timing.read_children()
         self._timing.other_work.begin()
         self.opened = perf_counter()
+
+    def _phases_per_second(self) -> float | None:
+        """Return how many phases a usual step of the warm-up entered in a second, None without one."""
+        warmup = self.warmup_times()
+        # The first steps are slow: they load what the others use.
+        usual = statistics.median(warmup["values"]) if warmup else 0.0
+        entered = sum(node.count for node in self._nodes)
+        return entered / self.warmup_steps / usual if usual > 0 else None
 
     def _end_window_step(self, now: float) -> bool:
         done = self.done
