@@ -47,6 +47,7 @@ class Device:
     sm_clock: int = 1700
     memory_clock: int = 2600
     milliwatts: int = 250_000
+    instant_milliwatts: int | None = None
     temperature: int = 61
     millijoules: int = 5_000_000
     tensor_percent: float = 40.0
@@ -87,6 +88,8 @@ class FakeNvml:
     NVMLError = NVMLError
     NVMLError_GpuIsLost = NVMLError_GpuIsLost
     NVMLError_FunctionNotFound = NVMLError_FunctionNotFound
+    NVML_SUCCESS = 0
+    NVML_FI_DEV_POWER_INSTANT = 186
     NVML_CLOCK_SM = 1
     NVML_CLOCK_MEM = 2
     NVML_MEMORY_ERROR_TYPE_UNCORRECTED = 1
@@ -189,6 +192,12 @@ class FakeNvml:
 
     def nvmlDeviceGetPowerUsage(self, device: Device) -> int:  # noqa: N802
         return self._answer(device, "power", device.milliwatts)
+
+    def nvmlDeviceGetFieldValues(self, device: Device, fields: list[int]) -> list[SimpleNamespace]:  # noqa: N802
+        self._answer(device, "fields", 0)
+        known = device.instant_milliwatts is not None and fields == [self.NVML_FI_DEV_POWER_INSTANT]
+        value = SimpleNamespace(uiVal=device.instant_milliwatts or 0)
+        return [SimpleNamespace(nvmlReturn=self.NVML_SUCCESS if known else 3, value=value)]
 
     def nvmlDeviceGetTotalEnergyConsumption(self, device: Device) -> int:  # noqa: N802
         return self._answer(device, "energy", device.millijoules)

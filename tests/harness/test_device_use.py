@@ -126,6 +126,14 @@ def test_counters_that_cant_be_read_have_a_reason(
     assert use.member["counters"] == {"tensor_cores": None, "memory_bandwidth": None, "status": status}
 
 
+def test_counters_of_a_short_window_arent_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    repetition = make_repetition(sample_devices(monkeypatch, Device()))
+    repetition.window = (1.05, 1.3)
+    use = device_use.find_device_use([repetition], [])
+    assert use.member is not None
+    assert use.member["counters"]["status"] == "short_window"
+
+
 def test_a_known_product_has_its_utilization() -> None:
     # A tenth of what an A100 does at best in 30 ms.
     counted = count_products({"bfloat16": 0.1 * 312e12 * 0.03})

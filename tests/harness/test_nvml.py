@@ -54,6 +54,21 @@ def test_a_device_is_read(probe: Probe) -> None:
     assert (index, readings["gpu_power"], readings["gpu_memory"]) == (0, 301.5, 2**30)
 
 
+@pytest.mark.parametrize(
+    ("device", "watts"),
+    [
+        (Device(milliwatts=160_000, instant_milliwatts=440_000), 440.0),
+        (Device(milliwatts=160_000), 160.0),
+        (Device(milliwatts=160_000, instant_milliwatts=440_000, unsupported={"fields"}), 160.0),
+    ],
+)
+def test_the_power_is_that_of_the_instant_where_it_is_known(
+    probe: Probe, device: Device, watts: float
+) -> None:
+    ((_, readings),) = probe(device).read()
+    assert readings["gpu_power"] == watts
+
+
 def test_an_unsupported_reading_is_none_and_not_zero(probe: Probe) -> None:
     devices = probe(Device(unsupported={"power"}))
     ((_, readings),) = devices.read()

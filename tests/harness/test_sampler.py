@@ -77,23 +77,42 @@ def test_an_unsupported_reading_is_none_and_not_zero(clock: Clock, monkeypatch: 
 
 
 def test_a_device_that_is_lost_leaves_a_gap(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    device = Device(gpu=50)
+    device = Device(temperature=50)
     sampled = make_sampler(clock, probe_fake(device, monkeypatch=monkeypatch))
     take_samples(sampled, clock, 0.1)
     device.lost = True
     take_samples(sampled, clock, 0.2)
-    row = channel_row(sampled, "gpu_utilization")
+    row = channel_row(sampled, "gpu_temperature")
     assert (row["values"], row["mean"]) == ([None, 50.0, None], 50.0)
 
 
 def test_the_idle_share_is_told(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     device = Device(gpu=100)
     sampled = make_sampler(clock, probe_fake(device, monkeypatch=monkeypatch))
-    take_samples(sampled, clock, 0.1, 0.2, 0.3)
+    take_samples(sampled, clock, 0.4, 0.5, 0.6)
     device.gpu = 0
-    take_samples(sampled, clock, 0.4)
+    take_samples(sampled, clock, 0.7)
     row = channel_row(sampled, "gpu_utilization")
     assert (row["mean"], row["peak"], row["idle_share"]) == (75.0, 100.0, 0.25)
+
+
+def test_what_a_device_did_before_the_window_isnt_the_windows(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = Device(gpu=0, tensor_percent=0.0)
+    devices = probe_fake(device, monkeypatch=monkeypatch)
+    devices.counters.clock = clock
+    sampled = make_sampler(clock, devices)
+    take_samples(sampled, clock, 0.0, 0.2, 0.4)
+    # The first readings of the busy window tell of what was before it, too.
+    device.gpu, device.tensor_percent = 30, 20.0
+    take_samples(sampled, clock, 0.6)
+    device.gpu, device.tensor_percent = 99, 80.0
+    take_samples(sampled, clock, 0.8, 1.0)
+    rows = {row["channel"]: row for row in sampled.channels((0.45, 1.02))}
+    assert (rows["gpu_utilization"]["mean"], rows["gpu_tensor_utilization"]["mean"]) == (99.0, 80.0)
+    short = {row["channel"]: row["mean"] for row in sampled.channels((0.45, 0.7))}
+    assert (short["gpu_utilization"], short["gpu_tensor_utilization"]) == (None, None)
 
 
 def test_throttling_and_co_tenants_are_remembered(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:

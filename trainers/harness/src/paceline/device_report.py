@@ -35,6 +35,7 @@ FLOPS_REASONS = {
 COUNTER_REASONS = {
     "no_nvml": "there is no NVML",
     "not_supported": "the device has no such counters, which Hopper brought",
+    "short_window": "the window is shorter than half a second",
     "divided": "of a part of a divided device they aren't read",
     "failed": "the driver refused",
 }

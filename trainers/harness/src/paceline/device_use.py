@@ -12,6 +12,7 @@ from typing import Any
 from .device_peaks import find_peaks
 from .measurement import TimedRepetition
 from .statistics import median
+from .watching.performance_counters import KNOWN, SHORT_WINDOW
 
 SAMPLES = "samples"
 # On many devices the power is a mean over a second, which trails behind: in less it says little.
@@ -125,5 +126,6 @@ def _read_counters(timed: Sequence[TimedRepetition]) -> Raw:
             if row["channel"] == channel and row["mean"] is not None
         ]
         values[name] = min(100.0, max(means)) if means else None
-    known = None not in values.values()
-    return {**values, "status": "known" if known else timed[0].sampler.counters_status}
+    status = timed[0].sampler.counters_status
+    missing = None in values.values()
+    return {**values, "status": SHORT_WINDOW if missing and status == KNOWN else status}

@@ -21,6 +21,9 @@ COUNTERS = {
 UNITS = dict.fromkeys(COUNTERS, "%")
 KNOWN, NO_NVML, NOT_SUPPORTED, DIVIDED, FAILED = "known", "no_nvml", "not_supported", "divided", "failed"
 
+# Of a run: they can be read, and the window was too short for a reading.
+SHORT_WINDOW = "short_window"
+
 Values = dict[str, float | None]
 
 

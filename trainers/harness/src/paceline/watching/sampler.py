@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import Any
@@ -147,11 +148,9 @@ class Sampler:
 
     def integrated_power(self, window: tuple[float, float], devices: Sequence[int]) -> float | None:
         """Return the same from the power that was sampled: its mean times the window."""
-        first, last = self._slots("gpu_power", window)
         means = []
         for index in self._nvml_indices(devices):
-            values = self.series.get(("gpu_power", index), [])[first:last]
-            inside = [value for value in values if value is not None]
+            inside = self._values_inside("gpu_power", self.series.get(("gpu_power", index), []), window)
             means.append(mean(inside) if inside else None)
         watts = sum_energies(means)
         return None if watts is None else watts * (window[1] - window[0])
@@ -207,12 +206,25 @@ class Sampler:
         first, last = (round(moment / self._grid(name)) for moment in window)
         return first, last + 1
 
+    def _values_inside(self, name: str, values: Series, window: tuple[float, float]) -> list[float]:
+        """Return the values of the window that tell of nothing before it."""
+        first, last = self._slots(name, window)
+        inside = [(slot, value) for slot, value in enumerate(values[:last]) if value is not None]
+        if name in performance_counters.UNITS:
+            # Each is a mean since the reading before.
+            begins = [slot * self._interval for slot, _ in inside]
+            return [
+                value for begin, (_, value) in zip(begins, inside[1:], strict=False) if begin >= window[0]
+            ]
+        if name in nvml.LOOKS_BACK:
+            first = math.ceil((window[0] + nvml.LOOKS_BACK[name]) / self._interval)
+        return [value for slot, value in inside if slot >= first]
+
     def _channel(
         self, name: str, index: int | None, values: Series, window: tuple[float, float]
     ) -> dict[str, Any]:
-        first, last = self._slots(name, window)
         # On a fixed grid every reading stands for the same time: their mean is the time-weighted one.
-        inside = [value for value in values[first:last] if value is not None]
+        inside = self._values_inside(name, values, window)
         kept, interval = thin_series(values, self._grid(name), VALUES_LIMIT)
         utilization = name in ("cpu_utilization", "gpu_utilization")
         idle = sum(value < IDLE_PERCENT for value in inside)
