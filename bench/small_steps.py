@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 WIDTH = 128
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def build_training(batch_size: int) -> tuple[nn.Module, Callable[[], None]]:
@@ -21,9 +22,9 @@ def build_training(batch_size: int) -> tuple[nn.Module, Callable[[], None]]:
     torch.manual_seed(0)
     torch.set_num_threads(1)
     layers = [nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, 1)]
-    network = nn.Sequential(*layers)
+    network = nn.Sequential(*layers).to(DEVICE)
     optimizer = torch.optim.Adam(network.parameters())
-    batch, targets = torch.randn(batch_size, WIDTH), torch.randn(batch_size, 1)
+    batch, targets = (torch.randn(batch_size, width, device=DEVICE) for width in (WIDTH, 1))
 
     def take_step() -> None:
         loss = nn.functional.mse_loss(network(batch), targets)
@@ -41,6 +42,8 @@ def train_in_turns(take_step: Callable[[], None]) -> None:
             started = perf_counter()
             for _ in range(int(line)):
                 take_step()
+            if DEVICE == "cuda":
+                torch.cuda.synchronize()
             done.write(f"{perf_counter() - started}\n")
             done.flush()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from paceline.doctor import (
 from paceline.doctor.findings import Finding, LeftOutError, State
 from paceline.doctor.workbench import Workbench
 from paceline.document import DeviceProfile, Document, IdleRow, TimelineRow
+from paceline.watching.process import TimeLimitError
 
 from .conftest import LOOP, Project
 
@@ -92,6 +94,19 @@ def test_whatever_happens_in_a_part_the_next_one_follows(tmp_path: Path) -> None
 def test_when_the_time_is_over_the_rest_is_left_out(tmp_path: Path) -> None:
     result = command.run_part("late", lambda _: [], Workbench(0.0, tmp_path))
     assert (result.state, result.sentence) == (State.LEFT_OUT, "the time is over")
+
+
+@pytest.mark.parametrize(("seconds", "state"), [(-1.0, State.LEFT_OUT), (100.0, State.FAILED)])
+def test_what_the_end_of_the_time_cuts_short_hasnt_failed(
+    tmp_path: Path, seconds: float, state: State
+) -> None:
+    bench = Workbench(perf_counter() + 100, tmp_path)
+
+    def take_too_long(_: Workbench) -> list[Finding]:
+        bench.deadline = perf_counter() + seconds
+        raise TimeLimitError("it took longer than its time_limit")
+
+    assert command.run_part("slow", take_too_long, bench).state == state
 
 
 def test_a_host_is_tried_and_its_report_written(project: Project) -> None:

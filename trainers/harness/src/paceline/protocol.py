@@ -29,7 +29,7 @@ from .measurement import (
 from .script_arguments import format_arguments
 from .watching import calibration, nvml
 from .watching.output_forwarding import OutputForwarder
-from .watching.process import MeasuredProcess, MeasurementError
+from .watching.process import MeasuredProcess, MeasurementError, TimeLimitError
 from .watching.process_tree import ProcessTree
 from .watching.sampler import Sampler
 
@@ -356,7 +356,7 @@ class _CaseRunner:
         if not self._request.keep_running and perf_counter() > self._deadline:
             hang = process.describe_hang()
             advice = f"{hang}; do all ranks take the same collectives?" if hang else ""
-            raise MeasurementError(
+            raise TimeLimitError(
                 f"{self._benchmark.name} took longer than its time_limit of {self._benchmark.time_limit} s, "
                 + (advice or "raise it or measure fewer steps"),
                 process.tail(),

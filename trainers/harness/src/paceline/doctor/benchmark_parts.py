@@ -14,7 +14,7 @@ from ..document import Document
 from ..measurement import MeasurementRequest
 from ..toml_table import ManifestError
 from ..units import format_amount, format_number
-from ..watching.process import MeasurementError
+from ..watching.process import MeasurementError, TimeLimitError
 from .findings import Finding, LeftOutError
 from .workbench import Workbench, metric_value
 
@@ -43,6 +43,9 @@ def check_benchmark(bench: Workbench, benchmark: Benchmark, folder: Path) -> lis
         try:
             measured = measure_short(bench, benchmark, case, folder)
         except MeasurementError as failure:
+            if isinstance(failure, TimeLimitError) and bench.is_over():
+                rows.append(Finding(case.key, "left out, the time was over before it ended"))
+                continue
             last = failure.output.splitlines()[-1:] or [""]
             rows.append(Finding(case.key, f"{failure}: {last[0]}"[:300], "to run", False))
             continue

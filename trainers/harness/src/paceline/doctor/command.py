@@ -14,7 +14,7 @@ from time import perf_counter
 
 from .. import __version__, manifest
 from ..toml_table import ManifestError
-from ..watching.process import MeasurementError
+from ..watching.process import MeasurementError, TimeLimitError
 from . import (
     benchmark_parts,
     device_parts,
@@ -130,6 +130,10 @@ def run_part(name: str, check: Check, bench: Workbench) -> PartResult:
         result = PartResult(name, part_state(findings), findings=findings)
     except LeftOutError as why:
         result = PartResult(name, State.LEFT_OUT, str(why))
+    except TimeLimitError as failure:
+        over = bench.is_over()
+        sentence = "the time was over before it ended" if over else str(failure)
+        result = PartResult(name, State.LEFT_OUT if over else State.FAILED, sentence)
     except MeasurementError as failure:
         last = failure.output.splitlines()[-5:]
         result = PartResult(name, State.FAILED, " / ".join([str(failure), *last])[:1000])

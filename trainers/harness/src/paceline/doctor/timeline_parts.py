@@ -77,9 +77,9 @@ def planted_seconds(what: str, found: float, planted: float, profile: DeviceProf
 
     How much longer a sleep takes than it was told is the host's affair.
     """
-    most = profile.step_seconds - (DATA_SECONDS + THINK_SECONDS - planted)
-    wanted = f"{format_amount(planted, 's')} to {format_amount(most, 's')}"
-    return Finding(what, format_amount(found, "s"), wanted, 0.9 * planted <= found <= most)
+    least, most = 0.9 * planted, profile.step_seconds - (DATA_SECONDS + THINK_SECONDS - planted)
+    wanted = f"{format_amount(least, 's')} to {format_amount(most, 's')}"
+    return Finding(what, format_amount(found, "s"), wanted, least <= found <= most)
 
 
 def trace_findings(path: Path, *, on_device: bool) -> list[Finding]:

@@ -35,6 +35,10 @@ class Workbench:
     def seconds_left(self) -> float:
         return self.deadline - perf_counter()
 
+    def is_over(self) -> bool:
+        """Whether the check's own end cut short what was being measured: limits are whole seconds."""
+        return self.seconds_left() < 1
+
     def need_cuda(self) -> None:
         if not self.has_cuda:
             raise LeftOutError("there is no CUDA device, or torch can't use it")

@@ -40,6 +40,10 @@ class MeasurementError(Exception):
         self.shown = False  # all of it has been passed on already, to its last line
 
 
+class TimeLimitError(MeasurementError):
+    """The time limit was over before everything was measured."""
+
+
 class TooFewStepsError(MeasurementError):
     """The script's loop ended before its window was complete, after `taken` whole steps."""
 
