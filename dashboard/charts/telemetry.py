@@ -1,5 +1,5 @@
-"""What the sampler read during one repetition: memory, utilization and disk below each other, the measured
-window shaded."""
+"""What the sampler read during one repetition: memory, utilization, power and disk below each other, the
+measured window shaded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dashboard.sentences import numbers
 
 ROW_HEIGHT = 180
 # Which channels share a drawing, by their unit, in the order of the drawings.
-DRAWN_UNITS = ("bytes", "%", "bytes/s")
+DRAWN_UNITS = ("bytes", "%", "W", "bytes/s")
 # Of all channels together; more than the pixels of a wide drawing add nothing that could be seen.
 MOST_POINTS, LEAST_POINTS = 30_000, 300
 LARGEST_DRAWN = 1e38  # float32 halves what the page weighs and ends a little above
@@ -39,12 +39,15 @@ class Channel:
 
     @property
     def label(self) -> str:
-        words = " ".join(ACRONYMS.get(word, word) for word in self.name.split("_"))
-        return words if self.device is None else f"{words} {self.device}"
+        """`memory PSS`, and of a device `GPU 0 memory`."""
+        words = [ACRONYMS.get(word, word) for word in self.name.split("_")]
+        if self.device is not None:
+            words.insert(1, str(self.device))
+        return " ".join(words)
 
 
 def draw_telemetry(channels: Sequence[Channel], window: tuple[float, float] | None) -> theme.Figure | None:
-    """None where no channel is memory, utilization or disk; those of other units stay in the table."""
+    """None where no channel is memory, utilization, power or disk; those of other units stay in the table."""
     rows = [[channel for channel in channels if channel.unit == unit] for unit in DRAWN_UNITS]
     rows = [row for row in rows if row]
     if not rows:
@@ -120,7 +123,7 @@ def _largest_reading(channel: Channel) -> float:
 
 
 def _place_axes(drawn: theme.Figure, unit: str, number: int, rows: int) -> None:
-    gap = (0.0, 0.12, 0.09)[rows - 1]
+    gap = (0.0, 0.12, 0.09, 0.07)[rows - 1]
     height = (1 - gap * (rows - 1)) / rows
     top = 1 - number * (height + gap)
     drawn["layout"].update(

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 MINUS = "\N{MINUS SIGN}"
 DASH = "\N{EN DASH}"
 DIGITS = 3
+# A smaller share than this, in %, is as good as none.
+LEAST_PERCENT = 0.001
 # A signed number from here on is told by its first digits.
 HUGE = 10_000
 
@@ -104,9 +106,14 @@ def format_field(value: float) -> str:
 
 
 def format_quantity(value: float | None, unit: str) -> str:
-    """A value with its unit, such as `1.23 ms`, `48.1 MB`, `8,412 steps/s`; a dash where there is none."""
+    """A value with its unit, such as `1.23 ms`, `48.1 MB`, `8,412 steps/s`; a dash where there is none.
+
+    Of a share next to nothing `<0.001 %`.
+    """
     if value is None:
         return DASH
+    if unit == "%" and 0 < value < LEAST_PERCENT:
+        return f"<{LEAST_PERCENT:g} %"
     scaled = choose_scale(unit, value)
     return f"{format_number(value / scaled.size)} {scaled.unit}".strip()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import math
 from datetime import UTC, datetime, timedelta
@@ -102,6 +103,26 @@ def test_memory_and_utilization_have_a_drawing_each_and_gaps_where_a_reading_is_
     assert [trace.yaxis for trace in drawn.data] == ["y", "y2"]
     assert str(drawn.data[0].y[1]) == "nan"
     assert (drawn.layout.shapes[0].x0, drawn.layout.shapes[0].x1) == (0.5, 1.0)
+
+
+def test_a_devices_power_has_a_drawing_and_the_device_its_number() -> None:
+    channels = [
+        telemetry.Channel("gpu_memory", "bytes", 0.0, 0.1, [1e9], 0),
+        telemetry.Channel("gpu_power", "W", 0.0, 0.1, [437.0], 1),
+        telemetry.Channel("disk_read", "bytes/s", 0.0, 0.1, [4e3]),
+        telemetry.Channel("gpu_utilization", "%", 0.0, 0.1, [99.0], 0),
+    ]
+    drawn = validate_figure(telemetry.draw_telemetry(channels, None))
+    assert [trace.name for trace in drawn.data] == [
+        "GPU 0 memory",
+        "GPU 0 utilization",
+        "GPU 1 power",
+        "disk read",
+    ]
+    axes = [drawn.layout[name] for name in ("yaxis", "yaxis2", "yaxis3", "yaxis4")]
+    assert [axis.title.text for axis in axes] == ["GB", "%", "W", "kB/s"]
+    # They lie below each other, with room in between.
+    assert all(upper.domain[0] > lower.domain[1] for upper, lower in itertools.pairwise(axes))
 
 
 def test_other_channels_alone_draw_nothing() -> None:
