@@ -40,8 +40,8 @@ class ProjectPage(ListedPage):
 @router.get("projects", url_name="api-projects", operation_id="list_projects", response=ProjectPage)
 def list_projects(request: HttpRequest, query: Query[PageQuery]) -> dict[str, Any]:
     """The projects that you may view, by slug."""
-    rows, details = visitor_of(request).visible_projects(), project_queries.SUMMARIES_OF_KEYS
-    return read_page(request, query, rows, ("slug",), lambda row: describe_project(request, row), details)
+    rows = project_queries.projects_with_summary(visitor_of(request).visible_projects())
+    return read_page(request, query, rows, ("slug",), lambda row: describe_project(request, row))
 
 
 @router.get("projects/{slug:slug}", url_name="api-project", operation_id="read_project", response=ProjectRow)

@@ -51,10 +51,6 @@ def projects_with_summary(visible: QuerySet[Project]) -> QuerySet[Project]:
     )
 
 
-# Of the projects of an API's page.
-SUMMARIES_OF_KEYS = compose_details(lambda: projects_with_summary(Project.objects.all()))
-
-
 def _newest_run_value(column: str) -> Subquery:
     """Of the project's newest done run: one look into an index for each configuration, no walk over runs."""
     done = Run.objects.filter(configuration=OuterRef("pk"), state=Run.State.DONE).order_by("-finished_at")
