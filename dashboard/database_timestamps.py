@@ -1,7 +1,7 @@
 """Moments as PostgreSQL writes them, read by Python's own parser of ISO 8601.
 
-psycopg takes each apart with a regular expression, and Django changes its time zone: that takes seven times as
-long, and a page of a series has three hundred of them.
+psycopg takes each apart with a regular expression, and Django changes its time zone: that takes seven times
+as long, and a page of a series has three hundred of them.
 """
 
 from __future__ import annotations
