@@ -11,11 +11,13 @@ class DashboardConfig(AppConfig):
         from dashboard import checks  # noqa: F401  (importing registers them)
         from dashboard.access import checks as access_checks  # noqa: F401
         from dashboard.access import sign_in_records  # noqa: F401
+        from dashboard.database_timestamps import connect_loader
         from dashboard.forges.receivers import comment_received, pull_request_received
         from dashboard.page_cache.triggers import connect_installation
         from dashboard.query_planning import connect_limit
 
         connect_limit()
+        connect_loader()
         connect_installation(self)
         pull_request_received.connect(hear_pull_request)
         comment_received.connect(hear_comment)

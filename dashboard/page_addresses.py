@@ -25,7 +25,7 @@ def page_address(name: str, *arguments: Any) -> str:
     """
     *leading, last = arguments
     text = str(last)
-    if not (isinstance(last, int | str) and UNQUOTED.fullmatch(text)):
+    if not isinstance(last, int) and not (isinstance(last, str) and UNQUOTED.fullmatch(text)):
         # Something may have to be quoted, or is missing.
         return reverse(name, args=arguments)
     before, after = _around_last(get_script_prefix(), name, *leading)

@@ -20,13 +20,13 @@ from dashboard.api.shapes import Body, Json, OneOf, page_address
 from dashboard.models import Check, Project
 from dashboard.pull_requests import CheckError
 from dashboard.pull_requests.report import read_report
+from dashboard.querysets.checks import CHECKS_OF_KEYS, checks_with_related
 from dashboard.sentences import checks as sentences
 
 router = Router(tags=["checks"])
 
 LONGEST = 500
 MOST_BENCHMARKS = 50
-RELATED = ("project", "pull_request", "base_commit", "requested_by")
 
 
 class CheckSummary(BaseModel):
@@ -101,11 +101,16 @@ class CheckBody(Body):
 )
 def list_checks(request: HttpRequest, slug: str, query: Query[CheckQuery]) -> dict[str, Any]:
     """The checks of a project, newest first."""
-    rows = get_object_or_404(Project, slug=slug).checks.select_related(*RELATED)
+    rows = get_object_or_404(Project, slug=slug).checks.all()
     wanted = {"state": query.state, "head_hash": query.head}
     rows = rows.filter(**{name: value for name, value in wanted.items() if value})
     return read_page(
-        request, query, rows, ("-id",), lambda row: CheckSummary(**summary_members(request, row))
+        request,
+        query,
+        rows,
+        ("-id",),
+        lambda row: CheckSummary(**summary_members(request, row)),
+        CHECKS_OF_KEYS,
     )
 
 
@@ -137,7 +142,7 @@ def ask_check(request: HttpRequest, slug: str, body: CheckBody) -> CheckReport:
 @router.get("checks/{int:pk}", url_name="api-check", operation_id="read_check", response=CheckReport)
 def read_check(request: HttpRequest, pk: int) -> CheckReport:
     """One check."""
-    check = get_object_or_404(Check.objects.select_related(*RELATED), pk=pk)
+    check = get_object_or_404(checks_with_related(), pk=pk)
     report = read_report(check)
     return CheckReport(
         **summary_members(request, check),
@@ -180,7 +185,7 @@ def cancel_check(request: HttpRequest, pk: int) -> CheckReport:
 
 
 def summary_members(request: HttpRequest, check: Check) -> dict[str, Any]:
-    """`check` is read with RELATED."""
+    """`check` is of `checks_with_related`."""
     return {
         "id": check.pk,
         "url": page_address(request, check),

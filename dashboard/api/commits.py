@@ -6,6 +6,7 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Any
 
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from ninja import Query, Router
@@ -16,9 +17,9 @@ from dashboard.access import visitor_of
 from dashboard.api.listing import ListedPage, PageQuery, read_page
 from dashboard.api.problems import ApiError
 from dashboard.api.shapes import Json
-from dashboard.models import Project, Trigger
+from dashboard.models import Commit, Project, Trigger
 from dashboard.querysets import projects as project_queries
-from dashboard.querysets.run_costs import with_machine_seconds
+from dashboard.querysets.commits import COSTED_OF_KEYS, commits_with_costs
 
 router = Router(tags=["commits"])
 
@@ -72,9 +73,8 @@ class TriggerPage(ListedPage):
 def list_commits(request: HttpRequest, slug: str, query: Query[CommitQuery]) -> dict[str, Any]:
     """The commits of a branch that the site knows, newest first."""
     project = get_object_or_404(Project, slug=slug)
-    counted = project_queries.commits_with_counts(project).filter(branch=query.branch or project.branch)
-    rows = with_machine_seconds(counted)
-    return read_page(request, query, rows, ("-position", "-id"), describe_commit)
+    rows = Commit.objects.filter(project=project, branch=query.branch or project.branch)
+    return read_page(request, query, rows, ("-position", "-id"), describe_commit, COSTED_OF_KEYS)
 
 
 @router.get(
@@ -86,7 +86,7 @@ def list_commits(request: HttpRequest, slug: str, query: Query[CommitQuery]) -> 
 def read_commit(request: HttpRequest, slug: str, commit: str) -> CommitRow:
     """One commit, by its whole hash."""
     project = get_object_or_404(Project, slug=slug)
-    rows = with_machine_seconds(project_queries.commits_with_counts(project))
+    rows = commits_with_costs().filter(project=project)
     return describe_commit(get_object_or_404(rows, hash=commit))
 
 
@@ -99,7 +99,8 @@ def read_commit(request: HttpRequest, slug: str, commit: str) -> CommitRow:
 def list_triggers(request: HttpRequest, slug: str, query: Query[PageQuery]) -> dict[str, Any]:
     """What asked for runs, newest first."""
     project = get_object_or_404(Project, slug=slug)
-    return read_page(request, query, project_queries.project_triggers(project), ("-id",), describe_trigger)
+    rows, details = project_queries.project_triggers(project), project_queries.TRIGGERS_OF_KEYS
+    return read_page(request, query, rows, ("-id",), describe_trigger, details)
 
 
 @router.get(
@@ -111,7 +112,7 @@ def list_triggers(request: HttpRequest, slug: str, query: Query[PageQuery]) -> d
 def read_trigger(request: HttpRequest, slug: str, pk: int) -> TriggerRow:
     """What became of one request for runs."""
     project = get_object_or_404(Project, slug=slug)
-    return describe_trigger(get_object_or_404(project_queries.project_triggers(project), pk=pk))
+    return describe_trigger(get_object_or_404(_triggers_of(project), pk=pk))
 
 
 @router.post(
@@ -123,7 +124,7 @@ def read_trigger(request: HttpRequest, slug: str, pk: int) -> TriggerRow:
 def cancel_trigger(request: HttpRequest, slug: str, pk: int) -> TriggerRow:
     """End the runs of one request that haven't ended. 409 where none is left."""
     project = get_object_or_404(Project, slug=slug)
-    trigger = get_object_or_404(project_queries.project_triggers(project), pk=pk)
+    trigger = get_object_or_404(_triggers_of(project), pk=pk)
     try:
         cancelling.cancel_trigger(visitor_of(request), trigger)
     except cancelling.NotCancellable as error:
@@ -131,8 +132,12 @@ def cancel_trigger(request: HttpRequest, slug: str, pk: int) -> TriggerRow:
     return describe_trigger(trigger)
 
 
+def _triggers_of(project: Project) -> QuerySet[Trigger]:
+    return project_queries.triggers_with_runs().filter(project=project)
+
+
 def describe_commit(commit: Any) -> CommitRow:
-    """`commit` is of `commits_with_counts`, with its machine time."""
+    """`commit` is of `commits_with_costs`."""
     return CommitRow(
         hash=commit.hash,
         parents=commit.parents,
@@ -149,7 +154,7 @@ def describe_commit(commit: Any) -> CommitRow:
 
 
 def describe_trigger(trigger: Trigger) -> TriggerRow:
-    """`trigger` is of `project_triggers`, or new."""
+    """`trigger` is of `triggers_with_runs`, or new."""
     return TriggerRow(
         id=trigger.pk,
         source=trigger.source,

@@ -60,10 +60,9 @@ class MachineQuery(PageQuery):
 def list_machines(request: HttpRequest, query: Query[MachineQuery]) -> dict[str, Any]:
     """The machines of the site, by name."""
     wanted = {"pool__name": query.pool, "state": query.state}
-    rows = machine_queries.machines_with_newest_runs().filter(
-        **{name: value for name, value in wanted.items() if value}
-    )
-    return read_page(request, query, rows, ("name",), lambda row: describe_machine(request, row))
+    rows = Machine.objects.filter(**{name: value for name, value in wanted.items() if value})
+    details = machine_queries.MACHINES_OF_KEYS
+    return read_page(request, query, rows, ("name",), lambda row: describe_machine(request, row), details)
 
 
 @router.get("machines/{int:pk}", url_name="api-machine", operation_id="read_machine", response=MachineRow)

@@ -234,9 +234,10 @@ def submit_triage(request: HttpRequest, pk: int, body: TriageBody) -> Regression
 @router.get("deliveries", url_name="api-deliveries", operation_id="list_deliveries", response=DeliveryPage)
 def list_deliveries(request: HttpRequest, query: Query[DeliveryQuery]) -> dict[str, Any]:
     """The messages to channels of the projects that you may view, newest first."""
-    rows = regression_queries.delivery_log(channel=query.channel)
-    rows = rows.filter(channel__project__in=chosen_projects(request, query.project))
-    return read_page(request, query, rows, ("-id",), lambda row: describe_delivery(request, row))
+    chosen = chosen_projects(request, query.project)
+    rows = regression_queries.deliveries_of_channels(chosen, query.channel)
+    related = regression_queries.DELIVERIES_OF_KEYS
+    return read_page(request, query, rows, ("-id",), lambda row: describe_delivery(request, row), related)
 
 
 def chosen_projects(request: HttpRequest, slug: str) -> QuerySet[Project]:

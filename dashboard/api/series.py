@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 from ninja import Query, Router
 from pydantic import BaseModel, Field
@@ -140,7 +140,7 @@ def list_cases(request: HttpRequest, slug: str, query: Query[PageQuery]) -> dict
 )
 def list_series(request: HttpRequest, slug: str, query: Query[SeriesQuery]) -> dict[str, Any]:
     """The series of a project, each with its newest point."""
-    rows = series_queries.series_with_related().filter(configuration__case__project__slug=slug)
+    rows = Series.objects.filter(configuration__case__project__slug=slug)
     wanted: dict[str, Any] = {
         "configuration__case__benchmark": query.benchmark,
         "metric__name": query.metric,
@@ -153,27 +153,28 @@ def list_series(request: HttpRequest, slug: str, query: Query[SeriesQuery]) -> d
         wanted["phase"] = query.phase
     if query.headline is not None:
         wanted["headline"] = query.headline
-    return read_page(
-        request, query, rows.filter(**wanted), ("id",), lambda row: describe_series(request, row)
-    )
+    rows, related = rows.filter(**wanted), series_queries.SERIES_OF_KEYS
+    return read_page(request, query, rows, ("id",), lambda row: describe_series(request, row), related)
 
 
 @router.get("series/{int:pk}", url_name="api-series", operation_id="read_series", response=SeriesRow)
 def read_series(request: HttpRequest, pk: int) -> SeriesRow:
     """One series."""
-    return describe_series(request, get_object_or_404(series_queries.series_with_related(), pk=pk))
+    return describe_series(request, _series_of_key(pk))
 
 
 @router.get("series/{int:pk}/points", url_name="api-points", operation_id="list_points", response=PointPage)
 def list_points(request: HttpRequest, pk: int, query: Query[PointQuery]) -> dict[str, Any]:
     """The points of a series on a branch, by the position of their commits, newest first."""
-    series = get_object_or_404(series_queries.series_with_related(), pk=pk)
-    rows = series_queries.points_on_branch(series, query.branch or series.case.project.branch)
+    series = _series_of_key(pk)
+    branch = query.branch or series.case.project.branch
+    rows = Point.objects.filter(series=series, run__commit__branch=branch)
     if query.since is not None:
         rows = rows.filter(position__gte=query.since)
     if query.until is not None:
         rows = rows.filter(position__lte=query.until)
-    return read_page(request, query, rows, ("-position", "-run_id"), describe_point)
+    related = series_queries.POINTS_OF_KEYS
+    return read_page(request, query, rows, ("-position", "-run_id"), describe_point, related)
 
 
 @router.get(
@@ -182,8 +183,15 @@ def list_points(request: HttpRequest, pk: int, query: Query[PointQuery]) -> dict
 def list_changes(request: HttpRequest, pk: int, query: Query[PageQuery]) -> dict[str, Any]:
     """The steps found in a series, newest first."""
     series = get_object_or_404(Series, pk=pk)
-    rows = Change.objects.filter(series=series).select_related("first_bad", "last_good")
-    return read_page(request, query, rows, ("-position", "-id"), describe_change_row)
+    rows, related = Change.objects.filter(series=series), series_queries.CHANGES_OF_KEYS
+    return read_page(request, query, rows, ("-position", "-id"), describe_change_row, related)
+
+
+def _series_of_key(pk: int) -> Series:
+    series = series_queries.find_series(pk)
+    if series is None:
+        raise Http404("There is no series of that number.")
+    return series
 
 
 def describe_case(case: Case) -> CaseRow:
@@ -214,7 +222,7 @@ def describe_series(request: HttpRequest, series: Series) -> SeriesRow:
 
 
 def describe_point(point: Point) -> PointRow:
-    """`point` is of `points_on_branch`."""
+    """`point` is of `points_with_related`."""
     return PointRow(
         position=point.position,
         commit=point.run.commit.hash,

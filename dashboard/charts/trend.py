@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,8 +30,7 @@ LONGEST_SUBJECT = 60
 LINE_DASHES = ("dash", "dot", "dashdot", "longdash")
 
 
-@dataclass(frozen=True, slots=True)
-class TrendPoint:
+class TrendPoint(NamedTuple):
     """One run's value. `samples` are its repetitions; all in the unit of the series."""
 
     position: int

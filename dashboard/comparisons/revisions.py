@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
 
-from django.db.models import Q
-
 from dashboard.comparisons.requests import ComparisonError
 from dashboard.models import Commit, Project, Run
 from dashboard.querysets import comparisons as queries
@@ -17,8 +15,6 @@ from dashboard.querysets.runs import runs_with_related
 
 RUN = re.compile(r"(?:run[:/ ]?\s*|#)(\d{1,18})")
 HASH = re.compile(r"[0-9a-f]{4,64}")
-# A hash that begins as written is greater than that, and less than that with a letter behind all digits.
-BEHIND_DIGITS = "g"
 # Shorter beginnings of hashes are words too.
 SURE_HASH = 7
 MOST_NAMED = 4
@@ -81,14 +77,8 @@ def _find_runs(project: Project, texts: Iterable[str]) -> dict[int, Run]:
 
 def _find_commits(project: Project, names: list[str]) -> list[Commit]:
     """The commits that have one of these tags, or whose hash begins with one of these."""
-    wanted = Q()
-    for name in names:
-        wanted |= Q(tags__contains=[name]) & ~Q(tags=[])
-        if HASH.fullmatch(name):
-            wanted |= Q(hash__gte=name, hash__lt=name + BEHIND_DIGITS)
-    if not wanted:
-        return []
-    return list(project.commits.filter(wanted).order_by("-position")[: 2 * len(names) * MOST_NAMED])
+    beginnings = [name for name in names if HASH.fullmatch(name)]
+    return queries.find_commits(project, names, beginnings, 2 * len(names) * MOST_NAMED)
 
 
 def _side_of_run(field: Literal["base", "head"], text: str, run: Run | None, project: Project) -> Side:

@@ -29,9 +29,10 @@ def compare_samples(a: Sequence[float], b: Sequence[float], between: float = 0.0
     old, new = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if not len(old) or not len(new):
         raise ValueError("each group needs at least one sample")
-    if not (np.all(np.isfinite(old)) and np.all(np.isfinite(new))):
+    both = np.concatenate([old, new])
+    if not np.isfinite(both).all():
         raise ValueError("samples must be finite")
-    scale = Scale.fit(np.concatenate([old, new]))
+    scale = Scale.fit(both)
     shifts = np.sort(np.subtract.outer(scale.apply(new), scale.apply(old)).ravel())
     level = safe_median(old)
     ratio = scale.ratio(sorted_median(shifts), level)

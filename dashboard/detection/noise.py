@@ -31,7 +31,7 @@ def neighbour_noise(values: Floats) -> float:
     """The noise of a point, from the differences of neighbours (n - 1), of which some may be steps."""
     if len(values) < 2:
         return 0.0
-    differences = np.abs(np.diff(values))
+    differences = np.abs(values[1:] - values[:-1])
     return float(fast_quantile(differences, QUIET_QUANTILE) / QUIET_FACTOR / np.sqrt(2))
 
 

@@ -32,7 +32,8 @@ OLDEST_SECONDS = 60.0
 TOKEN = re.compile(rb'(name="csrfmiddlewaretoken" value=")[A-Za-z0-9]{64}(?=")')
 # In a kept page, where the token of each answer goes. Drawn anew: nobody can write it into a page.
 TOKEN_PLACE = secrets.token_hex(32).encode()
-COMPRESSION = 5
+# The next one saves 4 % of the bytes and takes half as long again.
+COMPRESSION = 4
 
 View = Callable[..., HttpResponseBase]
 

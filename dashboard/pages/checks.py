@@ -18,31 +18,29 @@ from dashboard.pages.paging import ROWS_PER_PAGE, requested_page
 from dashboard.pages.requested_project import requested_project
 from dashboard.pull_requests import CheckError
 from dashboard.pull_requests.report import read_report
+from dashboard.querysets.checks import CHECKS_OF_KEYS, checks_with_related
 from dashboard.querysets.regressions import regressions_of_check
 from dashboard.sentences import checks as sentences
-
-RELATED = ("project", "pull_request", "base_commit", "requested_by")
 
 
 @require_safe
 def checks_page(request: HttpRequest, slug: str) -> HttpResponse:
     project = requested_project(request, slug)
-    rows = project.checks.select_related("pull_request", "base_commit", "project")
-    listed = requested_page(request, rows, ROWS_PER_PAGE)
+    listed = requested_page(request, project.checks.all(), ROWS_PER_PAGE, details=CHECKS_OF_KEYS)
     context = {"project": project, "tab": "checks", "page": listed, "checks": list(listed)}
     return render(request, "project_checks.html", context)
 
 
 @require_safe
 def check_page(request: HttpRequest, pk: int) -> HttpResponse:
-    check = get_object_or_404(Check.objects.select_related(*RELATED), pk=pk)
+    check = get_object_or_404(checks_with_related(), pk=pk)
     return render(request, "check.html", check_context(check))
 
 
 @require_safe
 def check_status_fragment(request: HttpRequest, pk: int) -> HttpResponseBase:
     """The part that is asked for again and again; the whole page once the check has ended."""
-    check = get_object_or_404(Check.objects.select_related(*RELATED), pk=pk)
+    check = get_object_or_404(checks_with_related(), pk=pk)
     if check.state not in Check.ACTIVE:
         return HttpResponseClientRefresh()
     return render(request, "fragments/check_status.html", check_context(check))
@@ -71,7 +69,7 @@ def check_context(check: Check) -> dict[str, Any]:
 @require_POST
 def change_check(request: HttpRequest, pk: int) -> HttpResponse:
     """What its buttons say: approve, intended, again, cancel."""
-    check = get_object_or_404(Check.objects.select_related(*RELATED), pk=pk)
+    check = get_object_or_404(checks_with_related(), pk=pk)
     visitor = visitor_of(request)
     action = request.POST.get("action", "")
     try:

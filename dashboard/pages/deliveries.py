@@ -27,8 +27,8 @@ def deliveries_page(request: HttpRequest) -> HttpResponse:
     """All messages, or those to one `channel`."""
     channel = parse_whole_number(request, "channel", 0, 2**62)
     visible = visitor_of(request).visible_projects()
-    log = regression_queries.delivery_log(channel=channel).filter(channel__project__in=visible)
-    listed = requested_page(request, log, ROWS_PER_PAGE)
+    log = regression_queries.deliveries_of_channels(visible, channel)
+    listed = requested_page(request, log, ROWS_PER_PAGE, details=regression_queries.DELIVERIES_OF_KEYS)
     context = {"page": listed, "deliveries": list(listed), "of": channel}
     if not context["deliveries"]:
         context["channel_projects"] = _projects_to_tell_of(visitor_of(request))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from django.conf import settings
-from django.db.models import Exists, Max, OuterRef, Q
+from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.feedgenerator import Atom1Feed, get_tag_uri
@@ -15,8 +15,9 @@ from django.views.decorators.http import condition, require_safe
 from dashboard.alerts.messages import flat_text
 from dashboard.models import Delivery, Regression
 from dashboard.pages.requested_project import requested_project
-from dashboard.querysets.picked_rows import read_picked
-from dashboard.querysets.regressions import IMPORTED, TITLED_OF_KEYS
+from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.picked_rows import is_among
+from dashboard.querysets.regressions import IMPORTED, regressions_with_related, with_titles
 from dashboard.sentences import alerts as sentences
 
 MOST_ENTRIES = 30
@@ -28,9 +29,17 @@ TOLD = Q(state=Regression.State.CONFIRMED, proving=False) | Q(Exists(_TOLD_TO_SO
 
 
 def feed_regressions(slug: str) -> list[Regression]:
-    rows = Regression.objects.filter(TOLD, project__slug=slug).exclude(IMPORTED)
+    return _FEED.read_rows(slug=slug)
+
+
+def _compose_feed() -> QuerySet[Regression]:
+    rows = Regression.objects.filter(TOLD, project__slug=Given("slug")).exclude(IMPORTED)
     newest = rows.order_by("-updated_at", "-pk")[:MOST_ENTRIES]
-    return read_picked(TITLED_OF_KEYS, newest)
+    titled = with_titles(regressions_with_related()).filter(is_among(newest))
+    return titled.order_by("-updated_at", "-pk")
+
+
+_FEED = ComposedQuery(_compose_feed)
 
 
 def last_update(request: HttpRequest, slug: str) -> datetime | None:  # noqa: ARG001

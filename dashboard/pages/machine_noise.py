@@ -12,7 +12,7 @@ from dashboard import detection
 from dashboard.detection.smallest_effect import NoiseSource, RunNoise, noise_and_effects, provable_by_either
 from dashboard.detection.types import Better, Kind
 from dashboard.models import Case, Machine
-from dashboard.querysets.noise import MeasuredPoints, PairSpread
+from dashboard.querysets.noise import REMEMBERED, MeasuredPoints, PairSpread
 
 # Fewer values of one machine tell nothing of its noise.
 ENOUGH_VALUES = 6
@@ -21,8 +21,6 @@ SOON, LATER = 2, 10
 EXPERIMENT_SECONDS = 600.0
 # A case whose steps of this size aren't found in LATER runs is too noisy to be worth its time.
 TOO_NOISY = 0.2
-# Cases of machines that are kept in mind: a page that is made anew reckons those alone that were measured.
-REMEMBERED = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,7 @@ def measure_noise(measured: MeasuredPoints, now: datetime) -> MachineNoise:
     known = (*about, len(measured.points), measured.newest, age)
     if len(measured.points) < ENOUGH_VALUES:
         return MachineNoise(*known)
-    noise, effects = reckon_effects(tuple(measured.points), measured.better, measured.kind, measured.exact)
+    noise, effects = reckon_effects(measured.points, measured.better, measured.kind, measured.exact)
     if noise is None:
         return MachineNoise(*known)
     return MachineNoise(

@@ -68,11 +68,13 @@ def machines_page(request: HttpRequest) -> HttpResponse:
 
 def _list_context(request: HttpRequest) -> dict[str, Any]:
     now = timezone.now()
-    page = requested_page(request, machine_queries.listed_machines(), MACHINES)
+    page = requested_page(
+        request, machine_queries.listed_machines(), MACHINES, details=machine_queries.MACHINES_OF_KEYS
+    )
     listed = list(page)
     waiting = machine_queries.work_waiting_by_pool(now)
     rows = machine_rows(listed, now, visitor_of(request).seen_projects)
-    retired = list(machine_queries.retired_machines()[: MOST_RETIRED + 1])
+    retired = machine_queries.retired_machines(MOST_RETIRED + 1)
     unserved = waiting.keys() - machine_queries.served_pools()
     return {
         "page": page,

@@ -22,6 +22,7 @@ from dashboard.pages.trigger_form import trigger_form_context
 from dashboard.querysets import disturbances, limits, presence, projects, regressions, runs, sentinels
 from dashboard.querysets.case_grid import CaseState
 from dashboard.querysets.composed import ComposedQuery
+from dashboard.querysets.picked_rows import read_picked
 from dashboard.sentences import numbers
 
 SUMMARY_ROWS = 8
@@ -39,7 +40,8 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
     now = timezone.now()
     grid = grid_context(request, project)
     standing = regressions.standing_regressions(project, SUMMARY_ROWS)
-    triggers = list(projects.project_triggers(project)[: 4 * NEWEST_TRIGGERS])
+    newest = projects.project_triggers(project)[: 4 * NEWEST_TRIGGERS]
+    triggers = read_picked(projects.TRIGGERS_OF_KEYS, newest)
     warned = presence.read_filled(
         WARNED_OF, ROWS_PER_PAGE, project=project.pk, since=now - sentinels.MOVED_WITHIN
     )

@@ -75,7 +75,10 @@ def commits_page(request: HttpRequest, slug: str) -> HttpResponse:
     listed = projects.project_commits(project)
     words = request.GET.get("q", "").strip()[:200].replace("\x00", " ")
     page: Page[Commit] = requested_page(
-        request, listed.filter(match_words(words, "subject", "author", "hash")), ROWS_PER_PAGE
+        request,
+        listed.filter(match_words(words, "subject", "author", "hash")),
+        ROWS_PER_PAGE,
+        details=projects.COUNTED_OF_KEYS,
     )
     context = {
         "project": project,
@@ -92,7 +95,9 @@ def commits_page(request: HttpRequest, slug: str) -> HttpResponse:
 @require_safe
 def triggers_page(request: HttpRequest, slug: str) -> HttpResponse:
     project = requested_project(request, slug)
-    page = requested_page(request, projects.project_triggers(project), ROWS_PER_PAGE)
+    page = requested_page(
+        request, projects.project_triggers(project), ROWS_PER_PAGE, details=projects.TRIGGERS_OF_KEYS
+    )
     context = {"project": project, "tab": "triggers", "page": page, "triggers": list(page)}
     return render(request, "project_triggers.html", context)
 

@@ -17,7 +17,13 @@ from dashboard.models import Commit, Project, Regression
 from dashboard.pages.list_filters import FilterError, ListFilter, match_words, read_choice, read_list_filter
 from dashboard.pages.requested_project import requested_project
 from dashboard.querysets.costs import PROPORTIONAL_METRICS, slowdown_ratio
-from dashboard.querysets.regression_history import MOST_LISTED, hours_between, regressions_of_period
+from dashboard.querysets.picked_rows import read_picked
+from dashboard.querysets.regression_history import (
+    MOST_LISTED,
+    PROVED_OF_KEYS,
+    hours_between,
+    regressions_of_period,
+)
 from dashboard.querysets.run_costs import gpu_pools
 from dashboard.sentences import numbers
 
@@ -69,7 +75,7 @@ def history_page(request: HttpRequest, slug: str) -> HttpResponse:
         filters.case, f"{case}__benchmark", f"{case}__key"
     )
     listed = regressions_of_period(project, began, proven=bool(proven))
-    found = [] if refused else list(listed[: MOST_LISTED + 1])
+    found = [] if refused else read_picked(PROVED_OF_KEYS, listed[: MOST_LISTED + 1])
     with_gpu = gpu_pools({row.series.configuration.pool_id for row in found})
     dated = [date_regression(row, project, now, with_gpu) for row in found[:MOST_LISTED]]
     context = {

@@ -20,7 +20,7 @@ from dashboard.pages.series_figure import draw_regression_step
 from dashboard.pages.shared_pictures import preview_of
 from dashboard.querysets import regression_details as details
 from dashboard.querysets.costs import weekly_cost
-from dashboard.querysets.regressions import delivery_log
+from dashboard.querysets.regressions import deliveries_of_regression
 from dashboard.regressions.triage import BECOMES
 from dashboard.sentences import labels
 from dashboard.sentences.channels import snooze_text
@@ -125,7 +125,7 @@ def available_actions(regression: Regression) -> list[tuple[str, str, str, str]]
 def _told_context(regression: Regression, *, imported: bool) -> dict[str, Any]:
     """Its messages, or why there is none; `channel_missing` where a channel would have made one."""
     is_told = getattr(regression, "has_deliveries", True)
-    deliveries = list(delivery_log(regression)) if is_told else []
+    deliveries = deliveries_of_regression(regression) if is_told else []
     if deliveries:
         return {"deliveries": deliveries}
     channels = list(Channel.objects.filter(project=regression.project).prefetch_related("rules"))

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Exists, Min, OuterRef, Subquery
+from django.db.models import Count, Exists, Min, OuterRef, QuerySet, Subquery
 
 from dashboard.models import Delivery, Experiment, Project, Regression, RegressionExperiment, Run
+from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.regressions import REGRESSION_DETAILS
 
 # So many of the newest are looked at, however many there are.
 MOST_SUSPICIONS = 2000
@@ -42,19 +44,28 @@ class Suspicion:
 
 def read_suspicions(project: Project, since: datetime | None) -> list[Suspicion]:
     """Newest first, of those that opened since then; history that was rewritten is left out."""
+    found = _SUSPICIONS.read_rows(since is not None, project=project.pk, since=since)
+    return [make_suspicion(row) for row in found]
+
+
+def _compose_suspicions(of_late: bool) -> QuerySet[Regression]:
     links = RegressionExperiment.objects.filter(regression=OuterRef("pk")).order_by()
     proofs = links.filter(
         experiment__purpose=Experiment.Purpose.PROOF, experiment__verdict=Experiment.Verdict.CONFIRMED
     )
     first = proofs.values("regression").annotate(at=Min("experiment__finished_at")).values("at")
-    rows = Regression.objects.filter(project=project).exclude(withdrawal=Regression.Withdrawal.REWRITTEN)
-    if since is not None:
-        rows = rows.filter(opened_at__gte=since)
+    rows: Any = Regression.objects.filter(project=Given("project"))
+    rows = rows.exclude(withdrawal=Regression.Withdrawal.REWRITTEN)
+    if of_late:
+        rows = rows.filter(opened_at__gte=Given("since"))
     announced = Exists(Delivery.objects.filter(regression=OuterRef("pk")))
     rows = rows.annotate(announced=announced, proved_at=Subquery(first)).order_by("-opened_at", "-pk")
     rows = rows.only("state", "triaged", "withdrawn_at", "opened_at", "first_bad__committed_at")
-    rows = rows.select_related("first_bad")[:MOST_SUSPICIONS]
-    return [make_suspicion(row) for row in rows]
+    newest: QuerySet[Regression] = rows.select_related("first_bad")[:MOST_SUSPICIONS]
+    return newest
+
+
+_SUSPICIONS = ComposedQuery(_compose_suspicions)
 
 
 def make_suspicion(row: Any) -> Suspicion:
@@ -74,16 +85,31 @@ def make_suspicion(row: Any) -> Suspicion:
 
 def count_measured_commits(project: Project, since: datetime | None) -> int:
     """Commits with a stored run that ended since then."""
-    runs = Run.objects.filter(commit__project=project, state=Run.State.DONE)
-    if since is not None:
-        runs = runs.filter(finished_at__gte=since)
-    return runs.values("commit").distinct().count()
+    found = _MEASURED_COMMITS.read_rows(since is not None, project=project.pk, since=since)
+    return found[0] if found else 0
+
+
+def _compose_measured_commits(of_late: bool) -> QuerySet[Any]:
+    runs = Run.objects.filter(commit__project=Given("project"), state=Run.State.DONE)
+    runs = runs.filter(finished_at__gte=Given("since")) if of_late else runs
+    counted = runs.order_by().values("commit__project").annotate(commits=Count("commit", distinct=True))
+    return counted.values_list("commits", flat=True)
+
+
+_MEASURED_COMMITS: ComposedQuery[Any] = ComposedQuery(_compose_measured_commits)
 
 
 def find_false_alarms(suspicions: Sequence[Suspicion], most: int) -> list[Regression]:
     """The newest alarms that turned out to be false, as lists show them."""
     keys = [row.key for row in suspicions if row.alarmed and row.is_false][:most]
-    found = Regression.objects.select_related(
-        "first_bad", "series__metric", "series__configuration__case", "triaged_by"
-    ).in_bulk(keys)
+    found = {row.pk: row for row in _FALSE_ALARMS.read_rows(keys=keys)} if keys else {}
     return [found[key] for key in keys if key in found]
+
+
+def _compose_false_alarms() -> QuerySet[Regression]:
+    related = ("first_bad", "series__metric", "series__configuration__case", "triaged_by")
+    rows = Regression.objects.select_related(*related).defer(*REGRESSION_DETAILS)
+    return rows.filter(pk__in_array=Given("keys"))
+
+
+_FALSE_ALARMS = ComposedQuery(_compose_false_alarms)

@@ -24,7 +24,7 @@ from dashboard.models import (
 )
 from dashboard.querysets.composed import ComposedQuery, Given
 from dashboard.querysets.experiments import EXPERIMENTS_OF_KEYS
-from dashboard.querysets.picked_rows import read_picked
+from dashboard.querysets.picked_rows import compose_details, read_picked
 from dashboard.querysets.projects import commits_with_counts
 from dashboard.querysets.regressions import CAUSES_WITH_COMMIT, REGRESSION_DETAILS, REGRESSIONS_OF_KEYS
 from dashboard.querysets.run_costs import with_machine_seconds
@@ -68,13 +68,17 @@ def find_commits(project: Project, text: str) -> list[Commit]:
     whole = _OF_HASH.read_rows(project=project.pk, hash=text)
     if whole or len(text) < SHORTEST_PREFIX:
         return whole
-    rows = with_machine_seconds(commits_with_counts(project))
-    return list(rows.filter(hash__startswith=text.lower()).order_by("pk")[:2])
+    begin_so = Commit.objects.filter(project=project, hash__startswith=text.lower())
+    return read_picked(COSTED_OF_KEYS, begin_so.order_by("pk")[:2])
 
 
-_OF_HASH = ComposedQuery(
-    lambda: with_machine_seconds(commits_with_counts(Given("project"))).filter(hash=Given("hash"))
-)
+def commits_with_costs() -> QuerySet[Commit]:
+    """Each with the numbers of its runs by how they stand, and the machines' time for them."""
+    return with_machine_seconds(commits_with_counts())
+
+
+COSTED_OF_KEYS = compose_details(commits_with_costs)
+_OF_HASH = ComposedQuery(lambda: commits_with_costs().filter(project=Given("project"), hash=Given("hash")))
 
 
 def commits_beside(commit: Commit) -> list[Commit]:

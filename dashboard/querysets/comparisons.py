@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from django.db.models import CharField, Exists, F, Func, OuterRef, QuerySet, Subquery, Value
+from django.db.models import CharField, Exists, F, Func, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Left
 
 from dashboard.models import Commit, Experiment, Metric, Point, Project, Run, Series, SeriesLatest
@@ -19,6 +19,32 @@ SUGGESTED_TAGS = 40
 # Of one commit: the newest ones.
 MOST_RUNS = 400
 SHORT_HASH = 10
+# A hash that begins as written is greater than that, and less than that with a letter behind all digits.
+BEHIND_DIGITS = "g"
+
+
+def find_commits(
+    project: Project, names: Sequence[str], beginnings: Sequence[str], most: int
+) -> list[Commit]:
+    """The newest `most` commits that have one of these tags, or whose hash begins with a beginning."""
+    if not names and not beginnings:
+        return []
+    values: dict[str, Any] = {f"tags{index}": [name] for index, name in enumerate(names)}
+    for index, beginning in enumerate(beginnings):
+        values |= {f"least{index}": beginning, f"most{index}": beginning + BEHIND_DIGITS}
+    return _NAMED_COMMITS.read_rows(len(names), len(beginnings), most, project=project.pk, **values)
+
+
+def _compose_named_commits(names: int, beginnings: int, most: int) -> QuerySet[Commit]:
+    wanted = Q()
+    for index in range(names):
+        wanted |= Q(tags__contains=Given(f"tags{index}")) & ~Q(tags=[])
+    for index in range(beginnings):
+        wanted |= Q(hash__gte=Given(f"least{index}"), hash__lt=Given(f"most{index}"))
+    return Commit.objects.filter(wanted, project=Given("project")).order_by("-position")[:most]
+
+
+_NAMED_COMMITS = ComposedQuery(_compose_named_commits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +136,8 @@ class ComparedPoint(NamedTuple):
 def headline_points(runs: Collection[Run]) -> tuple[list[ComparedPoint], dict[int, list[float]]]:
     """Of many runs what a case is told by, and the newest values of each of its series; no other points of
     theirs are looked at."""
-    rows = _HEADLINE_POINTS.read_rows(
+    rows = _HEADLINE_POINTS.read_long(
+        tuple,
         configurations=list({run.configuration_id for run in runs}),
         positions=list({run.commit.position for run in runs}),
         runs=[run.pk for run in runs],
@@ -121,12 +148,12 @@ def headline_points(runs: Collection[Run]) -> tuple[list[ComparedPoint], dict[in
 
 def points_of_runs(runs: Iterable[int]) -> list[ComparedPoint]:
     """All of a few runs."""
-    return _make_compared(_POINTS_OF_RUNS.read_rows(runs=list(runs)))
+    return _make_compared(_POINTS_OF_RUNS.read_long(tuple, runs=list(runs)))
 
 
 def recent_values(series: Iterable[int]) -> dict[int, list[float]]:
     """By series its newest values, which tell the noise between its runs."""
-    return dict(_RECENT_VALUES.read_rows(series=list(series)))
+    return dict(_RECENT_VALUES.read_long(tuple, series=list(series)))
 
 
 _OF_POINT = ("run_id", "value", "low", "high", "samples", "tainted")
@@ -144,21 +171,28 @@ def _make_compared(rows: Iterable[Sequence[Any]]) -> list[ComparedPoint]:
     metrics: dict[int, Metric] = {}
     series: dict[int, Series] = {}
     points = []
+    own = len(_OF_POINT)
     for row in rows:
-        key, configuration, metric, phase, exact, headline, *described = row[len(_OF_POINT) :]
-        if key not in series:
-            if metric not in metrics:
-                metrics[metric] = Metric(pk=metric, **dict(zip(_OF_METRIC, described, strict=True)))
-            series[key] = Series(
-                pk=key,
-                configuration_id=configuration,
-                metric=metrics[metric],
-                phase=phase,
-                exact=exact,
-                headline=headline,
-            )
-        points.append(ComparedPoint._make((*row[: len(_OF_POINT)], series[key])))
+        found = series.get(row[own])
+        if found is None:
+            found = series[row[own]] = _make_series(row[own:], metrics)
+        points.append(ComparedPoint._make((*row[:own], found)))
     return points
+
+
+def _make_series(row: Sequence[Any], metrics: dict[int, Metric]) -> Series:
+    """`metrics`: by key those that there are already."""
+    key, configuration, metric, phase, exact, headline, *described = row
+    if metric not in metrics:
+        metrics[metric] = Metric(pk=metric, **dict(zip(_OF_METRIC, described, strict=True)))
+    return Series(
+        pk=key,
+        configuration_id=configuration,
+        metric=metrics[metric],
+        phase=phase,
+        exact=exact,
+        headline=headline,
+    )
 
 
 def _compose_headline_points() -> QuerySet[Any]:

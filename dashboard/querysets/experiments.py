@@ -9,7 +9,7 @@ from django.db.models.functions import Coalesce, Now
 
 from dashboard.models import Case, Claim, Document, Experiment, ExperimentPair, Machine, Project, Run, Series
 from dashboard.querysets.composed import ComposedQuery, Given
-from dashboard.querysets.picked_rows import MACHINE_DETAILS, PROJECT_DETAILS, is_among
+from dashboard.querysets.picked_rows import MACHINE_DETAILS, PROJECT_DETAILS, compose_details, is_among
 from dashboard.querysets.runs import ALIVE_WITHIN
 
 # The tabs of the list, in the order shown.
@@ -41,9 +41,7 @@ def experiments_with_related() -> QuerySet[Experiment]:
     ).order_by("-requested_at", "-pk")
 
 
-EXPERIMENTS_OF_KEYS = ComposedQuery(
-    lambda *order: experiments_with_related().filter(pk__in_array=Given("keys")).order_by(*order)
-)
+EXPERIMENTS_OF_KEYS = compose_details(experiments_with_related)
 
 
 def _count_subquery(pairs: QuerySet[ExperimentPair]) -> Coalesce:

@@ -28,6 +28,7 @@ from django.db.models.functions import JSONObject
 
 from dashboard.models import Experiment, Machine, Metric, Pool, Run, Sentinel, SentinelPoint
 from dashboard.querysets.composed import NOW, ComposedQuery, Given
+from dashboard.querysets.picked_rows import MACHINE_DETAILS, compose_details
 from dashboard.querysets.runs import runs_with_related
 from dashboard.querysets.sight import SeenProjects, Sight
 
@@ -49,14 +50,25 @@ def machines_with_newest_runs() -> QuerySet[Machine]:
     return Machine.objects.select_related("pool").annotate(newest_runs=found).order_by("pool__name", "name")
 
 
+MACHINES_OF_KEYS = compose_details(machines_with_newest_runs)
+
+
 def listed_machines() -> QuerySet[Machine]:
-    return machines_with_newest_runs().exclude(state=Machine.State.RETIRED)
+    """By pool and name."""
+    return Machine.objects.exclude(state=Machine.State.RETIRED).order_by("pool__name", "name")
 
 
-def retired_machines() -> QuerySet[Machine]:
-    """The names alone: a site may have retired many."""
+def retired_machines(most: int) -> list[Machine]:
+    """Those that were seen last. The names alone: a site may have retired many."""
+    return _RETIRED.read_rows(most)
+
+
+def _compose_retired(most: int) -> QuerySet[Machine]:
     retired = Machine.objects.select_related("pool").filter(state=Machine.State.RETIRED)
-    return retired.defer("fingerprint").order_by("-seen_at", "name")
+    return retired.defer(*MACHINE_DETAILS).order_by("-seen_at", "name")[:most]
+
+
+_RETIRED = ComposedQuery(_compose_retired)
 
 
 @dataclass(slots=True)
@@ -152,12 +164,24 @@ _WAITING_EXPERIMENTS: ComposedQuery[Any] = ComposedQuery(_compose_waiting_experi
 
 def served_pools() -> set[str]:
     """The names of the pools that have a machine which isn't retired."""
+    return set(_SERVED_POOLS.read_rows())
+
+
+def _compose_served_pools() -> QuerySet[Any]:
     there = Machine.objects.exclude(state=Machine.State.RETIRED)
-    return set(there.order_by().values_list("pool__name", flat=True).distinct())
+    return there.order_by().values_list("pool__name", flat=True).distinct()
+
+
+_SERVED_POOLS: ComposedQuery[Any] = ComposedQuery(_compose_served_pools)
 
 
 def pool_names() -> list[str]:
-    return list(Pool.objects.order_by("name").values_list("name", flat=True))
+    return _POOL_NAMES.read_rows()
+
+
+_POOL_NAMES: ComposedQuery[Any] = ComposedQuery(
+    lambda: Pool.objects.order_by("name").values_list("name", flat=True)
+)
 
 
 def newest_machine_runs(machine: Machine, seen: SeenProjects) -> list[Run]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from math import log
 from typing import Any, cast
 
@@ -25,6 +26,8 @@ NEWEST_POINTS = 40
 SEARCHED_POINTS = 400
 # One is the other's reciprocal: pairs of the one tell how much those of the other differ.
 RECIPROCAL = ("step_time", "throughput")
+# Cases of machines that are kept in mind: a page that is made anew reckons those alone that were measured.
+REMEMBERED = 256
 
 BY_KEY = "series.id = ANY(%(series)s::bigint[])"
 OF_CONFIGURATIONS = """series.configuration_id = ANY(%(configurations)s::bigint[]) AND series.phase = ''
@@ -154,7 +157,7 @@ class MeasuredPoints:
     kind: Kind
     exact: bool
     spread: PairSpread | None
-    points: list[detection.Point]
+    points: tuple[detection.Point, ...]
     newest: datetime | None
 
 
@@ -189,11 +192,17 @@ def _make_measured(row: tuple[Any, ...]) -> MeasuredPoints:
         kind=cast(Kind, kind),
         exact=exact,
         spread=make_spread(*spread),
-        points=[
-            detection.Point(value, tuple(map(float, text.split())))
-            for value, text in zip(values, samples.split(";"), strict=True)
-        ],
+        points=parse_points(tuple(values), samples),
         newest=finished,
+    )
+
+
+@lru_cache(REMEMBERED)
+def parse_points(values: tuple[float, ...], samples: str) -> tuple[detection.Point, ...]:
+    """`samples`: of each point its own, as text, with semicolons between points."""
+    return tuple(
+        detection.Point(value, tuple(map(float, text.split())))
+        for value, text in zip(values, samples.split(";"), strict=True)
     )
 
 

@@ -6,11 +6,12 @@ what belongs to every row that fits, sorts, and throws nearly all of it away.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from django.db.models import Model, Q, QuerySet
 
-from dashboard.querysets.composed import ComposedQuery
+from dashboard.querysets.composed import ComposedQuery, Given
 
 Row = TypeVar("Row", bound=Model)
 # What lists name no part of: psycopg hands it over for each row, and Django decodes it each time.
@@ -21,6 +22,11 @@ MACHINE_DETAILS = ("fingerprint", "box")
 def is_among(rows: QuerySet[Any]) -> Q:
     """The rows whose key is that of one of these; `rows` may be a union."""
     return Q(pk__in_array=rows.values("pk"))
+
+
+def compose_details(rows: Callable[[], QuerySet[Row]]) -> ComposedQuery[Row]:
+    """What `read_picked` reads of rows: as `rows()` lists them."""
+    return ComposedQuery(lambda *order: rows().filter(pk__in_array=Given("keys")).order_by(*order))
 
 
 def read_picked(details: ComposedQuery[Row], rows: QuerySet[Row]) -> list[Row]:

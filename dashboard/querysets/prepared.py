@@ -16,8 +16,8 @@ from django.conf import settings
 
 # Questions after which psycopg would prepare what nobody asked it to.
 NEVER_BY_ITSELF = 10**9
-# So many are kept in a connection: all pages have 143 for two kinds of visitors, and of psycopg's own hundred
-# one would be thrown away for each that comes. In PostgreSQL each takes a quarter of a megabyte.
+# So many are kept in a connection: all pages have some 170 for two kinds of visitors, and of psycopg's own
+# hundred one would be thrown away for each that comes. In PostgreSQL each takes a quarter of a megabyte.
 MOST_PREPARED = 250
 
 

@@ -20,7 +20,8 @@ from dashboard.models import (
     Run,
     Trigger,
 )
-from dashboard.querysets.composed import Given
+from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.picked_rows import compose_details
 from dashboard.querysets.regressions import OPEN
 
 # A machine says that it lives every ten seconds.
@@ -80,27 +81,36 @@ def commits_by_id(keys: Iterable[int | None]) -> dict[int, Commit]:
 
 
 def project_commits(project: Project) -> QuerySet[Commit]:
-    """Of the project's branch, newest first, each with the numbers of its runs by how they stand."""
-    return commits_with_counts(project).filter(branch=project.branch).order_by("-position")
+    """Those of the project's branch, newest first."""
+    return Commit.objects.filter(project=project, branch=project.branch).order_by("-position")
 
 
 def unmeasured_commits(project: Project) -> list[Commit]:
     """Of the LOOKED_AT newest commits of its branch those with neither a whole run nor one under way."""
-    newest = Commit.objects.filter(project=project, branch=project.branch).order_by("-position")
+    return _UNMEASURED.read_rows(project=project.pk, branch=project.branch)
+
+
+def _compose_unmeasured() -> QuerySet[Commit]:
+    newest = Commit.objects.filter(project=Given("project"), branch=Given("branch")).order_by("-position")
     runs = Run.objects.filter(commit=OuterRef("pk")).exclude(origin=Run.Origin.SENTINEL)
     whole = runs.exclude(state__in=(Run.State.FAILED, Run.State.CANCELLED))
-    rows = newest.filter(pk__in=newest.values("pk")[:LOOKED_AT]).filter(~Exists(whole))
-    return list(rows)
+    return newest.filter(pk__in=newest.values("pk")[:LOOKED_AT]).filter(~Exists(whole))
 
 
-def commits_with_counts(project: Project | Given) -> QuerySet[Commit]:
-    """Of all branches, each with the numbers of its runs by how they stand, counted for those listed."""
+_UNMEASURED = ComposedQuery(_compose_unmeasured)
+
+
+def commits_with_counts() -> QuerySet[Commit]:
+    """Each with the numbers of its runs by how they stand, counted for those listed."""
     requested = Run.objects.filter(commit=OuterRef("pk")).exclude(origin=Run.Origin.SENTINEL)
-    return Commit.objects.filter(project=project).annotate(
+    return Commit.objects.annotate(
         done=_count_subquery(requested.filter(state=Run.State.DONE), "commit"),
         failed=_count_subquery(requested.filter(state=Run.State.FAILED), "commit"),
         active=_count_subquery(requested.exclude(state__in=Run.TERMINAL), "commit"),
     )
+
+
+COUNTED_OF_KEYS = compose_details(commits_with_counts)
 
 
 def project_cases(project: Project) -> QuerySet[Case]:
@@ -109,7 +119,12 @@ def project_cases(project: Project) -> QuerySet[Case]:
 
 def has_single_case(project: Project) -> bool:
     """Whether a column of cases would say the same in each row."""
-    return Case.objects.filter(project=project)[:2].count() < 2
+    return len(_FIRST_CASES.read_rows(project=project.pk)) < 2
+
+
+_FIRST_CASES: ComposedQuery[Any] = ComposedQuery(
+    lambda: Case.objects.filter(project=Given("project")).values_list("pk")[:2]
+)
 
 
 def case_names(project: Project) -> dict[str, list[str]]:
@@ -121,9 +136,17 @@ def case_names(project: Project) -> dict[str, list[str]]:
 
 
 def project_triggers(project: Project) -> QuerySet[Trigger]:
-    rows = Trigger.objects.filter(project=project).select_related("requested_by")
+    """The newest first."""
+    return Trigger.objects.filter(project=project).order_by("-received_at", "-pk")
+
+
+def triggers_with_runs() -> QuerySet[Trigger]:
+    """Each with who asked, and the number of its runs."""
     counted = _count_subquery(Run.objects.filter(trigger=OuterRef("pk")), "trigger")
-    return rows.annotate(run_count=counted).order_by("-received_at", "-pk")
+    return Trigger.objects.select_related("requested_by").annotate(run_count=counted)
+
+
+TRIGGERS_OF_KEYS = compose_details(triggers_with_runs)
 
 
 def refused_triggers(now: datetime) -> QuerySet[Trigger]:

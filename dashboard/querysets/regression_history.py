@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 from django.db.models import Count, Min, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from dashboard.models import Change, Experiment, Project, Regression, RegressionExperiment
+from dashboard.querysets.picked_rows import compose_details
 from dashboard.querysets.regressions import listed_regressions
 
 # So many of the newest are told of a period, however many there are.
@@ -16,10 +16,16 @@ MOST_LISTED = 200
 
 
 def regressions_of_period(project: Project, began: Q, *, proven: bool) -> QuerySet[Regression]:
-    """Newest first, without what was refuted or withdrawn.
+    """Newest first, without what was refuted or withdrawn."""
+    rows = Regression.objects.filter(began, project=project, withdrawn_at=None)
+    rows = rows.exclude(state=Regression.State.REFUTED)
+    if proven:
+        rows = rows.filter(state=Regression.State.CONFIRMED)
+    return rows.order_by("-first_bad__committed_at", "-pk")
 
-    Each with `proved_at`, `proof_seconds` and `case_count`.
-    """
+
+def regressions_with_proofs() -> QuerySet[Regression]:
+    """As lists show them, each with `proved_at`, `proof_seconds` and `case_count`."""
     links = RegressionExperiment.objects.filter(regression=OuterRef("pk")).order_by()
     proofs = links.filter(
         experiment__purpose=Experiment.Purpose.PROOF, experiment__verdict=Experiment.Verdict.CONFIRMED
@@ -28,14 +34,14 @@ def regressions_of_period(project: Project, began: Q, *, proven: bool) -> QueryS
     spent = links.values("regression").annotate(total=Sum("experiment__seconds")).values("total")
     changes = Change.objects.filter(regression=OuterRef("pk")).order_by().values("regression")
     cases = changes.annotate(number=Count("series__configuration__case", distinct=True)).values("number")
-    rows: Any = listed_regressions().filter(began, project=project, withdrawn_at=None)
-    rows = rows.exclude(state=Regression.State.REFUTED)
-    if proven:
-        rows = rows.filter(state=Regression.State.CONFIRMED)
-    rows = rows.annotate(proved_at=Subquery(first), proof_seconds=Coalesce(Subquery(spent), 0.0))
-    rows = rows.annotate(case_count=Coalesce(Subquery(cases), 1))
-    found: QuerySet[Regression] = rows.order_by("-first_bad__committed_at", "-pk")
-    return found
+    return listed_regressions().annotate(
+        proved_at=Subquery(first),
+        proof_seconds=Coalesce(Subquery(spent), 0.0),
+        case_count=Coalesce(Subquery(cases), 1),
+    )
+
+
+PROVED_OF_KEYS = compose_details(regressions_with_proofs)
 
 
 def hours_between(start: datetime | None, end: datetime | None) -> float | None:

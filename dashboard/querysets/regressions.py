@@ -38,7 +38,7 @@ from dashboard.models import (
     Triage,
 )
 from dashboard.querysets.composed import ComposedQuery, Given
-from dashboard.querysets.picked_rows import PROJECT_DETAILS, is_among
+from dashboard.querysets.picked_rows import PROJECT_DETAILS, compose_details, is_among
 from dashboard.querysets.sight import SeenProjects, Sight
 
 # So long an alert that didn't get through stands on the overview.
@@ -115,12 +115,7 @@ def with_titles(rows: QuerySet[Regression]) -> QuerySet[Regression]:
 
 # What only the page of a regression shows: of many at once these would be read and decoded in vain.
 REGRESSION_DETAILS = ("suspects", "operations", "device", "excerpts", "slow_processes")
-REGRESSIONS_OF_KEYS = ComposedQuery(
-    lambda *order: listed_regressions().filter(pk__in_array=Given("keys")).order_by(*order)
-)
-TITLED_OF_KEYS = ComposedQuery(
-    lambda *order: with_titles(regressions_with_related()).filter(pk__in_array=Given("keys")).order_by(*order)
-)
+TITLED_OF_KEYS = compose_details(lambda: with_titles(regressions_with_related()))
 
 
 def listed_regressions() -> QuerySet[Regression]:
@@ -128,6 +123,9 @@ def listed_regressions() -> QuerySet[Regression]:
     return regressions_with_related().defer(
         *REGRESSION_DETAILS, *(f"project__{name}" for name in PROJECT_DETAILS)
     )
+
+
+REGRESSIONS_OF_KEYS = compose_details(listed_regressions)
 
 
 def open_regressions(projects: QuerySet[Project], most: int) -> QuerySet[Regression]:
@@ -196,14 +194,9 @@ def regressions_by_commit(project: Project, commits: Sequence[Commit]) -> dict[i
     positions = [commit.position for commit in commits]
     if not positions:
         return {}
-    rows = Regression.objects.filter(
-        NOT_PUT_AWAY,
-        project=project,
-        cause__in=CAUSES_WITH_COMMIT,
-        first_bad__branch=project.branch,
-        first_bad__position__gte=min(positions),
-        last_good__position__lt=max(positions),
-    ).select_related("first_bad", "last_good", "culprit")
+    rows = _BLAMING.read_rows(
+        project=project.pk, branch=project.branch, least=min(positions), most=max(positions)
+    )
     by_commit: dict[int, Regression] = {}
     for regression in sorted(rows, key=lambda row: -row.commits_left):
         last = regression.first_bad.position
@@ -211,6 +204,21 @@ def regressions_by_commit(project: Project, commits: Sequence[Commit]) -> dict[i
         within = (commit.pk for commit in commits if first <= commit.position <= last)
         by_commit |= dict.fromkeys(within, regression)
     return by_commit
+
+
+def _compose_blaming() -> QuerySet[Regression]:
+    rows = Regression.objects.filter(
+        NOT_PUT_AWAY,
+        project=Given("project"),
+        cause__in=CAUSES_WITH_COMMIT,
+        first_bad__branch=Given("branch"),
+        first_bad__position__gte=Given("least"),
+        last_good__position__lt=Given("most"),
+    )
+    return rows.select_related("first_bad", "last_good", "culprit").defer(*REGRESSION_DETAILS)
+
+
+_BLAMING = ComposedQuery(_compose_blaming)
 
 
 def regression_around(run: Run) -> Regression | None:
@@ -248,13 +256,33 @@ def regressions_of_check(check: Check) -> QuerySet[Regression]:
     return found.select_related("first_bad").order_by("pk")
 
 
-def delivery_log(regression: Regression | None = None, channel: int | None = None) -> QuerySet[Delivery]:
+def deliveries_with_related() -> QuerySet[Delivery]:
+    """With all that a line of the log names."""
     rows = Delivery.objects.select_related(
         "channel__project", "regression__series__metric", "claim_measurement__claim"
     )
-    if channel:
-        rows = rows.filter(channel=channel)
-    return rows.filter(regression=regression) if regression else rows
+    return rows.defer(
+        *(f"regression__{name}" for name in REGRESSION_DETAILS),
+        *(f"channel__project__{name}" for name in PROJECT_DETAILS),
+    )
+
+
+DELIVERIES_OF_KEYS = compose_details(deliveries_with_related)
+
+
+def deliveries_of_channels(projects: QuerySet[Project], channel: int | None = None) -> QuerySet[Delivery]:
+    """Which there are, to the channels of these projects or to one of them alone; the newest first."""
+    rows = Delivery.objects.filter(channel__project__in=projects)
+    return rows.filter(channel=channel) if channel else rows
+
+
+def deliveries_of_regression(regression: Regression) -> list[Delivery]:
+    return _DELIVERIES_OF_REGRESSION.read_rows(regression=regression.pk)
+
+
+_DELIVERIES_OF_REGRESSION = ComposedQuery(
+    lambda: deliveries_with_related().filter(regression=Given("regression"))
+)
 
 
 def given_up_deliveries(now: datetime, projects: QuerySet[Project]) -> QuerySet[Delivery]:
@@ -262,7 +290,7 @@ def given_up_deliveries(now: datetime, projects: QuerySet[Project]) -> QuerySet[
 
     A channel that was turned off wants none.
     """
-    rows = delivery_log().filter(
+    rows = deliveries_with_related().filter(
         state=Delivery.State.FAILED,
         next_attempt_at__gte=now - RECENT_DELIVERIES,
         channel__enabled=True,

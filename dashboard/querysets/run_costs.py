@@ -42,8 +42,15 @@ class WeekCost:
 
 def gpu_pools(pools: Collection[int]) -> set[int]:
     """Those of these pools in which a machine has a GPU."""
-    with_gpu = Machine.objects.filter(fingerprint__gpus__0__isnull=False, pool__in=pools)
-    return set(with_gpu.values_list("pool_id", flat=True))
+    return set(_GPU_POOLS.read_rows(pools=list(pools)))
+
+
+def _compose_gpu_pools() -> QuerySet[Any]:
+    with_gpu = Machine.objects.filter(fingerprint__gpus__0__isnull=False, pool__in_array=Given("pools"))
+    return with_gpu.values_list("pool_id", flat=True)
+
+
+_GPU_POOLS: ComposedQuery[Any] = ComposedQuery(_compose_gpu_pools)
 
 
 def parts_of_run(run: Run) -> list[RunCost]:
@@ -56,11 +63,17 @@ _PARTS_OF_RUN = ComposedQuery(lambda: RunCost.objects.filter(run=Given("run")).o
 
 def costs_by_commit(commits: Collection[int]) -> dict[int, CommitCost]:
     """By the commit's key; without those whose runs don't tell."""
-    rows = machine_time(RunCost.objects.filter(run__commit__in=commits)).exclude(
-        run__origin=Run.Origin.SENTINEL
-    )
-    found = rows.values_list("run__commit").annotate(**SUMS)
+    found = _COSTS_BY_COMMIT.read_rows(commits=list(commits))
     return {commit: CommitCost(total, measured) for commit, measured, total in found}
+
+
+def _compose_costs_by_commit() -> QuerySet[Any]:
+    rows = machine_time(RunCost.objects.filter(run__commit__in_array=Given("commits")))
+    of_projects = rows.exclude(run__origin=Run.Origin.SENTINEL)
+    return of_projects.values_list("run__commit").annotate(**SUMS)
+
+
+_COSTS_BY_COMMIT: ComposedQuery[Any] = ComposedQuery(_compose_costs_by_commit)
 
 
 def with_machine_seconds(commits: QuerySet[Commit]) -> QuerySet[Commit]:

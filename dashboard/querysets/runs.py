@@ -25,7 +25,7 @@ from django.db.models.functions import Cast, Coalesce, Now, Right
 from dashboard.models import Document, Machine, Project, Run, RunLog, Telemetry, Trigger
 from dashboard.models.measured_json import MeasuredJsonDecoder
 from dashboard.querysets.composed import ComposedQuery, Given
-from dashboard.querysets.picked_rows import MACHINE_DETAILS, PROJECT_DETAILS, is_among
+from dashboard.querysets.picked_rows import MACHINE_DETAILS, PROJECT_DETAILS, compose_details, is_among
 
 RECENT_FAILURES = timedelta(days=7)
 # A machine says that it lives every ten seconds.
@@ -46,9 +46,7 @@ def runs_with_related() -> QuerySet[Run]:
     )
 
 
-RUNS_OF_KEYS = ComposedQuery(
-    lambda *order: runs_with_related().filter(pk__in_array=Given("keys")).order_by(*order)
-)
+RUNS_OF_KEYS = compose_details(runs_with_related)
 
 
 def project_runs(project: Project) -> QuerySet[Run]:

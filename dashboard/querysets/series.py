@@ -9,6 +9,7 @@ from django.db.models.functions import RowNumber
 
 from dashboard.models import Change, Point, Project, Series, SeriesLatest
 from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.picked_rows import compose_details
 from dashboard.querysets.regressions import REGRESSION_DETAILS
 
 # What the overview shows of a project: this metric, of so many cases.
@@ -22,13 +23,24 @@ def series_with_related() -> QuerySet[Series]:
     )
 
 
-def points_on_branch(series: Series, branch: str) -> QuerySet[Point]:
+SERIES_OF_KEYS = compose_details(series_with_related)
+_OF_KEY = ComposedQuery(lambda: series_with_related().filter(pk=Given("pk")))
+
+
+def find_series(pk: int) -> Series | None:
+    return next(iter(_OF_KEY.read_rows(pk=pk)), None)
+
+
+def points_with_related() -> QuerySet[Point]:
     """With what a line about a point names of its run and commit."""
-    rows = Point.objects.filter(series=series, run__commit__branch=branch).select_related("run__commit")
-    return rows.only(
+    return Point.objects.select_related("run__commit").only(
         "series", "position", "value", "low", "high", "samples", "tainted", "run__warning_codes",
         "run__commit__hash", "run__commit__committed_at",
     )  # fmt: skip
+
+
+POINTS_OF_KEYS = compose_details(points_with_related)
+CHANGES_OF_KEYS = compose_details(lambda: Change.objects.select_related("first_bad", "last_good"))
 
 
 def changes_between(series: Series, least: int, most: int) -> list[Change]:

@@ -59,13 +59,13 @@ class SeriesPoint(NamedTuple):
 
 def points_of_runs(series: Iterable[int], runs: Iterable[int]) -> list[SeriesPoint]:
     """The points of these series that these runs left."""
-    return _make_points(_OF_RUNS.read_rows(series=list(set(series)), runs=list(set(runs))))
+    return _make_points(_OF_RUNS.read_long(tuple, series=list(set(series)), runs=list(set(runs))))
 
 
 def newest_points(series: Series, most: int, until: int | None = None) -> list[SeriesPoint]:
     """The newest `most` points on the project's branch, oldest first; none after position `until`."""
     values = {"series": series.pk, "branch": series.case.project.branch, "until": until}
-    return _make_points(_NEWEST.read_rows(most, until is not None, **values))[::-1]
+    return _make_points(_NEWEST.read_long(tuple, most, until is not None, **values))[::-1]
 
 
 def points_at_commit(series: Series, commit: Commit) -> list[SeriesPoint]:

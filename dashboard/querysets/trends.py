@@ -198,4 +198,9 @@ def phase_values(series: Sequence[Series], runs: Sequence[int]) -> dict[tuple[in
 def environment_values(keys: Iterable[int | None]) -> dict[int | None, dict[str, Any]]:
     """What is compared of environments, by their keys; no query where there is no key."""
     known = [key for key in keys if key is not None]
-    return dict(Environment.objects.filter(pk__in=known).values_list("pk", "values")) if known else {}
+    return dict(_ENVIRONMENTS.read_rows(keys=known)) if known else {}
+
+
+_ENVIRONMENTS: ComposedQuery[Any] = ComposedQuery(
+    lambda: Environment.objects.filter(pk__in_array=Given("keys")).values_list("pk", "values")
+)

@@ -1,4 +1,4 @@
-"""What only a browser can tell: charts are drawn, nothing complains, a phone shows it all, the dark is dark.
+"""What only a browser can tell: nothing complains, a phone shows it all, it goes by keyboard.
 
 Drives the system's Chromium; `make test` installs it.
 """
@@ -7,40 +7,24 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import combinations, pairwise
 
 import pytest
 from django.conf import LazySettings
 from django.contrib.auth.models import User
-from django.db.models import F
 from django.utils import timezone
 from playwright.sync_api import Browser, Page, expect, sync_playwright
-from plotly.offline import get_plotlyjs_version
 from pytest_django.live_server_helper import LiveServer
 
 from dashboard import dispatch, failed_jobs, hosts
 from dashboard.accounts.openid_settings import OpenIDSettings
-from dashboard.models import (
-    Change,
-    Commit,
-    Experiment,
-    Metric,
-    Point,
-    Regression,
-    Run,
-    RunLog,
-    Sentinel,
-    Series,
-)
+from dashboard.models import Experiment, Metric, Regression, Run, RunLog, Sentinel
 from tests.dashboard.accounts.openid_provider import CLIENT_ID, CLIENT_SECRET, start_provider
-from tests.dashboard.factories import set_environment
 from tests.pages import builders
-from tests.pages.documents import complete_document, environment_member
+from tests.pages.documents import complete_document
 from tests.pages.experiment_builders import create_ended
-from tests.pages.test_static import VENDOR
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -167,23 +151,6 @@ PAGES = (
 )
 
 
-@pytest.mark.parametrize(
-    ("where", "figures", "marks"),
-    [
-        ("/series/{series}/", 1, ".scatterlayer path.js-line"),
-        ("/runs/{run}/", 3, ".barlayer path"),
-        ("/runs/{full}/", 5, ".scatterlayer path.js-line"),
-        ("/regressions/{regression}/", 2, ".barlayer path"),
-        ("/experiments/{experiment}/", 2, ".scatterlayer path.js-fill"),
-        ("/machines/{machine}/", 2, ".scatterlayer path.js-line"),
-    ],
-)
-def test_charts_are_drawn(site: Site, where: str, figures: int, marks: str) -> None:
-    page = site.page(where)
-    assert page.locator(".canvas[data-drawn] svg.main-svg").count() >= figures
-    assert page.locator(marks).count() > 0
-
-
 def test_no_page_violates_the_content_security_policy(site: Site) -> None:
     page = site.page("/")
     for where in PAGES:
@@ -204,13 +171,6 @@ def test_a_script_or_a_style_in_a_page_is_refused(site: Site) -> None:
     assert page.evaluate("getComputedStyle(document.body).display") == "block"
     assert len(site.complaints) == 2
     site.complaints.clear()
-
-
-def test_the_label_of_a_point_is_drawn_within_the_policy(site: Site) -> None:
-    page = site.page("/series/{series}/")
-    page.locator(".scatterlayer .points path.point").last.hover(force=True)
-    bold = page.locator(".hoverlayer .hovertext tspan[style*=bold]").first
-    assert bold.evaluate("text => getComputedStyle(text).fontWeight") == "700"
 
 
 ACCOUNT = (
@@ -264,152 +224,12 @@ def test_no_page_of_the_administration_violates_it(site: Site) -> None:
     assert site.complaints == []
 
 
-def test_plotly_finds_the_styles_that_it_would_make(browser: Browser) -> None:
-    page = browser.new_page()
-    page.add_script_tag(path=VENDOR / f"plotly-basic-{get_plotlyjs_version()}.min.js")
-    page.add_style_tag(path=VENDOR / f"plotly-basic-{get_plotlyjs_version()}.css")
-    made, kept = page.evaluate(
-        "[...document.styleSheets].map(sheet => [...sheet.cssRules].map(rule => rule.cssText))"
-    )
-    assert len(made) > 20
-    assert kept == made
-
-
 def test_no_page_is_wider_than_a_phone(site: Site) -> None:
     page = site.page("/", viewport=PHONE, has_touch=True, is_mobile=True)
     for where in PAGES:
         site.go(page, where)
         wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert wide <= 0, where
-
-
-def test_colours_of_charts_follow_the_scheme_while_the_page_is_open(site: Site) -> None:
-    page = site.page("/series/{series}/", color_scheme="light")
-    line = page.locator(".scatterlayer .trace").last.locator("path.js-line")
-    light = line.evaluate("line => line.style.stroke")
-    page.emulate_media(color_scheme="dark")
-    page.locator(".canvas[data-drawn=dark]").wait_for()
-    assert line.evaluate("line => line.style.stroke") != light
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(14, 17, 22)"
-
-
-@pytest.mark.parametrize("width", [390, 1280])
-def test_labels_of_markers_neither_overlap_nor_leave_the_chart(site: Site, width: int) -> None:
-    upgrades = ({}, {"torch": "3"}, {"torch": "3", "python": "4", "os": "Debian 13"}, {"torch": "5"})
-    for position, upgrade in enumerate(upgrades, start=2):
-        run = Run.objects.get(
-            commit__position=position, state="done", configuration__case__benchmark="snake_dqn"
-        )
-        set_environment(run, environment_member() | upgrade)
-    page = site.page("/series/{series}/", viewport={"width": width, "height": 800})
-    labels = page.locator(".annotation-text-g").filter(has_text=re.compile("torch|system"))
-    boxes = [box for label in labels.all() if (box := label.bounding_box())]
-    chart = page.locator(".canvas").first.bounding_box()
-    assert len(boxes) == 3
-    assert chart is not None
-    end = chart["x"] + chart["width"]
-    assert [box for box in boxes if box["x"] < chart["x"] or box["x"] + box["width"] > end] == []
-    assert not any(boxes_overlap(first, second) for first, second in combinations(boxes, 2))
-
-
-def measured_line(series: Series) -> list[Commit]:
-    """The commits at which a series has points, which has no changes from now on."""
-    Change.objects.filter(series=series).delete()
-    measured = Commit.objects.filter(runs__points__series=series, branch="main").distinct()
-    return list(measured.order_by("position"))
-
-
-def test_labels_of_changes_that_lie_close_do_not_overlap(site: Site) -> None:
-    series = Series.objects.get(pk=site.ids["series"])
-    for good, bad in list(pairwise(measured_line(series)))[-4:]:
-        builders.create_change(series, good, bad, 1.001)
-    page = site.page("/series/{series}/", viewport=PHONE)
-    labels = page.locator(".annotation-text-g").filter(has_text="worse")
-    boxes = [box for label in labels.all() if (box := label.bounding_box())]
-    assert len(boxes) > 2
-    assert not any(boxes_overlap(first, second) for first, second in combinations(boxes, 2))
-
-
-def test_a_collapse_to_nearly_nothing_keeps_its_label(site: Site) -> None:
-    series = Series.objects.get(pk=site.ids["series"])
-    first, second, third, fourth = measured_line(series)[:4]
-    Point.objects.filter(series=series, position__gte=fourth.position).update(
-        value=0.05 * F("value"), low=None, high=None, samples=[]
-    )
-    builders.create_change(series, first, second, 1.001)
-    builders.create_change(series, third, fourth, 0.05)
-    page = site.page("/series/{series}/", viewport=PHONE)
-    expect(page.locator(".annotation-text-g").filter(has_text="95 %")).to_be_visible()
-
-
-def boxes_overlap(first: Mapping[str, float], second: Mapping[str, float]) -> bool:
-    return all(
-        first[start] < second[start] + second[size] and second[start] < first[start] + first[size]
-        for start, size in (("x", "width"), ("y", "height"))
-    )
-
-
-def test_a_click_on_a_point_leads_to_its_run(site: Site) -> None:
-    page = site.page("/series/{series}/")
-    page.locator(".scatterlayer .points path.point").last.scroll_into_view_if_needed()
-    box = page.locator(".scatterlayer .points path.point").last.bounding_box()
-    assert box is not None
-    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    page.wait_for_url("**/runs/*/")
-
-
-def test_a_touch_reads_a_point_and_stays(site: Site) -> None:
-    page = site.page("/series/{series}/", viewport=PHONE, has_touch=True, is_mobile=True)
-    point = page.locator(".scatterlayer .points path.point").last
-    point.scroll_into_view_if_needed()
-    box = point.bounding_box()
-    assert box is not None
-    page.touchscreen.tap(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    opens = page.get_by_role("status").get_by_role("link", name="open")
-    opens.wait_for()
-    assert page.url.endswith("/series/{series}/".format(**site.ids))
-    opens.click()
-    page.wait_for_url("**/runs/*/")
-
-
-def test_the_keyboard_reads_a_chart_and_a_part_of_it_is_loaded(site: Site) -> None:
-    page = site.page("/series/{series}/")
-    chart, said = page.locator(".canvas"), page.locator(".point-status")
-    # Nothing within the chart stops the keyboard again.
-    assert chart.locator("a, [tabindex]").count() == 0
-    chart.focus()
-    page.keyboard.press("Home")
-    expect(said).to_contain_text("(1 of 6)")
-    page.keyboard.press("Shift+ArrowRight")
-    expect(said).to_contain_text(re.compile(r"^worse \+38 %: .* \(4 of 6\)"))
-    for part in ("0-5", "1-4"):
-        page.get_by_role("button", name="Closer").press("Enter")
-        page.wait_for_url(f"**zoom={part}")
-    expect(page.get_by_role("region", name="Points").locator("tbody tr")).to_have_count(4)
-    assert "zoom=1-4" in (page.get_by_role("link", name="CSV").get_attribute("href") or "")
-    page.emulate_media(color_scheme="dark")
-    page.locator(".canvas[data-drawn=dark]").wait_for()
-    page.get_by_role("button", name="All").press("Enter")
-    expect(page.get_by_role("region", name="Points").locator("tbody tr")).to_have_count(6)
-    assert "zoom" not in page.url
-
-
-def test_a_marked_change_leads_to_its_regression(site: Site) -> None:
-    page = site.page("/series/{series}/")
-    page.locator(".annotation-text-g").filter(has_text="worse").first.click()
-    page.wait_for_url("**/regressions/*/")
-    assert page.get_by_role("heading", name="The step").is_visible()
-
-
-def test_a_click_goes_into_a_frame_and_back(site: Site) -> None:
-    page = site.page("/runs/{full}/#profile")
-    page.locator(".icicle a").nth(2).click()
-    page.wait_for_url("**/?frame=*")
-    page.get_by_role("region", name="Functions in this part").wait_for()
-    assert page.locator(".canvas[data-drawn]").count() >= 5
-    page.go_back()
-    page.get_by_role("region", name="Functions in this part").wait_for(state="detached")
-    assert "frame" not in page.url
 
 
 def test_a_wide_table_becomes_blocks_on_a_phone(site: Site) -> None:
