@@ -125,6 +125,17 @@ def test_a_devices_power_has_a_drawing_and_the_device_its_number() -> None:
     assert all(upper.domain[0] > lower.domain[1] for upper, lower in itertools.pairwise(axes))
 
 
+@pytest.mark.parametrize(
+    ("window", "anchor", "place"), [((0.5, 1.5), "left", 0.5), ((3.0, 4.0), "right", 4.0)]
+)
+def test_the_windows_name_stands_where_there_are_readings(
+    window: tuple[float, float], anchor: str, place: float
+) -> None:
+    channels = [telemetry.Channel("cpu_utilization", "%", 0.0, 0.5, [50.0] * 9)]
+    (named,) = validate_figure(telemetry.draw_telemetry(channels, window)).layout.annotations
+    assert (named.xanchor, named.x) == (anchor, place)
+
+
 def test_other_channels_alone_draw_nothing() -> None:
     assert telemetry.draw_telemetry([telemetry.Channel("threads", "1", 0, 1, [1.0])], None) is None
 
