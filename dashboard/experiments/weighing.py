@@ -7,9 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+import numpy as np
+
 from dashboard.detection import EFFECT_FLOORS, pairs
 from dashboard.detection.paired_parts import decide_step
-from dashboard.detection.paired_steps import agreed_estimate, narrower_estimate
+from dashboard.detection.paired_steps import (
+    ComparedSteps,
+    agreed_estimate,
+    estimate_by_steps,
+    narrower_estimate,
+)
 from dashboard.detection.parts import LEAST_OF_WHOLE
 from dashboard.detection.types import Kind
 from dashboard.experiments.bounds import (
@@ -20,8 +27,13 @@ from dashboard.experiments.bounds import (
     waits_for_quality,
 )
 from dashboard.experiments.phase_steps import PhaseSteps, weigh_phases
-from dashboard.experiments.scale import FARTHEST, StepScale
-from dashboard.experiments.single_steps import LARGEST, WITHOUT_STEP, looks_at_steps, weigh_steps
+from dashboard.experiments.scale import FARTHEST, LEAST_NOISE, StepScale
+from dashboard.experiments.single_steps import (
+    WITHOUT_STEP,
+    largest_told,
+    looks_at_steps,
+    weigh_steps,
+)
 from dashboard.metric_scale import MetricScale
 from dashboard.models import Experiment, ExperimentPair, Metric
 
@@ -95,7 +107,7 @@ def weigh_experiment(experiment: Experiment, measured: Sequence[ExperimentPair],
     share = estimate_head_share(scale, calm, error)
     steps = weigh_steps(experiment, measured, scale, error)
     if experiment.question in WITHOUT_STEP:
-        told = agreed_estimate(share, steps, error, LARGEST)
+        told = agreed_estimate(share, steps, error, largest_told(experiment))
     else:
         told = narrower_estimate(share, steps)
     if experiment.question == Question.ESTIMATE:
@@ -152,15 +164,27 @@ def estimate_head_share(scale: StepScale, calm: Sequence[Values], error: float) 
     return pairs.estimate_share(base, head, scale.noise, error, slowed=slowed)
 
 
-def weigh_ratios(experiment: Experiment, calm: Sequence[Values]) -> Interval:
+def weigh_ratios(
+    experiment: Experiment,
+    calm: Sequence[Values],
+    typical: Sequence[Values] | None = None,
+    base_first: Sequence[bool] = (),
+) -> Interval:
     """Head / base of what was read from an experiment's pairs beside its metric, by the metric's own rules.
 
-    The values are positive, and better where they are lower as the metric's are.
+    The values are positive, and better where they are lower as the metric's are. `typical`: those of typical
+    steps of the same pairs, none where they don't tell, and `base_first` the order of each, where sides took
+    turns; what tells more is told, and both share the error.
     """
     if len(calm) < pairs.FEWEST_PAIRS:
         return Interval()
-    scale = scale_of(experiment, calm)
-    return _interval_of(estimate_head_share(scale, calm, experiment.error), scale)
+    scale, error = scale_of(experiment, calm), experiment.error / (1 if typical is None else 2)
+    told = estimate_head_share(scale, calm, error)
+    if typical:
+        ratios = np.log([head / base for base, head in typical])
+        steps = estimate_by_steps(ComparedSteps(ratios, 0.0, 0.0), base_first, scale.step, LEAST_NOISE, error)
+        told = agreed_estimate(told, steps, error, math.inf)
+    return _interval_of(told, scale)
 
 
 def _interval_of(share: pairs.ShareEstimate, scale: StepScale) -> Interval:

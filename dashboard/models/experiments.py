@@ -234,6 +234,10 @@ class ExperimentPair(models.Model):
     phases = models.JSONField(
         default=dict, help_text="Own time by phase, in seconds per step: [of the base, of the head]."
     )
+    typical_phases = models.JSONField(
+        default=dict,
+        help_text="As phases, of a typical step; empty of sides that took no turns.",
+    )
     steps = models.JSONField(
         default=dict,
         help_text="Until the verdict, of sides that took turns: seconds of each step, or of a few.",

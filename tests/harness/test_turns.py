@@ -106,9 +106,9 @@ def test_steps_alternate_on_one_processor(project: Project) -> None:
         assert repetition["seconds"] < 0.8 * window
         assert repetition["steps"] == 400
         own = repetition["phase_times"]
-        assert own["every"] == 2
-        assert [len(own["phases"][path]) for path in ("learn", "(unattributed)")] == [200, 200]
-        together = sum(map(sum, own["phases"].values())) / 200
+        assert own["every"] == 1
+        assert [len(own["phases"][path]) for path in ("learn", "(unattributed)")] == [400, 400]
+        together = sum(map(sum, own["phases"].values())) / 400
         assert together == pytest.approx(repetition["step_time"]["mean"], rel=1e-3)
 
 

@@ -14,7 +14,7 @@ from .cuda_device import PhaseEvents
 from .phase_nodes import PhaseNode, ThreadState
 
 # Of both sides of a pair in turns: so many values of each of the largest phases.
-MOST_TIMES, MOST_PHASES = 200, 64
+MOST_TIMES, MOST_PHASES = 500, 64
 
 
 class TimedPhaseNode(PhaseNode):
