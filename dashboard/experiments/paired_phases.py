@@ -40,6 +40,11 @@ def paired_phases(experiment: Experiment) -> PairedPhases | None:
         return _phases_of_sweeps(experiment, kept)
     if not kept or not all(pair.phases for pair in kept) or experiment.metric.is_exponent:
         return None
+    return phases_of_pairs(kept)
+
+
+def phases_of_pairs(kept: Sequence[ExperimentPair]) -> PairedPhases:
+    """By undisturbed pairs that have phases, one at least."""
     by_steps = can_tell_by_steps(kept)
     before, after = _median_phases([pair.typical_phases if by_steps else pair.phases for pair in kept])
     deltas = {phase: after[phase] - before[phase] for phase in before}

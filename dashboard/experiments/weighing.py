@@ -34,7 +34,6 @@ from dashboard.experiments.single_steps import (
     looks_at_steps,
     weigh_steps,
 )
-from dashboard.metric_scale import MetricScale
 from dashboard.models import Experiment, ExperimentPair, Metric
 
 Question = Experiment.Question
@@ -322,12 +321,27 @@ def reached_precision(share: pairs.ShareEstimate, scale: StepScale) -> float | N
     return half / scale.level if scale.level else None
 
 
-def place_step(metric: MetricScale, before: float, after: float, calm: Sequence[Values], error: float) -> str:
+def place_step(
+    experiment: Experiment, measured: Sequence[ExperimentPair], before: float, after: float
+) -> str:
     """What pairs say of a head: has it the whole of this step, none, or a part; empty where they don't tell.
 
-    The step may be another one than was suspected when they were measured.
+    The step may be another one than was suspected when they were measured. By single steps as well, where
+    they tell of one so small.
     """
+    calm = [(pair.base, pair.head) for pair in measured if not pair.disturbed]
     if len(calm) < pairs.FEWEST_PAIRS:
         return ""
-    scale = StepScale.of_values(metric, before, after, [value for pair in calm for value in pair])
-    return as_verdict(pairs.place_verdict(estimate_head_share(scale, calm, error)))
+    asked = Experiment(
+        question=Question.PLACE,
+        metric=experiment.metric,
+        phase=experiment.phase,
+        before=before,
+        after=after,
+        error=experiment.error,
+        in_turns=experiment.in_turns,
+    )
+    scale, error = scale_of(asked, calm), error_of_look(asked, measured)
+    share = estimate_head_share(scale, calm, error)
+    told = narrower_estimate(share, weigh_steps(asked, measured, scale, error))
+    return as_verdict(pairs.place_verdict(told))

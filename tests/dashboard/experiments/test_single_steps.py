@@ -10,7 +10,13 @@ import pytest
 
 from dashboard import experiments
 from dashboard.experiments.single_steps import can_weigh_steps, compare_newest, compare_phase
-from dashboard.experiments.weighing import Weighed, bound_experiment, error_of_look, weigh_experiment
+from dashboard.experiments.weighing import (
+    Weighed,
+    bound_experiment,
+    error_of_look,
+    place_step,
+    weigh_experiment,
+)
 from dashboard.host_protocol import PairMeasured
 from dashboard.models import Experiment, ExperimentPair, Metric
 from tests.dashboard.experiments.conftest import MakeExperiment, claim_held, get_metric
@@ -69,6 +75,16 @@ def test_single_steps_tell_what_means_leave_open(
     for pair in pairs:
         pair.step_ratio = None
     assert weigh_all(make_test(metric=metric), pairs)[0].verdict in ("", "undecided")
+
+
+@pytest.mark.parametrize(("shown", "place"), [(0.015, "whole"), (0.03, "part")])
+def test_single_steps_tell_how_much_of_a_step_pairs_show(shown: float, place: str) -> None:
+    """`shown`: the step that the points show, of which the pairs have 1.5 %."""
+    pairs = draw_pairs(60, 0.015, disturbed=0.3)
+    assert place_step(make_test(), pairs, 1.0, 1.0 + shown) == place
+    for pair in pairs:
+        pair.step_ratio = None
+    assert place_step(make_test(), pairs, 1.0, 1.0 + shown) == ""
 
 
 @pytest.mark.parametrize(
