@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 import django
 import numpy as np
+from paceline.document import Document
 
 from bench.detection.planted_parts import PLANTED, SHARES, STEPS
 from bench.robustness.null_commits import coming_and_going_neighbour
@@ -116,15 +117,14 @@ def measure_pair(place: Path, index: int) -> PhasesOfPair | None:
     base, head = measure_sides(place, index)
     if any(pair_values.is_disturbed(measured, True) for measured in (base, head)):
         return None
+    return read_phases(base, head, index=index, seconds=time.monotonic() - started, load=load)
+
+
+def read_phases(base: Document, head: Document, *, index: int, seconds: float, load: float) -> PhasesOfPair:
     phases = pair_values.own_times_by_phase(base, head, in_turns=True)
-    return PhasesOfPair(
-        is_base_first(1, index),
-        phases,
-        typical_times_by_phase(base, head, phases),
-        fmean(measured.repetitions[0].waited for measured in (base, head)),
-        time.monotonic() - started,
-        load,
-    )
+    waited = fmean(measured.repetitions[0].waited for measured in (base, head))
+    typical = typical_times_by_phase(base, head, phases)
+    return PhasesOfPair(is_base_first(1, index), phases, typical, waited, seconds, load)
 
 
 def read_pairs(path: Path) -> list[PhasesOfPair]:
