@@ -14,4 +14,13 @@ class Migration(migrations.Migration):
                 default=dict, help_text="As phases, of a typical step; empty of sides that took no turns."
             ),
         ),
+        migrations.AlterField(
+            model_name="experimentpair",
+            name="step_ratio",
+            field=models.FloatField(
+                blank=True,
+                help_text="Of a step's or a phase's time, head / base: the median of that of its steps.",
+                null=True,
+            ),
+        ),
     ]

@@ -244,7 +244,9 @@ class ExperimentPair(models.Model):
     )
     # By what single steps are weighed, also when they are gone; empty where too few were alike.
     step_ratio = models.FloatField(
-        null=True, blank=True, help_text="Of a step's time, head / base: the median of that of its steps."
+        null=True,
+        blank=True,
+        help_text="Of a step's or a phase's time, head / base: the median of that of its steps.",
     )
     kinds_ratio = models.FloatField(
         null=True,
