@@ -122,29 +122,12 @@ def keep_pairs(path: Path, pairs: Iterable[MeasuredPair]) -> None:
 def measure_pair(place: Path, index: int, step: float, in_rare_steps: bool) -> MeasuredPair:
     """One repetition of both sides in turns; the head's step takes longer by this part."""
     more = round(step * OF_THE_STEP)
-    words = {
-        "base": [],
-        "head": [f"--set=rare={80_000 + 20 * more}" if in_rare_steps else f"--set=work={40_000 + more}"],
-    }
+    longer = f"--set=rare={80_000 + 20 * more}" if in_rare_steps else f"--set=work={40_000 + more}"
     load, started = os.getloadavg()[0], time.monotonic()
-    base_first = is_base_first(1, index)
-    order = ("base", "head") if base_first else ("head", "base")
-    running = []
-    for side, pipe in zip(order, (FIRST, SECOND), strict=True):
-        (place / pipe).unlink(missing_ok=True)
-        command = [sys.executable, "-P", "-m", "paceline", "run", "loop", "--repetitions=1", "--timed-only"]
-        command += [f"--document={side}.json", f"--turns={pipe}", f"--hash-seed={seed_of_pair(1, index)}"]
-        running.append(
-            subprocess.Popen(
-                [*command, *words[side]], cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-            )
-        )
-    if any([process.wait() for process in running]):  # noqa: C419  # all are waited for
-        raise SystemExit(f"a repetition failed; run it by hand in {place}")
-    base, head = (document.read_document((place / f"{side}.json").read_bytes()) for side in ("base", "head"))
+    base, head = measure_sides(place, index, [longer])
     values = [step_time(measured) for measured in (base, head)]
     return MeasuredPair(
-        base_first=base_first,
+        base_first=is_base_first(1, index),
         base=values[0],
         head=values[1],
         disturbed=any(pair_values.is_disturbed(measured, True) for measured in (base, head)),
@@ -153,6 +136,27 @@ def measure_pair(place: Path, index: int, step: float, in_rare_steps: bool) -> M
         seconds=time.monotonic() - started,
         load=load,
     )
+
+
+def measure_sides(
+    place: Path, index: int, words: Sequence[str] = ()
+) -> tuple[document.Document, document.Document]:
+    """The documents of base and head, which took turns; the head is measured with these words more."""
+    base_first = is_base_first(1, index)
+    order = ("base", "head") if base_first else ("head", "base")
+    running = []
+    for side, pipe in zip(order, (FIRST, SECOND), strict=True):
+        (place / pipe).unlink(missing_ok=True)
+        command = [sys.executable, "-P", "-m", "paceline", "run", "loop", "--repetitions=1", "--timed-only"]
+        command += [f"--document={side}.json", f"--turns={pipe}", f"--hash-seed={seed_of_pair(1, index)}"]
+        command += words if side == "head" else ()
+        running.append(
+            subprocess.Popen(command, cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        )
+    if any([process.wait() for process in running]):  # noqa: C419  # all are waited for
+        raise SystemExit(f"a repetition failed; run it by hand in {place}")
+    base, head = (document.read_document((place / f"{side}.json").read_bytes()) for side in ("base", "head"))
+    return base, head
 
 
 def step_time(measured: document.Document) -> float:

@@ -62,7 +62,7 @@ ROOMS = (
                 *("__future__", "bisect", "collections", "dataclasses", "enum", "functools", "itertools"),
                 *("math", "operator", "typing"),
                 *("dashboard.models.Experiment", "dashboard.models.Regression", "dashboard.metric_scale"),
-                *("dashboard.experiments.scale", "dashboard.experiments.weighing.place_step"),
+                "dashboard.experiments.scale",
             }
         ),
     ),
@@ -157,7 +157,7 @@ DECISION = frozenset(
         *("statistics", "typing"),
         f"{REGRESSIONS}.decision",
         "dashboard.metric_scale",
-        *("dashboard.experiments.scale.StepScale", "dashboard.experiments.weighing.place_step"),
+        "dashboard.experiments.scale.StepScale",
         *("dashboard.models.Experiment", "dashboard.models.Regression"),
     }
 )

@@ -24,6 +24,7 @@ from dashboard.detection.paired_steps import (
     agreed_estimate,
     compare_steps,
     estimate_by_steps,
+    narrower_estimate,
 )
 from dashboard.detection.parts import LEAST_OF_WHOLE
 from dashboard.detection.segmentation import Floats
@@ -69,6 +70,8 @@ TRUTHS: Mapping[str, tuple[Truth, str]] = {
 # A check's floor, and what of its error either look may take.
 FLOOR, CHECK_ERROR = 0.03, 0.001
 WORSE = 0.05
+# The step of which it is asked how much is there.
+PLACED = 0.02
 # One of so many steps is held up.
 HELD_UP = 50
 CHECKED: Mapping[str, tuple[Truth, str]] = {
@@ -107,21 +110,23 @@ def _disturb_steps(rng: np.random.Generator, steps: Floats, share: Floats) -> Fl
     return np.asarray(steps * longer * np.exp(rng.normal(0, OF_A_STEP, shape)))
 
 
-def estimate_times(good: Floats, bad: Floats, first: list[bool]) -> pairs.ShareEstimate | None:
+def estimate_times(
+    good: Floats, bad: Floats, first: list[bool], suspected: float = STEP
+) -> pairs.ShareEstimate | None:
     compared = compare_steps(good, bad)
     if compared is None:
         return None
-    return estimate_by_steps(compared, first, math.log1p(STEP), LEAST_NOISE, ERROR)
+    return estimate_by_steps(compared, first, math.log1p(suspected), LEAST_NOISE, ERROR)
 
 
-def decide_budget(good: Floats, bad: Floats, first: list[bool]) -> tuple[str, int]:
+def decide_budget(good: Floats, bad: Floats, first: list[bool], suspected: float = STEP) -> tuple[str, int]:
     """The verdict on the suspected step, by the means and by single steps, and after how many pairs."""
-    step = math.log1p(STEP)
+    step = math.log1p(suspected)
     least = math.log1p(LEAST_OF_WHOLE) / step
     before, after = (np.log(side.mean(axis=0)) / step for side in (good, bad))
     for count in range(FEWEST_PAIRS, BUDGET + 1):
         whole = pairs.estimate_share(before[:count], after[:count], LEAST_NOISE / step, ERROR)
-        steps = estimate_times(good[:, :count], bad[:, :count], first[:count])
+        steps = estimate_times(good[:, :count], bad[:, :count], first[:count], suspected)
         found = decide_step(whole, steps, None, least, ERROR)
         if found != "open":
             return found, count
@@ -181,13 +186,45 @@ def step_table(trials: int, trials_without: int) -> Iterator[str]:
             yield f"| {machine} | {name} | {count} | {cells} |"
 
 
+def place_budget(good: Floats, bad: Floats, first: list[bool], shown: float) -> tuple[str, str, int]:
+    """How much the pairs of a proof say is there of a step that points show: by means, and by steps too."""
+    _, count = decide_budget(good, bad, first, shown)
+    step = math.log1p(shown)
+    before, after = (np.log(side[:, :count].mean(axis=0)) / step for side in (good, bad))
+    means, shared = (
+        pairs.estimate_share(before, after, LEAST_NOISE / step, error) for error in (pairs.ERROR, ERROR)
+    )
+    steps = estimate_times(good[:, :count], bad[:, :count], first[:count], shown)
+    return pairs.place_verdict(means), pairs.place_verdict(narrower_estimate(shared, steps)), count
+
+
+def place_table(trials: int) -> Iterator[str]:
+    """Where points show as much as there is, or twice that: what the pairs of the proof say."""
+    told = ("right", "wrong", "open")
+    names = [f"{look}: {name}" for look in ("means", "steps too") for name in told]
+    yield f"| machine | there | points show | {' | '.join(names)} | pairs |"
+    yield f"|{'---|' * (4 + len(names))}"
+    for machine, disturbed in MACHINES.items():
+        for shown, right in ((PLACED, "whole"), (2 * PLACED, "part")):
+            budgets = simulate_steps(Truth(PLACED), disturbed, trials)
+            found = [place_budget(*budget, shown) for budget in budgets]
+            cells = []
+            for look in (0, 1):
+                places = [row[look] for row in found]
+                counts = places.count(right), places.count("open")
+                parts = (counts[0], trials - sum(counts), counts[1])
+                cells += [f"{100 * part / trials:.1f}" for part in parts]
+            cells.append(f"{np.mean([count for *_, count in found]):.1f}")
+            yield f"| {machine} | {PLACED:.0%} | {shown:.0%} | {' | '.join(cells)} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("trials", nargs="?", type=int, default=TRIALS, help="experiments with a step")
     parser.add_argument("without", nargs="?", type=int, default=TRIALS_WITHOUT, help="and without one")
     options = parser.parse_args()
-    tables = (step_table, check_table)
-    print_tables([table(options.trials, options.without) for table in tables])
+    tables = [table(options.trials, options.without) for table in (step_table, check_table)]
+    print_tables([*tables, place_table(options.trials)])
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from paceline.statistics import median, median_interval
 
 from dashboard.claims.standing import update_standing
 from dashboard.detection import pairs
+from dashboard.experiments.phase_steps import time_in_phase
 from dashboard.experiments.weighing import weigh_ratios
 from dashboard.models import Claim, ClaimMeasurement, Experiment, ExperimentPair, Point
 
@@ -103,35 +104,60 @@ def own_ratio(experiment: Experiment) -> Estimate | None:
 def derived_ratio(
     claim: ClaimText, experiment: Experiment, calm: Sequence[ExperimentPair]
 ) -> Estimate | None:
-    """Head / base of a sum or a share of phases, read from each pair and weighed as any metric."""
-    values = []
-    for pair in calm:
-        base, head = (read_pair(claim.metric, pair, side) for side in (0, 1))
-        if base is None or head is None or min(base, head) <= 0:
-            return None
-        values.append((base, head))
-    found = weigh_ratios(experiment, values)
+    """Head / base of a sum or a share of phases, read from each pair and weighed as any metric.
+
+    Where sides took turns by typical steps too.
+    """
+    values = [read_pair(claim.metric, (pair.base, pair.head), pair.phases) for pair in calm]
+    means = [value for value in values if value is not None]
+    if len(means) < len(calm):
+        return None
+    found = weigh_ratios(experiment, means, typical_values(claim, calm), [pair.base_first for pair in calm])
     if found.value is None or found.low is None or found.high is None:
         return None
     return Estimate(found.value, found.low, found.high)
 
 
-def read_pair(spelling: str, pair: ExperimentPair, side: int) -> float | None:
-    """A metric as claims spell it, of one side of a pair of step times: its phases hold their own time."""
+def typical_values(claim: ClaimText, calm: Sequence[ExperimentPair]) -> Sequence[tuple[float, float]] | None:
+    """The claim's metric of both sides, by what phases take in typical steps of each pair.
 
-    def find_value(name: str, phase: str | None) -> float | None:
-        if name == "step_time" and phase is None:
-            return pair.head if side else pair.base
-        if name != "phase_time" or phase is None:
-            return None
-        inner = [
-            times[side]
-            for path, times in pair.phases.items()
-            if path == phase or path.startswith(f"{phase}/")
-        ]
-        return sum(inner) if inner else None
+    None where sides took no turns; none at all where a pair doesn't have it.
+    """
+    if not calm[0].typical_phases:
+        return None
+    values = [
+        read_pair(claim.metric, typical_step(pair.typical_phases), pair.typical_phases) for pair in calm
+    ]
+    known = [value for value in values if value is not None]
+    return known if len(known) == len(calm) else ()
 
-    return read_metric(spelling, find_value)
+
+def read_pair(
+    spelling: str, steps: tuple[float, float], phases: Mapping[str, Sequence[float]]
+) -> tuple[float, float] | None:
+    """A metric as claims spell it, of both sides of a pair; None where one hasn't got it.
+
+    By their step times, and the own times of their phases.
+    """
+
+    def read_side(side: int) -> float | None:
+        def find_value(name: str, phase: str | None) -> float | None:
+            if name == "step_time" and phase is None:
+                return steps[side]
+            if name != "phase_time" or phase is None:
+                return None
+            return time_in_phase(phases, phase, side)
+
+        return read_metric(spelling, find_value)
+
+    base, head = read_side(0), read_side(1)
+    return (base, head) if base is not None and head is not None and min(base, head) > 0 else None
+
+
+def typical_step(phases: Mapping[str, Sequence[float]]) -> tuple[float, float]:
+    """What all phases of a pair take together in a typical step, of both sides."""
+    base, head = (sum(times[side] for times in phases.values()) for side in (0, 1))
+    return base, head
 
 
 def find_by_points(claim: ClaimText, measurement: ClaimMeasurement) -> Finding:

@@ -169,6 +169,19 @@ def is_below_step(whole: ShareEstimate, error: float) -> bool:
     return whole.share + ERRORS_OF_MEAN * standard_error(whole, error) < 1.0
 
 
+def steps_hold_mean(means: Floats, typical: Floats) -> bool:
+    """Whether the mean of pairs bears out what their typical steps say of a difference, (n,) in one unit.
+
+    What comes in few steps, and in other ones each time, the mean alone has: it is then farther off than some
+    of its standard errors. Few pairs don't tell.
+    """
+    if len(means) < FEWEST_PAIRS:
+        return False
+    bounded = bound_far(means)
+    reach = ERRORS_OF_MEAN * float(bounded.std(ddof=1)) / math.sqrt(len(bounded))
+    return abs(float(bounded.mean()) - float(bound_far(typical).mean())) <= reach
+
+
 def narrower_estimate(whole: ShareEstimate, steps: ShareEstimate | None) -> ShareEstimate:
     """The one that tells more."""
     return steps if steps is not None and steps.width < whole.width else whole

@@ -28,7 +28,7 @@ from dashboard.experiments.lease import (
 )
 from dashboard.experiments.requests import EstimateRequest, ask_requested_estimate
 from dashboard.experiments.reuse import reuse_experiment, weigh_step
-from dashboard.experiments.weighing import bound_experiment
+from dashboard.experiments.weighing import bound_experiment, place_step
 
 __all__ = [
     "DEFAULT_METRIC",
@@ -48,6 +48,7 @@ __all__ = [
     "conclude_experiment",
     "heartbeat_experiment",
     "keep_profiles",
+    "place_step",
     "release_experiments",
     "requeue_held_experiments",
     "requeue_lost_experiments",

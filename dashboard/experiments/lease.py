@@ -14,7 +14,7 @@ from dashboard.experiments.assignment import RELATED, assignment_of
 from dashboard.experiments.interleaving import can_take_turns_by_documents, can_take_turns_by_runs
 from dashboard.experiments.learning import can_weigh_unreported, pair_columns, weigh_learning
 from dashboard.experiments.precedence import must_yield, order_claimable
-from dashboard.experiments.single_steps import RATIOS, can_weigh_steps, compare_newest
+from dashboard.experiments.single_steps import RATIOS, can_weigh_steps, compare_newest, compare_phase
 from dashboard.experiments.weighing import weigh_experiment
 from dashboard.host_protocol import ExperimentAssignment, Lease, PairMeasured
 from dashboard.leases import LeaseLost
@@ -90,9 +90,10 @@ def add_pair(lease: Lease, pair: PairMeasured, commands: Sequence[str] = ()) -> 
         read = ("base", "head", "disturbed", "unreported", *(("others",) if weighs_others else ()))
         read += ("phases",) if experiment.phases_with_step else ()
         weighs_steps = can_weigh_steps(experiment)
-        read += ("index", "base_first", "steps", *RATIOS) if weighs_steps else ()
+        if weighs_steps:
+            read += ("index", "base_first", "typical_phases" if experiment.phase else "steps", *RATIOS)
         pairs = list(experiment.pairs.only(*read))
-        kept = keep_ratios(pairs, row.pk) if weighs_steps else {}
+        kept = keep_ratios(experiment, pairs, row.pk) if weighs_steps else {}
         weighed = weigh_experiment(experiment, pairs, experiment.seconds)
         ExperimentPair.objects.filter(pk=row.pk).update(**kept, **weighed.columns)
         Experiment.objects.filter(pk=experiment.pk).update(
@@ -112,10 +113,15 @@ def add_pair(lease: Lease, pair: PairMeasured, commands: Sequence[str] = ()) -> 
         return weighed.verdict
 
 
-def keep_ratios(pairs: Sequence[ExperimentPair], added: int) -> dict[str, float | None]:
+def keep_ratios(
+    experiment: Experiment, pairs: Sequence[ExperimentPair], added: int
+) -> dict[str, float | None]:
     """What the pair that was added keeps of its single steps, which go with the verdict."""
     newest = next(pair for pair in pairs if pair.pk == added)
-    compare_newest(newest, [pair for pair in pairs if pair.index < newest.index and not pair.disturbed])
+    if experiment.phase:
+        compare_phase(experiment, newest)
+    else:
+        compare_newest(newest, [pair for pair in pairs if pair.index < newest.index and not pair.disturbed])
     return {name: getattr(newest, name) for name in RATIOS}
 
 

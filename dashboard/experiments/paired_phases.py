@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+import numpy as np
+
+from dashboard.detection.paired_steps import steps_hold_mean
 from dashboard.models import Experiment, ExperimentPair, Metric
 from dashboard.phases import sweeps
 
@@ -14,10 +17,10 @@ from dashboard.phases import sweeps
 class PairedPhases:
     """Own time by phase: the medians of an experiment's undisturbed pairs.
 
-    Seconds per step. Of what is read off a sweep they are those at its largest value, `at` says of what, and
-    `deltas` are each phase's part in the difference. `after` is `before` with the median of the pairs'
-    differences: from pair to pair the machine may change its speed, within a pair it is the same for both
-    sides. What one side lacks took 0 there.
+    Seconds per step, of a typical one where single steps tell (`by_steps`). Of what is read off a sweep they
+    are those at its largest value, `at` says of what, and `deltas` are each phase's part in the difference.
+    `after` is `before` with the median of the pairs' differences: from pair to pair the machine may change
+    its speed, within a pair it is the same for both sides. What one side lacks took 0 there.
     """
 
     pairs: int
@@ -25,6 +28,7 @@ class PairedPhases:
     after: Mapping[str, float]
     deltas: Mapping[str, float]
     at: str = ""
+    by_steps: bool = False
 
 
 def paired_phases(experiment: Experiment) -> PairedPhases | None:
@@ -36,8 +40,26 @@ def paired_phases(experiment: Experiment) -> PairedPhases | None:
         return _phases_of_sweeps(experiment, kept)
     if not kept or not all(pair.phases for pair in kept) or experiment.metric.is_exponent:
         return None
-    before, after = _median_phases([pair.phases for pair in kept])
-    return PairedPhases(len(kept), before, after, {phase: after[phase] - before[phase] for phase in before})
+    return phases_of_pairs(kept)
+
+
+def phases_of_pairs(kept: Sequence[ExperimentPair]) -> PairedPhases:
+    """By undisturbed pairs that have phases, one at least."""
+    by_steps = can_tell_by_steps(kept)
+    before, after = _median_phases([pair.typical_phases if by_steps else pair.phases for pair in kept])
+    deltas = {phase: after[phase] - before[phase] for phase in before}
+    return PairedPhases(len(kept), before, after, deltas, by_steps=by_steps)
+
+
+def can_tell_by_steps(kept: Sequence[ExperimentPair]) -> bool:
+    """Whether what all phases took more in typical steps is what they took more by their means."""
+    if not all(pair.typical_phases for pair in kept):
+        return False
+    means, typical = (
+        np.array([sum(head - base for base, head in phases.values()) for phases in by_pair])
+        for by_pair in ([pair.phases for pair in kept], [pair.typical_phases for pair in kept])
+    )
+    return steps_hold_mean(means, typical)
 
 
 def _phases_of_sweeps(experiment: Experiment, kept: Sequence[ExperimentPair]) -> PairedPhases | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from dashboard.detection.pairs import FEWEST_PAIRS, ShareEstimate
 from dashboard.detection.segmentation import Floats
 from dashboard.experiments.scale import LEAST_NOISE
 from dashboard.models import Experiment, ExperimentPair
+from dashboard.phases.paths import is_in_phase
 
 # As `PhaseSteps.as_json` has a size.
 Size = list[float | None]
@@ -74,3 +75,18 @@ def weigh_phases(experiment: Experiment, calm: Sequence[ExperimentPair], error: 
 def middle_of_pairs(times: Floats) -> float:
     """The median over pairs of what phases (phases, n) took together."""
     return float(np.median(times.sum(axis=0)))
+
+
+def time_in_phase(
+    phases: Mapping[str, Sequence[float]], phase: str, side: int, *, nested: bool = True
+) -> float | None:
+    """Seconds per step of one side of a pair in a phase, with those nested in it or without; None of neither.
+
+    `phases` hold their own time, as a pair keeps them.
+    """
+    inner = [
+        times[side]
+        for path, times in phases.items()
+        if path == phase or (nested and is_in_phase(path, phase))
+    ]
+    return sum(inner) if inner else None

@@ -80,6 +80,7 @@ def pairs_of_metric(measured: Experiment, metric: Metric) -> list[ExperimentPair
                     disturbed=pair.disturbed,
                     seconds=0.0,
                     phases=pair.phases,
+                    typical_phases=pair.typical_phases,
                     **{name: getattr(pair, name) for name in RATIOS if same},
                     others=_others_beside(measured, pair, metric),
                     seed=pair.seed,

@@ -13,6 +13,7 @@ import numpy as np
 
 from dashboard.detection.paired_steps import LARGEST_STEP, ComparedSteps, compare_steps, estimate_by_steps
 from dashboard.detection.pairs import ShareEstimate
+from dashboard.experiments.phase_steps import time_in_phase
 from dashboard.experiments.scale import LEAST_NOISE, StepScale
 from dashboard.models import Experiment, ExperimentPair
 
@@ -20,9 +21,12 @@ Question = Experiment.Question
 
 # What a step's time is in them, by the power of its ratio.
 METRICS = {"step_time": 1, "throughput": -1}
+# What a phase's time in them is: with those nested in it, and without.
+PHASE_METRICS = ("phase_time", "phase_self_time")
 # No step is suspected.
 WITHOUT_STEP = (Question.ESTIMATE, Question.BOUND)
-# The largest difference that steps tell, as a logarithm.
+# The largest difference that steps tell, as a logarithm; of a phase they tell any. Other work that meets a
+# step meets few of its phases.
 LARGEST = math.log1p(LARGEST_STEP)
 # What a pair keeps of its steps.
 RATIOS = ("step_ratio", "kinds_ratio", "kinds_error")
@@ -30,7 +34,9 @@ RATIOS = ("step_ratio", "kinds_ratio", "kinds_error")
 
 def can_weigh_steps(experiment: Experiment) -> bool:
     """Whether its sides' steps take turns, and the step that is suspected, if any, is a small one."""
-    if not experiment.in_turns or experiment.metric.name not in METRICS or experiment.phase:
+    if not experiment.in_turns or experiment.metric.name not in (
+        PHASE_METRICS if experiment.phase else METRICS
+    ):
         return False
     return experiment.question in WITHOUT_STEP or 0 < abs(suspected_step(experiment)) <= LARGEST
 
@@ -40,7 +46,17 @@ def suspected_step(experiment: Experiment) -> float:
     before, after = experiment.before or 0.0, experiment.after or 0.0
     if min(before, after) <= 0:
         return 0.0
-    return METRICS[experiment.metric.name] * math.log(after / before)
+    return power_of_time(experiment) * math.log(after / before)
+
+
+def power_of_time(experiment: Experiment) -> int:
+    """By which a step's or a phase's time is in the metric that is weighed."""
+    return METRICS.get(experiment.metric.name, 1)
+
+
+def largest_told(experiment: Experiment) -> float:
+    """The largest difference that nobody suspected and steps tell, as a logarithm."""
+    return math.inf if experiment.phase else LARGEST
 
 
 def looks_at_steps(experiment: Experiment, measured: Sequence[ExperimentPair]) -> bool:
@@ -69,6 +85,20 @@ def compare_newest(newest: ExperimentPair, before: Sequence[ExperimentPair]) -> 
         newest.kinds_ratio, newest.kinds_error = math.exp(compared.kinds), compared.kinds_error
 
 
+def compare_phase(experiment: Experiment, newest: ExperimentPair) -> None:
+    """Set what the newest pair keeps of its steps where a phase is weighed: of what it takes in typical ones.
+
+    Nothing where a side hasn't the phase in those.
+    """
+    nested = experiment.metric.name != "phase_self_time"
+    base, head = (
+        time_in_phase(newest.typical_phases, experiment.phase, side, nested=nested) for side in (0, 1)
+    )
+    if base is not None and head is not None and min(base, head) > 0:
+        # Kinds of steps are in it.
+        newest.step_ratio, newest.kinds_ratio, newest.kinds_error = head / base, 1.0, 0.0
+
+
 def weigh_steps(
     experiment: Experiment, measured: Sequence[ExperimentPair], scale: StepScale, error: float
 ) -> ShareEstimate | None:
@@ -82,5 +112,5 @@ def weigh_steps(
         return None
     compared = ComparedSteps(np.log(ratios), math.log(kinds), kinds_error)
     order = [pair.base_first for pair in calm]
-    step = METRICS[experiment.metric.name] * scale.step
+    step = power_of_time(experiment) * scale.step
     return estimate_by_steps(compared, order, step, LEAST_NOISE, error)

@@ -7,9 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+import numpy as np
+
 from dashboard.detection import EFFECT_FLOORS, pairs
 from dashboard.detection.paired_parts import decide_step
-from dashboard.detection.paired_steps import agreed_estimate, narrower_estimate
+from dashboard.detection.paired_steps import (
+    ComparedSteps,
+    agreed_estimate,
+    estimate_by_steps,
+    narrower_estimate,
+)
 from dashboard.detection.parts import LEAST_OF_WHOLE
 from dashboard.detection.types import Kind
 from dashboard.experiments.bounds import (
@@ -20,9 +27,13 @@ from dashboard.experiments.bounds import (
     waits_for_quality,
 )
 from dashboard.experiments.phase_steps import PhaseSteps, weigh_phases
-from dashboard.experiments.scale import FARTHEST, StepScale
-from dashboard.experiments.single_steps import LARGEST, WITHOUT_STEP, looks_at_steps, weigh_steps
-from dashboard.metric_scale import MetricScale
+from dashboard.experiments.scale import FARTHEST, LEAST_NOISE, StepScale
+from dashboard.experiments.single_steps import (
+    WITHOUT_STEP,
+    largest_told,
+    looks_at_steps,
+    weigh_steps,
+)
 from dashboard.models import Experiment, ExperimentPair, Metric
 
 Question = Experiment.Question
@@ -95,7 +106,7 @@ def weigh_experiment(experiment: Experiment, measured: Sequence[ExperimentPair],
     share = estimate_head_share(scale, calm, error)
     steps = weigh_steps(experiment, measured, scale, error)
     if experiment.question in WITHOUT_STEP:
-        told = agreed_estimate(share, steps, error, LARGEST)
+        told = agreed_estimate(share, steps, error, largest_told(experiment))
     else:
         told = narrower_estimate(share, steps)
     if experiment.question == Question.ESTIMATE:
@@ -152,15 +163,27 @@ def estimate_head_share(scale: StepScale, calm: Sequence[Values], error: float) 
     return pairs.estimate_share(base, head, scale.noise, error, slowed=slowed)
 
 
-def weigh_ratios(experiment: Experiment, calm: Sequence[Values]) -> Interval:
+def weigh_ratios(
+    experiment: Experiment,
+    calm: Sequence[Values],
+    typical: Sequence[Values] | None = None,
+    base_first: Sequence[bool] = (),
+) -> Interval:
     """Head / base of what was read from an experiment's pairs beside its metric, by the metric's own rules.
 
-    The values are positive, and better where they are lower as the metric's are.
+    The values are positive, and better where they are lower as the metric's are. `typical`: those of typical
+    steps of the same pairs, none where they don't tell, and `base_first` the order of each, where sides took
+    turns; what tells more is told, and both share the error.
     """
     if len(calm) < pairs.FEWEST_PAIRS:
         return Interval()
-    scale = scale_of(experiment, calm)
-    return _interval_of(estimate_head_share(scale, calm, experiment.error), scale)
+    scale, error = scale_of(experiment, calm), experiment.error / (1 if typical is None else 2)
+    told = estimate_head_share(scale, calm, error)
+    if typical:
+        ratios = np.log([head / base for base, head in typical])
+        steps = estimate_by_steps(ComparedSteps(ratios, 0.0, 0.0), base_first, scale.step, LEAST_NOISE, error)
+        told = agreed_estimate(told, steps, error, math.inf)
+    return _interval_of(told, scale)
 
 
 def _interval_of(share: pairs.ShareEstimate, scale: StepScale) -> Interval:
@@ -298,12 +321,27 @@ def reached_precision(share: pairs.ShareEstimate, scale: StepScale) -> float | N
     return half / scale.level if scale.level else None
 
 
-def place_step(metric: MetricScale, before: float, after: float, calm: Sequence[Values], error: float) -> str:
+def place_step(
+    experiment: Experiment, measured: Sequence[ExperimentPair], before: float, after: float
+) -> str:
     """What pairs say of a head: has it the whole of this step, none, or a part; empty where they don't tell.
 
-    The step may be another one than was suspected when they were measured.
+    The step may be another one than was suspected when they were measured. By single steps as well, where
+    they tell of one so small.
     """
+    calm = [(pair.base, pair.head) for pair in measured if not pair.disturbed]
     if len(calm) < pairs.FEWEST_PAIRS:
         return ""
-    scale = StepScale.of_values(metric, before, after, [value for pair in calm for value in pair])
-    return as_verdict(pairs.place_verdict(estimate_head_share(scale, calm, error)))
+    asked = Experiment(
+        question=Question.PLACE,
+        metric=experiment.metric,
+        phase=experiment.phase,
+        before=before,
+        after=after,
+        error=experiment.error,
+        in_turns=experiment.in_turns,
+    )
+    scale, error = scale_of(asked, calm), error_of_look(asked, measured)
+    share = estimate_head_share(scale, calm, error)
+    told = narrower_estimate(share, weigh_steps(asked, measured, scale, error))
+    return as_verdict(pairs.place_verdict(told))

@@ -109,13 +109,13 @@ class PairMeasured:
     """One repetition of each side, in the metric's unit; `disturbed`: by other work.
 
     `base_first`: the base's was the first one, or began where both took turns. `seconds` both took. `phases`:
-    own time by phase, in seconds per step, of the base and of the head. `steps`: seconds of single steps, or
-    of a few at a time, of the `base` and of the same ones of the `head`, as many of both; empty where they
-    took no turns. `sweeps`: the points of both sweeps, `base` and `head`, as documents have them, the
-    `parameter` and, where a job is projected along their line, its `amount`; empty where they weren't
-    measured. `others`: memory and quality of both, of the whole, and beside a quality the step's time.
-    `seed`: of both sides, where each pair has another. A quality that a side didn't report, or as no finite
-    number, is None.
+    own time by phase, in seconds per step, of the base and of the head; `typical_phases`: the same in a
+    typical step, empty where they took no turns. `steps`: seconds of single steps, or of a few at a time, of
+    the `base` and of the same ones of the `head`, as many of both; empty where they took no turns. `sweeps`:
+    the points of both sweeps, `base` and `head`, as documents have them, the `parameter` and, where a job is
+    projected along their line, its `amount`; empty where they weren't measured. `others`: memory and quality
+    of both, of the whole, and beside a quality the step's time. `seed`: of both sides, where each pair has
+    another. A quality that a side didn't report, or as no finite number, is None.
     """
 
     index: int
@@ -125,6 +125,7 @@ class PairMeasured:
     disturbed: bool
     seconds: float
     phases: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    typical_phases: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     steps: Mapping[str, Sequence[float]] = field(default_factory=dict)
     sweeps: Mapping[str, Any] = field(default_factory=dict)
     others: Mapping[str, OtherMetric] = field(default_factory=dict)

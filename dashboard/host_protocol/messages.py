@@ -298,6 +298,8 @@ def read_pair(fields: MessageFields) -> PairMeasured:
         disturbed=fields.flag("disturbed"),
         seconds=fields.number("seconds"),
         phases=fields.number_pairs("phases"),
+        # A host of an earlier release sends none.
+        typical_phases=fields.number_pairs("typical_phases") if fields.values.get("typical_phases") else {},
         steps=_read_steps(fields) if fields.values.get("steps") else {},
         sweeps=fields.mapping("sweeps"),
         others=_read_others(fields) if "others" in fields.values else {},

@@ -234,13 +234,19 @@ class ExperimentPair(models.Model):
     phases = models.JSONField(
         default=dict, help_text="Own time by phase, in seconds per step: [of the base, of the head]."
     )
+    typical_phases = models.JSONField(
+        default=dict,
+        help_text="As phases, of a typical step; empty of sides that took no turns.",
+    )
     steps = models.JSONField(
         default=dict,
         help_text="Until the verdict, of sides that took turns: seconds of each step, or of a few.",
     )
     # By what single steps are weighed, also when they are gone; empty where too few were alike.
     step_ratio = models.FloatField(
-        null=True, blank=True, help_text="Of a step's time, head / base: the median of that of its steps."
+        null=True,
+        blank=True,
+        help_text="Of a step's or a phase's time, head / base: the median of that of its steps.",
     )
     kinds_ratio = models.FloatField(
         null=True,

@@ -14,8 +14,8 @@ from typing import Any
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from dashboard import repositories, runs
-from dashboard.models import Commit, Experiment, ExperimentPair, Point, Project, Regression, Run
+from dashboard import experiments, repositories, runs
+from dashboard.models import Commit, Experiment, Point, Project, Regression, Run
 from dashboard.models import RegressionExperiment as Asked
 from dashboard.models import Series as SeriesRow
 from dashboard.regressions.branch_causes import find_cause_on_other_branch
@@ -33,7 +33,6 @@ from dashboard.regressions.decision.requested_facts import (
     MergeBase,
     MergedChecks,
     MergedHistory,
-    PairValues,
     PhaseLeftOver,
     PointsAround,
     ProofsOfSeries,
@@ -41,6 +40,7 @@ from dashboard.regressions.decision.requested_facts import (
     Request,
     RunsAtCommits,
     SeriesAround,
+    StepInPairs,
     SurroundingsOf,
 )
 from dashboard.regressions.explanation.commit_difference import asks_for_other_environment
@@ -230,9 +230,9 @@ def series_around(lines: Lines, request: SeriesAround) -> PointsAround:
     )
 
 
-def pair_values(_: Lines, request: PairValues) -> tuple[tuple[float, float], ...]:
-    pairs = ExperimentPair.objects.filter(experiment=request.experiment, disturbed=False)
-    return tuple(pairs.order_by("index").values_list("base", "head"))
+def step_in_pairs(_: Lines, request: StepInPairs) -> str:
+    experiment = Experiment.objects.select_related("metric").get(pk=request.experiment)
+    return experiments.place_step(experiment, list(experiment.pairs.all()), request.before, request.after)
 
 
 def proofs_of_series(_: Lines, request: ProofsOfSeries) -> tuple[AskedProof, ...]:
@@ -267,7 +267,7 @@ def left_over(lines: Lines, request: PhaseLeftOver) -> float | None:
 QUICK: dict[type[Request[Any]], Callable[[Lines, Any], Any]] = {
     RunsAtCommits: runs_at_commits,
     SeriesAround: series_around,
-    PairValues: pair_values,
+    StepInPairs: step_in_pairs,
     ProofsOfSeries: proofs_of_series,
     RegressionsBetween: regressions_between,
     PhaseLeftOver: left_over,

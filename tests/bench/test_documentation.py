@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from bench import phase_pairs
 from bench.detection import (
     early_ends,
     false_alarms,
@@ -69,6 +70,18 @@ def test_the_table_of_verdicts_by_phases_is_the_one_that_is_printed():
             for truth in phase_verdicts.TRUTHS:
                 assert f"\n| {machine} | {share} | {truth} | " in text
     assert (phase_verdicts.STEP, phase_verdicts.MACHINES) == (0.01, {"calm": 0.007, "busy": 0.03})
+
+
+def test_the_table_of_places_by_steps_is_the_one_that_is_printed():
+    lines = step_verdicts.place_table(1)
+    assert f"{next(lines)}\n{next(lines)}\n| " in (METHOD / "bisection.md").read_text()
+
+
+def test_the_tables_of_phases_of_pairs_are_those_that_are_printed():
+    text = (METHOD / "explanation.md").read_text()
+    for table in (phase_pairs.noise_table, phase_pairs.named_table, phase_pairs.claim_table):
+        lines = table([])
+        assert text.count(f"{next(lines)}\n{next(lines)}\n| ") == 2
 
 
 def test_the_table_of_verdicts_by_steps_is_the_one_that_is_printed():

@@ -5,12 +5,17 @@ from __future__ import annotations
 import itertools
 import json
 import subprocess
+import threading
+from array import array
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from paceline.measured import timing
+from paceline.measured.cuda_device import PhaseEvents
+from paceline.measured.phase_nodes import ThreadState
+from paceline.measured.phase_rows import TimedPhaseNode, TimedWindow, own_step_times
 from paceline.measured.turns import Turns
 
 from tests.harness.conftest import Project
@@ -100,6 +105,25 @@ def test_steps_alternate_on_one_processor(project: Project) -> None:
         window = repetition["window"]["end"] - repetition["window"]["start"]
         assert repetition["seconds"] < 0.8 * window
         assert repetition["steps"] == 400
+        own = repetition["phase_times"]
+        assert own["every"] == 1
+        assert [len(own["phases"][path]) for path in ("learn", "(unattributed)")] == [400, 400]
+        together = sum(map(sum, own["phases"].values())) / 400
+        assert together == pytest.approx(repetition["step_time"]["mean"], rel=1e-3)
+
+
+def test_a_phase_has_the_time_of_those_nested_in_it_in_no_step() -> None:
+    state = ThreadState("main", threading.current_thread())
+    root = TimedPhaseNode("", None, state)
+    learn = TimedPhaseNode("learn", root, state)
+    backward = TimedPhaseNode("backward", learn, state)
+    learn.series, backward.series = array("d", [5.0, 6.0]), array("d", [4.0, 2.0])
+    totals = {id(learn): (11.0, 2), id(backward): (6.0, 2)}
+    window = TimedWindow(2, 20.0, [8.0, 12.0], totals, cast(PhaseEvents, None))
+    assert own_step_times([learn, backward], root, window) == {
+        "every": 1,
+        "phases": {"(unattributed)": [3.0, 6.0], "learn": [1.0, 4.0], "learn/backward": [4.0, 2.0]},
+    }
 
 
 def test_whose_turn_it_is_not_does_not_wait_for_a_processor(project: Project) -> None:

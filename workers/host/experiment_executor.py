@@ -26,6 +26,7 @@ from workers.host.executor import Executor, PreparedCode, machine_trouble
 from workers.host.logs import Log
 from workers.host.outages import ask_site
 from workers.host.site_client import SiteClient
+from workers.host.typical_times import typical_times_by_phase
 
 logger = logging.getLogger(__name__)
 
@@ -149,6 +150,7 @@ class ExperimentExecutor(Executor):
         # What other work slowed says nothing of the step's time, though it learns as ever.
         calm = not any(pair_values.is_disturbed(measured, in_turns) for measured in documents.values())
         with_pace = calm and self.assignment.metric.startswith(QUALITY)
+        phases = pair_values.own_times_by_phase(documents["base"], documents["head"], in_turns)
         return PairMeasured(
             index=index,
             base_first=order[0] == "base",
@@ -156,7 +158,8 @@ class ExperimentExecutor(Executor):
             head=values["head"][0],
             disturbed=values["base"][1] or values["head"][1],
             seconds=time.monotonic() - started,
-            phases=pair_values.own_times_by_phase(documents["base"], documents["head"], in_turns),
+            phases=phases,
+            typical_phases=typical_times_by_phase(documents["base"], documents["head"], phases),
             steps=pair_values.steps_of_both(documents["base"], documents["head"]) if in_turns else {},
             sweeps=pair_values.sweeps_of_both(documents["base"], documents["head"]),
             others=pair_values.others_of_both(documents["base"], documents["head"], with_pace=with_pace),

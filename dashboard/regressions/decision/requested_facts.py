@@ -131,10 +131,16 @@ class SeriesAround(Request[PointsAround]):
 
 
 @dataclass(frozen=True, slots=True)
-class PairValues(Request[tuple[tuple[float, float], ...]]):
-    """The undisturbed pairs of an experiment, oldest first: values of the base and of the head."""
+class StepInPairs(Request[str]):
+    """How much of a step an experiment's pairs show at its head: `whole`, `none`, `part`, or nothing sure.
+
+    The step, from the level `before` to `after`, may be another one than was suspected when they were
+    measured.
+    """
 
     experiment: int
+    before: float
+    after: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ around one of them show a part only, and the rest becomes a regression of its ow
 from __future__ import annotations
 
 from dashboard.experiments.scale import StepScale
-from dashboard.experiments.weighing import place_step
 from dashboard.models import Experiment, Regression
 from dashboard.regressions.decision.facts import Commit, Verdict
 from dashboard.regressions.decision.primary_change import level_measured
@@ -15,9 +14,9 @@ from dashboard.regressions.decision.proofs import Proof
 from dashboard.regressions.decision.ranges import Range
 from dashboard.regressions.decision.requested_facts import (
     CommitsBetween,
-    PairValues,
     ProofsOfSeries,
     SeriesAround,
+    StepInPairs,
 )
 from dashboard.regressions.decision.series_kinds import is_exact_counter
 from dashboard.regressions.decision.wanted import Proving, ResidualCause, WantedExperiment
@@ -95,15 +94,11 @@ def beside_proof(proving: Proving, whole: Verdict) -> ResidualCause | None:
 
 
 def place_of(proving: Proving, verdict: Verdict, before: float, after: float) -> str:
-    """`whole`, `none` or `part`: how much of this step an experiment's pairs show at its head.
-
-    The step may be another one than was suspected when they were measured.
-    """
+    """`whole`, `none` or `part`: how much of this step an experiment's pairs show at its head."""
     if verdict.by_phases:
         # The whole's values don't tell, and what phases show is told by them as one step.
         return Outcome.WHOLE
-    pairs = proving.facts.answer_to(PairValues(verdict.experiment))
-    return place_step(verdict.series.metric, before, after, pairs, verdict.error)
+    return proving.facts.answer_to(StepInPairs(verdict.experiment, before, after))
 
 
 def is_nearer(value: float, target: float, other: float) -> bool:

@@ -158,6 +158,35 @@ def test_a_sum_of_phases_is_weighed_from_the_pairs(project: Project, repository:
     assert newest.value == pytest.approx(1.4, rel=0.01)
 
 
+@pytest.mark.parametrize(("noise", "verdict"), [(0.0, "not known"), (0.004, "holds")])
+def test_phases_of_sides_in_turns_are_weighed_by_typical_steps(
+    project: Project, repository: Repository, noise: float, verdict: str
+) -> None:
+    """Means of pairs that lie 7 % apart don't tell; `noise`: of typical steps, where pairs have them."""
+    write_claims(repository, CLAIMS.replace('act+learn"', 'act+learn"\nat_least = 1.1'))
+    ask_by_command(project)
+    experiment = Experiment.objects.get(metric__name="step_time")
+    Experiment.objects.filter(pk=experiment.pk).update(
+        state="done", verdict="estimated", in_turns=True, ratio=0.8, low=0.6, high=1.0
+    )
+    for index, off in enumerate((0.7, -1.2, 0.4, 1.4, -0.9, -0.4, 1.1, -1.0)):
+        means, typical = 0.8 * (1 + 0.07 * off), 0.8 * (1 + noise * off)
+        own = {"act": [0.2, 0.2 * typical], "learn": [0.7, 0.7 * typical]}
+        experiment.pairs.create(
+            index=index,
+            base_first=index % 2 == 0,
+            base=1.0,
+            head=means,
+            phases={"act": [0.2, 0.2 * means], "learn": [0.7, 0.7 * means]},
+            typical_phases=own if noise else {},
+            seconds=5,
+        )
+    claims.experiment_ended(experiment.pk)
+    newest = get_claim("together").newest
+    assert newest is not None
+    assert newest.verdict == verdict
+
+
 def test_one_case_is_judged_by_its_newest_run(project: Project, repository: Repository) -> None:
     commit = ask_by_command(project).commit
     run = factories.create_run(commit, Case.objects.get(key="fused=true,size=8"))

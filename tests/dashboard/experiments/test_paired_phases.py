@@ -47,3 +47,37 @@ def test_pairs_without_phases_say_nothing(row: Experiment, pairs: tuple[Any, ...
 def test_what_is_no_time_has_no_phases(make_experiment: MakeExperiment) -> None:
     row = make_experiment("peak_memory")
     assert paired_phases(add_phases(row, {"learn": (0.005, 0.009)})) is None
+
+
+def add_noisy(row: Experiment, pauses: float = 0.0) -> Experiment:
+    """Twelve pairs: `learn` takes 1 % of a step more, the means of a busy machine are far off, each alone.
+
+    `pauses`: what the head is held up by in `act`, in few steps.
+    """
+    off = (0.31, -0.22, 0.14, -0.35, 0.08, 0.19, -0.12, 0.27, -0.3, 0.05, -0.17, 0.12)
+    for index, noise in enumerate(off):
+        base, head = {"act": 0.004, "learn": 0.006}, {"act": 0.004 + pauses, "learn": 0.0061}
+        phases = {
+            "act": (base["act"], head["act"] * (1 + 0.2 * noise * (pauses == 0))),
+            "learn": (base["learn"], head["learn"] * (1 - 0.3 * noise * (pauses == 0))),
+        }
+        typical = {"act": (0.004, 0.004), "learn": (0.006, 0.0061 + 1e-6 * noise)}
+        values = {"base": 0.010, "head": 0.0101, "seconds": 5.0}
+        row.pairs.create(
+            index=index, base_first=index % 2 == 0, phases=phases, typical_phases=typical, **values
+        )
+    return row
+
+
+def test_typical_steps_tell_where_the_mean_bears_them_out(row: Experiment) -> None:
+    found = paired_phases(add_noisy(row))
+    assert found
+    assert found.by_steps
+    assert found.deltas == pytest.approx({"act": 0.0, "learn": 1e-4}, abs=1e-6)
+
+
+def test_what_few_steps_have_the_means_tell(row: Experiment) -> None:
+    found = paired_phases(add_noisy(row, pauses=5e-4))
+    assert found
+    assert not found.by_steps
+    assert found.deltas == pytest.approx({"act": 5e-4, "learn": 1e-4}, abs=1e-6)

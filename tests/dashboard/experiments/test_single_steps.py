@@ -5,11 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dashboard import experiments
-from dashboard.experiments.single_steps import can_weigh_steps, compare_newest
-from dashboard.experiments.weighing import Weighed, bound_experiment, error_of_look, weigh_experiment
+from dashboard.experiments.single_steps import can_weigh_steps, compare_newest, compare_phase
+from dashboard.experiments.weighing import (
+    Weighed,
+    bound_experiment,
+    error_of_look,
+    place_step,
+    weigh_experiment,
+)
 from dashboard.host_protocol import PairMeasured
 from dashboard.models import Experiment, ExperimentPair, Metric
 from tests.dashboard.experiments.conftest import MakeExperiment, claim_held, get_metric
@@ -70,6 +77,16 @@ def test_single_steps_tell_what_means_leave_open(
     assert weigh_all(make_test(metric=metric), pairs)[0].verdict in ("", "undecided")
 
 
+@pytest.mark.parametrize(("shown", "place"), [(0.015, "whole"), (0.03, "part")])
+def test_single_steps_tell_how_much_of_a_step_pairs_show(shown: float, place: str) -> None:
+    """`shown`: the step that the points show, of which the pairs have 1.5 %."""
+    pairs = draw_pairs(60, 0.015, disturbed=0.3)
+    assert place_step(make_test(), pairs, 1.0, 1.0 + shown) == place
+    for pair in pairs:
+        pair.step_ratio = None
+    assert place_step(make_test(), pairs, 1.0, 1.0 + shown) == ""
+
+
 @pytest.mark.parametrize(
     ("fields", "weighed"),
     [
@@ -80,12 +97,40 @@ def test_single_steps_tell_what_means_leave_open(
         ({"question": "bound", "after": None}, True),
         ({"question": "estimate", "in_turns": False}, False),
         ({"phase": "learn"}, False),
+        ({"phase": "learn", "metric": "phase_time"}, True),
+        ({"phase": "learn", "metric": "phase_time", "after": 1.2}, False),
         ({"after": 1.2}, False),
         ({"after": None}, False),
     ],
 )
 def test_steps_that_took_turns_tell_of_a_small_one(fields: dict[str, Any], weighed: bool) -> None:
     assert can_weigh_steps(make_test(**fields)) is weighed
+
+
+@pytest.mark.parametrize(("metric", "moved"), [("phase_time", 1.25), ("phase_self_time", 1.0)])
+def test_a_phase_is_told_by_what_it_takes_in_typical_steps(metric: str, moved: float) -> None:
+    """`learn/push` takes twice as long; the means of the pairs are as noisy as those of a busy machine."""
+    asked = make_bound(question="estimate", metric=metric, phase="learn", precision=0.02, floor=None)
+    drawn, pairs = np.random.default_rng(3), list[ExperimentPair]()
+    for index in range(16):
+        own = 0.006 * drawn.normal(1, 0.004)
+        typical = {"act": (0.003, 0.003), "learn": (0.006, own), "learn/push": (0.002, 0.004)}
+        means = [sum(typical[name][side] for name in ("learn", "learn/push")) for side in (0, 1)]
+        if metric == "phase_self_time":
+            means = [0.006, own]
+        base, head = (mean * drawn.normal(1, 0.03) for mean in means)
+        pair = ExperimentPair(index=index, base_first=index % 2 == 0, base=base, head=head)
+        pair.typical_phases = typical
+        compare_phase(asked, pair)
+        pairs.append(pair)
+    weighed = weigh_experiment(asked, pairs, 80.0)
+    assert weighed.by_steps
+    assert weighed.ratio is not None
+    assert weighed.ratio.value == pytest.approx(moved, abs=0.005)
+    pairs[0].typical_phases = {}
+    pairs[0].step_ratio = None
+    compare_phase(asked, pairs[0])
+    assert not weigh_experiment(asked, pairs, 80.0).by_steps
 
 
 def test_memory_has_no_steps() -> None:

@@ -61,11 +61,12 @@ def test_a_pair_is_read_and_written_as_it_was(version: int) -> None:
     golden = read_golden(version, "pair")
     written = json.loads(json.dumps(pair_message(read_pair(MessageFields(golden)))))
     # What the version has gained since is empty.
-    assert written == {**golden, "others": {}, "seed": None, "steps": {}}
+    assert written == {**golden, "others": {}, "seed": None, "steps": {}, "typical_phases": {}}
 
 
 def test_a_pair_tells_of_memory_and_quality() -> None:
     golden = {**read_golden(1, "pair_with_others"), "seed": 7, "steps": {"base": [0.1], "head": [0.2]}}
+    golden["typical_phases"] = {"learn": [0.05, 0.1]}
     assert json.loads(json.dumps(pair_message(read_pair(MessageFields(golden))))) == golden
 
 

@@ -12,6 +12,9 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
+from dashboard.experiments.weighing import place_step
+from dashboard.models import Experiment, ExperimentPair
+from dashboard.models import Metric as MetricRow
 from dashboard.regressions.decision.cause_class import Surroundings
 from dashboard.regressions.decision.decide import decide
 from dashboard.regressions.decision.facts import Change, Regression, Series, Snapshot, Verdict
@@ -26,7 +29,6 @@ from dashboard.regressions.decision.requested_facts import (
     Explained,
     Explanation,
     GatheredFacts,
-    PairValues,
     PhaseLeftOver,
     PointsAround,
     ProofsOfSeries,
@@ -34,6 +36,7 @@ from dashboard.regressions.decision.requested_facts import (
     Request,
     RunsAtCommits,
     SeriesAround,
+    StepInPairs,
     SurroundingsOf,
 )
 from dashboard.regressions.decision.series_kinds import BETTER, WORSE
@@ -41,6 +44,14 @@ from dashboard.regressions.decision.wanted import ResidualCause, WantedExperimen
 from tests.dashboard.regressions.decision.builders import make_commit
 
 MOST_EXPERIMENTS = 200
+
+
+def place_in_pairs(verdict: Verdict, before: float, after: float) -> str:
+    """How much of a step five pairs show that all say the same."""
+    measured = verdict.series.metric
+    metric = MetricRow(name=measured.name, kind=measured.kind, better=measured.better)
+    pairs = [ExperimentPair(index=index, base=1.0, head=verdict.ratio) for index in range(5)]
+    return place_step(Experiment(metric=metric, error=verdict.error), pairs, before, after)
 
 
 @dataclass(frozen=True)
@@ -302,9 +313,9 @@ class TrueFacts(GatheredFacts):
                 return self.runs_at(series, hashes)
             case SeriesAround(series, good, bad):
                 return self.points_around(series, good.position, bad.position)
-            case PairValues(experiment):
-                verdict = next(row for row in project.verdicts if row.experiment == experiment)
-                return ((1.0, verdict.ratio),) * 5
+            case StepInPairs(key, before, after):
+                verdict = next(row for row in project.verdicts if row.experiment == key)
+                return place_in_pairs(verdict, before, after)
             case ProofsOfSeries(series):
                 return tuple(
                     AskedProof(key, wanted.base, wanted.head)

@@ -202,6 +202,7 @@ def _repetition_row(repetition: TimedRepetition) -> Raw:
         "window": {"start": start, "end": end},
         "waited": repetition.waited,
         "stolen": repetition.stolen,
+        **({"phase_times": phase_times} if (phase_times := result.get("phase_times")) else {}),
     }
 
 

@@ -65,6 +65,7 @@ class Repetition:
     window: Mapping[str, float]
     waited: float
     stolen: float | None = None
+    phase_times: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,9 @@ from ..phase_names import UNATTRIBUTED
 from .cuda_device import PhaseEvents
 from .phase_nodes import PhaseNode, ThreadState
 
+# Of both sides of a pair in turns: so many values of each of the largest phases.
+MOST_TIMES, MOST_PHASES = 500, 64
+
 
 class TimedPhaseNode(PhaseNode):
     """A node with a series: its time in each sampled step of the window."""
@@ -95,3 +98,32 @@ def _unattributed_row(outermost: Sequence[TimedPhaseNode], window: TimedWindow) 
         **statistics.quantile_summary(rest),
         "device_total": None,
     }
+
+
+def own_step_times(
+    nodes: Sequence[TimedPhaseNode], main_root: PhaseNode, window: TimedWindow
+) -> dict[str, Any]:
+    """Return each phase's own seconds in single steps of the main thread, without the phases nested in it.
+
+    `every` and `phases`: by path the means of so many consecutive sampled steps, at most MOST_TIMES of them,
+    of the MOST_PHASES largest. What lies in no phase has a path of its own.
+    """
+    timed = [node for node in nodes if node.series and any(window.totals.get(id(node), (0.0, 0)))]
+    own = {node.path: _less_nested(node.series, node, timed, window) for node in timed}
+    own[UNATTRIBUTED] = _less_nested(window.sampled, main_root, timed, window)
+    largest = sorted(own, key=lambda path: -math.fsum(own[path]))[:MOST_PHASES]
+    thinned = {path: statistics.thin_values(own[path], MOST_TIMES) for path in largest}
+    return {
+        "every": thinned[largest[0]]["every"],
+        "phases": {path: [float(f"{took:.5g}") for took in row["values"]] for path, row in thinned.items()},
+    }
+
+
+def _less_nested(
+    times: Sequence[float], outer: PhaseNode, nodes: Sequence[TimedPhaseNode], window: TimedWindow
+) -> list[float]:
+    nested = [node.series for node in nodes if node.parent is outer]
+    return [
+        max(0.0, times[index] - math.fsum(series[index] for series in nested))
+        for index in range(len(window.sampled))
+    ]

@@ -21,7 +21,7 @@ from .helper_records import HelperTotals, helper_rows
 from .loader_log import log as loader_log
 from .mark_recorder import MarkRecorder
 from .other_work import OtherWork
-from .phase_rows import TimedPhaseNode, TimedWindow, phase_rows
+from .phase_rows import TimedPhaseNode, TimedWindow, own_step_times, phase_rows
 from .step_loop import StepLoop
 from .turns import Turns
 
@@ -124,6 +124,7 @@ class TimingRecorder(MarkRecorder[TimedPhaseNode]):
             "device_memory": loop.device_memory,
             "devices": loop.devices,
             "phases": phase_rows(self.all_nodes(), self.main.root, loop.timed_window()),
+            "phase_times": self.own_step_times() if loop.takes_turns else None,
             "dropped_phases": self.dropped_phases,
             "waited": loop.waited / (loop.closed - loop.opened - loop.paused),
             "stolen": self.other_work.stolen,
@@ -135,6 +136,10 @@ class TimingRecorder(MarkRecorder[TimedPhaseNode]):
             "helpers": helper_rows(loop.children_before, loop.children_after, loop.steps),
             "device": cuda_device.device_name(),
         }
+
+    def own_step_times(self) -> dict[str, Any]:
+        """Return the phases' own times in single steps, which the other side's are compared with."""
+        return own_step_times(self.nodes(self.main), self.main.root, self.loop.timed_window())
 
 
 class _TimedStepLoop(StepLoop):
@@ -225,6 +230,11 @@ class _TimedStepLoop(StepLoop):
     def taken(self) -> int:
         """Steps so far, the warm-up's included."""
         return self.done if self._end_current_step == self._end_warmup_step else self.warmup_steps + self.done
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether the steps alternate with those of another process."""
+        return self._turns is not None
 
     def warmup_times(self) -> dict[str, Any] | None:
         """Return the warm-up's step times, thinned; None where there was none."""
