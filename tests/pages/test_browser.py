@@ -186,11 +186,14 @@ def test_charts_are_drawn(site: Site, where: str, figures: int, marks: str) -> N
     assert page.locator(marks).count() > 0
 
 
-def test_no_page_violates_the_content_security_policy(site: Site) -> None:
-    page = site.page("/")
+def test_no_page_violates_the_content_security_policy_or_is_wider_than_a_phone(site: Site) -> None:
+    """The policy on the desktop too: there test_clipping and test_accessibility walk them all."""
+    page = site.page("/", viewport=PHONE, has_touch=True, is_mobile=True)
     for where in PAGES:
         site.go(page, where)
-    assert page.evaluate("document.querySelectorAll('style').length") == 0
+        wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide <= 0, where
+        assert page.evaluate("document.querySelectorAll('style').length") == 0
     assert site.complaints == []
 
 
@@ -275,14 +278,6 @@ def test_plotly_finds_the_styles_that_it_would_make(browser: Browser) -> None:
     )
     assert len(made) > 20
     assert kept == made
-
-
-def test_no_page_is_wider_than_a_phone(site: Site) -> None:
-    page = site.page("/", viewport=PHONE, has_touch=True, is_mobile=True)
-    for where in PAGES:
-        site.go(page, where)
-        wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        assert wide <= 0, where
 
 
 def test_colours_of_charts_follow_the_scheme_while_the_page_is_open(site: Site) -> None:
