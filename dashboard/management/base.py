@@ -21,7 +21,7 @@ class SiteCommand(BaseCommand):
 
     # The others look at every address, and import for it what answers there: as long as most commands take.
     # They say what is wrong with the code, which `manage.py check` tells.
-    requires_system_checks = (PROGRAMS,)
+    requires_system_checks: tuple[str, ...] = (PROGRAMS,)
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         parser = super().create_parser(prog_name, subcommand, **kwargs)
