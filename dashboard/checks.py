@@ -8,8 +8,11 @@ from typing import Any
 from django.conf import settings
 from django.core import checks
 
+# What this machine has to have for the site's own commands.
+PROGRAMS = "programs"
 
-@checks.register()
+
+@checks.register(PROGRAMS)
 def check_git(**_: Any) -> list[checks.CheckMessage]:
     if shutil.which("git"):
         return []

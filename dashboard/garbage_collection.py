@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import gc
+from importlib import import_module
 
 from django.urls import get_resolver
 
@@ -33,6 +34,7 @@ def freeze_once() -> None:
 
 
 def _import_pages() -> None:
-    """The addresses name the views, which import the rest."""
+    """The addresses name the views, which import the rest, but for what is imported with its first value."""
+    import_module("scipy.special")
     for _ in get_resolver().url_patterns:
         continue

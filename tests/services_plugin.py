@@ -65,6 +65,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
 def pytest_collection_finish() -> None:
     """Leave what was imported out of later collections, as the site's processes do."""
     if not gc.isenabled():
+        # Before a collection can begin: it would walk all of it once more.
+        gc.freeze()
         gc.enable()
         # Late: nothing of Django may be imported before pytest-django has read the settings.
         from dashboard.garbage_collection import freeze_once

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scipy import special
-
 COVERED = 0.95
 
 
@@ -20,6 +18,9 @@ class EventRate:
 
 def estimate_rate(events: int, hundreds: float) -> EventRate | None:
     """The rate of independent events, exactly (Garwood 1936); None where nothing was watched."""
+    # Not above: a process that judges nothing would wait for it.
+    from scipy import special
+
     if hundreds <= 0:
         return None
     tail = (1 - COVERED) / 2

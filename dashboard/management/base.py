@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import InterfaceError, OperationalError
 
+from dashboard.checks import PROGRAMS
 from dashboard.models import Project
 from dashboard.project_names import find_named_project
 from dashboard.services import ServiceError
@@ -17,6 +18,10 @@ from dashboard.services import ServiceError
 
 class SiteCommand(BaseCommand):
     """Subclasses write `perform`; its CommandErrors and ServiceErrors are for people."""
+
+    # The others look at every address, and import for it what answers there: as long as most commands take.
+    # They say what is wrong with the code, which `manage.py check` tells.
+    requires_system_checks: tuple[str, ...] = (PROGRAMS,)
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         parser = super().create_parser(prog_name, subcommand, **kwargs)

@@ -47,7 +47,9 @@ def browser() -> Iterator[Browser]:
         pytest.fail("The browser tests need Chromium: apt install chromium.")
     with sync_playwright() as playwright:
         # The sandbox needs privileges that containers lack, and shared memory that is often too small there.
+        # And without a device nothing emulates one: that takes an eighth of a browser's work.
         options = ["--no-sandbox", "--disable-dev-shm-usage"]
+        options += ["--disable-gpu", "--disable-software-rasterizer", "--disable-gpu-compositing"]
         started = playwright.chromium.launch(executable_path=program, args=options)
         yield started
         started.close()

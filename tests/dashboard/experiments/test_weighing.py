@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from paceline.metrics import describe_metric
-from scipy import stats
+from scipy import special
 
 from dashboard.detection import pairs
 from dashboard.experiments.weighing import Interval, Weighed, weigh_experiment
@@ -196,7 +196,7 @@ def test_the_interval_holds_the_truth_at_every_look(noise: str) -> None:
     experiment = estimate_of(precision=0.0005, error=error)
     missed = sum(misses_truth(experiment, truth, draw, np.random.default_rng(seed)) for seed in range(SEEDS))
     # More than so many would be seen once in ten thousand times where the promise holds.
-    assert missed <= stats.binom.ppf(1 - 1e-4, SEEDS, error)
+    assert missed <= math.ceil(special.bdtrik(1 - 1e-4, SEEDS, error))
 
 
 def misses_truth(experiment: Experiment, truth: float, draw: Draw, random: np.random.Generator) -> bool:
@@ -214,10 +214,10 @@ def test_an_interval_for_one_look_is_seen_to_miss(monkeypatch: pytest.MonkeyPatc
     """Student's interval is right after any one number of pairs, and not after all of them."""
 
     def half_width(count: int, deviation: float, error: float) -> float:
-        return float(stats.t.ppf(1 - error / 2, count - 1)) * deviation / math.sqrt(count)
+        return float(special.stdtrit(count - 1, 1 - error / 2)) * deviation / math.sqrt(count)
 
     monkeypatch.setattr(pairs, "interval_half_width", half_width)
     error, draw = 0.01, NOISES["normal"]
     experiment = estimate_of(precision=0.0005, error=error)
     missed = sum(misses_truth(experiment, 1.1, draw, np.random.default_rng(seed)) for seed in range(SEEDS))
-    assert missed > stats.binom.ppf(1 - 1e-4, SEEDS, error)
+    assert missed > math.ceil(special.bdtrik(1 - 1e-4, SEEDS, error))
