@@ -327,7 +327,7 @@ def place_step(
     """What pairs say of a head: has it the whole of this step, none, or a part; empty where they don't tell.
 
     The step may be another one than was suspected when they were measured. By single steps as well, where
-    they tell of one so small.
+    they tell of one so small and the means bear them out.
     """
     calm = [(pair.base, pair.head) for pair in measured if not pair.disturbed]
     if len(calm) < pairs.FEWEST_PAIRS:
@@ -339,9 +339,10 @@ def place_step(
         before=before,
         after=after,
         error=experiment.error,
-        in_turns=experiment.in_turns,
+        # Pairs that kept nothing of their steps are told by their means, with all of the error.
+        in_turns=experiment.in_turns and any(pair.step_ratio is not None for pair in measured),
     )
     scale, error = scale_of(asked, calm), error_of_look(asked, measured)
     share = estimate_head_share(scale, calm, error)
-    told = narrower_estimate(share, weigh_steps(asked, measured, scale, error))
+    told = agreed_estimate(share, weigh_steps(asked, measured, scale, error), error, math.inf)
     return as_verdict(pairs.place_verdict(told))

@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from dashboard import experiments
-from dashboard.experiments.single_steps import can_weigh_steps, compare_newest, compare_phase
+from dashboard.detection.pairs import place_verdict
+from dashboard.experiments.single_steps import can_weigh_steps, compare_newest, compare_phase, weigh_steps
 from dashboard.experiments.weighing import (
     Weighed,
     bound_experiment,
     error_of_look,
     place_step,
+    scale_of,
     weigh_experiment,
 )
 from dashboard.host_protocol import PairMeasured
@@ -80,11 +82,32 @@ def test_single_steps_tell_what_means_leave_open(
 @pytest.mark.parametrize(("shown", "place"), [(0.015, "whole"), (0.03, "part")])
 def test_single_steps_tell_how_much_of_a_step_pairs_show(shown: float, place: str) -> None:
     """`shown`: the step that the points show, of which the pairs have 1.5 %."""
-    pairs = draw_pairs(60, 0.015, disturbed=0.3)
+    pairs = draw_pairs(60, 0.015, disturbed=0.05)
     assert place_step(make_test(), pairs, 1.0, 1.0 + shown) == place
     for pair in pairs:
         pair.step_ratio = None
     assert place_step(make_test(), pairs, 1.0, 1.0 + shown) == ""
+
+
+def test_what_holds_up_few_steps_is_no_part_of_a_step() -> None:
+    """Points and means show all of it; most steps have less than half."""
+    pairs, drawn = draw_pairs(60, 0.015, disturbed=0.05), np.random.default_rng(1)
+    for index, pair in enumerate(pairs):
+        head = np.array(pair.steps["head"])
+        head += (drawn.random(len(head)) < 1 / 50) * head.mean()
+        pair.head, pair.steps["head"] = float(head.mean()), head.tolist()
+        compare_newest(pair, pairs[:index])
+    assert place_step(make_test(), pairs, 1.0, 1.035) != "part"
+    # By these steps alone it would be one.
+    assert steps_alone(pairs, 1.035) == "part"
+
+
+def steps_alone(pairs: list[ExperimentPair], after: float) -> str:
+    asked = make_test(question="place", before=1.0, after=after)
+    scale = scale_of(asked, [(pair.base, pair.head) for pair in pairs])
+    told = weigh_steps(asked, pairs, scale, asked.error)
+    assert told is not None
+    return place_verdict(told)
 
 
 @pytest.mark.parametrize(
