@@ -28,10 +28,10 @@ def typical_times_by_phase(base: Document, head: Document, means: Mapping[str, T
     """
     taken = [measured.repetitions[0].phase_times for measured in (base, head)]
     phases: list[Mapping[str, Sequence[float]]] = [side["phases"] for side in taken if side]
-    counts = {len(values) for side in phases for values in side.values()}
+    counts = {(side["every"], len(values)) for side in taken if side for values in side["phases"].values()}
     if len(phases) < len(taken) or len(counts) != 1:
         return {}
-    nothing = [0.0] * counts.pop()
+    nothing = [0.0] * counts.pop()[1]
 
     def times_of(phase: str, side: int) -> Sequence[float] | None:
         # Of very many phases the smallest have no single steps.
