@@ -148,8 +148,8 @@ def test_long_windows_record_a_bounded_number_of_events(cuda: Cuda, monkeypatch:
         # An event takes a millisecond: of a phase with two in a second 0.4 % go into them, of ten 2 %.
         (2.0, 5),
         (10.0, 5),
-        (50.0, 10),
-        (100.0, 20),
+        (49.0, 10),
+        (99.0, 20),
         # A twentieth of the steps is sampled, whatever it costs.
         (1000.0, 50),
         (None, 5),
@@ -170,6 +170,48 @@ def test_a_window_of_small_steps_samples_fewer(cuda: Cuda) -> None:
     recorder, _ = run_loop(1000)
     assert cuda_device.FEWEST_SAMPLED_STEPS <= recorder.device._sampled < cuda_device.SAMPLED_STEPS
     assert device_times(recorder)["learn/backward"] == pytest.approx(0.001)
+
+
+@pytest.mark.parametrize("every", [4, 6, 8, 20])
+def test_a_phase_of_each_fourth_step_is_met_as_often_as_it_comes(
+    cuda: Cuda, monkeypatch: pytest.MonkeyPatch, every: int
+) -> None:
+    recorder = TimingRecorder(0, 4000, lambda _: None)
+    for number in recorder.steps(range(4000)):
+        if number == 0:
+            recorder.device.every = every
+        if number % 4 == 1:
+            with recorder.phase("learn"):
+                pass
+    met = device_times(recorder)["learn"]
+    assert met == pytest.approx(0.00025, rel=0.3)
+
+
+def test_phases_before_the_loop_dont_count_as_those_of_its_steps(
+    cuda: Cuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # An event takes a tenth of a microsecond.
+    monkeypatch.setattr(cuda_device, "perf_counter", lambda: cuda.now / 1e7)
+    sampled = []
+    for before in (0, 10_000):
+        recorder = TimingRecorder(2, 1000, lambda _: None)
+        for _ in range(before):
+            with recorder.phase("prepare"):
+                pass
+        for _ in recorder.steps(range(10**4)):
+            with recorder.phase("learn"):
+                sum(range(20_000))
+        sampled.append(recorder.device._sampled)
+    assert sampled == [cuda_device.SAMPLED_STEPS] * 2
+
+
+def test_one_pause_doesnt_decide_what_an_event_costs(cuda: Cuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    moments = iter([0.0, 5.0, *(step / 1e6 for step in range(100, 200))])
+    monkeypatch.setattr(cuda_device, "perf_counter", lambda: next(moments))
+    events = cuda_device.PhaseEvents()
+    events.start(1000)
+    events.create_events(2, 1000.0)
+    assert events.every == 5
 
 
 def test_one_object_is_kept_of_each_stream(cuda: Cuda, monkeypatch: pytest.MonkeyPatch) -> None:

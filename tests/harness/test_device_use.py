@@ -126,12 +126,23 @@ def test_counters_that_cant_be_read_have_a_reason(
     assert use.member["counters"] == {"tensor_cores": None, "memory_bandwidth": None, "status": status}
 
 
-def test_counters_of_a_short_window_arent_known(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("window", "status"),
+    [
+        ((1.05, 1.3), "short_window"),
+        ((0.55, 3.85), "known"),
+        # Long, and behind the last reading.
+        ((4.2, 9.0), "failed"),
+    ],
+)
+def test_counters_are_those_of_readings_in_the_window(
+    monkeypatch: pytest.MonkeyPatch, window: tuple[float, float], status: str
+) -> None:
     repetition = make_repetition(sample_devices(monkeypatch, Device()))
-    repetition.window = (1.05, 1.3)
+    repetition.window = window
     use = device_use.find_device_use([repetition], [])
     assert use.member is not None
-    assert use.member["counters"]["status"] == "short_window"
+    assert use.member["counters"]["status"] == status
 
 
 def test_a_known_product_has_its_utilization() -> None:

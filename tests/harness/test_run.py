@@ -180,4 +180,4 @@ for number in paceline.steps(range(10**6)):
 def test_the_harness_of_the_checkout_is_not_taken(project: Project) -> None:
     (project.folder / "paceline").mkdir()
     (project.folder / "paceline" / "__init__.py").write_text("raise SystemExit('the wrong one')")
-    assert project.measure()["harness"]["version"] == "0.1.0"
+    assert project.measure()["harness"]["version"] == "0.2.0"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from .recorder import Recorder
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["count", "gauge", "lap", "phase", "quality", "setting", "steps"]
 
 _Item = TypeVar("_Item")

@@ -12,7 +12,7 @@ from typing import Any
 from .device_peaks import find_peaks
 from .measurement import TimedRepetition
 from .statistics import median
-from .watching.performance_counters import KNOWN, SHORT_WINDOW
+from .watching.performance_counters import FAILED, KNOWN, SHORT_WINDOW, SHORTEST_WINDOW
 
 SAMPLES = "samples"
 # On many devices the power is a mean over a second, which trails behind: in less it says little.
@@ -126,6 +126,10 @@ def _read_counters(timed: Sequence[TimedRepetition]) -> Raw:
             if row["channel"] == channel and row["mean"] is not None
         ]
         values[name] = min(100.0, max(means)) if means else None
+    if None not in values.values():
+        return {**values, "status": KNOWN}
     status = timed[0].sampler.counters_status
-    missing = None in values.values()
-    return {**values, "status": SHORT_WINDOW if missing and status == KNOWN else status}
+    if status == KNOWN:
+        longest = max(end - start for start, end in (repetition.window for repetition in timed))
+        status = SHORT_WINDOW if longest < SHORTEST_WINDOW else FAILED
+    return {**values, "status": status}

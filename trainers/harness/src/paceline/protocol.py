@@ -232,7 +232,8 @@ class _CaseRunner:
                     self._report_progress(self._benchmark.repetitions + number, text)
                 left = process.outcome()
             except MeasurementError as error:
-                raise MeasurementError(f"with {sweep.parameter} {value}, {error}", error.output) from error
+                kind = TimeLimitError if isinstance(error, TimeLimitError) else MeasurementError
+                raise kind(f"with {sweep.parameter} {value}, {error}", error.output) from error
         return scaling.make_point(value, repetition, left["result"])
 
     def find_counting_inputs(self, environment: Mapping[str, Any]) -> CountingInputs:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import random
 import sys
 from collections import defaultdict
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any
 
+from ..statistics import median
 from .phase_nodes import PhaseNode, set_borders
 
 SAMPLED_STEPS = 200
@@ -23,7 +25,7 @@ FEWEST_SAMPLED_STEPS = 20
 MOST_COST = 0.01
 EVENTS_LIMIT = 8_192
 EVENTS_PER_STEP = 4_096
-COST_EVENTS = 64
+COST_GROUPS, COST_EVENTS = 9, 8
 
 
 def is_device_used() -> bool:
@@ -75,8 +77,8 @@ class PhaseEvents:
     """Pairs of CUDA events around phases of a bounded number of steps, read after the window.
 
     An event is a mark in the current stream: recording it waits for nothing. They are made before the window,
-    since making one in a step costs more than recording it, and each is recorded once. The time between the
-    two marks of a phase is what the stream took from one to the other, idle spells included.
+    since making one in a step costs more than recording it, and each is recorded once in it. The time between
+    the two marks of a phase is what the stream took from one to the other, idle spells included.
     """
 
     def __init__(self) -> None:
@@ -89,6 +91,9 @@ class PhaseEvents:
         self._complete_pairs = 0
         self._milliseconds: dict[str, float] = {}
         self._streams = CurrentStreams()
+        self._chosen = 0
+        # Its own: the script's numbers stay what they are, and repetitions sample alike.
+        self._random = random.Random(0)
 
     def start(self, steps: int) -> bool:
         """Spread the sampled steps over the window; return whether there is a device since this call."""
@@ -117,21 +122,31 @@ class PhaseEvents:
             self.every = max(self.every, min(fewest, math.ceil(share / MOST_COST)))
 
     def _measure_cost(self) -> float:
-        """Return the seconds that recording an event takes here."""
-        events = self._unused[-COST_EVENTS:]
-        began = perf_counter()
-        for event in events:
-            if not _is_capturing_graph():
-                self._streams.record(event)
-        return (perf_counter() - began) / len(events)
+        """Return the seconds that recording an event takes here: the median of some groups."""
+        costs = []
+        for group in range(COST_GROUPS):
+            events = self._unused[group * COST_EVENTS : (group + 1) * COST_EVENTS] or self._unused
+            began = perf_counter()
+            for event in events:
+                if not _is_capturing_graph():
+                    self._streams.record(event)
+            costs.append((perf_counter() - began) / len(events))
+        return median(costs)
 
     def next_step(self, done: int) -> None:
-        """Choose whether the window's next step is a sampled one."""
+        """Choose whether the window's next step is a sampled one: one of each stretch of `every` steps.
+
+        Which one is drawn: a phase that comes in every fourth step is met as often as it comes, however many
+        steps a stretch has.
+        """
         if self.every:
             self._sampled += self.recording
             self._complete_pairs = len(self._pairs)
             room = 2 * self._complete_pairs < EVENTS_LIMIT
-            self.recording = room and done < self._steps and done % self.every == 0
+            if done % self.every == 0:
+                stretch = min(self.every, self._steps - done)
+                self._chosen = done + (self._random.randrange(stretch) if stretch > 1 else 0)
+            self.recording = room and done < self._steps and done == self._chosen
 
     def record_event(self) -> Any:
         """Return an event that was recorded on the current stream, or None where none may be."""

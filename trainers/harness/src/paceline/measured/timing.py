@@ -182,6 +182,7 @@ class _TimedStepLoop(StepLoop):
         self._root = timing.main.root
         self._nodes = timing.nodes(timing.main)
         self._periodic_work_at = 0
+        self._entered_before = 0
         self._start = 0.0
         self._end_current_step: Callable[[float], bool] = self._end_warmup_step
 
@@ -194,6 +195,7 @@ class _TimedStepLoop(StepLoop):
             self.first_step = now
             if self._turns is not None:
                 self._turns.begin()
+            self._entered_before = sum(node.count for node in self._nodes)
             self._timing.time_device()
             for node in self._timing.nodes(self._main):
                 self._timing.prepare_node(node)
@@ -281,12 +283,17 @@ class _TimedStepLoop(StepLoop):
         self.opened = perf_counter()
 
     def _phases_per_second(self) -> float | None:
-        """Return how many phases a usual step of the warm-up entered in a second, None without one."""
+        """Return how many phases the warm-up's steps entered in a second, None without a warm-up.
+
+        Without its first tenth, in which steps load what the others use.
+        """
         warmup = self.warmup_times()
-        # The first steps are slow: they load what the others use.
-        usual = statistics.median(warmup["values"]) if warmup else 0.0
-        entered = sum(node.count for node in self._nodes)
-        return entered / self.warmup_steps / usual if usual > 0 else None
+        if warmup is None:
+            return None
+        later = warmup["values"][len(warmup["values"]) // 10 :]
+        seconds = math.fsum(later) / len(later)
+        entered = sum(node.count for node in self._nodes) - self._entered_before
+        return entered / self.warmup_steps / seconds if seconds > 0 else None
 
     def _end_window_step(self, now: float) -> bool:
         done = self.done

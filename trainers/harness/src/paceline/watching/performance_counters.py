@@ -23,6 +23,8 @@ KNOWN, NO_NVML, NOT_SUPPORTED, DIVIDED, FAILED = "known", "no_nvml", "not_suppor
 
 # Of a run: they can be read, and the window was too short for a reading.
 SHORT_WINDOW = "short_window"
+# Seconds that surely hold one.
+SHORTEST_WINDOW = 0.5
 
 Values = dict[str, float | None]
 

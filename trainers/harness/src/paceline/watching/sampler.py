@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
@@ -212,10 +213,9 @@ class Sampler:
         inside = [(slot, value) for slot, value in enumerate(values[:last]) if value is not None]
         if name in performance_counters.UNITS:
             # Each is a mean since the reading before.
-            begins = [slot * self._interval for slot, _ in inside]
-            return [
-                value for begin, (_, value) in zip(begins, inside[1:], strict=False) if begin >= window[0]
-            ]
+            spells = ((before, slot, value) for (before, _), (slot, value) in itertools.pairwise(inside))
+            start, end = (moment / self._interval for moment in window)
+            return [value for before, slot, value in spells if start <= before and slot <= end]
         if name in nvml.LOOKS_BACK:
             first = math.ceil((window[0] + nvml.LOOKS_BACK[name]) / self._interval)
         return [value for slot, value in inside if slot >= first]
