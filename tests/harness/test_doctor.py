@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from paceline import document
 from paceline.doctor import (
+    benchmark_parts,
     command,
     device_parts,
     findings,
@@ -19,7 +20,7 @@ from paceline.doctor import (
     timeline_parts,
 )
 from paceline.doctor.findings import Finding, LeftOutError, State
-from paceline.doctor.workbench import Workbench
+from paceline.doctor.workbench import Workbench, make_workload
 from paceline.document import DeviceProfile, Document, IdleRow, TimelineRow
 from paceline.watching.process import TimeLimitError
 
@@ -107,6 +108,22 @@ def test_what_the_end_of_the_time_cuts_short_hasnt_failed(
         raise TimeLimitError("it took longer than its time_limit")
 
     assert command.run_part("slow", take_too_long, bench).state == state
+
+
+@pytest.mark.parametrize(("seconds", "wrong"), [(0.0, []), (100.0, ["one"])])
+def test_a_case_that_the_end_of_the_time_cuts_short_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, wrong: list[str]
+) -> None:
+    bench = Workbench(perf_counter() + 100, tmp_path)
+
+    def take_too_long(*_: object) -> Document:
+        bench.deadline = perf_counter() + seconds
+        raise TimeLimitError("it took longer than its time_limit")
+
+    monkeypatch.setattr(benchmark_parts, "measure_short", take_too_long)
+    benchmark = make_workload("known_work", 1, 0, 0)
+    named = replace(benchmark, cases=(replace(benchmark.cases[0], key="one"),))
+    assert wrong_ones(benchmark_parts.check_benchmark(bench, named, tmp_path)) == wrong
 
 
 def test_a_host_is_tried_and_its_report_written(project: Project) -> None:
