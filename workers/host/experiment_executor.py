@@ -318,5 +318,8 @@ class ExperimentExecutor(Executor):
             return f"git checkout {commit} && {shlex.join(words)}{note}"
         words.append(f"--turns=../{launching.TURNS[SIDES.index(name)]}")
         worktree = f"../turns/{name}"
-        line = f"git worktree add --detach {worktree} {commit} && (cd {worktree} && {shlex.join(words)})"
-        return f"{line}{' &' if name == SIDES[0] else ''}{note}"
+        measured = f"(cd {worktree} && {shlex.join(words)})"
+        if name == SIDES[0]:
+            # Not the worktree in the background as well: git makes one at a time.
+            measured = f"{{ {measured} & }}"
+        return f"git worktree add --detach {worktree} {commit} && {measured}{note}"

@@ -189,9 +189,9 @@ def test_steps_in_turn_decide(host: Host, suspected: Experiment) -> None:
     assert 1.5 < (suspected.ratio or 0) < 6
     first, second = suspected.commands
     assert first.startswith(
-        f"git worktree add --detach ../turns/base {suspected.base_commit.short} && (cd ../turns/base"
+        f"git worktree add --detach ../turns/base {suspected.base_commit.short} && {{ (cd ../turns/base"
     )
-    assert first.endswith("--turns=../first) &")
+    assert first.endswith("--turns=../first) & }")
     assert second.endswith("--turns=../second)")
 
 
