@@ -255,8 +255,8 @@ def _make_device(api: Any, index: int, handle: Any) -> Device:
 def _read_milliwatts(api: Any, device: Device) -> float:
     """Return what the device draws right now.
 
-    Its power usage is the mean of a second since Ampere, which a short window mistakes for its own; NVML's
-    field for the instant came with driver 530.
+    NVML's power usage is the mean of a second since Ampere, which a short window mistakes for its own. For
+    the instant it has a field, which older drivers and devices lack.
     """
     with contextlib.suppress(AttributeError, api.NVMLError):
         field = api.nvmlDeviceGetFieldValues(device.handle, [api.NVML_FI_DEV_POWER_INSTANT])[0]
