@@ -30,6 +30,7 @@ from dashboard.api.shapes import (
 from dashboard.experiments import EstimateRequest, ExperimentError
 from dashboard.models import Experiment, Project
 from dashboard.querysets import experiments as experiment_queries
+from dashboard.querysets.picked_rows import PAIR_DETAILS
 from dashboard.sentences import experiments as sentences
 
 router = Router(tags=["experiments"])
@@ -178,7 +179,7 @@ def read_experiment(request: HttpRequest, pk: int) -> ExperimentRow:
 @router.get("experiments/{int:pk}/pairs", url_name="api-pairs", operation_id="list_pairs", response=PairPage)
 def list_pairs(request: HttpRequest, pk: int, query: Query[PageQuery]) -> dict[str, Any]:
     """The pairs of an experiment, in the order in which they were measured."""
-    rows = get_object_or_404(Experiment, pk=pk).pairs.defer("phases", "others", "sweeps")
+    rows = get_object_or_404(Experiment, pk=pk).pairs.defer(*PAIR_DETAILS)
     return read_page(request, query, rows, ("index",), describe_pair)
 
 

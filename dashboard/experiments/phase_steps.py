@@ -87,6 +87,6 @@ def time_in_phase(
     inner = [
         times[side]
         for path, times in phases.items()
-        if path == phase or (nested and is_in_phase(path, phase))
+        if (is_in_phase(path, phase) if nested else path == phase)
     ]
     return sum(inner) if inner else None

@@ -16,6 +16,7 @@ from dashboard.querysets.composed import ComposedQuery, Given
 Row = TypeVar("Row", bound=Model)
 # What lists name no part of: psycopg hands it over for each row, and Django decodes it each time.
 PROJECT_DETAILS = ("manifest", "manifest_policy", "risk")
+PAIR_DETAILS = ("phases", "typical_phases", "steps", "others", "sweeps")
 MACHINE_DETAILS = ("fingerprint", "box")
 
 

@@ -18,6 +18,7 @@ from dashboard import experiments, repositories, runs
 from dashboard.models import Commit, Experiment, Point, Project, Regression, Run
 from dashboard.models import RegressionExperiment as Asked
 from dashboard.models import Series as SeriesRow
+from dashboard.querysets.picked_rows import PAIR_DETAILS
 from dashboard.regressions.branch_causes import find_cause_on_other_branch
 from dashboard.regressions.decision import facts, requested_facts
 from dashboard.regressions.decision.requested_facts import (
@@ -232,7 +233,8 @@ def series_around(lines: Lines, request: SeriesAround) -> PointsAround:
 
 def step_in_pairs(_: Lines, request: StepInPairs) -> str:
     experiment = Experiment.objects.select_related("metric").get(pk=request.experiment)
-    return experiments.place_step(experiment, list(experiment.pairs.all()), request.before, request.after)
+    pairs = experiment.pairs.defer(*PAIR_DETAILS)
+    return experiments.place_step(experiment, list(pairs), request.before, request.after)
 
 
 def proofs_of_series(_: Lines, request: ProofsOfSeries) -> tuple[AskedProof, ...]:
