@@ -71,8 +71,12 @@ def middle_of_several(deviations: Floats) -> Floats:
 
 def median_of_known(values: Floats, axis: int) -> Floats:
     """The median of the finite ones; 0 where there are none."""
-    empty = ~np.isfinite(values).any(axis=axis, keepdims=True)
-    return np.asarray(np.nanmedian(np.where(empty, 0.0, values), axis=axis))
+    # As numpy's median of what isn't NaN, which takes ten times as long: it looks at each row by itself.
+    ordered = np.sort(values, axis=axis)
+    count = np.isfinite(values).sum(axis=axis, keepdims=True)
+    places = np.maximum([count - 1, count], 0) // 2
+    low, high = (np.take_along_axis(ordered, place, axis=axis) for place in places)
+    return np.asarray(np.where(count > 0, (low + high) / 2, 0.0).squeeze(axis))
 
 
 def is_shared(own: Floats, shared: Floats) -> bool:

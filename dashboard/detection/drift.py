@@ -40,14 +40,16 @@ def bounded_fit_cost(values: Floats, noise: Floats, cap: float, slope: bool) -> 
     x = np.arange(len(values), dtype=np.float64) - (len(values) - 1) / 2
     rise = outer_slope(values) if slope else 0.0
     level = fast_median(values - rise * x)
-    best = np.inf
+    best, before = np.inf, None
     for _ in range(REFITS):
         losses = ((values - level - rise * x) / noise) ** 2
         best = min(best, float(np.minimum(losses, cap).sum()))
-        inside = np.flatnonzero(losses < cap)
-        if len(inside) < 2:
+        inside = losses < cap
+        # Of the same points the fit is the same again.
+        if np.count_nonzero(inside) < 2 or (before is not None and (inside == before).all()):
             break
-        level, rise = least_squares(x.take(inside), values.take(inside), slope)
+        level, rise = least_squares(x[inside], values[inside], slope)
+        before = inside
     return best
 
 

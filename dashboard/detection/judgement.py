@@ -50,7 +50,13 @@ def judge_series(series: Series, known: Collection[int] = ()) -> list[Change]:
 
 def judge_all(series: Sequence[Series], known: Collection[int] = ()) -> list[list[Change]]:
     """The changes of each, as `judge_series` finds them; `known` holds for all of them."""
-    readings = [prepare_readings(each) for each in series]
+    return judge_readings(series, [prepare_readings(each) for each in series], known)
+
+
+def judge_readings(
+    series: Sequence[Series], readings: Sequence[Readings], known: Collection[int] = ()
+) -> list[list[Change]]:
+    """`judge_all` of series that are prepared already."""
     noisy = [index for index, each in enumerate(series) if not repeats_exactly(each)]
     # Of a change at the very first point the level before isn't there any more.
     before = [{each.kept.index(i) for i in known if i in each.kept[1:]} for each in readings]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
 from dashboard.detection.medians import fast_median, fast_quantile
+from dashboard.detection.repetitions import Repetitions
 from dashboard.detection.segmentation import Floats
 
 MAD_TO_SIGMA = 1.4826  # of a Gaussian
@@ -56,19 +57,21 @@ def rounding_noise(values: Floats) -> float:
     return float(gaps.min() / np.sqrt(12)) if len(gaps) else 0.0
 
 
-def sample_variances(samples: Sequence[Floats]) -> Floats:
+def sample_variances(samples: Repetitions) -> Floats:
     """The variance of a sample in each point (n,), shrunk towards the one that all points share."""
-    counts = np.array([len(s) for s in samples])
-    weight = np.maximum(counts - 1.0, 0.0)
+    weight = np.maximum(samples.counts - 1.0, 0.0)
     if not weight.any():
-        return np.zeros(len(samples))
-    own = np.zeros(len(samples))
-    # Points of as many repetitions are rows of one array: a call for each point would take most of the time.
-    for count in np.unique(counts[counts > 1]):
-        alike = np.flatnonzero(counts == count)
-        own[alike] = np.var(np.array([samples[int(i)] for i in alike]), axis=1, ddof=1)
+        return np.zeros(len(weight))
+    own = np.zeros(len(weight))
+    for points, rows in samples.alike():
+        own[points] = np.var(rows, axis=1, ddof=1)
     pooled = fast_median(own[weight > 0])
     return np.asarray((POOLED_WEIGHT * pooled + weight * own) / (POOLED_WEIGHT + weight))
+
+
+def variances_of_values(samples: Repetitions, variances: Floats, error: Callable[[Floats], Floats]) -> Floats:
+    """What repetitions of such `variances` (n,) leave open of each judged value (n,), itself a variance."""
+    return np.asarray(variances * error(np.maximum(samples.counts, 1.0)) ** 2)
 
 
 def error_of_median(counts: Floats) -> Floats:
@@ -82,7 +85,7 @@ def error_of_best(counts: Floats) -> Floats:
 
 
 def point_noise(
-    values: Floats, samples: Sequence[Floats], error: Callable[[Floats], Floats], least: float
+    values: Floats, samples: Repetitions, error: Callable[[Floats], Floats], least: float
 ) -> Floats:
     """The noise of each point (n,): what its repetitions leave open, and what runs differ by.
 
@@ -93,8 +96,7 @@ def point_noise(
     if not len(values):
         return np.zeros(0)
     variances = sample_variances(samples)
-    counts = np.array([max(len(s), 1) for s in samples], dtype=np.float64)
-    within = variances * error(counts) ** 2
+    within = variances_of_values(samples, variances, error)
     typical = fast_median(within)
     wander = largest_lag_noise(values, min(len(values) // WANDER_SPAN, WANDER_REACH))
     seen = max(neighbour_noise(values), wander, least) ** 2

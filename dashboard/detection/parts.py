@@ -20,11 +20,11 @@ import numpy as np
 from dashboard.detection import doubts
 from dashboard.detection.common_noise import without_common_noise
 from dashboard.detection.identity import same_change, same_location
-from dashboard.detection.judgement import FEWEST_POINTS, judge_all, step_direction
+from dashboard.detection.judgement import FEWEST_POINTS, judge_readings, step_direction
 from dashboard.detection.levels import LEVEL_WINDOW
 from dashboard.detection.medians import fast_median
 from dashboard.detection.noise import MEDIAN_EFFICIENCY, neighbour_noise, robust_deviation
-from dashboard.detection.readings import prepare_readings, untainted_positions
+from dashboard.detection.readings import Readings, prepare_readings, untainted_positions
 from dashboard.detection.relevance import EFFECT_FLOORS, SHORT_HISTORY, exceeds_floor
 from dashboard.detection.scaling import safe_median
 from dashboard.detection.step_p_value import step_p_value
@@ -98,11 +98,12 @@ def steps_of_parts(
     Raises ValueError for a value that isn't finite.
     """
     judged = dict(comparable_parts(whole, parts, risk))
-    changes = judge_all(list(judged.values()), known)
+    readings = [prepare_readings(part) for part in judged.values()]
+    changes = judge_readings(list(judged.values()), readings, known)
     steps = [
         step
-        for (name, part), found_there in zip(judged.items(), changes, strict=True)
-        for step in part_steps(name, part, found_there, known, len(parts))
+        for (name, part), of_part, found_there in zip(judged.items(), readings, changes, strict=True)
+        for step in part_steps(name, part, of_part, found_there, known, len(parts))
     ]
     locations = list(group_by_location(steps))
     mains = [largest_step(near) for near in locations]
@@ -148,15 +149,18 @@ def comparable_parts(whole: Series, parts: Mapping[str, Series], risk: float) ->
 
 
 def part_steps(
-    name: str, part: Series, changes: Sequence[Change], known: Collection[int], count: int
+    name: str,
+    part: Series,
+    readings: Readings,
+    changes: Sequence[Change],
+    known: Collection[int],
+    count: int,
 ) -> Iterator[PartStep]:
     """The steps of one of `count` parts, each with its p-value after the last one that was told.
 
     What wasn't told belongs to the level before: it is as likely to be noise.
     """
-    if not changes:
-        return
-    readings, since = prepare_readings(part), 0
+    since = 0
     for change in changes:
         at = readings.kept.index(change.index)
         enough = at - since >= SHORT_HISTORY

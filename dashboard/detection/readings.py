@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from dashboard.detection import noise
 from dashboard.detection.relevance import EFFECT_FLOORS
+from dashboard.detection.repetitions import Repetitions
 from dashboard.detection.scaling import Scale, safe_median
 from dashboard.detection.segmentation import Floats
 from dashboard.detection.types import Kind, Point, Series
@@ -49,58 +49,46 @@ ADDITIVE_KINDS: frozenset[Kind] = frozenset({"quality"})
 
 def prepare_readings(series: Series) -> Readings:
     """The readings of a series. Raises ValueError for a value that isn't finite."""
-    refuse_non_finite(series.points)
+    of_all = np.array([point.value for point in series.points], dtype=np.float64)
+    repetitions = Repetitions.of([point.samples for point in series.points])
+    refuse_non_finite(of_all, repetitions)
     kept = untainted_positions(series.points)
-    points = [series.points[i] for i in kept]
-    values = np.array([point.value for point in points], dtype=np.float64)
-    values_and_samples = np.array([v for point in points for v in (point.value, *point.samples)])
-    scale = Scale.fit(values_and_samples, by_difference=series.kind in ADDITIVE_KINDS)
-    effect = EFFECT_FLOORS[series.kind]
-    floor = effect.at(len(points)) if series.floor is None else series.floor
-    scaled = scale.apply(np.array([judged_value(point, series) for point in points], dtype=np.float64))
-    samples = split_samples(
-        scale.apply(np.array([v for point in points for v in point.samples], dtype=np.float64)), points
+    is_kept = np.zeros(len(of_all), dtype=np.bool_)
+    is_kept[list(kept)] = True
+    values, repetitions = of_all[is_kept], repetitions.of_points(is_kept)
+    scale = Scale.fit(
+        np.concatenate([values, repetitions.values]), by_difference=series.kind in ADDITIVE_KINDS
     )
+    effect = EFFECT_FLOORS[series.kind]
+    floor = effect.at(len(values)) if series.floor is None else series.floor
+    is_disturbed = series.kind in DISTURBED_KINDS
+    scaled = scale.apply(repetitions.best(series.better, values) if is_disturbed else values)
     smallest = scale.step(effect.least, safe_median(values)) if len(values) else 0.0
     least = FLOOR_TO_NOISE * max(float(np.log1p(floor)), smallest)
-    error = noise.error_of_best if series.kind in DISTURBED_KINDS else noise.error_of_median
+    error = noise.error_of_best if is_disturbed else noise.error_of_median
     return Readings(
         kept=kept,
         values=values,
         scaled=scaled,
-        noise=noise.point_noise(scaled, samples, error, least),
+        noise=noise.point_noise(scaled, repetitions.on_scale(scale), error, least),
         scale=scale,
         floor=floor,
         least=effect.least,
-        sampled=any(len(point.samples) > 1 for point in points),
+        sampled=bool((repetitions.counts > 1).any()),
     )
 
 
-def split_samples(values: Floats, points: Sequence[Point]) -> list[Floats]:
-    """The samples of each point, of those of all points one behind the other."""
-    ends = np.cumsum([len(point.samples) for point in points]).tolist()
-    return [values[end - len(point.samples) : end] for end, point in zip(ends, points, strict=True)]
-
-
-def judged_value(point: Point, series: Series) -> float:
-    """The best repetition of a kind that can be disturbed, otherwise the point's value."""
-    if series.kind not in DISTURBED_KINDS or not point.samples:
-        return point.value
-    return min(point.samples) if series.better == "lower" else max(point.samples)
-
-
-def refuse_non_finite(points: Sequence[Point]) -> None:
-    """One sentence for the first value that is NaN or infinite."""
-    if np.isfinite([v for point in points for v in (point.value, *point.samples)]).all():
-        return
-    for i, point in enumerate(points):
-        if not all(map(math.isfinite, (point.value, *point.samples))):
-            raise ValueError(f"points[{i}] holds a value that isn't finite")
+def refuse_non_finite(values: Floats, repetitions: Repetitions) -> None:
+    """One sentence for the first point of which the value (n,) or a sample is NaN or infinite."""
+    wrong = ~np.isfinite(values)
+    wrong[np.repeat(np.arange(len(values)), repetitions.counts)[~np.isfinite(repetitions.values)]] = True
+    if wrong.any():
+        raise ValueError(f"points[{int(wrong.argmax())}] holds a value that isn't finite")
 
 
 def untainted_positions(points: Sequence[Point]) -> tuple[int, ...]:
     """The positions of the points that may be judged."""
-    return tuple(i for i, point in enumerate(points) if not point.tainted)
+    return tuple([i for i, point in enumerate(points) if not point.tainted])
 
 
 def repeats_exactly(series: Series) -> bool:

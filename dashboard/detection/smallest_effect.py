@@ -15,6 +15,7 @@ from dashboard.detection.distributions import normal_quantile, normal_share
 from dashboard.detection.judgement import DETECT_FROM, FEWEST_POINTS, loss_for
 from dashboard.detection.levels import LEVEL_WINDOW
 from dashboard.detection.readings import DISTURBED_KINDS, Readings, prepare_readings, repeats_exactly
+from dashboard.detection.repetitions import Repetitions
 from dashboard.detection.rules import ALARM
 from dashboard.detection.segmentation import Loss
 from dashboard.detection.types import Series
@@ -195,9 +196,8 @@ def noise_of_readings(series: Series, readings: Readings) -> RunNoise | None:
     total = noise.neighbour_noise(readings.scaled)
     if not readings.sampled:
         return RunNoise(math.expm1(total), None)
-    kept = [series.points[i].samples for i in readings.kept]
-    variances = noise.sample_variances([readings.scale.apply(np.array(samples)) for samples in kept])
+    samples = Repetitions.of([series.points[i].samples for i in readings.kept]).on_scale(readings.scale)
     error = noise.error_of_best if series.kind in DISTURBED_KINDS else noise.error_of_median
-    counts = np.array([max(len(samples), 1) for samples in kept], dtype=np.float64)
-    within = float(np.median(variances * error(counts) ** 2))
+    variances = noise.sample_variances(samples)
+    within = float(np.median(noise.variances_of_values(samples, variances, error)))
     return RunNoise(math.expm1(total), "repetitions" if within >= MAIN_PART * total**2 else "runs")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -231,15 +232,15 @@ def load_phases(history: History, metric: str) -> dict[str, list[detection.Point
     commits = dict(
         _COMMITS_OF_RUNS.read_rows(line.has_fork, **line.given_values, runs=list({row[1] for row in rows}))
     )
-    found: dict[str, dict[int, list[Row]]] = {phase: {} for phase in phases.values()}
+    found: dict[int, defaultdict[int, list[Row]]] = {key: defaultdict(list) for key in phases}
     for key, run, position, value, samples, tainted in rows:
         if run in commits:
-            of_phase = found[phases[key]]
-            of_phase.setdefault(position, []).append((commits[run], position, value, samples, tainted, run))
+            found[key][position].append((commits[run], position, value, samples, tainted, run))
+    positions = history.positions
     return {
-        phase: [point_of_runs(of_phase.get(position, ())) for position in history.positions]
-        for phase, of_phase in found.items()
-        if of_phase
+        phase: [point_of_runs(found[key].get(position, ())) for position in positions]
+        for key, phase in phases.items()
+        if found[key]
     }
 
 

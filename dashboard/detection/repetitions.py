@@ -1,0 +1,54 @@
+"""The samples of all points of a series in one array: a call for each point would take most of the time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dashboard.detection.scaling import Scale
+from dashboard.detection.segmentation import Floats
+from dashboard.detection.types import Better
+
+
+@dataclass(frozen=True, slots=True)
+class Repetitions:
+    """The samples of n points one behind the other in `values`; `counts` (n,) says how many each has."""
+
+    values: Floats
+    counts: npt.NDArray[np.intp]
+
+    @classmethod
+    def of(cls, samples: Sequence[Sequence[float]]) -> Repetitions:
+        """Of the samples of each point, which may have none."""
+        counts = np.array([len(each) for each in samples], dtype=np.intp)
+        return cls(np.array([value for each in samples for value in each], dtype=np.float64), counts)
+
+    @property
+    def starts(self) -> npt.NDArray[np.intp]:
+        """Where the samples of each point (n,) begin."""
+        return np.cumsum(self.counts) - self.counts
+
+    def of_points(self, chosen: npt.NDArray[np.bool_]) -> Repetitions:
+        """Those of the chosen points alone; `chosen` (n,)."""
+        return Repetitions(self.values[np.repeat(chosen, self.counts)], self.counts[chosen])
+
+    def on_scale(self, scale: Scale) -> Repetitions:
+        return Repetitions(scale.apply(self.values), self.counts)
+
+    def best(self, better: Better, otherwise: Floats) -> Floats:
+        """The best of each point's samples (n,); of a point without any what `otherwise` (n,) has."""
+        found, measured = otherwise.copy(), np.flatnonzero(self.counts)
+        if len(measured):
+            extreme = np.minimum if better == "lower" else np.maximum
+            found[measured] = extreme.reduceat(self.values, self.starts[measured])
+        return found
+
+    def alike(self) -> Iterator[tuple[npt.NDArray[np.intp], Floats]]:
+        """The points that have several samples, and these in rows; of as many at a time."""
+        starts = self.starts
+        for count in np.unique(self.counts[self.counts > 1]):
+            points = np.flatnonzero(self.counts == count)
+            yield points, self.values[starts[points][:, np.newaxis] + np.arange(count)]
