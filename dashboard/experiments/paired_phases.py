@@ -12,6 +12,9 @@ from dashboard.detection.paired_steps import steps_hold_mean
 from dashboard.models import Experiment, ExperimentPair, Metric
 from dashboard.phases import sweeps
 
+# A typical step is no longer than the mean one, but for what both are uncertain by.
+MOST_OF_MEAN = 1.05
+
 
 @dataclass(frozen=True, slots=True)
 class PairedPhases:
@@ -52,14 +55,20 @@ def phases_of_pairs(kept: Sequence[ExperimentPair]) -> PairedPhases:
 
 
 def can_tell_by_steps(kept: Sequence[ExperimentPair]) -> bool:
-    """Whether what all phases took more in typical steps is what they took more by their means."""
+    """Whether what all phases took more in typical steps is what they took more by their means, and a typical
+    step was left alone.
+
+    What a side waited for a processor is taken off its means, and can't be off a step. Where most steps were
+    interrupted their median has it, and is longer than the mean.
+    """
     if not all(pair.typical_phases for pair in kept):
         return False
     means, typical = (
-        np.array([sum(head - base for base, head in phases.values()) for phases in by_pair])
+        np.array([np.sum(list(phases.values()), axis=0) for phases in by_pair])
         for by_pair in ([pair.phases for pair in kept], [pair.typical_phases for pair in kept])
     )
-    return steps_hold_mean(means, typical)
+    was_interrupted = (np.median(typical, axis=0) > MOST_OF_MEAN * np.median(means, axis=0)).any()
+    return not was_interrupted and steps_hold_mean(np.diff(means)[:, 0], np.diff(typical)[:, 0])
 
 
 def _phases_of_sweeps(experiment: Experiment, kept: Sequence[ExperimentPair]) -> PairedPhases | None:

@@ -49,10 +49,11 @@ def test_what_is_no_time_has_no_phases(make_experiment: MakeExperiment) -> None:
     assert paired_phases(add_phases(row, {"learn": (0.005, 0.009)})) is None
 
 
-def add_noisy(row: Experiment, pauses: float = 0.0) -> Experiment:
+def add_noisy(row: Experiment, pauses: float = 0.0, waited: float = 0.0) -> Experiment:
     """Twelve pairs: `learn` takes 1 % of a step more, the means of a busy machine are far off, each alone.
 
-    `pauses`: what the head is held up by in `act`, in few steps.
+    `pauses`: what the head is held up by in `act`, in few steps; `waited`: seconds that `act` waits for a
+    processor in most steps of both, which the means are without.
     """
     off = (0.31, -0.22, 0.14, -0.35, 0.08, 0.19, -0.12, 0.27, -0.3, 0.05, -0.17, 0.12)
     for index, noise in enumerate(off):
@@ -61,7 +62,7 @@ def add_noisy(row: Experiment, pauses: float = 0.0) -> Experiment:
             "act": (base["act"], head["act"] * (1 + 0.2 * noise * (pauses == 0))),
             "learn": (base["learn"], head["learn"] * (1 - 0.3 * noise * (pauses == 0))),
         }
-        typical = {"act": (0.004, 0.004), "learn": (0.006, 0.0061 + 1e-6 * noise)}
+        typical = {"act": (0.004 + waited, 0.004 + waited), "learn": (0.006, 0.0061 + 1e-6 * noise)}
         values = {"base": 0.010, "head": 0.0101, "seconds": 5.0}
         row.pairs.create(
             index=index, base_first=index % 2 == 0, phases=phases, typical_phases=typical, **values
@@ -81,3 +82,10 @@ def test_what_few_steps_have_the_means_tell(row: Experiment) -> None:
     assert found
     assert not found.by_steps
     assert found.deltas == pytest.approx({"act": 5e-4, "learn": 1e-4}, abs=1e-6)
+
+
+def test_steps_that_were_nearly_all_interrupted_tell_nothing(row: Experiment) -> None:
+    found = paired_phases(add_noisy(row, waited=0.002))
+    assert found
+    assert not found.by_steps
+    assert found.before["act"] == pytest.approx(0.004)
