@@ -23,7 +23,7 @@ from dashboard.environment_variables import (
     site_host,
 )
 from dashboard.secrets.keys import read_earlier_keys, read_or_make_key
-from dashboard.services import service_addresses
+from dashboard.services import last_port, service_addresses
 from dashboard.structured_logs import FORMATS, logging_settings
 from dashboard.throttling.rates import DEFAULT_RATES, parse_rates
 
@@ -39,7 +39,7 @@ SECRET_KEY = read_text("SECRET_KEY") or read_or_make_key(PACELINE_HOME)
 SECRET_KEY_FALLBACKS = read_list("SECRET_KEY_FALLBACKS") or read_earlier_keys(PACELINE_HOME)
 DEBUG = read_boolean("DEBUG")
 
-PORT = read_integer("PORT", 8000, least=1, most=65535)
+PORT = read_integer("PORT", last_port(PACELINE_HOME), least=1, most=65535)
 PACELINE_HOST = read_text("PACELINE_HOST", "127.0.0.1")
 PACELINE_URL = read_site_url("PACELINE_URL", f"http://127.0.0.1:{PORT}")
 PACELINE_POOL = read_name("PACELINE_POOL", "default", most=60)

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+DEFAULT_PORT = 8000
+PORT_FILE = "port"
+
 
 @dataclass(frozen=True)
 class Addresses:
@@ -36,3 +39,17 @@ def service_addresses(home: Path) -> Addresses:
 
 def log_folder(home: Path) -> Path:
     return home / "logs"
+
+
+def remember_port(home: Path, port: int) -> None:
+    """For commands in other shells, which write the site's address into hooks and messages."""
+    (home / PORT_FILE).write_text(f"{port}\n")
+
+
+def last_port(home: Path) -> int:
+    """Where the site of this home was last started, or else DEFAULT_PORT."""
+    try:
+        port = int((home / PORT_FILE).read_text())
+    except (OSError, ValueError):
+        return DEFAULT_PORT
+    return port if 1 <= port <= 65535 else DEFAULT_PORT

@@ -18,7 +18,7 @@ import psycopg
 import pytest
 
 from dashboard.management.commands.up import StopRequested, recorded_stop_signals
-from dashboard.services import service_addresses
+from dashboard.services import last_port, service_addresses
 from dashboard.services.processes import CHECKOUT
 from tests.services.programs import becomes_true
 from tests.services_plugin import remove_home
@@ -113,6 +113,7 @@ def test_from_the_first_start_to_the_second(home, port):
     assert name == "admin"
     assert password not in password_hash
     assert becomes_true(lambda: is_ready(port), 60, pause=0.5), up.text
+    assert last_port(home) == port
     check_that_a_second_one_is_refused(home, port, up)
     check_that_nothing_outlives_kill_9(home, up)
 

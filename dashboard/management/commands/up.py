@@ -21,7 +21,7 @@ from dashboard.models import Run
 from dashboard.project_addresses import ProjectError
 from dashboard.repositories import RepositoryError
 from dashboard.services import ServiceError
-from dashboard.services.addresses import log_folder
+from dashboard.services.addresses import log_folder, remember_port
 from dashboard.services.instance import HomeLock, lock_home, start_services
 from dashboard.services.preflight import check_disk, check_port
 from dashboard.services.processes import Site, host_program, process_commands, process_program
@@ -60,6 +60,7 @@ class Command(SiteCommand):
                 check_git()
                 check_disk(site.home)
                 check_port(site.host, site.port)
+                remember_port(site.home, site.port)
                 self.serve(site, lock, options["with_project"])
         except ServiceError as error:
             self.stderr.write(str(error))
