@@ -72,8 +72,12 @@ def pytest_collection_finish() -> None:
         from dashboard.garbage_collection import freeze_once
 
         freeze_once()
+        # What a test made is gone with it, mostly by itself.
+        gc.set_threshold(YOUNG_OBJECTS, 20, 100)
 
 
+# Objects made since the last collection until the next one, ten times as many as in the site's processes.
+YOUNG_OBJECTS = 200_000
 HOME_LOCK = pytest.StashKey[object]()
 
 

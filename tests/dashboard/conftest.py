@@ -164,6 +164,13 @@ def repository(tmp_path: Path, two_commits: Repository) -> Repository:
     return Repository(shutil.copytree(two_commits.folder, tmp_path / "repository", symlinks=True))
 
 
+@pytest.fixture(scope="module")
+def shared_repository(tmp_path_factory: pytest.TempPathFactory, two_commits: Repository) -> Repository:
+    """The same two commits, for all tests of a module."""
+    folder = tmp_path_factory.mktemp("shared") / "repository"
+    return Repository(shutil.copytree(two_commits.folder, folder, symlinks=True))
+
+
 @pytest.fixture
 def tracked(repository: Repository, project: Project) -> Project:
     """The project of that repository."""

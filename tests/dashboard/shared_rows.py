@@ -1,9 +1,14 @@
-"""Rows that many tests of a module begin with, made once: each test works in a savepoint behind them."""
+"""Rows that many tests of a module begin with, made once: each test works in a savepoint behind them.
+
+And folders beside them, which each test leaves as it found them.
+"""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -42,3 +47,15 @@ def share_rows(blocker: DjangoDbBlocker, make: Callable[[], Made]) -> Iterator[M
         with blocker.unblock():
             transaction.set_rollback(True)
             around.__exit__(None, None, None)
+
+
+@contextmanager
+def restored_folders(kept: Path, *folders: Path) -> Iterator[None]:
+    """What a test does to the folders is undone behind it; `kept` is a new folder."""
+    copies = {folder: kept / str(number) for number, folder in enumerate(folders)}
+    for folder, copy in copies.items():
+        shutil.copytree(folder, copy, symlinks=True)
+    yield
+    for folder, copy in copies.items():
+        shutil.rmtree(folder)
+        shutil.copytree(copy, folder, symlinks=True)

@@ -19,13 +19,14 @@ from paceline.watching.process import MeasuredProcess
 
 # The first optimizer imports torch's compiler, which takes longer than torch. Scripts that compile nothing
 # begin with a stand-in: as much of it as optimizers, ranks and Accelerate call. Another one stands for what a
-# compiler computes of tensors without their numbers, a fifth of what importing torch takes; generators of
-# random numbers need a module that would have come with it.
+# compiler computes of tensors without their numbers, a third of what importing torch takes; generators of
+# random numbers need a class that would have come with it.
 UNCOMPILED = """
 import gc, sys, types
 gc.disable()  # a seventh of what importing torch takes
 sys.modules["torch._meta_registrations"] = types.ModuleType("torch._meta_registrations")
-import torch, torch._prims.rng_prims
+import torch, torch._opaque_base
+torch._C._set_generator_metaclass(torch._opaque_base.OpaqueBaseMeta)
 gc.enable()
 stand_in = types.ModuleType("torch._dynamo")
 stand_in.disable = lambda function=None, *_, **__: function

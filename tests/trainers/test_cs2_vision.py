@@ -536,7 +536,7 @@ def test_a_wrong_argument_gets_one_sentence(
 
 def test_a_machine_without_uvicorn_says_what_it_can_not_run(tmp_path: Path, weights: Path) -> None:
     (tmp_path / "uvicorn.py").write_text("raise ImportError('not here')")
-    command = [sys.executable, str(FOLDER / "train.py"), "--weights", str(weights)]
+    command = start_command(FOLDER / "train.py", "--weights", str(weights))
     ended = subprocess.run(
         command, capture_output=True, text=True, env={"PYTHONPATH": f"{tmp_path}:{HARNESS}"}
     )

@@ -370,7 +370,7 @@ def test_a_wrong_argument_gets_one_sentence(
 
 def test_a_machine_without_the_emulator_says_what_it_can_not_run(tmp_path: Path) -> None:
     (tmp_path / "ale_py.py").write_text("raise ImportError('not here')")
-    command = [sys.executable, str(MARIO / "train.py"), "--device", "cpu"]
+    command = start_command(MARIO / "train.py", "--device", "cpu")
     path = f"{tmp_path}:{ROOT / 'trainers/harness/src'}"
     ended = subprocess.run(command, capture_output=True, text=True, env={"PYTHONPATH": path})
     sentence = "mario_pipeline can't run here, since its emulator, the package ale-py, is missing"

@@ -4,7 +4,6 @@ import dataclasses
 import os
 import re
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from types import ModuleType
@@ -95,7 +94,7 @@ def test_the_seed_comes_from_the_measurement(train: ModuleType, monkeypatch: pyt
     "script", ["snake_dqn/train.py", "snake_vectorized/train.py", "zelda_overworld/train.py"]
 )
 def test_a_seed_that_is_no_number_is_refused(script: str) -> None:
-    command = [sys.executable, str(ROOT / "trainers" / script)]
+    command = start_command(ROOT / "trainers" / script)
     environment = {**os.environ, "PACELINE_SEED": "x"}
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     sentence = "train.py: PACELINE_SEED is 'x', must be a number from 0 to 4294967295\n"

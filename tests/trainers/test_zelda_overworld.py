@@ -504,7 +504,7 @@ def test_a_machine_without_the_emulator_says_what_it_can_not_run(
     tmp_path: Path, workers: str, why: str
 ) -> None:
     (tmp_path / "stable_retro.py").write_text("raise ImportError('not here')")
-    command = [sys.executable, str(ZELDA / "train.py"), "--workers", workers]
+    command = start_command(ZELDA / "train.py", "--workers", workers)
     path = f"{tmp_path}:{ROOT / 'trainers/harness/src'}"
     ended = subprocess.run(command, capture_output=True, text=True, env={"PYTHONPATH": path})
     sentence = "zelda_overworld can't run here, since its emulator, the package stable-retro, is missing"

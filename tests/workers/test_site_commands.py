@@ -20,6 +20,8 @@ from pytest_django.live_server_helper import LiveServer
 from dashboard import pull_requests
 from dashboard.access import Visitor, make_token, revoke_token
 from dashboard.models import ApiToken, Check, Project, Run
+from dashboard.pull_requests.report import read_report
+from dashboard.sentences import checks as sentences
 from tests.dashboard.access.conftest import create_member
 from tests.dashboard.documents import encoded_document
 from tests.pages.builders import create_commits
@@ -114,7 +116,7 @@ def test_a_token_that_is_refused_is_never_shown(call: CallCommand, checkout: Pat
     assert call("check").returncode == 2
 
 
-def test_a_slower_head_fails_the_check(
+def test_a_slower_head_fails_the_check_and_is_explained(
     call: CallCommand, start: Callable[..., Any], host: Host, checkout: Path
 ) -> None:
     repositories.run_git(checkout, "checkout", "--quiet", "-b", "feature")
@@ -134,7 +136,15 @@ def test_a_slower_head_fails_the_check(
     assert "/checks/" in errors
     again = call("check", "--base", "main", "--json")
     assert (again.returncode, json.loads(again.stdout)["answer"]) == (1, "worse")
-    assert Check.objects.count() == 1
+    check = Check.objects.get()
+    assert (check.state, check.answer, sentences.status_state(check)) == ("done", "worse", "failure")
+    report = read_report(check)
+    assert sentences.answer_headline(report).startswith("Worse: step time +")
+    worst = report.rows[0].bounded
+    assert worst.metric.name == "step_time"
+    # Planted is a step of 42 ms for one of 10: the logarithm of their ratio is 1.4.
+    assert worst.middle > 0.7
+    assert report.causes[0].phase == "learn"
 
 
 def test_what_is_interrupted_is_cancelled(start: Callable[..., Any], project: Project) -> None:

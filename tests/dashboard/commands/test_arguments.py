@@ -21,8 +21,8 @@ def test_help_explains(manage_here: Manage, command: str) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_missing_argument_is_named(manage: Manage, command: str) -> None:
-    done = manage(command)
+def test_a_missing_argument_is_named(manage_here: Manage, command: str) -> None:
+    done = manage_here(command)
     assert done.returncode == 1
     assert done.stderr.strip().startswith("The following arguments are required: SLUG")
     assert done.stderr.count("\n") == 1
@@ -35,8 +35,8 @@ def test_two_options_that_exclude_each_other_are_refused(manage_here: Manage) ->
 
 
 @pytest.mark.parametrize("command", ["trigger", "install_hook"])
-def test_an_unknown_project_is_answered_with_what_to_do(manage: Manage, command: str) -> None:
-    done = manage(command, "snakes")
+def test_an_unknown_project_is_answered_with_what_to_do(manage_here: Manage, command: str) -> None:
+    done = manage_here(command, "snakes")
     assert done.returncode == 1
     assert "begin with manage.py add_project" in done.stderr
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
+from pytest_django.plugin import DjangoDbBlocker
 
 from dashboard import repositories, runs
 from dashboard.access import Visitor
@@ -30,6 +32,7 @@ from dashboard.regressions import advance_proof, judge_run, triage_regression
 from tests.dashboard import factories
 from tests.dashboard.conftest import Repository
 from tests.dashboard.regressions.test_proving import EVEN
+from tests.dashboard.shared_rows import restored_folders, share_rows
 
 pytestmark = pytest.mark.django_db
 
@@ -99,18 +102,35 @@ def act_on_ended_experiments() -> None:
         advance_proof(key)
 
 
-@pytest.fixture
-def branch(tracked: Project, repository: Repository) -> Branch:
+@pytest.fixture(scope="module")
+def measured_branch(
+    shared_repository: Repository, django_db_setup: None, django_db_blocker: DjangoDbBlocker
+) -> Iterator[Branch]:
+    """What each test's `branch` begins as."""
+    with share_rows(django_db_blocker, lambda: create_branch(shared_repository)) as made:
+        yield made
+
+
+def create_branch(repository: Repository) -> Branch:
+    project = Project.objects.create(slug="snakes", repository=str(repository.folder))
     repository.commit("Write", loop_py="fast", model_py=CODE)
     repository.commit_line(*((f"Change number {number}", {"notes_md": str(number)}) for number in range(10)))
     repository.git("checkout", "--quiet", "-b", "feature")
     repository.commit("Check more", loop_py="slow")
     repository.git("checkout", "--quiet", "main")
-    factories.create_case(tracked)
-    Channel.objects.create(project=tracked, kind="email", address="a@example.org", suspicions=True)
-    made = Branch(tracked, repository, create_check(tracked, repository, SLOW / LEVEL))
+    factories.create_case(project)
+    Channel.objects.create(project=project, kind="email", address="a@example.org", suspicions=True)
+    made = Branch(project, repository, create_check(project, repository, SLOW / LEVEL))
     made.measure()
     return made
+
+
+@pytest.fixture
+def branch(measured_branch: Branch, db: None, tmp_path: Path) -> Iterator[Branch]:
+    """Rows are rolled back behind the test, and the repository and its mirror put back."""
+    project, repository = Project.objects.get(), measured_branch.repository
+    with restored_folders(tmp_path / "kept", repository.folder, project.mirror.folder):
+        yield Branch(project, repository, Check.objects.get())
 
 
 def create_check(project: Project, repository: Repository, ratio: float, **values: object) -> Check:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
+from pytest_django.plugin import DjangoDbBlocker
 
 from dashboard import experiments, repositories, runs
 from dashboard.host_protocol import PairMeasured
@@ -23,21 +24,35 @@ from dashboard.regressions import advance_proof, judge_run
 from dashboard.regressions.apply import most_pairs_of_place
 from tests.dashboard import factories
 from tests.dashboard.conftest import Repository
+from tests.dashboard.shared_rows import share_rows
 
 Truth = Callable[[Commit], float]
 EVEN = (1.0, 1.004, 0.996, 1.002, 0.998)
 
 
-@pytest.fixture
-def line(tracked: Project, repository: Repository) -> list[Commit]:
-    """Fifteen commits of a real repository."""
+@pytest.fixture(scope="module")
+def made_line(
+    shared_repository: Repository, django_db_setup: None, django_db_blocker: DjangoDbBlocker
+) -> Iterator[None]:
+    """What each test's `line` is read from."""
+    with share_rows(django_db_blocker, lambda: create_line(shared_repository)):
+        yield
+
+
+def create_line(repository: Repository) -> None:
+    project = Project.objects.create(slug="snakes", repository=str(repository.folder))
     repository.commit_line(*((f"Change number {number}", {"notes_txt": str(number)}) for number in range(13)))
-    mirror = tracked.mirror
+    mirror = project.mirror
     mirror.fetch()
     hashes = repositories.select_commits(mirror, {"last": 15})
-    rows = runs.get_or_create_commits(tracked, repositories.read_commits(mirror, hashes))
-    Channel.objects.create(project=tracked, kind="email", address="a@example.org")
-    return [rows[sha] for sha in hashes]
+    runs.get_or_create_commits(project, repositories.read_commits(mirror, hashes))
+    Channel.objects.create(project=project, kind="email", address="a@example.org")
+
+
+@pytest.fixture
+def line(made_line: None, db: None) -> list[Commit]:
+    """Fifteen commits of a real repository."""
+    return list(Commit.objects.order_by("position"))
 
 
 def measure_and_judge(commits: list[Commit], truth: Truth, calls_since: Commit | None = None) -> None:

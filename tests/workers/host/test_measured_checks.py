@@ -1,5 +1,6 @@
-"""Checks of real pull requests, measured for real: one is slower, one isn't, one learns less.
+"""Checks of real pull requests, measured for real: one isn't slower, one learns less.
 
+One that is slower is measured in tests/workers/test_site_commands.py.
 Other tests run beside these. What a step does is wait: that takes as long on a busy machine, and leaves the
 processor to them.
 """
@@ -69,18 +70,6 @@ def measure_check(host: Host, source: Path, train: str) -> Check:
     pull_requests.sweep_checks()
     check.refresh_from_db()
     return check
-
-
-def test_a_slower_phase_is_refused_and_explained(host: Host, source: Path) -> None:
-    check = measure_check(host, source, SLOWER)
-    report = read_report(check)
-    assert (check.state, check.answer, sentences.status_state(check)) == ("done", "worse", "failure")
-    worst = report.rows[0].bounded
-    assert worst.metric.name == "step_time"
-    # Planted is a step of 42 ms for one of 10: the logarithm of their ratio is 1.4.
-    assert worst.middle > 0.7
-    assert report.causes[0].phase == "learn"
-    assert sentences.answer_headline(report).startswith("Worse: step time +")
 
 
 def test_what_costs_nothing_passes(host: Host, source: Path) -> None:
