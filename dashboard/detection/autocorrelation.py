@@ -79,7 +79,7 @@ def median_distance(before: Floats, after: Floats) -> float:
 
 
 def step_evidence(height: float, before: int, after: int, correlation: Autocorrelation) -> float:
-    """The squared height, in noises, over the variance that it has by chance between levels of so many points."""
+    """The squared height, in noises, over the variance that chance gives it, by the points of both levels."""
     return height**2 / sum(correlation.variance(min(points, WINDOW)) for points in (before, after))
 
 
