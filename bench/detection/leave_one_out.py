@@ -39,13 +39,13 @@ FEWEST_STRETCHES = 3  # a source with fewer says nothing
 MOST_FALSE = 1.0  # per 1,000 points: of the rules that stay below it the one that finds most is chosen
 VARIANTS = {
     "as it is": ALARM,
+    "no noisy stretches": replace(ALARM, advantage=0.0),
     "no autocorrelation": replace(ALARM, evidence=0.0),
     "no wander in the noise": replace(ALARM, reach=1),
-    "half the reach": replace(ALARM, reach=5),
     "no least step": replace(ALARM, least_step=0.0),
-    "least step 1.25": replace(ALARM, least_step=1.25),
-    "evidence 10": replace(ALARM, evidence=10.0),
-    "bound 9": replace(ALARM, cap=9.0),
+    "least step 1.1": replace(ALARM, least_step=1.1),
+    "evidence 8": replace(ALARM, evidence=8.0),
+    "advantage 10": replace(ALARM, advantage=10.0),
 }
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dashboard.detection.levels import level_ranges, neighbouring_levels
+from dashboard.detection.levels import drop_weakest, level_ranges, neighbouring_levels, robust_level
 from dashboard.detection.medians import fast_median
 from dashboard.detection.noise import MAD_TO_SIGMA
 from dashboard.detection.segmentation import Floats
@@ -68,24 +68,32 @@ def estimate_autocorrelation(values: Floats, starts: list[int], doubt: float = 1
     return Autocorrelation(*(min(max(float(share), 0.0), STRONGEST) for share in (quick, slow)))
 
 
-def step_evidence(before: Floats, after: Floats, noise: float, correlation: Autocorrelation) -> float:
-    """How far levels of points (m,) and (n,) are apart, squared, over the variance that chance gives that."""
-    before, after = before[-WINDOW:], after[:WINDOW]
-    apart = (fast_median(after) - fast_median(before)) / noise
-    return apart**2 / (correlation.variance(len(before)) + correlation.variance(len(after)))
+def step_height(before: Floats, after: Floats, noise: float) -> float:
+    """How far levels of points (m,) and (n,) are apart, in noises, by those next to the step."""
+    return abs(robust_level(after[:WINDOW], noise) - robust_level(before[-WINDOW:], noise)) / noise
+
+
+def median_distance(before: Floats, after: Floats) -> float:
+    """How far the medians of points (m,) and (n,) are apart, by those next to the step."""
+    return fast_median(after[:WINDOW]) - fast_median(before[-WINDOW:])
+
+
+def step_evidence(height: float, before: int, after: int, correlation: Autocorrelation) -> float:
+    """The squared height, in noises, over the variance that chance gives it, by the points of both levels."""
+    return height**2 / sum(correlation.variance(min(points, WINDOW)) for points in (before, after))
 
 
 def learn_autocorrelation(values: Floats, noise: float, starts: list[int], least: float) -> Autocorrelation:
     """That of values (n,) around those `starts` that have evidence enough against it.
 
     A wander that was cut into levels has lost its correlation to them: the weakest start goes first, and what
-    it held apart is looked at again.
+    it held apart is looked at again. Levels are medians here, as they are for the residuals.
     """
     starts = list(starts)
     while True:
         correlation = estimate_autocorrelation(values, starts)
         evidence = [
-            step_evidence(values[a:b], values[b:c], noise, correlation)
+            step_evidence(median_distance(values[a:b], values[b:c]) / noise, b - a, c - b, correlation)
             for a, b, c in neighbouring_levels(starts, len(values))
         ]
         if not evidence or min(evidence) >= least:
@@ -103,17 +111,8 @@ def drop_weak_starts(
 ) -> list[int]:
     """Those starts with at least so much evidence, or the part of it asked there: the weakest goes first."""
 
-    def evidence_at(k: int) -> float:
-        a, b, c = [0, *kept, len(values)][k : k + 3]
-        evidence = step_evidence(values[a:b], values[b:c], noise, correlation)
-        return evidence / parts.get(b, 1.0)
+    def evidence(a: int, b: int, c: int) -> float:
+        height = step_height(values[a:b], values[b:c], noise)
+        return step_evidence(height, b - a, c - b, correlation) / parts.get(b, 1.0)
 
-    kept = list(starts)
-    evidence = [evidence_at(k) for k in range(len(kept))]
-    while kept and min(evidence) < least:
-        weakest = int(np.argmin(evidence))
-        del kept[weakest], evidence[weakest]
-        # Its two levels are one now: that is news to the steps at both ends of it.
-        for k in range(max(weakest - 1, 0), min(weakest + 1, len(kept))):
-            evidence[k] = evidence_at(k)
-    return kept
+    return drop_weakest(starts, len(values), evidence, least)

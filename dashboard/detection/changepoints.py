@@ -10,10 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dashboard.detection import noise
-from dashboard.detection.autocorrelation import drop_weak_starts, learn_autocorrelation
+from dashboard.detection.autocorrelation import drop_weak_starts, learn_autocorrelation, step_height
 from dashboard.detection.drift import WINDOW, drop_slopes
-from dashboard.detection.levels import LEVEL_WINDOW, level_ranges, neighbouring_levels
+from dashboard.detection.levels import level_ranges, neighbouring_levels
 from dashboard.detection.medians import fast_median
+from dashboard.detection.noisy_stretches import drop_noisy_stretches
 from dashboard.detection.rules import ALARM, SUSPICION, Rule
 from dashboard.detection.scaling import Scale
 from dashboard.detection.segmentation import GRID_STEP, KNOWN_COST, Floats, Grid, Segmentation
@@ -131,10 +132,15 @@ def find_starts(history: History, rule: Rule, allowed: Mapping[int, float] | Non
         correlation = learn_autocorrelation(first_points, sigma, learnt_starts, rule.evidence)
         starts = drop_weak_starts(starts, values, sigma, correlation, rule.evidence, parts)
         starts = drop_slopes(starts, values, np.full(n, sigma), rule.cap)
+    if rule.advantage:
+        starts = drop_noisy_stretches(starts, values, sigma, rule.advantage, parts)
     if rule.evidence and allowed is None:
         starts = relocate_first(starts, history, rule)
-    least = rule.least_step * sigma
-    return [b for a, b, c in neighbouring_levels(starts, n) if step_near(values, a, b, c) >= least]
+    return [
+        b
+        for a, b, c in neighbouring_levels(starts, n)
+        if step_height(values[a:b], values[b:c], sigma) >= rule.least_step
+    ]
 
 
 def relocate_first(starts: list[int], history: History, rule: Rule) -> list[int]:
@@ -154,12 +160,6 @@ def relocate_first(starts: list[int], history: History, rule: Rule) -> list[int]
 def spread_cost(values: Floats, cap: float) -> float:
     """The bounded loss of values (n,), in noises, around their median."""
     return float(np.minimum((values - fast_median(values)) ** 2, cap).sum())
-
-
-def step_near(values: Floats, a: int, b: int, c: int) -> float:
-    """The size of the step at b between the levels [a, b) and [b, c), by the points next to it."""
-    before, after = values[max(a, b - LEVEL_WINDOW) : b], values[b : min(c, b + LEVEL_WINDOW)]
-    return abs(fast_median(after) - fast_median(before))
 
 
 def count_far_points(level: Floats, sigma: float) -> int:

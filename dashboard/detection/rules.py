@@ -17,7 +17,8 @@ class Rule:
     makes (penalty / cap) points the fewest that can carry an alarm. `reach` is the longest lag, in points, at
     which wander counts as noise. No level is left before `baseline` points: until then it is unknown.
     A step of fewer than `least_step` noises isn't worth an alarm, however sure it is. Against wander a step
-    needs this `evidence`: its square over the variance that autocorrelation gives it. Zero asks none.
+    needs this `evidence`: its square over the variance that autocorrelation gives it. Two levels must fit
+    better by this `advantage` than one with a noisy stretch. Zero asks none.
     """
 
     cap: float
@@ -26,11 +27,12 @@ class Rule:
     baseline: int
     least_step: float
     evidence: float
+    advantage: float
 
     def loss(self, n: int) -> Loss:
         """The loss for a history of n points."""
         return Loss(self.cap, self.cap + self.growth * math.log(max(n, 10)))
 
 
-ALARM = Rule(cap=5.0, growth=3.0, reach=10, baseline=15, least_step=1.0, evidence=8.0)
-SUSPICION = Rule(cap=9.0, growth=1.5, reach=3, baseline=3, least_step=0.0, evidence=0.0)
+ALARM = Rule(cap=5.0, growth=3.0, reach=10, baseline=15, least_step=0.9, evidence=10.0, advantage=8.0)
+SUSPICION = Rule(cap=9.0, growth=1.5, reach=3, baseline=3, least_step=0.0, evidence=0.0, advantage=0.0)

@@ -29,7 +29,7 @@ def test_a_plain_series_has_the_changes_that_detect_finds(model):
 
 
 def test_a_change_that_is_known_is_kept_by_less_than_finds_it():
-    values = step_levels(40, 40, 1.025) * noise_factors(80, 0.02, seed=2)
+    values = step_levels(40, 40, 1.025) * noise_factors(80, 0.02, seed=3)
     assert detect(values) == []
     assert detect_again(values, [40]) == [40]
     assert detect_again(values, [20]) == []
