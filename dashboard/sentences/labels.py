@@ -188,6 +188,12 @@ def upper_first(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
+def join_names(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`; empty of none."""
+    *first, last = names or [""]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def format_difference(difference: Sequence[str]) -> str:
     """`driver 550.1 → 560.2`: what differs, and what it was before and after."""
     name, before, after = difference

@@ -56,7 +56,7 @@ def _comparison_sentence(facts: RunFacts) -> str:
     ]
     if not moved:
         return f"{beside}, no headline metric differs by more than its interval."
-    return f"{beside}, {_join_parts(moved)}."
+    return f"{beside}, {labels.join_names(moved)}."
 
 
 def _phases_sentence(facts: RunFacts) -> str:
@@ -74,7 +74,3 @@ def _doubts_sentence(facts: RunFacts) -> str:
     if not facts.warnings:
         return "It has no warning."
     return "It has a warning." if facts.warnings == 1 else f"It has {facts.warnings} warnings."
-
-
-def _join_parts(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
