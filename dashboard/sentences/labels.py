@@ -8,6 +8,7 @@ from typing import Any
 
 from paceline.metrics import describe_metric
 
+from dashboard.metric_scale import NamedScale
 from dashboard.models import (
     Change,
     Delivery,
@@ -163,6 +164,19 @@ def format_change_size(item: Sized) -> str:
     if item.ratio is None and isinstance(item, Regression | Change) and item.before:
         return format_levels(item)
     return numbers.format_percent_change(item.ratio)
+
+
+def describe_movement(metric: str, unit: str, before: float, after: float) -> str:
+    """From one value to another: `+3.1 %`; of an exponent, and of what may be 0 or less, the difference."""
+    scale = NamedScale(metric)
+    ratio = scale.ratio(before, after)
+    if scale.has_sign or ratio is None or ratio <= 0:
+        return numbers.format_signed_quantity(after - before, unit)
+    return (
+        numbers.format_exponent_difference(ratio)
+        if scale.is_exponent
+        else numbers.format_percent_change(ratio)
+    )
 
 
 def format_levels(item: Regression | Change) -> str:

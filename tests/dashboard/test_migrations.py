@@ -300,10 +300,7 @@ def test_what_waits_goes_on_waiting(migrated: dict[str, int]) -> None:
 
 def test_stored_sentences_are_said_as_they_were(migrated: dict[str, int]) -> None:
     proved = regression_of(migrated, "proved")
-    assert [cause_sentence(said) for said in proved.cause_evidence] == [
-        "The suspect replay.py:push was changed.",
-        "Exact counters say so.",
-    ]
+    assert [cause_sentence(said) for said in proved.cause_evidence] == [SUSPECT, "Exact counters say so."]
     assert bisection_sentence(proved) == ALIKE
     change = proved.changes.get()
     assert NOISY in describe_doubts(change)
