@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 SIGNED = ("memory_growth", "quality.", "gauge.")
 # No code grows that fast: what lies beyond is only known to be far away.
@@ -51,3 +52,10 @@ class MetricScale:
         """How two levels stand to each other; None where the first one is 0 and has no ratios."""
         old, new = self.on_ratio_scale(before), self.on_ratio_scale(after)
         return new / old if old else None
+
+
+@dataclass(frozen=True, slots=True)
+class NamedScale(MetricScale):
+    """The arithmetic of a metric of which the name alone was read."""
+
+    name: str

@@ -73,9 +73,9 @@ class ComparedMetric(BaseModel):
     difference: float | None
     low: float | None = Field(description="Of 95 %, by repetitions and the noise between runs.")
     high: float | None
-    verdict: str = Field(description="`higher`, `lower`, `~` for no difference, `?` for not enough data.")
+    verdict: str = Field(description="`higher`, `lower`, `~` for no difference, `?` where it can't be told.")
     direction: str = Field(description="`better` or `worse`; empty without a difference.")
-    reason: str = Field(description="Why there is not enough data.")
+    reason: str = Field(description="Why it can't be told: too few values, or what is tainted.")
 
 
 class ComparedPhase(BaseModel):

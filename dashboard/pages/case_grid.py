@@ -12,7 +12,7 @@ from django.db.models import Q
 from django.http import HttpRequest
 from django.utils import timezone
 
-from dashboard.metric_scale import MetricScale
+from dashboard.metric_scale import NamedScale
 from dashboard.models import Change, Commit, Project, SeriesLatest
 from dashboard.pages.list_filters import FilterError, matches_words, read_choice
 from dashboard.pages.paging import requested_page
@@ -29,13 +29,6 @@ SORTS = ("name", "moved", "measured")
 ENOUGH_VALUES = 5
 STALE_AFTER = timedelta(days=14)
 BENCHMARK = "benchmark"
-
-
-@dataclass(frozen=True, slots=True)
-class NamedScale(MetricScale):
-    """The arithmetic of a metric of which the name alone was read."""
-
-    name: str
 
 
 @dataclass(frozen=True, slots=True)

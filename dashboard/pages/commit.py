@@ -13,7 +13,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
 from dashboard.models import Change, Commit, Configuration, Project
-from dashboard.pages.case_grid import describe_direction, describe_ratio, ratio_to_base, shown_columns
+from dashboard.pages.case_grid import describe_direction, ratio_to_base, shown_columns
 from dashboard.pages.list_filters import matches_words
 from dashboard.pages.paging import requested_page
 from dashboard.pages.requested_project import requested_project
@@ -48,7 +48,10 @@ class ComparedCell:
 
     @property
     def change_text(self) -> str:
-        return describe_ratio(self.measured.metric, self.ratio)
+        if self.base is None:
+            return ""
+        measured = self.measured
+        return labels.describe_movement(measured.metric, measured.unit, self.base.value, measured.value)
 
     @property
     def size(self) -> float:

@@ -23,8 +23,8 @@ CAPTION_IN_TURNS = CAPTION.format(
 
 
 CAPTION_BY_STEPS = (
-    " The mark is the mean of the window; where they tell more, line and band are of its single steps, each "
-    "beside the same one of the other side."
+    " A mark compares the means of both windows. Once single steps tell more, the line and the band compare "
+    "those instead, each step with the same one of the other side: marks may lie outside the band."
 )
 
 

@@ -49,7 +49,7 @@ def timeline_rows(profile: Json) -> Json:
 
 
 def idle_rows(profile: Json, step: float) -> list[Json]:
-    """Each cause in words, with the phase that most of it fell into."""
+    """Each cause in words, with the phase that most of it fell into; `spread`: others have a part too."""
     words = device_time.IDLE_CAUSES if profile["device"] == "cuda" else device_time.HOST_CAUSES
     sums: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     for row in profile["idle"]:
@@ -59,6 +59,7 @@ def idle_rows(profile: Json, step: float) -> list[Json]:
             "cause": words.get(cause, cause),
             "unexplained": cause == "unexplained",
             "phase": max(phases, key=lambda phase: phases[phase]),
+            "spread": len(phases) > 1,
             "seconds": sum(phases.values()),
             "share": share_of_step(sum(phases.values()), step),
         }

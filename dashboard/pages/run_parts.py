@@ -200,7 +200,7 @@ def reproduction_command(run: Run) -> str:
     kept = []
     if project.manifest:
         names = [FILE_NAME, *project.kept_files.values_list("path", flat=True)]
-        kept = [f"# put here first what the site keeps: {', '.join(names)}"]
+        kept = [f"# put here first what the site keeps, if it was kept then: {', '.join(names)}"]
     return "\n".join(
         [
             f"git clone {shlex.quote(labels.repository_location(project))} {shlex.quote(project.slug)}",

@@ -8,7 +8,7 @@ from typing import Any
 
 from dashboard.models import Run
 from dashboard.querysets.run_points import PreviousRun, RunPoint
-from dashboard.sentences import numbers, runs
+from dashboard.sentences import labels, runs
 
 Json = dict[str, Any]
 
@@ -34,6 +34,7 @@ def story_context(run: Run, metrics: Json, document: Json, warnings: Sequence[Ma
             for row in headlines
             if row["compared"]
         ],
+        untold=[row["label"] for row in headlines if is_untold(row, previous)],
         previous=(previous.run.pk, previous.run.commit.short) if previous else None,
         phases=largest_phases(document),
         warnings=len(warnings),
@@ -48,15 +49,25 @@ def story_context(run: Run, metrics: Json, document: Json, warnings: Sequence[Ma
 
 
 def compare_metric(row: Json, previous: PreviousRun | None) -> ComparedMetric | None:
-    """None where the run before has no such metric."""
-    point = previous.headlines.get(row["series"]) if previous and row["series"] else None
-    if point is None:
+    """None where the run before has no such metric, or a warning keeps one of the two out of judgement."""
+    point = _point_before(row, previous)
+    if point is None or is_untold(row, previous):
         return None
     if not _intervals_differ(row, point):
         return ComparedMetric(point.value, "", "")
     better = (row["value"] > point.value) == (row["better"] == "higher")
-    size = numbers.format_percent_change(row["value"] / point.value) if point.value > 0 < row["value"] else ""
+    size = labels.describe_movement(row["name"], row["unit"], point.value, row["value"])
     return ComparedMetric(point.value, "better" if better else "worse", size)
+
+
+def is_untold(row: Json, previous: PreviousRun | None) -> bool:
+    """Whether both runs have it, and a warning keeps the value of one of them out of judgement."""
+    point = _point_before(row, previous)
+    return point is not None and (point.tainted or row["tainted"])
+
+
+def _point_before(row: Json, previous: PreviousRun | None) -> RunPoint | None:
+    return previous.headlines.get(row["series"]) if previous and row["series"] else None
 
 
 def _intervals_differ(row: Json, point: RunPoint) -> bool:

@@ -139,6 +139,7 @@ def points_context(request: HttpRequest, trend: SeriesTrend) -> dict[str, Any]:
         "rows": rows,
         "page": trend.listed,
         "points_shown": len(trend.shown),
+        "all_tainted": all(row.tainted for row in trend.shown),
         "lines": trend.lines,
         "relative": trend.reference if trend.reference.value is not None else None,
         "comparing": series_fields(series) if project.repository and len(trend.rows) > 1 else None,

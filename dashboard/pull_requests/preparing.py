@@ -24,6 +24,8 @@ from dashboard.repositories import CommitFacts, Mirror, RepositoryBusy, Reposito
 
 State = Check.State
 METRIC = "step_time"
+# Reasons by which a head can't be worse, and needs no measurement.
+NOTHING_TOUCHED, ALREADY_MERGED = "nothing touched", "already merged"
 # The chance that a check of identical commits says worse, whatever number of cases it has; below the floor
 # it says so never.
 CHECK_ERROR = 0.002
@@ -78,13 +80,13 @@ def prepare_check(check_id: int) -> None:
 
 
 def end_unmeasured(check: Check, reason: dict[str, Any]) -> None:
-    """Nothing that is measured is touched, or nothing can be known."""
-    untouched = reason["code"] == "nothing touched"
+    """The head changes nothing that is measured, or nothing can be known."""
+    passes = reason["code"] in (NOTHING_TOUCHED, ALREADY_MERGED)
     with transaction.atomic():
         requested = Check.objects.filter(pk=check.pk, state=State.REQUESTED)
         ended = requested.update(
             state=State.DONE,
-            answer=Check.Answer.NOT_WORSE if untouched else Check.Answer.NOT_KNOWN,
+            answer=Check.Answer.NOT_WORSE if passes else Check.Answer.NOT_KNOWN,
             reason=reason,
             ended_at=timezone.now(),
         )
@@ -102,7 +104,7 @@ def make_plan(check: Check) -> Plan:
     if found is None:
         raise NotMeasurableError("no merge base", onto=check.onto)
     if found == check.head_hash:
-        raise NotMeasurableError("nothing touched", files=0)
+        raise NotMeasurableError(ALREADY_MERGED, onto=check.onto)
     base, head = repositories.read_commits(mirror, [found, check.head_hash])
     before, after = (read_manifest(project, mirror, facts) for facts in (base, head))
     paths = changed_paths(mirror, base.hash, head.hash)
@@ -150,7 +152,7 @@ def choose_cases(
     ]
     chosen = [both[index] for index in touched]
     if not chosen:
-        code = "nothing touched" if both else "no common case"
+        code = NOTHING_TOUCHED if both else "no common case"
         raise NotMeasurableError(code, files=len(paths))
     fitting = max(1, int(check.minutes / LEAST_MINUTES) - 1)
     left_out += [{"case": str(case), "code": "no time"} for case in chosen[fitting:]]

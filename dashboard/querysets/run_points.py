@@ -14,7 +14,7 @@ from dashboard.querysets.series import OVERVIEW_METRIC
 
 COLUMNS = (
     "series_id", "series__metric__name", "series__phase", "series__metric__kind", "series__metric__unit",
-    "series__headline", "value", "low", "high",
+    "series__headline", "value", "low", "high", "tainted",
 )  # fmt: skip
 
 
@@ -30,6 +30,7 @@ class RunPoint(NamedTuple):
     value: float
     low: float | None
     high: float | None
+    tainted: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,15 +18,15 @@ LISTS = {
     "install files changed": "Changed what is installed",
     "definition changed": "The manifest measures it otherwise",
     "definition changed too": "The manifest measures it otherwise too",
-    "code changed": "The commits changed code",
+    "code changed": "Code was changed",
     "other machine": "Measured on another machine of the pool",
 }
 STATEMENTS = {
     "no commit asked for it": "No commit between them touched a file that says what is installed.",
-    "commits changed it": "The commits changed it.",
-    "difference unreadable": "The commits did it; what they changed can't be read.",
+    "commits changed it": "A commit changed it.",
+    "difference unreadable": "A commit did it; what it changed can't be read.",
     "no other code": "No other file of the commits is code.",
-    "other code costs nothing": "They changed code too, but none of its functions costs more.",
+    "other code costs nothing": "Code was changed too, but none of its functions costs more.",
     "exact counter": "Exact counters say so, which no machine and no driver moves.",
     "no difference by pairs": "Measured in turn, the two commits don't differ so much.",
 }
@@ -42,7 +42,7 @@ def cause_sentence(evidence: Mapping[str, Any]) -> str:
         return STATEMENTS[code]
     match code:
         case "suspect changed":
-            return f"The commits changed the suspect {evidence['place']}."
+            return f"The suspect {evidence['place']} was changed."
         case "experiment":
             verdict = VERDICTS.get(evidence["verdict"], "don't decide it")
             runs = f"Interleaved runs on {evidence['machine']}, which stood still for both commits, {verdict}"

@@ -64,6 +64,8 @@ def reason_sentence(reason: Mapping[str, Any]) -> str:
     match reason.get("code"):
         case "nothing touched":
             return "No benchmark runs what it changes."
+        case "already merged":
+            return f"It is on {reason['onto']} already: there is nothing to compare."
         case "no common case":
             return "Head and merge base have no case in common."
         case "no merge base":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dashboard.comparisons.comparing import CaseComparison, Comparison
-from dashboard.comparisons.metric_rows import MetricRow
+from dashboard.comparisons.metric_rows import TAINTED_BASE, TAINTED_HEAD, MetricRow
 from dashboard.comparisons.pairing import PooledRuns, Unpaired
 from dashboard.comparisons.revisions import Side
 from dashboard.detection.types import Doubt
@@ -13,8 +13,8 @@ from dashboard.models import Run
 from dashboard.sentences import labels, numbers
 
 REASONS = {
-    "tainted base": "all runs of the base are tainted",
-    "tainted head": "all runs of the head are tainted",
+    "tainted base": "tainted at the base",
+    "tainted head": "tainted at the head",
     "missing base": "the base has no such metric",
     "missing head": "the head has no such metric",
     "thinned base": "the base has no such metric, or no longer: it is so old that its points were thinned",
@@ -102,11 +102,6 @@ def effect_size(row: MetricRow) -> str:
     return f"{text} {numbers.format_interval(row.low, row.high, unit)}".strip()
 
 
-def verdict_word(row: MetricRow) -> str:
-    """`worse`, `better`, `no difference`, `not enough data`."""
-    return row.direction or {"~": "no difference", "?": "not enough data"}[row.verdict]
-
-
 def reason_text(row: MetricRow) -> str:
     """Why a row has no answer; empty where it has."""
     texts = (_doubt_text(doubt) for doubt in row.reasons)
@@ -132,12 +127,18 @@ def what_label(what: str) -> str:
 
 
 def summary_text(rows: Sequence[MetricRow]) -> str:
-    """The headline metrics of a case that differ, the largest first; else why there is none."""
+    """The headline metrics of a case that differ, the largest first, and those that can't be told."""
     different = [row for row in rows if row.is_different]
-    if different:
-        named = different[:MOST_NAMED]
-        return ", ".join(f"{lower_label(row)} {effect_size(row)} {row.direction}" for row in named)
-    return "no difference" if any(row.verdict == "~" for row in rows) else "not enough data"
+    unknown = [row for row in rows if row.verdict == "?"]
+    if len(unknown) == len(rows):
+        return "nothing can be told"
+    told = ", ".join(
+        f"{lower_label(row)} {effect_size(row)} {row.direction}" for row in different[:MOST_NAMED]
+    )
+    if not unknown:
+        return told or "no difference"
+    untold = f"{labels.join_names([lower_label(row) for row in unknown])} can't be told"
+    return f"{told}; {untold}" if told else f"{untold}, no other headline metric differs"
 
 
 def lower_label(row: MetricRow) -> str:
@@ -145,15 +146,14 @@ def lower_label(row: MetricRow) -> str:
 
 
 def lead_sentence(compared: CaseComparison) -> str:
-    """What a person reads first: the headline metrics, then how many others differ."""
+    """What a person reads first: the headline metrics, then how many of all differ."""
     headlines = [row for row in compared.rows if row.headline]
-    different = [row for row in headlines if row.is_different]
-    if different:
-        told = labels.upper_first(summary_text(different))
-    elif any(row.verdict == "~" for row in headlines):
+    if all(row.verdict == "?" for row in headlines):
+        told = "No headline metric can be told"
+    elif all(row.verdict == "~" for row in headlines):
         told = "No headline metric differs"
     else:
-        told = "The headline metrics can't be told apart: not enough data"
+        told = labels.upper_first(summary_text(headlines))
     counts = (
         f"{len(compared.different)} of {len(compared.rows)} metrics differ, {len(compared.alike)} show no "
         f"difference, {len(compared.unknown)} can't be told"
@@ -186,9 +186,12 @@ def comparability_sentences(comparison: Comparison) -> list[str]:
         f"The runs of the {name} were measured under several environments; the newest one's is compared."
         for name in compared.mixed
     ]
-    for name, side in (("base", pair.base), ("head", pair.head)):
+    for name, side, code in (("base", pair.base, TAINTED_BASE), ("head", pair.head, TAINTED_HEAD)):
         if side.are_tainted:
-            sentences.append(f"All runs of the {name} are tainted: no difference is told by them.")
+            # A warning taints the metrics that it concerns: the others are told.
+            untold = sum(any(doubt.code == code for doubt in row.reasons) for row in compared.rows)
+            of_all = f"{untold} of {len(compared.rows)} metrics"
+            sentences.append(f"All runs of the {name} are tainted, so {of_all} can't be told.")
     return sentences
 
 

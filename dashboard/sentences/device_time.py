@@ -84,7 +84,7 @@ def describe_kernel_change(row: Mapping[str, Any]) -> str:
 
 
 def describe_idle_growth(regression: Regression) -> str:
-    """`the device waits for data 1.2 ms longer, in data_loading`; empty where no cause grew by a tenth."""
+    """`1.2 ms more in which the device waits for data, mostly in learn`; empty where none grew by a tenth."""
     rows: Sequence[Mapping[str, Any]] = regression.device.get("idle", ())
     step = regression.device.get("step") or [0.0, 0.0]
     lost = step[1] - step[0]
@@ -98,7 +98,9 @@ def describe_idle_growth(regression: Regression) -> str:
     cause = IDLE_CAUSES.get(first["cause"], first["cause"])
     if first["cause"] == "unexplained":
         return f"{longer} of the device's idle time has no known cause"
-    return f"{longer} more in which the device {device_clause(cause)}{place_words(first)}"
+    # The growth is that of all phases.
+    mostly = ", mostly" if first["phase"] and first.get("spread") else ""
+    return f"{longer} more in which the device {device_clause(cause)}{mostly}{place_words(first)}"
 
 
 def device_clause(cause: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from paceline.metrics import describe_metric
 
+from dashboard.metric_scale import NamedScale
 from dashboard.models import (
     Change,
     Delivery,
@@ -165,6 +166,19 @@ def format_change_size(item: Sized) -> str:
     return numbers.format_percent_change(item.ratio)
 
 
+def describe_movement(metric: str, unit: str, before: float, after: float) -> str:
+    """From one value to another: `+3.1 %`; of an exponent, and of what may be 0 or less, the difference."""
+    scale = NamedScale(metric)
+    ratio = scale.ratio(before, after)
+    if scale.has_sign or ratio is None or ratio <= 0:
+        return numbers.format_signed_quantity(after - before, unit)
+    return (
+        numbers.format_exponent_difference(ratio)
+        if scale.is_exponent
+        else numbers.format_percent_change(ratio)
+    )
+
+
 def format_levels(item: Regression | Change) -> str:
     """`1.23 ms → 1.70 ms`: from which level to which; of a quality that isn't reported `9.3 → none`."""
     unit = item.series.metric.unit
@@ -186,6 +200,12 @@ def lower_first(text: str) -> str:
 
 def upper_first(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
+
+
+def join_names(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`; empty of none."""
+    *first, last = names or [""]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def format_difference(difference: Sequence[str]) -> str:

@@ -210,6 +210,8 @@ def format_hours(hours: float) -> str:
 
 # Of a share beyond this nobody needs a digit behind the point.
 MOST_EXACT = 1.05
+# What differs by less differs by how it was added up.
+SHARE_DECIMALS = 9
 
 
 def format_share(value: float | None) -> str:
@@ -219,6 +221,7 @@ def format_share(value: float | None) -> str:
     """
     if value is None:
         return DASH
+    value = round(value, SHARE_DECIMALS)
     if 0.9995 <= value < 1:
         return "> 99.9 %"
     if abs(value) < 0.0005:

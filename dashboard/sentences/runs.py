@@ -14,10 +14,12 @@ LEADING = ("throughput", "step_time", "peak_memory")
 @dataclass(frozen=True, slots=True)
 class RunFacts:
     """headlines: (name, label, value, unit). compared: (label, verdict, size), as `ComparedMetric` has them.
-    previous: (run, commit). phases: (path, share), the largest first."""
+    untold: labels of those that can't be compared, since one of the two values is tainted. previous: (run,
+    commit). phases: (path, share), the largest first."""
 
     headlines: Sequence[tuple[str, str, float, str]]
     compared: Sequence[tuple[str, str, str]]
+    untold: Sequence[str]
     previous: tuple[int, str] | None
     phases: Sequence[tuple[str, float]]
     warnings: int
@@ -46,7 +48,7 @@ def _comparison_sentence(facts: RunFacts) -> str:
     if facts.previous is None:
         return "No run of this case came before it."
     number, commit = facts.previous
-    if not facts.compared:
+    if not facts.compared and not facts.untold:
         return ""
     beside = f"Beside the case's run before, #{number} at {commit}"
     moved = [
@@ -54,9 +56,13 @@ def _comparison_sentence(facts: RunFacts) -> str:
         for label, verdict, size in facts.compared
         if verdict
     ]
-    if not moved:
-        return f"{beside}, no headline metric differs by more than its interval."
-    return f"{beside}, {_join_parts(moved)}."
+    untold = labels.join_names([labels.lower_first(label) for label in facts.untold])
+    parts = [labels.join_names(moved)] if moved else []
+    if untold:
+        parts.append(f"{untold} can't be told: a warning keeps one of the two out of judgement")
+    if not parts:
+        parts = ["no headline metric differs by more than its interval"]
+    return f"{beside}, {'; '.join(parts)}."
 
 
 def _phases_sentence(facts: RunFacts) -> str:
@@ -74,7 +80,3 @@ def _doubts_sentence(facts: RunFacts) -> str:
     if not facts.warnings:
         return "It has no warning."
     return "It has a warning." if facts.warnings == 1 else f"It has {facts.warnings} warnings."
-
-
-def _join_parts(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -19,7 +19,6 @@ for sentence_filter in (
     comparisons.run_title,
     comparisons.side_words,
     comparisons.summary_text,
-    comparisons.verdict_word,
     comparisons.what_label,
 ):
     register.filter(sentence_filter.__name__, sentence_filter)

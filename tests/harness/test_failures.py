@@ -38,6 +38,15 @@ def test_a_failing_benchmark_is_one_sentence(project: Project, sentence: str) ->
     assert not (project.folder / "out.json").exists()
 
 
+def test_what_ended_well_is_told_apart_from_what_crashed(project: Project) -> None:
+    said = {}
+    for script in ("print('done')", "import paceline\nfor n in paceline.steps(range(5)): print(n)", "1 / 0"):
+        project.write(script)
+        said[script] = project.call("run", "tiny").stderr.splitlines()[-2]
+    well = "--- it ended without an error"
+    assert list(said.values()) == [well, well, "---"]
+
+
 def test_a_forked_process_leaves_no_result(project: Project) -> None:
     project.write(f"import os, sys\nif os.fork() == 0: sys.exit(0)\nos.wait()\n{LOOP}")
     assert project.call("run", "tiny").returncode == 0

@@ -1,8 +1,10 @@
+import argparse
 import re
 from pathlib import Path
 
 import paceline
 from paceline import manifest, metrics, schema
+from paceline.__main__ import _build_parser
 
 README = Path(paceline.__file__).parents[2] / "README.md"
 WARNINGS = Path(paceline.__file__).parent / "run_warnings"
@@ -58,3 +60,20 @@ def test_reported_names_are_described() -> None:
     assert (found.name, found.unit, found.better) == ("quality.score", "1", "higher")
     assert metrics.describe_metric("quality.") is None
     assert metrics.describe_metric("speed") is None
+
+
+def test_every_option_of_a_command_stands_in_its_row() -> None:
+    text = README.read_text()
+    (commands,) = (
+        action.choices
+        for action in _build_parser()._actions
+        if isinstance(action, argparse._SubParsersAction)
+    )
+    missing = {
+        f"{name} {option}"
+        for name, parser in commands.items()
+        for row in re.findall(rf"^\| `python -m paceline {name}\b.*$", text, re.MULTILINE) or [""]
+        for option in parser._option_string_actions
+        if option.startswith("--") and option not in ("--help", "--module") and option not in row
+    }
+    assert missing == set()

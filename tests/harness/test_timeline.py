@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from paceline.device_report import describe_new_kernels
-from paceline.document import DeviceProfile, IdleRow, TimelineRow
+from paceline.device_report import describe_new_kernels, timeline_table
+from paceline.document import DeviceProfile, IdleRow, TimelineRow, read_document
 from paceline.timeline import trace_file
 from paceline.timeline.activity_rows import shorten_kernel_name
 from paceline.timeline.device_profile import EmptyTraceError, build_device_profile
@@ -19,6 +21,7 @@ from paceline.timeline.profiler_errors import find_profiler_error
 from paceline.timeline.timeline_differences import subtract_idle_time, subtract_timelines
 from paceline.timeline.trace_events import read_trace
 
+DOCUMENT = Path(__file__).parent.parent / "golden" / "paceline.document-1.json"
 MAIN, AUTOGRAD = 100, 101
 Raw = dict[str, Any]
 
@@ -298,6 +301,16 @@ def test_why_the_profiler_sees_no_device(output: str, name: str, said: str) -> N
 
 def test_a_profiler_without_complaints_has_no_error() -> None:
     assert find_profiler_error("epoch 1 loss 0.3") is None
+
+
+def test_idle_time_of_several_phases_is_mostly_in_one() -> None:
+    idle = [IdleRow("host", phase, 1, seconds) for phase, seconds in (("act", 2e-3), ("learn", 4e-3))]
+    idle.append(IdleRow("data", "act", 1, 1e-3))
+    profile = replace(profile_with(), device="cpu", step_seconds=0.02, idle=tuple(idle))
+    document = replace(read_document(DOCUMENT.read_bytes()), device_profile=profile)
+    *_, host, data, _ = (re.split("  +", line) for line in timeline_table(document).splitlines())
+    assert host == ["Python between operations", "mostly learn", "6 ms", "30.0%"]
+    assert data == ["waiting for data", "act", "1 ms", "5.0%"]
 
 
 def test_an_exported_trace_is_bounded_and_names_no_host(tmp_path: Path) -> None:

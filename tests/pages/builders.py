@@ -277,9 +277,18 @@ DEVICE = {
         },
     ],
     "idle": [
-        {"cause": "data", "phase": "data_loading", "seconds_before": 0.001, "seconds_after": 0.0031},
-        {"cause": "unexplained", "phase": "", "seconds_before": 0.0001, "seconds_after": 0.0003},
-        {"cause": "host", "phase": "rollout/act", "seconds_before": 0.0029, "seconds_after": 0.0029},
+        {
+            "cause": "data", "phase": "data_loading", "spread": False,
+            "seconds_before": 0.001, "seconds_after": 0.0031,
+        },
+        {
+            "cause": "unexplained", "phase": "", "spread": False,
+            "seconds_before": 0.0001, "seconds_after": 0.0003,
+        },
+        {
+            "cause": "host", "phase": "rollout/act", "spread": True,
+            "seconds_before": 0.0029, "seconds_after": 0.0029,
+        },
     ],
 }  # fmt: skip
 

@@ -66,7 +66,7 @@ def test_what_no_runs_can_prove_is_not_called_suspected(
 def test_code_names_its_commit_with_the_evidence(client: Client, regression: Regression) -> None:
     set_cause(regression, "code", {"code": "suspect changed", "place": "replay.py:push"})
     shown = get_page(client, regression.get_absolute_url())
-    assert "The commits changed the suspect replay.py:push." in shown
+    assert "The suspect replay.py:push was changed." in shown
     assert "No commit is to blame" not in shown
     assert f"<code>{regression.first_bad.short}</code>" in shown.split('class="lead"')[1].split("</p>")[0]
 

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from dashboard.models import Case, Commit, Point, Regression, Run, Trigger
+from dashboard.models import Case, Commit, Point, Regression, Run, Series, Trigger
+from dashboard.sentences.labels import describe_movement
+from dashboard.sentences.numbers import MINUS
 from tests.pages import builders
 from tests.pages.check_builders import create_check
 from tests.pages.conftest import shown_text
@@ -86,6 +88,17 @@ def test_a_tainted_value_is_passed_over(client: Client) -> None:
     Point.objects.filter(run__commit=line[1]).update(tainted=True)
     (row,) = client.get(page_of(line[2])).context["rows"]
     assert row.base.hash == line[0].hash
+
+
+def test_what_may_be_nothing_has_a_difference(client: Client) -> None:
+    line = builders.create_measured_commits(2)
+    Series.objects.filter(metric__name="memory_growth").update(headline=True)
+    for commit, value in zip(line, (5000.0, 2000.0), strict=True):
+        grown = Point.objects.filter(run__commit=commit, series__metric__name="memory_growth")
+        grown.update(value=value, low=value - 10, high=value + 10)
+    assert f"{MINUS}3 kB/1000 steps" in shown_text(client.get(page_of(line[1])))
+    assert describe_movement("memory_growth", "bytes", 5.0, -2.0) == f"{MINUS}7 B"
+    assert describe_movement("step_time", "s", 1.0, 1.25) == "+25 %"
 
 
 def test_on_a_branch_the_value_before_is_that_where_it_left(client: Client) -> None:

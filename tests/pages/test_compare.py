@@ -13,14 +13,15 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 from paceline.comparison import compare_documents
-from paceline.document import read_document
+from paceline.document import TIMED_KINDS, read_document
 
 from dashboard.comparisons.metric_rows import MetricRow, weigh_together
 from dashboard.comparisons.pairing import MOST_POOLED
 from dashboard.detection.comparison import ENOUGH_SAMPLES
 from dashboard.detection.many_intervals import FALSE_DISCOVERIES
-from dashboard.models import Commit, Metric, Run
+from dashboard.models import Commit, Metric, Point, Run
 from dashboard.policy.baselines import ASSUMED_NOISE
+from dashboard.sentences.comparisons import summary_text
 from tests.pages import builders
 from tests.pages.comparison_builders import measure_many, plant_difference
 from tests.pages.conftest import shown_text
@@ -131,7 +132,43 @@ def test_a_tainted_run_is_left_out_and_told(client: Client, planted: list[Commit
     assert f"#{spoilt.pk} tainted" in shown_text(client.get(PAGE, query))
     Run.objects.exclude(pk=spoilt.pk).filter(commit=planted[3]).delete()
     row = find_metric(read_answer(client, **query), "step_time")
-    assert (row["verdict"], row["reason"]) == ("?", "all runs of the head are tainted")
+    assert (row["verdict"], row["reason"]) == ("?", "tainted at the head")
+
+
+def test_a_warning_keeps_back_only_the_metrics_that_it_concerns(
+    client: Client, planted: list[Commit]
+) -> None:
+    times = Point.objects.filter(run__commit=planted[0], series__metric__kind__in=TIMED_KINDS)
+    disturbed = times.update(tainted=True)
+    planted[0].runs.update(tainted=True)
+    query = {"base": planted[0].hash, "head": planted[3].hash}
+    answer = read_answer(client, **query)
+    assert find_metric(answer, "step_time")["verdict"] == "?"
+    assert find_metric(answer, "function_calls")["direction"] == "worse"
+    rows = len(answer["comparison"]["metrics"])
+    assert answer["warnings"][-1] == (
+        f"All runs of the base are tainted, so {disturbed} of {rows} metrics can't be told."
+    )
+    text = shown_text(client.get(PAGE, query))
+    assert "throughput can't be told, no other headline metric differs" in text.lower()
+    assert "not enough data" not in text
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "said"),
+    [
+        ({"peak_memory": "~", "step_time": "~"}, "no difference"),
+        ({"peak_memory": "?", "step_time": "?"}, "nothing can be told"),
+        ({"peak_memory": "~", "step_time": "?"}, "step time can't be told, no other headline metric differs"),
+        ({"peak_memory": "higher", "step_time": "?"}, "peak memory +10 % worse; step time can't be told"),
+    ],
+)
+def test_what_cannot_be_told_is_not_told_to_be_alike(verdicts: dict[str, Any], said: str) -> None:
+    rows = [
+        MetricRow(Metric(name=name, better="lower"), "", 1, True, False, 1.0, 1.1, "ratio", verdict, 1.1)
+        for name, verdict in verdicts.items()
+    ]
+    assert summary_text(rows) == said
 
 
 def test_runs_of_one_commit_are_pooled_with_the_noise_between_them(

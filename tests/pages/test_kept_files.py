@@ -68,7 +68,7 @@ def test_a_run_says_what_repeats_it(client: Client, admin: User, project: Projec
     project.kept_files.create(path="bench/train.py", text="print()")
     Project.objects.update(manifest=MANIFEST)
     shown = shown_text(client.get(run.get_absolute_url()))
-    assert "# put here first what the site keeps: paceline.toml, bench/train.py" in shown
+    assert "# put here first what the site keeps, if it was kept then: paceline.toml, bench/train.py" in shown
 
 
 def test_scripts_read_them_with_the_settings(client: Client, admin: User, project: Project) -> None:

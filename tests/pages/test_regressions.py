@@ -135,7 +135,16 @@ def test_the_inbox_tells_the_level_of_the_size_that_it_tells(client: Client, reg
 
 @pytest.mark.parametrize(
     ("part", "text"),
-    [(1e-5, "0 %"), (-1e-5, "0 %"), (0.004, "0.4 %"), (0.25, "25 %"), (-0.179, "-18 %"), (-1.2, "-120 %")],
+    [
+        (1e-5, "0 %"),
+        (-1e-5, "0 %"),
+        (0.004, "0.4 %"),
+        (0.25, "25 %"),
+        (-0.179, "-18 %"),
+        (-1.2, "-120 %"),
+        (1728 / 1728.000000000005, "100 %"),
+        (0.9998, "> 99.9 %"),
+    ],
 )
 def test_a_share_that_is_none_is_told_as_none(part: float, text: str) -> None:
     """And what is less than none with the digits of what is more."""

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.models import Document, Run, RunLog
+from dashboard.models import Document, Point, Run, RunLog
 from dashboard.pages.run_story import largest_phases
 from tests.pages import builders
 from tests.pages.conftest import shown_text
@@ -96,6 +96,15 @@ def test_the_story_sets_a_run_beside_the_one_before_it(client: Client) -> None:
     assert "learn/backward takes 24 % of a step, learn/forward 16 %." in shown
     assert "no headline metric differs by more than its interval" in get_page(client, second)
     assert "No run of this case came before it." in get_page(client, first)
+
+
+def test_beside_a_tainted_run_nothing_is_told_of_what_it_taints(client: Client) -> None:
+    line = builders.create_measured_commits(2, step_at=1)
+    Point.objects.filter(run__commit=line[0], series__metric__name="step_time").update(tainted=True)
+    shown = shown_text(client.get(f"/runs/{line[1].runs.get().pk}/"))
+    assert "throughput is worse" in shown
+    assert "; step time can't be told: a warning keeps one of the two out of judgement." in shown
+    assert "step time is worse" not in shown
 
 
 def test_it_leads_to_the_case_s_runs_before_and_after_it(client: Client) -> None:

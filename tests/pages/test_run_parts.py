@@ -47,6 +47,20 @@ def test_a_crossed_limit_is_told_in_words_once(client: Client) -> None:
     assert "Step_time is over its limit" not in shown
 
 
+def test_idle_time_of_several_phases_is_mostly_in_one(client: Client) -> None:
+    timeline = complete_document()["device_profile"]
+    cause = timeline["idle"][0]["cause"]
+    timeline["idle"] = [
+        {"cause": cause, "phase": phase, "count": 1.0, "seconds": seconds}
+        for phase, seconds in (("act", 1e-4), ("learn", 3e-4))
+    ]
+    shown = get_page(client, create_measured_run(device_profile=timeline))
+    assert (
+        'mostly <code>learn</code></td><td class="empty"></td><td class="num" data-label="Time">400 µs'
+        in shown
+    )
+
+
 def test_the_full_job_is_projected_with_its_interval(client: Client) -> None:
     shown = get_page(client, create_measured_run())
     assert "50,000 episodes" in shown

@@ -56,6 +56,13 @@ def test_a_change_is_marked_and_listed(client: Client, step_time: Series) -> Non
     assert f">regression {regression.pk}</a>" in client.get(where).content.decode()
 
 
+def test_tainted_points_alone_have_no_level(client: Client, step_time: Series) -> None:
+    step_time.points.update(tainted=True)
+    shown = client.get(f"/series/{step_time.pk}/").content.decode()
+    assert "All runs that are shown are tainted: no step is looked for" in shown
+    assert "one level" not in shown
+
+
 def test_a_series_of_one_run_cannot_have_a_step_yet(client: Client, step_time: Series) -> None:
     assert "No step was found" in client.get(f"/series/{step_time.pk}/").content.decode()
     assert "One run so far" not in client.get(f"/series/{step_time.pk}/?show=1").content.decode()

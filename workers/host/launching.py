@@ -44,6 +44,7 @@ CLOCK_TOLERANCE = 1.0
 # How the harness marks its lines, and the end of those that it repeats.
 HARNESS = "paceline: "
 DASHES = "---"
+ENDED_WELL = "--- it ended without an error"
 LARGEST_DOCUMENT = document.SIZE_LIMIT
 
 
@@ -127,7 +128,9 @@ def run_harness(
         )
     if result.status != 0:
         exceeded = "memory" if out_of_memory else result.exceeded
-        raise CrashError(limit_reason(exceeded, box) or crash_reason(result.status, log.last_lines()))
+        lines = log.last_lines()
+        kind = NoDocumentError if ENDED_WELL in lines[-2:-1] and not exceeded else CrashError
+        raise kind(limit_reason(exceeded, box) or crash_reason(result.status, lines))
     data = read_document(scratch)
     check_clock(data, time.monotonic() - started)
     return data
@@ -234,7 +237,8 @@ def harness_folder(scratch: Path) -> Path:
 def crash_reason(status: int, lines: list[str]) -> str:
     """One sentence from the exit status and the last lines of the log.
 
-    The harness's own sentence stands last, after the end of what the benchmark printed and a line of dashes.
+    The harness's own sentence stands last. Where the benchmark ended with an error, what it printed last
+    stands before it, with a line of dashes between.
     """
     if lines and lines[-1].startswith(HARNESS):
         last_printed = lines[-3] if len(lines) > 2 and lines[-2] == DASHES else ""

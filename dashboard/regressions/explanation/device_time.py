@@ -82,12 +82,13 @@ def kernel_row(key: Key, before: Tally, after: Tally) -> dict[str, Any]:
 
 
 def idle_rows(before: Timeline, after: Timeline) -> list[dict[str, Any]]:
-    """Each cause with the phase in which it grew most, the largest growth first."""
+    """Each cause with the phase in which it grew most, the largest growth first; `spread`: it has others."""
     old, new = idle_by_cause(before["idle"]), idle_by_cause(after["idle"])
     rows = [
         {
             "cause": cause,
             "phase": phase_of_growth(old.get(cause, {}), new.get(cause, {})),
+            "spread": len({*old.get(cause, {}), *new.get(cause, {})}) > 1,
             "seconds_before": sum(old.get(cause, {}).values()),
             "seconds_after": sum(new.get(cause, {}).values()),
         }

@@ -5,6 +5,7 @@ import pytest
 from dashboard import dispatch
 from dashboard.models import Check, Experiment, ForgeConnection, Project
 from dashboard.pull_requests import check_revision, sweep_checks
+from dashboard.sentences.checks import reason_sentence
 from tests.dashboard.conftest import Repository
 from tests.dashboard.factories import create_case, create_commit, profiled_function, store_measured_run
 from tests.dashboard.pull_requests.conftest import MANIFEST, TRAIN, Propose, prepare_check
@@ -82,6 +83,12 @@ def test_prose_alone_passes_at_once(tracked: Project, proposed: Repository) -> N
     check = prepare_check(check_revision(tracked, "prose"))
     assert (check.state, check.answer, check.reason["code"]) == ("done", "not worse", "nothing touched")
     assert not Experiment.objects.exists()
+
+
+def test_what_is_on_its_target_already_says_so(tracked: Project, proposed: Repository) -> None:
+    check = prepare_check(check_revision(tracked, "main~1"))
+    assert (check.state, check.answer) == ("done", "not worse")
+    assert reason_sentence(check.reason) == "It is on main already: there is nothing to compare."
 
 
 def test_a_broken_manifest_is_not_known(tracked: Project, proposed: Repository) -> None:

@@ -73,7 +73,7 @@ def test_a_confirmed_change_of_code_is_code(repository: Repository, tracked: Pro
     found = end_proof(suspected_regression(line, of), "confirmed")
     assert (found.cause, found.names_commit) == ("code", True)
     assert evidence_sentences(found) == [
-        "The commits changed the suspect train.py:<module>.",
+        "The suspect train.py:<module> was changed.",
         "Interleaved runs on bench-1, which stood still for both commits, confirm it.",
     ]
 

@@ -134,6 +134,12 @@ def test_a_crash_is_told_with_its_last_line(host: Host, requested: Requested) ->
     assert "Traceback" in run.log.text
 
 
+def test_a_script_that_takes_no_step_is_no_crash(host: Host, requested: Requested) -> None:
+    run = execute_run(host, requested({"train.py": "print('hello')"}))
+    assert (run.state, run.failure) == ("failed", "no document")
+    assert run.reason == "train.py never iterated over paceline.steps, wrap its training loop in it."
+
+
 def test_the_time_limit_is_told_and_ends_what_ran(host: Host, requested: Requested) -> None:
     limited = MANIFEST.replace("time_limit = 60", "time_limit = 1")
     run = execute_run(host, requested({"paceline.toml": limited, "train.py": ENDLESS}))

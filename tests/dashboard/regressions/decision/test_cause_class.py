@@ -155,11 +155,11 @@ def test_the_evidence_of_a_dependency_names_packages_and_files() -> None:
 def test_the_evidence_of_code_names_the_function() -> None:
     facts = cause_facts("confirmed", touched=CODE, suspects=BLAMED, by_counter=True)
     assert evidence_sentences(facts) == (
-        "The commits changed the suspect replay.py:push.",
+        "The suspect replay.py:push was changed.",
         "Exact counters say so, which no machine and no driver moves.",
     )
 
 
 def test_a_long_list_is_cut() -> None:
     listed = {"code": "code changed", "items": list("abcde"), "count": 5}
-    assert cause_sentence(listed) == "The commits changed code: a, b, c and 2 more."
+    assert cause_sentence(listed) == "Code was changed: a, b, c and 2 more."

@@ -84,6 +84,9 @@ def test_idle_time_that_grew_is_said_by_its_cause() -> None:
     said = device_time.describe_idle_growth(make_regression())
     assert said == "500 µs more in which the device waits for data in data_loading"
     assert device_time.describe_idle_growth(make_regression(BEFORE, BEFORE)) == ""
+    two = make_timeline(MM, idle={("host", "act"): 1e-3, ("host", "learn"): 3e-3})
+    said = device_time.describe_idle_growth(make_regression(BEFORE, two))
+    assert said.endswith("waits for the host to launch something, mostly in learn")
     unexplained = make_timeline(MM, idle={("host", "act"): 1e-3, ("unexplained", ""): 1e-3})
     assert "no known cause" in device_time.describe_idle_growth(make_regression(BEFORE, unexplained))
 

@@ -38,13 +38,15 @@ from .measured import turns
 from .measurement import MeasurementRequest
 from .site.errors import SiteError
 from .toml_table import ManifestError, Scalar, check_scalar
-from .watching.process import MeasurementError
+from .watching.process import MeasurementError, NothingMeasuredError
 
 
 class TerminatedError(BaseException):
     """The harness was told to end by a signal; no failure that a script may survive."""
 
 
+# Ends what a measured process printed, where that isn't why nothing was measured. Workers know the line.
+ENDED_WELL = "--- it ended without an error"
 # Of the caller's making: each is one sentence.
 FAILURES = (ManifestError, document.DocumentError, comparison.ComparisonError, SiteError, TerminatedError)
 
@@ -82,13 +84,13 @@ def _failure_status(failure: BaseException) -> int:
 
 
 def _describe_failure(failure: BaseException) -> str:
-    """One sentence; what a measured process printed last stands before it."""
+    """One sentence; what a measured process printed last stands before it, and whether it ended well."""
     if isinstance(failure, OSError):
         return f"{failure.filename or 'file'}: {failure.strerror or failure}"
-    if isinstance(failure, MeasurementError) and failure.shown:
-        print("---", file=sys.stderr)
-    elif isinstance(failure, MeasurementError) and failure.output:
-        print(f"--- the last lines of its output\n{failure.output}\n---", file=sys.stderr)
+    if isinstance(failure, MeasurementError) and (failure.shown or failure.output):
+        repeated = "" if failure.shown else f"--- the last lines of its output\n{failure.output}\n"
+        end = ENDED_WELL if isinstance(failure, NothingMeasuredError) else "---"
+        print(f"{repeated}{end}", file=sys.stderr)
     return str(failure)
 
 

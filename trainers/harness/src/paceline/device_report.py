@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from .document import DeviceProfile, Document
 from .timeline.timeline_differences import TimelineDifference, subtract_idle_time, subtract_timelines
@@ -67,16 +67,21 @@ def timeline_table(document: Document) -> str:
 
 
 def _idle_lines(profile: DeviceProfile) -> list[tuple[str, str, float]]:
-    """Return each cause with its time, and the phase that most of it fell into."""
+    """Return each cause, `mostly learn`, the phase that most of it fell into, and the time of all phases."""
     words = CAUSES if profile.device == "cuda" else HOST_CAUSES
     sums: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     for row in profile.idle:
         sums[row.cause][row.phase] += row.seconds
     lines = [
-        (words.get(cause, cause), max(phases, key=lambda phase: phases[phase]), sum(phases.values()))
+        (words.get(cause, cause), _name_largest(phases), sum(phases.values()))
         for cause, phases in sums.items()
     ]
     return sorted(lines, key=lambda line: -line[2])
+
+
+def _name_largest(phases: Mapping[str, float]) -> str:
+    largest = max(phases, key=lambda phase: phases[phase])
+    return f"mostly {largest}" if largest and len(phases) > 1 else largest
 
 
 def _time_cells(seconds: float, profile: DeviceProfile) -> list[str]:

@@ -29,7 +29,7 @@ from .measurement import (
 from .script_arguments import format_arguments
 from .watching import calibration, nvml
 from .watching.output_forwarding import OutputForwarder
-from .watching.process import MeasuredProcess, MeasurementError, TimeLimitError
+from .watching.process import MeasuredProcess, MeasurementError, NothingMeasuredError, TimeLimitError
 from .watching.process_tree import ProcessTree
 from .watching.sampler import Sampler
 
@@ -232,7 +232,8 @@ class _CaseRunner:
                     self._report_progress(self._benchmark.repetitions + number, text)
                 left = process.outcome()
             except MeasurementError as error:
-                kind = TimeLimitError if isinstance(error, TimeLimitError) else MeasurementError
+                kinds = (TimeLimitError, NothingMeasuredError, MeasurementError)
+                kind = next(kind for kind in kinds if isinstance(error, kind))
                 raise kind(f"with {sweep.parameter} {value}, {error}", error.output) from error
         return scaling.make_point(value, repetition, left["result"])
 

@@ -44,7 +44,11 @@ class TimeLimitError(MeasurementError):
     """The time limit was over before everything was measured."""
 
 
-class TooFewStepsError(MeasurementError):
+class NothingMeasuredError(MeasurementError):
+    """The script ended without an error, and without what was to be measured: its output doesn't say why."""
+
+
+class TooFewStepsError(NothingMeasuredError):
     """The script's loop ended before its window was complete, after `taken` whole steps."""
 
     def __init__(self, sentence: str, output: str, taken: int) -> None:
@@ -168,12 +172,13 @@ class MeasuredProcess:
             what = failed.read_text() if failed.exists() else _describe_exit(status)
             raise MeasurementError(f"{script} {what}", self.tail(), self.status)
         if not results:
-            raise MeasurementError(
+            raise NothingMeasuredError(
                 f"{script} ended without a result, it must end by itself, not by os._exit", self.tail()
             )
         stepped = _choose_ranks([left for left in results if left["called"]])
         if not stepped:
-            raise MeasurementError(f"{script} {describe_missing_steps(self.plan, results)}", self.tail())
+            sentence = f"{script} {describe_missing_steps(self.plan, results)}"
+            raise NothingMeasuredError(sentence, self.tail())
         if not all(left["complete"] for left in stepped):
             taken, needed = min(left["taken"] for left in stepped), self._steps_needed()
             sentence = f"{script} ended after {taken} of {needed} steps, let its loop run longer"
