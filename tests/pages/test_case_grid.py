@@ -96,6 +96,22 @@ def test_a_chosen_base_is_a_tag_or_a_hash(client: Client) -> None:
         assert (answer.status_code, query.split("=")[0] in answer.context["grid_refused"]) == (400, True)
 
 
+@pytest.mark.parametrize(
+    ("machines", "current", "texts"),
+    [
+        ([None, 1, None], 100.0, ["×", "·", "×"]),
+        ([None, None, None], None, ["×", "×", "×"]),
+    ],
+)
+def test_the_heat_map_colours_nothing_that_is_tainted(
+    client: Client, machines: list[int | None], current: float | None, texts: list[str]
+) -> None:
+    create_cases(1, recent=[500.0, 100.0, 10.0], recent_positions=[1, 2, 3], recent_machines=machines,
+                 base_value=None, current_value=current)  # fmt: skip
+    (row,) = client.get("/projects/snake/heatmap/").context["rows"]
+    assert [cell.text for cell in reversed(row.cells)] == texts
+
+
 def test_the_heat_map_colours_what_is_worse(client: Client) -> None:
     project = create_cases(2)
     state = SeriesLatest.objects.filter(series__metric__name="throughput").earliest("pk")
