@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import log
 from statistics import median
@@ -22,7 +22,7 @@ from dashboard.sentences import labels, numbers
 
 CASES_PER_PAGE = 30
 COMMITS = 30
-TAINTED = "×"
+TAINTED = "\N{MULTIPLICATION SIGN}"
 # From which change on a cell has a colour, and a stronger one.
 STRENGTHS = (0.03, 0.10, 0.30)
 
@@ -83,10 +83,8 @@ def newest_positions(states: Iterable[SeriesLatest]) -> list[int]:
     return sorted(found, reverse=True)[:COMMITS]
 
 
-def choose_bases(
-    states: Sequence[CaseState], base_commit: Commit | None
-) -> dict[int, float]:
-    """By series: the chosen commit's value, or 30 days before; of a younger series the median of its judged values."""
+def choose_bases(states: Sequence[CaseState], base_commit: Commit | None) -> dict[int, float]:
+    """By series: the chosen commit's value, or 30 days before; of a younger one its judged values' median."""
     if base_commit is not None:
         found = values_until(base_commit, [state.series for state in states])
         return {series: base.value for series, base in found.items()}
@@ -103,9 +101,7 @@ def choose_bases(
 def shade_cells(
     state: CaseState, latest: SeriesLatest, base: float | None, positions: Sequence[int]
 ) -> list[HeatCell]:
-    values = dict(
-        zip(latest.recent_positions, zip(state.recent, state.tainted, strict=False), strict=False)
-    )
+    values = dict(zip(latest.recent_positions, zip(state.recent, state.tainted, strict=False), strict=False))
     return [
         shade_value(state, *values[position], base) if position in values else HeatCell()
         for position in positions

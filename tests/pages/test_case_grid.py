@@ -11,6 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.models import Commit, SeriesLatest
+from dashboard.pages.heatmap import TAINTED
 from dashboard.sentences.numbers import MINUS
 from tests.pages import builders
 from tests.pages.case_builders import create_cases
@@ -99,8 +100,8 @@ def test_a_chosen_base_is_a_tag_or_a_hash(client: Client) -> None:
 @pytest.mark.parametrize(
     ("machines", "current", "texts"),
     [
-        ([None, 1, None], 100.0, ["×", "·", "×"]),
-        ([None, None, None], None, ["×", "×", "×"]),
+        ([None, 1, None], 100.0, [TAINTED, "·", TAINTED]),
+        ([None, None, None], None, [TAINTED, TAINTED, TAINTED]),
     ],
 )
 def test_the_heat_map_colours_nothing_that_is_tainted(

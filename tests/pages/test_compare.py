@@ -24,8 +24,8 @@ from dashboard.policy.baselines import ASSUMED_NOISE
 from tests.pages import builders
 from tests.pages.comparison_builders import measure_many, plant_difference
 from tests.pages.conftest import shown_text
-from tests.pages.experiment_builders import create_experiment
 from tests.pages.documents import complete_document
+from tests.pages.experiment_builders import create_experiment
 
 pytestmark = pytest.mark.django_db
 
