@@ -209,7 +209,7 @@ def measured_names(configuration: Configuration, wanted: str) -> str:
 
 
 def list_names(names: Sequence[str], wanted: str) -> str:
-    """`did you mean data_loading?` where one is nearly the wanted one; else `it has act, data_loading`."""
+    """The name that may be meant, where one is nearly the wanted one; else `it has act, data_loading`."""
     if near := difflib.get_close_matches(wanted, names, n=1, cutoff=0.7):
         return f"did you mean {near[0]}?"
     more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
