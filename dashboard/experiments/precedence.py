@@ -17,7 +17,7 @@ from dashboard.policy.quiet_projects import quiet_projects
 Purpose = Experiment.Purpose
 
 AWAITED_PURPOSES = (Purpose.PERSON, Purpose.SCRIPT, Purpose.CHECK)
-AWAITED_SOURCES = (Trigger.Source.WEB, Trigger.Source.COMMAND)
+AWAITED_SOURCES = (Trigger.Source.WEB, Trigger.Source.TOKEN, Trigger.Source.COMMAND)
 # Until a machine has measured for so long, no share of its time says anything.
 GRACE = timedelta(minutes=20)
 LOOK_BACK = timedelta(hours=24)

@@ -32,6 +32,7 @@ def test_runs_are_asked_for_as_on_the_page(script: Client, project: Project, adm
     answer = post_json(script, "/projects/snake/runs", last=3, benchmarks=["snake_dqn"])
     trigger = Trigger.objects.get()
     assert (answer.status_code, answer.json()["id"]) == (202, trigger.pk)
+    assert trigger.source == "token"
     assert (trigger.revisions, trigger.benchmarks, trigger.requested_by) == (
         {"last": 3},
         ["snake_dqn"],
