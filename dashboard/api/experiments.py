@@ -158,7 +158,7 @@ def ask_experiment(request: HttpRequest, slug: str, body: ExperimentBody) -> Sta
     try:
         asked, new = experiments.ask_requested_estimate(project, EstimateRequest(**written), purpose, visitor)
     except ExperimentError as error:
-        sentence = f"{error.field}: {error}"
+        sentence = f"{error.field}: {error.sentence}"
         raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, sentence, error.field) from error
     row = experiment_queries.experiments_with_related().get(pk=asked.pk)
     return Status(HTTPStatus.CREATED if new else HTTPStatus.OK, describe_experiment(request, row))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ MOST_MINUTES = 10_080.0
 # An estimate ends at its precision or at the end of its minutes; so many pairs are more than either takes.
 ESTIMATE_PAIRS = 400
 LONGEST_PHASE = 200
+# A sentence lists so many names.
+MOST_LISTED = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +172,7 @@ def find_metric(spelling: str, configuration: Configuration) -> tuple[Metric, st
     known = describe_metric(name)
     # What the code reports itself is known by the runs that reported it.
     if known is None or "." in name:
-        names = measured_names(configuration)
+        names = measured_names(configuration, name)
         raise ExperimentError(
             "metric", f"{spelling!r} isn't measured of {configuration.case}; {names or NOTHING_MEASURED}."
         )
@@ -177,14 +180,37 @@ def find_metric(spelling: str, configuration: Configuration) -> tuple[Metric, st
         raise ExperimentError("metric", f"{problem}.")
     if len(phase) > LONGEST_PHASE:
         raise ExperimentError("metric", f"a phase has {LONGEST_PHASE} characters at most.")
+    refuse_unreported_phase(name, phase, configuration)
     metric, _ = Metric.objects.get_or_create(
         name=known.name, better=known.better, defaults={"unit": known.unit, "kind": known.kind}
     )
     return metric, phase
 
 
-def measured_names(configuration: Configuration) -> str:
-    """`it has peak_memory, step_time and throughput`: its headline metrics; empty before its first run."""
-    rows = Series.objects.filter(configuration=configuration, phase="", headline=True)
+def refuse_unreported_phase(name: str, phase: str, configuration: Configuration) -> None:
+    """Refuse a phase that no run of the case has, where runs have told its phases: no pair would have it."""
+    if not phase:
+        return
+    rows = Series.objects.filter(configuration=configuration, metric__name=name).exclude(phase="")
+    phases = list(rows.order_by("phase").values_list("phase", flat=True).distinct())
+    if phases and phase not in phases:
+        raise ExperimentError(
+            "metric",
+            f"no run of {configuration.case} has {name} of {phase!r}; {list_names(phases, phase)}. Of a new "
+            "phase measure a commit that has it first.",
+        )
+
+
+def measured_names(configuration: Configuration, wanted: str) -> str:
+    """Which of the case's metrics may be meant, or all of a whole step; empty before its first run."""
+    rows = Series.objects.filter(configuration=configuration, phase="")
     names = list(rows.order_by("metric__name").values_list("metric__name", flat=True).distinct())
-    return f"it has {', '.join(names)}" if names else ""
+    return list_names(names, wanted) if names else ""
+
+
+def list_names(names: Sequence[str], wanted: str) -> str:
+    """The name that may be meant, where one is nearly the wanted one; else `it has act, data_loading`."""
+    if near := difflib.get_close_matches(wanted, names, n=1, cutoff=0.7):
+        return f"did you mean {near[0]}?"
+    more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+    return f"it has {', '.join(names[:MOST_LISTED])}{more}"

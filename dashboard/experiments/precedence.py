@@ -17,7 +17,7 @@ from dashboard.policy.quiet_projects import quiet_projects
 Purpose = Experiment.Purpose
 
 AWAITED_PURPOSES = (Purpose.PERSON, Purpose.SCRIPT, Purpose.CHECK)
-AWAITED_SOURCES = (Trigger.Source.WEB, Trigger.Source.COMMAND)
+AWAITED_SOURCES = (Trigger.Source.WEB, Trigger.Source.TOKEN, Trigger.Source.COMMAND)
 # Until a machine has measured for so long, no share of its time says anything.
 GRACE = timedelta(minutes=20)
 LOOK_BACK = timedelta(hours=24)
@@ -26,11 +26,13 @@ IS_AWAITED = Q(purpose__in=AWAITED_PURPOSES) | Q(requested_by__isnull=False)
 
 def order_claimable(machine: Machine) -> QuerySet[Experiment]:
     """The experiments that this machine may begin with now, the first one first."""
+    # Experiments go before history, but take a part of the machine's time at most while runs wait.
+    spent = spent_share(machine)
+    has_share = Q(project__experiment_share__gt=spent)
+    if spent and not first_runs(machine).exists():
+        has_share |= IS_AWAITED
     waiting = Experiment.objects.filter(
-        state=Experiment.State.REQUESTED,
-        head_configuration__pool=machine.pool_id,
-        # Experiments go before history, but take a part of the machine's time at most while runs wait.
-        project__experiment_share__gt=spent_share(machine),
+        has_share, state=Experiment.State.REQUESTED, head_configuration__pool=machine.pool_id
     )
     waiting = waiting.exclude(project__in=quiet_projects()).annotate(awaited=IS_AWAITED)
     if awaited_runs(machine).exists() and had_last_turn(machine):
@@ -50,11 +52,14 @@ def must_yield(experiment: Experiment) -> bool:
 
 
 def awaited_runs(machine: Machine) -> QuerySet[Run]:
-    """Requested runs that somebody waits for, and that this machine may measure now.
+    """Requested runs that somebody waits for, and that this machine may measure now."""
+    return first_runs(machine).filter(trigger__source__in=AWAITED_SOURCES)
 
-    What was disturbed is measured again by the site itself: nobody waits for that.
-    """
-    return due_runs(machine).filter(trigger__source__in=AWAITED_SOURCES, not_before=None)
+
+def first_runs(machine: Machine) -> QuerySet[Run]:
+    """Due runs without what is measured again, since other work disturbed it: the site itself asks for that,
+    behind all that somebody waits for."""
+    return due_runs(machine).filter(not_before=None)
 
 
 def due_runs(machine: Machine) -> QuerySet[Run]:

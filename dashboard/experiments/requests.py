@@ -14,6 +14,7 @@ from dashboard.experiments.asking import (
     ask_estimate,
     check_budget,
     find_metric,
+    refuse_unreported_phase,
 )
 from dashboard.experiments.errors import ExperimentError
 from dashboard.experiments.sides import PAGE_SECONDS, create_sides, find_sides
@@ -57,6 +58,8 @@ def ask_requested_estimate(
     with transaction.atomic():
         base, head = create_sides(project, found)
         metric, phase = find_metric(request.metric.strip() or DEFAULT_METRIC, head.configuration)
+        # Of a toggle the head's case may be new, and the base's known.
+        refuse_unreported_phase(metric.name, phase, base.configuration)
         experiment, new = ask_estimate(
             project,
             purpose,

@@ -14,7 +14,7 @@ from dashboard import repositories, runs
 from dashboard.experiments.asking import Side
 from dashboard.experiments.baseline_commits import WORDS, find_baseline_commit
 from dashboard.experiments.errors import ExperimentError
-from dashboard.experiments.toggles import Params, toggle_params
+from dashboard.experiments.toggles import Params, case_name, toggle_params
 from dashboard.models import Case, Configuration, Pool, Project
 from dashboard.repositories import CommitFacts, Mirror, RepositoryError
 
@@ -37,8 +37,7 @@ class WantedCase:
     params: Params
 
     def __str__(self) -> str:
-        key = case_key(self.params)
-        return f"{self.benchmark.name}[{key}]" if key else self.benchmark.name
+        return case_name(self.benchmark, self.params)
 
 
 @dataclass(frozen=True)

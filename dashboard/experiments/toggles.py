@@ -38,8 +38,14 @@ def toggle_params(
             read_value(name, text) if equals else other_value(mirror, commit, benchmark, params, name)
         )
     if case_key(changed) == case_key(params):
-        raise ExperimentError("toggle", f"{benchmark.name}[{case_key(params)}] is that already.")
+        raise ExperimentError("toggle", f"{case_name(benchmark, params)} is that already.")
     return changed
+
+
+def case_name(benchmark: Benchmark, params: Params) -> str:
+    """`train[fast=true]`, or `train` where it has no parameters."""
+    key = case_key(params)
+    return f"{benchmark.name}[{key}]" if key else benchmark.name
 
 
 def refuse_misspelled(benchmark: Benchmark, params: Params, name: str) -> None:
@@ -76,12 +82,13 @@ def other_value(
     found = found or claimed_values(mirror, commit, benchmark, params, name)
     if len(found) == 1:
         return found[0]
-    case = f"{benchmark.name}[{case_key(params)}]"
     if found:
         values = ", ".join(f"{name}={json.dumps(value)}" for value in found)
         raise ExperimentError("toggle", f"{name} has several other values, choose one: {values}.")
     raise ExperimentError(
-        "toggle", f"the manifest doesn't say what else {name} of {case} may be: write {name}=VALUE."
+        "toggle",
+        f"the manifest doesn't say what else {name} of {case_name(benchmark, params)} may be: "
+        f"write {name}=VALUE.",
     )
 
 

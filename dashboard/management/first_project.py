@@ -25,6 +25,8 @@ FIRST_BENCHMARK = "snake_dqn"
 def request_first_runs() -> list[Run]:
     """Quick runs of the newest commit, the most urgent first; none of benchmarks that have runs of it.
 
+    A cancelled run is one of them: somebody has decided.
+
     ProjectError, RepositoryError or TriggerError, one sentence, where it can't be.
     """
     project = register_checkout(settings.CHECKOUT)
@@ -32,7 +34,7 @@ def request_first_runs() -> list[Run]:
     mirror.fetch()
     (newest,) = repositories.select_commits(mirror, {})
     runs = Run.objects.filter(commit__project=project, commit__hash=newest)
-    not_failed = runs.exclude(state__in=[Run.State.FAILED, Run.State.CANCELLED])
+    not_failed = runs.exclude(state=Run.State.FAILED)
     requested_names = set(not_failed.values_list("configuration__case__benchmark", flat=True))
     names = benchmark_names(project, mirror, newest)
     missing = [name for name in names if name not in requested_names]

@@ -262,6 +262,7 @@ class Trigger(models.Model):
 
     class Source(models.TextChoices):
         WEB = "web"
+        TOKEN = "token"  # noqa: S105
         HOOK = "hook"
         COMMAND = "command"
         SCHEDULE = "schedule"

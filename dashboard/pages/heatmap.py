@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import log
 from statistics import median
@@ -22,13 +22,15 @@ from dashboard.sentences import labels, numbers
 
 CASES_PER_PAGE = 30
 COMMITS = 30
+TAINTED = "\N{MULTIPLICATION SIGN}"
 # From which change on a cell has a colour, and a stronger one.
 STRENGTHS = (0.03, 0.10, 0.30)
 
 
 @dataclass(frozen=True, slots=True)
 class HeatCell:
-    """`shade`: `worse-1` to `worse-3`, `better-1` to `better-3`, `same`; empty where it wasn't measured."""
+    """`shade`: `worse-1` to `worse-3`, `better-1` to `better-3`, `same`, `tainted`; empty where it wasn't
+    measured."""
 
     text: str = ""
     shade: str = ""
@@ -54,7 +56,7 @@ def heatmap_page(request: HttpRequest, slug: str) -> HttpResponse:
     listed = list(page)
     latest = SeriesLatest.objects.in_bulk([state.series for state in listed])
     positions = newest_positions(latest.values())
-    bases = choose_bases(listed, latest, base_commit)
+    bases = choose_bases(listed, base_commit)
     commits = Commit.objects.filter(project=project, branch=project.branch, position__in=positions)
     context = {
         "project": project,
@@ -81,31 +83,34 @@ def newest_positions(states: Iterable[SeriesLatest]) -> list[int]:
     return sorted(found, reverse=True)[:COMMITS]
 
 
-def choose_bases(
-    states: Sequence[CaseState], latest: Mapping[int, SeriesLatest], base_commit: Commit | None
-) -> dict[int, float]:
-    """By series: the chosen commit's value, or 30 days before; of a younger series its own median."""
+def choose_bases(states: Sequence[CaseState], base_commit: Commit | None) -> dict[int, float]:
+    """By series: the chosen commit's value, or 30 days before; of a younger one its judged values' median."""
     if base_commit is not None:
         found = values_until(base_commit, [state.series for state in states])
         return {series: base.value for series, base in found.items()}
-    return {
-        key: state.base_value if state.base_value is not None else median(state.recent)
-        for key, state in latest.items()
-        if state.recent
-    }
+    bases = {}
+    for state in states:
+        judged = [value for value, tainted in zip(state.recent, state.tainted, strict=False) if not tainted]
+        if state.base is not None:
+            bases[state.series] = state.base
+        elif judged:
+            bases[state.series] = median(judged)
+    return bases
 
 
 def shade_cells(
     state: CaseState, latest: SeriesLatest, base: float | None, positions: Sequence[int]
 ) -> list[HeatCell]:
-    values = dict(zip(latest.recent_positions, latest.recent, strict=False))
+    values = dict(zip(latest.recent_positions, zip(state.recent, state.tainted, strict=False), strict=False))
     return [
-        shade_value(state, values[position], base) if position in values else HeatCell()
+        shade_value(state, *values[position], base) if position in values else HeatCell()
         for position in positions
     ]
 
 
-def shade_value(state: CaseState, value: float, base: float | None) -> HeatCell:
+def shade_value(state: CaseState, value: float, tainted: bool, base: float | None) -> HeatCell:
+    if tainted:
+        return HeatCell(TAINTED, "tainted")
     ratio = value / base if base else None
     if ratio is None or ratio <= 0:
         return HeatCell("?", "same")

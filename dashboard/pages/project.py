@@ -23,6 +23,7 @@ from dashboard.querysets import disturbances, limits, presence, projects, regres
 from dashboard.querysets.case_grid import CaseState
 from dashboard.querysets.composed import ComposedQuery
 from dashboard.querysets.picked_rows import read_picked
+from dashboard.runs.planning import PUSHED
 from dashboard.sentences import numbers
 
 SUMMARY_ROWS = 8
@@ -59,6 +60,8 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
         "noise": summarize_noise(grid["states"], shown),
         **_runs_context(project, triggers),
         "triggers": triggers[:NEWEST_TRIGGERS],
+        # New commits come by themselves: nobody needs to be told how.
+        "is_pushed": any(trigger.source in PUSHED for trigger in triggers),
     }
     if is_offered(visitor_of(request), "trigger", project):
         context |= trigger_form_context(project, durations=known_durations(grid["states"]))

@@ -38,7 +38,8 @@ def queue_page(request: HttpRequest) -> HttpResponse:
     held = queue.held_runs()
     waiting = queue.waiting_runs()
     took = queue.seconds_by_configuration({run.configuration_id for run in (*held, *waiting)})
-    expected = expect_runs(held, waiting, took, queue.machines_by_pool(now), now)
+    machines = queue.seconds_of_experiments(now)
+    expected = expect_runs(held, waiting, took, machines, now)
     keys = set(visible.values_list("pk", flat=True))
     shown = [row for row in expected if row.run.case.project_id in keys]
     listed = sum(row.run.state == "requested" for row in shown)
@@ -48,6 +49,7 @@ def queue_page(request: HttpRequest) -> HttpResponse:
         "rows": shown,
         "hidden": len(expected) - len(shown),
         "more": max(0, queue.count_waiting(visible) - listed) if is_full else 0,
+        "experiments": [left for pool in machines.values() for left in pool if left is not None],
         "last": max((row.ends for row in expected if row.ends is not None), default=None),
     }
     return render(request, "queue.html", context)
@@ -57,10 +59,13 @@ def expect_runs(
     held: Sequence[Run],
     waiting: Sequence[Run],
     took: Mapping[int, float],
-    machines: Mapping[int, int],
+    machines: Mapping[int, Sequence[float | None]],
     now: datetime,
 ) -> list[ExpectedRun]:
-    """Each pool hands its next run to the machine that is free first, as claims do."""
+    """Each pool hands its next run to the machine that is free first, as claims do.
+
+    `machines`: by pool, of each that takes work, the seconds that its experiment may still take, or None.
+    """
     usual = usual_by_pool([*held, *waiting], took)
     free: dict[int, list[float]] = {}
     rows = []
@@ -72,9 +77,10 @@ def expect_runs(
             left = max(0.0, length - (now - run.claimed_at).total_seconds())
             free.setdefault(pool, []).append(left)
         rows.append(ExpectedRun(run, 0.0, left, takes))
-    for pool, number in machines.items():
+    for pool, experiments in machines.items():
         busy = free.setdefault(pool, [])
-        busy.extend([0.0] * max(0, number - len(busy)))
+        busy.extend(left for left in experiments if left is not None)
+        busy.extend([0.0] * max(0, len(experiments) - len(busy)))
         heapify(busy)
     for run in waiting:
         pool, takes = run.pool.pk, took.get(run.configuration_id)

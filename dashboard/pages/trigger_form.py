@@ -12,6 +12,7 @@ from dashboard.models import Project, Trigger
 from dashboard.project_setup.expected_durations import ExpectedDuration
 from dashboard.querysets import projects
 from dashboard.querysets.durations import newest_durations
+from dashboard.repositories import MOST_COMMITS
 from dashboard.sentences.durations import expected_sentence, expected_text
 
 DEFAULTS = {"which": "newest", "commit": "", "range": "", "last": "10"}
@@ -32,6 +33,7 @@ def trigger_form_context(
         "benchmarks": [
             (name, expected_text(expected), name in chosen) for name, expected in by_benchmark.items()
         ],
+        "most_commits": MOST_COMMITS,
         "expected": expected_sentence(sum(by_benchmark.values(), ExpectedDuration())),
         "typed": {
             name: (typed.get(name, "") if typed else "")[:LONGEST_TYPED] or default

@@ -91,6 +91,7 @@ def _status_context(trigger: Trigger) -> dict[str, Any]:
     ended, all_runs = runs.count_trigger_runs(trigger)
     listed = list(runs.trigger_runs(trigger)[:MOST_RUNS])
     received = trigger.state == Trigger.State.RECEIVED
+    resolved = trigger.state == Trigger.State.RESOLVED
     return {
         "trigger": trigger,
         "project": trigger.project,
@@ -101,7 +102,7 @@ def _status_context(trigger: Trigger) -> dict[str, Any]:
         "all_runs": all_runs,
         "live": received or ended < all_runs,
         "remaining": _remaining_time(trigger, listed) if ended < all_runs <= MOST_RUNS else "",
-        "earlier": [] if all_runs or received else _runs_of_commit(trigger),
+        "earlier": _runs_of_commit(trigger) if resolved and not all_runs else [],
     }
 
 

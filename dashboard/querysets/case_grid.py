@@ -20,8 +20,9 @@ MOST_CASES = 2000
 class CaseState:
     """A case as measured in one pool, by the latest state of one headline metric.
 
-    `recent` are its newest values, each on one of `recent_machines`: None where it isn't judged. `seconds`
-    that its newest run took from claim to end; None where no run tells.
+    `recent` are its newest values, each on one of `recent_machines`: None where it isn't judged, or no
+    machine is known. `machine` is that of its newest run. `seconds` that this run took from claim to end;
+    None where no run tells.
     """
 
     series: int
@@ -38,11 +39,22 @@ class CaseState:
     recent: Sequence[float]
     recent_machines: Sequence[int | None]
     updated_at: datetime
+    machine: int | None
     seconds: float | None
 
     @property
     def measured(self) -> int:
         return len(self.recent)
+
+    @property
+    def tainted(self) -> list[bool]:
+        """Which of `recent` are kept out of judgement.
+
+        Imported and posted results have pools of their own and no machine: of theirs it is only known
+        whether any is judged.
+        """
+        tells = self.machine is not None or self.current is None
+        return [tells and machine is None for machine in self.recent_machines]
 
 
 def read_case_states(project: Project, metric: str) -> list[CaseState]:
@@ -66,7 +78,7 @@ def _compose_case_states() -> QuerySet[Any]:
         *(f"{configuration}__case__key", f"{configuration}__version", f"{configuration}__pool__name"),
         *(f"{configuration}__quick", "series__metric__better", "series__metric__unit"),
         *("value", "current_value", "base_value", "recent", "recent_machines", "updated_at"),
-        *("run__claimed_at", "run__finished_at"),
+        *("run__machine_id", "run__claimed_at", "run__finished_at"),
     )
     rows = SeriesLatest.objects.filter(
         series__configuration__case__project=Given("project"),
@@ -84,7 +96,7 @@ _CASE_STATES: ComposedQuery[Any] = ComposedQuery(_compose_case_states)
 def _make_state(row: tuple[Any, ...]) -> CaseState:
     series, configuration, case, benchmark, key, *rest = row
     version, pool, quick, better, unit, value, current, base, *newest = rest
-    recent, machines, updated_at, claimed, finished = newest
+    recent, machines, updated_at, machine, claimed, finished = newest
     return CaseState(
         series=series,
         configuration=configuration,
@@ -100,6 +112,7 @@ def _make_state(row: tuple[Any, ...]) -> CaseState:
         recent=recent,
         recent_machines=machines,
         updated_at=updated_at,
+        machine=machine,
         seconds=(finished - claimed).total_seconds() if claimed and finished else None,
     )
 

@@ -234,13 +234,15 @@ _MEASURED_PARTS: ComposedQuery[Any] = ComposedQuery(
 
 
 def experiments_of_pair(base: Commit, head: Commit, most: int) -> list[Experiment]:
-    """Those that measured the two side by side, the newest first; of two cases that of one commit."""
+    """Those that measure the two side by side, the newest first; of two cases that of one commit. Without
+    those whose sides couldn't be measured."""
     return _EXPERIMENTS_OF_PAIR.read_rows(most, base=base.pk, head=head.pk, project=base.project_id)
 
 
 def _compose_experiments_of_pair(most: int) -> QuerySet[Experiment]:
     rows = Experiment.objects.select_related("metric", "base_configuration__case", "head_configuration__case")
     of_pair = rows.filter(base_commit=Given("base"), head_commit=Given("head"), project=Given("project"))
+    of_pair = of_pair.exclude(verdict=Experiment.Verdict.UNTESTABLE)
     return of_pair.defer("profiles", "commands").order_by("-pk")[:most]
 
 

@@ -128,9 +128,14 @@ _FIRST_CASES: ComposedQuery[Any] = ComposedQuery(
 
 
 def case_names(project: Project) -> dict[str, list[str]]:
-    """The names of the cases that the project has been asked to measure, by benchmark."""
+    """The names of the cases that the project has been asked to measure, by benchmark.
+
+    Without those of experiments alone, such as a toggle's other side, and of imported and posted results: a
+    trigger asks for none of them.
+    """
+    asked = Run.objects.filter(configuration__case=OuterRef("pk"), origin=Run.Origin.MEASURED)
     names: dict[str, list[str]] = {}
-    for case in Case.objects.filter(project=project).order_by("benchmark", "key"):
+    for case in Case.objects.filter(Exists(asked), project=project).order_by("benchmark", "key"):
         names.setdefault(case.benchmark, []).append(str(case))
     return names
 

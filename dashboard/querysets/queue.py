@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from django.db.models import Count, DurationField, ExpressionWrapper, F, QuerySet
+from django.db.models import DurationField, ExpressionWrapper, F, OuterRef, QuerySet, Subquery
 
-from dashboard.models import Machine, Project, Run, SeriesLatest
+from dashboard.models import Experiment, Machine, Project, Run, SeriesLatest
 from dashboard.querysets.composed import ComposedQuery
 from dashboard.querysets.projects import SILENT_AFTER
 from dashboard.querysets.runs import runs_with_related
@@ -56,7 +56,12 @@ def seconds_by_configuration(configurations: Iterable[int]) -> dict[int, float]:
     return {configuration: duration.total_seconds() for configuration, duration in found}
 
 
-def machines_by_pool(now: datetime) -> dict[int, int]:
-    """By pool how many machines take work now."""
+def seconds_of_experiments(now: datetime) -> dict[int, list[float | None]]:
+    """By pool, of each machine that takes work now: the rest of the budget of its experiment, or None."""
     alive = Machine.objects.filter(state=Machine.State.ACTIVE, seen_at__gte=now - SILENT_AFTER)
-    return dict(alive.order_by().values_list("pool").annotate(number=Count("pk")))
+    measuring = Experiment.objects.filter(machine=OuterRef("pk"), state=Experiment.State.MEASURING)
+    left = measuring.annotate(left=F("most_seconds") - F("seconds")).values("left")[:1]
+    found: dict[int, list[float | None]] = {}
+    for pool, seconds in alive.order_by().values_list("pool", Subquery(left)):
+        found.setdefault(pool, []).append(None if seconds is None else max(0.0, seconds))
+    return found

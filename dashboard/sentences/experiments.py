@@ -287,13 +287,13 @@ def toggled_texts(experiment: Experiment) -> tuple[str, str]:
 
 
 def asker_text(experiment: Experiment) -> str:
-    """Who asked: `ada`, `a script`; empty of what a regression asked for, which is named beside it."""
+    """Who asked: `ada`, `a claim`; empty of what a regression asked for, which is named beside it."""
     match Purpose(experiment.purpose):
         case Purpose.PERSON:
             person = experiment.requested_by
             return person.get_username() if person else "a former account"
         case Purpose.SCRIPT:
-            return "a script"
+            return "a command or a script"
         case Purpose.CLAIM:
             return "a claim"
     return ""

@@ -67,6 +67,7 @@ for label_filter in (
     labels.experiment_metric_label,
     labels.format_levels,
     labels.is_worse,
+    labels.lower_first,
     labels.masked_address,
     labels.metric_label,
     describe_job,

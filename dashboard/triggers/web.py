@@ -15,8 +15,8 @@ from dashboard.triggers.receiving import TriggerError, parse_revisions, receive_
 def from_web(
     project: Project, visitor: Visitor, revisions: dict[str, Any], benchmarks: Iterable[str] = ()
 ) -> Trigger:
-    """A trigger of a person; `revisions` come from `parse_revisions`. Raises TriggerError."""
-    source = Trigger.Source.WEB
+    """A trigger of a person, or of a token; `revisions` come from `parse_revisions`. Raises TriggerError."""
+    source = Trigger.Source.TOKEN if visitor.token else Trigger.Source.WEB
     return receive_trigger(project, source, revisions, benchmarks, user=visitor.user, actor=visitor)
 
 

@@ -11,6 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.models import Commit, SeriesLatest
+from dashboard.pages.heatmap import TAINTED
 from dashboard.sentences.numbers import MINUS
 from tests.pages import builders
 from tests.pages.case_builders import create_cases
@@ -94,6 +95,22 @@ def test_a_chosen_base_is_a_tag_or_a_hash(client: Client) -> None:
     for query in ("base=v9", "metric=speed", "sort=up", "group=colour"):
         answer = client.get(f"/projects/snake/?{query}")
         assert (answer.status_code, query.split("=")[0] in answer.context["grid_refused"]) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("machines", "current", "texts"),
+    [
+        ([None, 1, None], 100.0, [TAINTED, "·", TAINTED]),
+        ([None, None, None], None, [TAINTED, TAINTED, TAINTED]),
+    ],
+)
+def test_the_heat_map_colours_nothing_that_is_tainted(
+    client: Client, machines: list[int | None], current: float | None, texts: list[str]
+) -> None:
+    create_cases(1, recent=[500.0, 100.0, 10.0], recent_positions=[1, 2, 3], recent_machines=machines,
+                 base_value=None, current_value=current)  # fmt: skip
+    (row,) = client.get("/projects/snake/heatmap/").context["rows"]
+    assert [cell.text for cell in reversed(row.cells)] == texts
 
 
 def test_the_heat_map_colours_what_is_worse(client: Client) -> None:

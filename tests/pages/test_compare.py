@@ -26,6 +26,7 @@ from tests.pages import builders
 from tests.pages.comparison_builders import measure_many, plant_difference
 from tests.pages.conftest import shown_text
 from tests.pages.documents import complete_document
+from tests.pages.experiment_builders import create_experiment
 
 pytestmark = pytest.mark.django_db
 
@@ -47,6 +48,17 @@ def read_answer(client: Client, **query: str) -> dict[str, Any]:
 def find_metric(answer: dict[str, Any], name: str, phase: str = "") -> dict[str, Any]:
     rows: list[dict[str, Any]] = answer["comparison"]["metrics"]
     return next(row for row in rows if (row["metric"]["name"], row["phase"]) == (name, phase))
+
+
+def test_only_experiments_that_measured_are_told_of(client: Client, planted: list[Commit]) -> None:
+    ends = [planted[0], planted[-1]]
+    undecided, _ = (
+        create_experiment(ends, state="done", verdict=verdict, phase=verdict)
+        for verdict in ("undecided", "untestable")
+    )
+    query = {"base": ends[0].hash, "head": ends[1].hash}
+    _, _, told = shown_text(client.get(PAGE, query)).partition("Measured side by side already: ")
+    assert told.startswith(f"experiment {undecided.pk} , step time in undecided (undecided).")
 
 
 def test_a_planted_difference_is_found_on_page_files_and_api(client: Client, planted: list[Commit]) -> None:

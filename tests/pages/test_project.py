@@ -29,7 +29,17 @@ def test_the_first_runs_are_on_their_way(client: Client) -> None:
     assert "The first runs are on their way." in shown
     assert "Nothing is measured yet" not in shown
     Run.objects.filter(pk=run.pk).update(state=Run.State.FAILED)
-    assert "Nothing is measured yet" in get_page(client, "/projects/snake/")
+    failed = get_page(client, "/projects/snake/")
+    assert "None of the runs below has a value of throughput." in failed
+    assert "Nothing is measured yet" not in failed
+
+
+@pytest.mark.parametrize(("source", "hinted"), [("web", True), ("hook", False), ("forge", False)])
+def test_where_commits_come_by_themselves_no_hook_is_advised(
+    client: Client, source: str, hinted: bool
+) -> None:
+    Trigger.objects.create(project=builders.create_project(), source=source, state="refused")
+    assert ("To measure every new commit by itself" in get_page(client, "/projects/snake/")) is hinted
 
 
 @pytest.mark.parametrize("tab", ["runs", "commits", "triggers"])
@@ -78,6 +88,16 @@ def test_who_is_signed_in_can_ask_for_commits_and_benchmarks(signed_in: Client) 
     shown = get_page(signed_in, "/projects/snake/")
     assert 'action="/projects/snake/trigger/"' in shown
     assert 'name="benchmarks" value="snake_dqn"' in shown
+
+
+@pytest.mark.parametrize("origin", ["", "posted", "imported"])
+def test_only_what_a_trigger_asks_for_is_expected(signed_in: Client, origin: str) -> None:
+    """A case of an experiment alone has no run at all."""
+    run = builders.create_only_run(Run.State.DONE)
+    other = builders.create_case(run.case.project, "elsewhere")
+    if origin:
+        builders.create_run(run.commit, other, origin=origin)
+    assert [name for name, _, _ in signed_in.get("/projects/snake/").context["benchmarks"]] == ["snake_dqn"]
 
 
 def test_the_form_is_understood_by_the_trigger(signed_in: Client) -> None:

@@ -172,6 +172,24 @@ def test_what_a_hook_asked_for_is_named_by_short_hashes(client: Client) -> None:
     assert first not in shown
 
 
+@pytest.mark.parametrize(
+    ("state", "revisions", "told"),
+    [
+        ("resolved", {}, "Runs of its commit so far"),
+        ("resolved", {"last": 1}, "It has no runs of its own: what was asked for before is among all runs"),
+        ("refused", {}, ""),
+    ],
+)
+def test_a_request_without_runs_of_its_own_says_where_they_are(
+    client: Client, state: str, revisions: dict[str, int], told: str
+) -> None:
+    project = builders.create_only_run(Run.State.MEASURING).commit.project
+    trigger = Trigger.objects.create(project=project, source="web", state=state, revisions=revisions)
+    shown = shown_text(client.get(f"/projects/snake/triggers/{trigger.pk}/"))
+    assert told in shown
+    assert ("measuring" in shown) is ("Runs of its commit" in told)
+
+
 def test_what_is_left_of_a_request_is_cancelled_by_operators(client: Client) -> None:
     project = builders.create_project()
     line = builders.create_commits(project, 2)

@@ -10,12 +10,13 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.models import Commit, Project, Regression, Run, Trigger
+from dashboard.models import Commit, Experiment, Project, Regression, Run, Trigger
 from dashboard.querysets.search import find_commits
 from dashboard.querysets.sight import SeenProjects, Sight
 from tests.dashboard.access.conftest import create_member
 from tests.pages import builders
 from tests.pages.conftest import shown_text
+from tests.pages.experiment_builders import create_experiment
 
 pytestmark = pytest.mark.django_db
 
@@ -97,6 +98,19 @@ def test_the_queue_tells_when_each_run_begins_and_ends(client: Client) -> None:
     assert (rows[3].starts, rows[3].ends) == (None, None)
     Project.objects.update(visibility="private")
     assert "4 runs of projects that you may not view" in shown_text(client.get("/queue/"))
+
+
+def test_what_waits_begins_after_the_experiment_that_is_measured(client: Client) -> None:
+    line = builders.create_measured_commits(2)
+    case = line[0].runs.get().case
+    builders.create_run(line[1], case, Run.State.REQUESTED, requested_at=timezone.now())
+    machine = builders.create_machine()
+    experiment = create_experiment(line, state="measuring", most_seconds=600, seconds=240, machine=machine)
+    answer = client.get("/queue/")
+    assert [row.starts for row in answer.context["rows"]] == [360]
+    assert "1 experiment, not listed, has a machine, for its budget at most: 6 min." in shown_text(answer)
+    Experiment.objects.filter(pk=experiment.pk).update(state="done")
+    assert [row.starts for row in client.get("/queue/").context["rows"]] == [0]
 
 
 def test_what_is_missing_is_asked_for_by_who_may(client: Client, regression: Regression) -> None:

@@ -384,9 +384,12 @@ def site_pages() -> list[str]:
     SeriesLatest.objects.update(base_value=1.0)
     Project.objects.filter(slug="snake").update(training_hours_per_week=100)
     builders.create_commits(Project.objects.get(slug="project-2"), 2)
+    failing = builders.create_commits(builders.create_project("failing"), 1)
+    builders.create_run(failing[0], builders.create_case(failing[0].project), Run.State.FAILED)
     series = [row.get_absolute_url() for row in Series.objects.filter(headline=True)]
     return [
         *("/", "/?page=2", "/work/?seen=3", "/deliveries/", "/projects/runs/", "/projects/project-1/"),
+        "/projects/failing/",
         *(f"/projects/snake/{part}?base={commit.hash}" for part in ("", "heatmap/")),
         *(
             "/projects/project-2/commits/",

@@ -94,6 +94,12 @@ def test_what_waits_or_is_measured_is_not_requested_again(transactional_db, chec
     assert first_project.request_first_runs() == []
 
 
+def test_what_was_cancelled_is_not_requested_again(transactional_db, checkout):
+    first_project.request_first_runs()
+    Run.objects.update(state=Run.State.CANCELLED)
+    assert first_project.request_first_runs() == []
+
+
 def test_a_new_commit_is_requested(transactional_db, checkout):
     first_project.request_first_runs()
     commit_all(checkout)

@@ -32,6 +32,7 @@ def test_runs_are_asked_for_as_on_the_page(script: Client, project: Project, adm
     answer = post_json(script, "/projects/snake/runs", last=3, benchmarks=["snake_dqn"])
     trigger = Trigger.objects.get()
     assert (answer.status_code, answer.json()["id"]) == (202, trigger.pk)
+    assert trigger.source == "token"
     assert (trigger.revisions, trigger.benchmarks, trigger.requested_by) == (
         {"last": 3},
         ["snake_dqn"],
@@ -155,6 +156,7 @@ def test_an_experiment_without_a_base_is_refused(script: Client, project: Projec
     assert (missing.status_code, missing.json()["detail"]) == (422, "base: it is missing.")
     wrong = post_json(script, "/projects/snake/experiments", base="main", precision="none")
     assert (wrong.status_code, wrong.json()["field"]) == (422, "precision")
+    assert wrong.json()["detail"].startswith("precision: 'none' isn't a number")
 
 
 def test_a_regression_is_triaged_as_on_the_page(script: Client, project: Project, admin: User) -> None:

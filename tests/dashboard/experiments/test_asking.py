@@ -174,6 +174,7 @@ def test_a_question_that_somebody_asks_at_the_same_moment_is_theirs(
         ({"toggle": "fast=true"}, "toggle", "snake[fast=true,variant=optimized] is that already"),
         ({"toggle": "2fast"}, "toggle", "'2fast' isn't NAME or NAME=VALUE"),
         ({"toggle": "compile"}, "toggle", "doesn't say what else compile of snake"),
+        ({"case": "walker", "toggle": "compile"}, "toggle", "else compile of walker may be: write"),
         ({"toggle": "compile=a=b"}, "toggle", "must be a number, true, false or a word"),
         ({"toggle": f"compile={'x' * 190},y={'x' * 190}"}, "toggle", "more than 300 characters"),
         ({"base": "main~1", "case": "walker", "toggle": "fast"}, "case", "has no walker"),
@@ -298,6 +299,28 @@ def test_a_phase_belongs_to_the_question(described: Project) -> None:
     experiment, _ = ask_in_words(described, **words, metric="phase_time:learn/backward")
     assert (experiment.metric.name, experiment.phase) == ("phase_time", "learn/backward")
     assert ask_in_words(described, **words, metric="phase_time:act")[0] != experiment
+
+
+@pytest.mark.parametrize(
+    ("metric", "sentence"),
+    [
+        ("phase_time:dataloading", "'dataloading'; did you mean data_loading?"),
+        ("phase_time:rollout", "'rollout'; it has backward, data_loading. Of a new phase measure a commit"),
+        ("gauge.que", "did you mean gauge.queue?"),
+        ("speed", "it has gauge.queue, steal_time."),
+    ],
+)
+def test_what_no_run_of_the_case_has_is_refused(described: Project, metric: str, sentence: str) -> None:
+    first, _ = ask_in_words(described, case="walker", toggle="n=2", metric="phase_time:rollout")
+    phase_time = first.metric
+    for phase in ("backward", "data_loading"):
+        Series.objects.create(configuration=first.base_configuration, metric=phase_time, phase=phase)
+    for name in ("gauge.queue", "steal_time"):
+        row = Metric.objects.create(name=name, unit="1", better="lower", kind="utilization")
+        Series.objects.create(configuration=first.head_configuration, metric=row)
+    with pytest.raises(ExperimentError) as refused:
+        ask_in_words(described, case="walker", toggle="n=2", metric=metric)
+    assert sentence in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,14 @@ def other_row(row: Experiment) -> Experiment:
     return row
 
 
+def spend_share(row: Experiment, machine: Machine) -> None:
+    """Let experiments have had the machine for all of the last hours."""
+    spent = Experiment.objects.get(pk=row.pk)
+    spent.pk, spent.state = None, Experiment.State.DONE
+    spent.machine, spent.measuring_at, spent.seconds = machine, timezone.now(), 7200
+    spent.save()
+
+
 def claim_next(machine: Machine) -> RunAssignment | ExperimentAssignment | None:
     assignment = hosts.claim_next(machine)
     if isinstance(assignment, RunAssignment):
@@ -68,6 +76,17 @@ def test_nobody_waits_for_what_is_measured_again(other_row: Experiment, machine:
     Run.objects.filter(state="requested").update(not_before=timezone.now())
     held = claim_held()
     assert experiments.add_pair(held.lease, measured_pair(0, 1.0, 1.4)) == ""
+
+
+@pytest.mark.parametrize(("purpose", "claimed"), [("person", True), ("check", True), ("proof", False)])
+def test_a_spent_share_holds_up_nobody_for_what_is_measured_again(
+    other_row: Experiment, machine: Machine, purpose: str, claimed: bool
+) -> None:
+    Experiment.objects.update(purpose=purpose)
+    spend_share(other_row, machine)
+    assert experiments.claim_experiment("default", "bench-1") is None
+    Run.objects.filter(state="requested").update(not_before=timezone.now())
+    assert (experiments.claim_experiment("default", "bench-1") is not None) is claimed
 
 
 @pytest.mark.parametrize("purpose", ["person", "script", "check"])

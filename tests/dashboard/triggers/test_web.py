@@ -9,6 +9,7 @@ from django.test import Client
 
 from dashboard import runs
 from dashboard.models import Project, Run, Trigger
+from dashboard.repositories import MOST_COMMITS
 from tests.dashboard.conftest import Repository
 
 pytestmark = pytest.mark.django_db
@@ -136,11 +137,16 @@ def test_what_was_requested_is_linked_until_it_has_ended(
     (run,) = runs.resolve_trigger(trigger.pk)
     page = f"/projects/snakes/triggers/{trigger.pk}/"
     shown = client.get(f"{page}status/").content.decode()
-    assert f'Measuring <a href="/runs/{run}/">#{run}</a>' in shown
+    assert f'Its run is <a href="/runs/{run}/">#{run}</a>, requested.' in shown
     Run.objects.update(state="done")
     assert client.get(f"{page}status/")["HX-Refresh"] == "true"
-    assert f'Measured by <a href="/runs/{run}/">#{run}</a>' in client.get(page).content.decode()
+    assert f'Its run is <a href="/runs/{run}/">#{run}</a>, done.' in client.get(page).content.decode()
     assert client.get("/projects/other/triggers/1/").status_code == 404
+
+
+def test_the_form_allows_what_a_person_may_ask_for(client: Client, tracked: Project, operator: User) -> None:
+    client.force_login(operator)
+    assert f'max="{MOST_COMMITS}"' in client.get("/projects/snakes/trigger/").content.decode()
 
 
 def test_what_the_worker_refuses_can_be_changed_and_asked_again(
