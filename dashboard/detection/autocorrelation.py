@@ -17,7 +17,7 @@ LAGS = 10  # points
 SLOW = 0.9  # of a slow wander that remains from point to point
 STRONGEST = 0.95
 CLIP = 2.5  # noises: an outlier says nothing about its neighbours
-WINDOW = 30  # points on each side of a step: further away, a level may have wandered
+WINDOW = 30  # points on each side of a step that are worth its evidence
 # How far a correlation must stand out, in standard errors of one lag and of the average over all lags.
 DOUBT_OF_LAG, DOUBT_OF_WANDER = 1.5, 2.0
 

@@ -132,10 +132,11 @@ def find_starts(history: History, rule: Rule, allowed: Mapping[int, float] | Non
         correlation = learn_autocorrelation(first_points, sigma, learnt_starts, rule.evidence)
         starts = drop_weak_starts(starts, values, sigma, correlation, rule.evidence, parts)
         starts = drop_slopes(starts, values, np.full(n, sigma), rule.cap)
-    if rule.advantage:
-        starts = drop_noisy_stretches(starts, values, sigma, rule.advantage, parts)
     if rule.evidence and allowed is None:
         starts = relocate_first(starts, history, rule)
+    if rule.advantage:
+        # Last: beside a start that isn't at its place yet the level before looks noisy.
+        starts = drop_noisy_stretches(starts, values, sigma, rule.advantage, parts)
     return [
         b
         for a, b, c in neighbouring_levels(starts, n)

@@ -18,7 +18,7 @@ from dashboard.models import Commit, Configuration, Experiment, Metric, Project,
 DEFAULT_METRIC = "step_time"
 DEFAULT_PRECISION = 0.01
 # Of a case that has no series yet.
-NOTHING_MEASURED = "step_time, throughput, peak_memory and phase_time:PHASE always are"
+NOTHING_MEASURED = "step_time, throughput, peak_memory and phase_time:PHASE always are."
 LEAST_PRECISION, MOST_PRECISION = 0.0005, 1.0
 MOST_MINUTES = 10_080.0
 # An estimate ends at its precision or at the end of its minutes; so many pairs are more than either takes.
@@ -174,7 +174,7 @@ def find_metric(spelling: str, configuration: Configuration) -> tuple[Metric, st
     if known is None or "." in name:
         names = measured_names(configuration, name)
         raise ExperimentError(
-            "metric", f"{spelling!r} isn't measured of {configuration.case}; {names or NOTHING_MEASURED}."
+            "metric", f"{spelling!r} isn't measured of {configuration.case}; {names or NOTHING_MEASURED}"
         )
     if problem := phase_problem(spelling):
         raise ExperimentError("metric", f"{problem}.")
@@ -196,7 +196,7 @@ def refuse_unreported_phase(name: str, phase: str, configuration: Configuration)
     if phases and phase not in phases:
         raise ExperimentError(
             "metric",
-            f"no run of {configuration.case} has {name} of {phase!r}; {list_names(phases, phase)}. Of a new "
+            f"no run of {configuration.case} has {name} of {phase!r}; {list_names(phases, phase)} Of a new "
             "phase measure a commit that has it first.",
         )
 
@@ -209,8 +209,8 @@ def measured_names(configuration: Configuration, wanted: str) -> str:
 
 
 def list_names(names: Sequence[str], wanted: str) -> str:
-    """The name that may be meant, where one is nearly the wanted one; else `it has act, data_loading`."""
+    """The end of a sentence: the name that may be meant, or else `it has act, data_loading.`"""
     if near := difflib.get_close_matches(wanted, names, n=1, cutoff=0.7):
         return f"did you mean {near[0]}?"
     more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
-    return f"it has {', '.join(names[:MOST_LISTED])}{more}"
+    return f"it has {', '.join(names[:MOST_LISTED])}{more}."

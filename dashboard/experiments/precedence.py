@@ -21,6 +21,8 @@ AWAITED_SOURCES = (Trigger.Source.WEB, Trigger.Source.TOKEN, Trigger.Source.COMM
 # Until a machine has measured for so long, no share of its time says anything.
 GRACE = timedelta(minutes=20)
 LOOK_BACK = timedelta(hours=24)
+# What is measured again waits behind what people ask for, but not for longer than this.
+MOST_HELD_UP = timedelta(hours=1)
 IS_AWAITED = Q(purpose__in=AWAITED_PURPOSES) | Q(requested_by__isnull=False)
 
 
@@ -29,7 +31,8 @@ def order_claimable(machine: Machine) -> QuerySet[Experiment]:
     # Experiments go before history, but take a part of the machine's time at most while runs wait.
     spent = spent_share(machine)
     has_share = Q(project__experiment_share__gt=spent)
-    if spent and not first_runs(machine).exists():
+    is_first = Q(not_before=None) | Q(not_before__lte=Now() - MOST_HELD_UP)
+    if spent and not due_runs(machine).filter(is_first).exists():
         has_share |= IS_AWAITED
     waiting = Experiment.objects.filter(
         has_share, state=Experiment.State.REQUESTED, head_configuration__pool=machine.pool_id
@@ -52,14 +55,11 @@ def must_yield(experiment: Experiment) -> bool:
 
 
 def awaited_runs(machine: Machine) -> QuerySet[Run]:
-    """Requested runs that somebody waits for, and that this machine may measure now."""
-    return first_runs(machine).filter(trigger__source__in=AWAITED_SOURCES)
+    """Requested runs that somebody waits for, and that this machine may measure now.
 
-
-def first_runs(machine: Machine) -> QuerySet[Run]:
-    """Due runs without what is measured again, since other work disturbed it: the site itself asks for that,
-    behind all that somebody waits for."""
-    return due_runs(machine).filter(not_before=None)
+    What was disturbed is measured again by the site itself: nobody waits for that.
+    """
+    return due_runs(machine).filter(trigger__source__in=AWAITED_SOURCES, not_before=None)
 
 
 def due_runs(machine: Machine) -> QuerySet[Run]:

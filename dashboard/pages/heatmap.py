@@ -101,7 +101,11 @@ def choose_bases(states: Sequence[CaseState], base_commit: Commit | None) -> dic
 def shade_cells(
     state: CaseState, latest: SeriesLatest, base: float | None, positions: Sequence[int]
 ) -> list[HeatCell]:
-    values = dict(zip(latest.recent_positions, zip(state.recent, state.tainted, strict=False), strict=False))
+    values: dict[int, tuple[float, bool]] = {}
+    for position, value, tainted in zip(latest.recent_positions, state.recent, state.tainted, strict=False):
+        # Of several runs of a commit the newest that counts.
+        if position not in values or not tainted:
+            values[position] = (value, tainted)
     return [
         shade_value(state, *values[position], base) if position in values else HeatCell()
         for position in positions

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from django.db.models import DurationField, ExpressionWrapper, F, OuterRef, QuerySet, Subquery
 
+from dashboard.experiments.precedence import IS_AWAITED
 from dashboard.models import Experiment, Machine, Project, Run, SeriesLatest
 from dashboard.querysets.composed import ComposedQuery
 from dashboard.querysets.projects import SILENT_AFTER
@@ -57,9 +58,14 @@ def seconds_by_configuration(configurations: Iterable[int]) -> dict[int, float]:
 
 
 def seconds_of_experiments(now: datetime) -> dict[int, list[float | None]]:
-    """By pool, of each machine that takes work now: the rest of the budget of its experiment, or None."""
+    """By pool, of each machine that takes work now: the rest of the budget of its experiment, or None.
+
+    What the site asked for gives way after a pair, so that it isn't counted.
+    """
     alive = Machine.objects.filter(state=Machine.State.ACTIVE, seen_at__gte=now - SILENT_AFTER)
-    measuring = Experiment.objects.filter(machine=OuterRef("pk"), state=Experiment.State.MEASURING)
+    measuring = Experiment.objects.filter(
+        IS_AWAITED, machine=OuterRef("pk"), state=Experiment.State.MEASURING
+    )
     left = measuring.annotate(left=F("most_seconds") - F("seconds")).values("left")[:1]
     found: dict[int, list[float | None]] = {}
     for pool, seconds in alive.order_by().values_list("pool", Subquery(left)):

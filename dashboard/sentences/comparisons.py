@@ -190,8 +190,8 @@ def comparability_sentences(comparison: Comparison) -> list[str]:
         if side.are_tainted:
             # A warning taints the metrics that it concerns: the others are told.
             untold = sum(any(doubt.code == code for doubt in row.reasons) for row in compared.rows)
-            of_all = f"{untold} of {len(compared.rows)} metrics"
-            sentences.append(f"All runs of the {name} are tainted, so {of_all} can't be told.")
+            of_all = f", so {untold} of {len(compared.rows)} metrics can't be told" if untold else ""
+            sentences.append(f"All runs of the {name} are tainted{of_all}.")
     return sentences
 
 

@@ -50,6 +50,12 @@ def test_a_step_into_a_noisier_level_is_found_once_it_has_points():
     assert detect(values) == [60]
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_step_within_the_baseline_is_put_to_its_place_first(seed):
+    values = step_levels(10, 50, 1.1) * noise_factors(60, 0.01, seed=seed)
+    assert detect(values) == [10]
+
+
 def test_a_robust_level_is_a_mean_without_outliers_and_bounds_them():
     assert robust_level(CALM[:9] * 0.1, 1.0) == pytest.approx(np.mean(CALM[:9] * 0.1))
     assert robust_level(np.array([0.0, 0.0, 0.0, 1000.0]), 1.0) == pytest.approx(1.5 / 4)

@@ -304,10 +304,10 @@ def test_a_phase_belongs_to_the_question(described: Project) -> None:
 @pytest.mark.parametrize(
     ("metric", "sentence"),
     [
-        ("phase_time:dataloading", "'dataloading'; did you mean data_loading?"),
+        ("phase_time:dataloading", "'dataloading'; did you mean data_loading? Of a new phase"),
         ("phase_time:rollout", "'rollout'; it has backward, data_loading. Of a new phase measure a commit"),
-        ("gauge.que", "did you mean gauge.queue?"),
-        ("speed", "it has gauge.queue, steal_time."),
+        ("gauge.que", "; did you mean gauge.queue?\n"),
+        ("speed", "it has gauge.queue, steal_time.\n"),
     ],
 )
 def test_what_no_run_of_the_case_has_is_refused(described: Project, metric: str, sentence: str) -> None:
@@ -320,7 +320,7 @@ def test_what_no_run_of_the_case_has_is_refused(described: Project, metric: str,
         Series.objects.create(configuration=first.head_configuration, metric=row)
     with pytest.raises(ExperimentError) as refused:
         ask_in_words(described, case="walker", toggle="n=2", metric=metric)
-    assert sentence in str(refused.value)
+    assert sentence in f"{refused.value}\n"
 
 
 @pytest.mark.parametrize(

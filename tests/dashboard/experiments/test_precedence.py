@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.utils import timezone
 
@@ -87,6 +89,13 @@ def test_a_spent_share_holds_up_nobody_for_what_is_measured_again(
     assert experiments.claim_experiment("default", "bench-1") is None
     Run.objects.filter(state="requested").update(not_before=timezone.now())
     assert (experiments.claim_experiment("default", "bench-1") is not None) is claimed
+
+
+def test_what_is_measured_again_has_its_turn_after_an_hour(other_row: Experiment, machine: Machine) -> None:
+    Experiment.objects.update(purpose="person")
+    spend_share(other_row, machine)
+    Run.objects.filter(state="requested").update(not_before=timezone.now() - timedelta(minutes=61))
+    assert experiments.claim_experiment("default", "bench-1") is None
 
 
 @pytest.mark.parametrize("purpose", ["person", "script", "check"])
