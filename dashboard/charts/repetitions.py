@@ -25,10 +25,11 @@ def draw_bands(
     drawn: theme.Figure, startup: float | None, warmup: float | None, window: tuple[float, float]
 ) -> None:
     """Start-up from the beginning, and warm-up up to the window; each may be unknown."""
-    if startup:
-        _shade_band(drawn, 0.0, min(startup, window[0]), "start-up", 0.7, window[1])
+    started = min(startup or 0.0, window[0])
+    if started:
+        _shade_band(drawn, 0.0, started, "start-up", 0.7, window[1])
     if warmup:
-        _shade_band(drawn, max(0.0, window[0] - warmup), window[0], "warm-up", 0.35, window[1])
+        _shade_band(drawn, max(started, window[0] - warmup), window[0], "warm-up", 0.35, window[1])
 
 
 def _shade_band(

@@ -29,8 +29,7 @@ STRENGTHS = (0.03, 0.10, 0.30)
 
 @dataclass(frozen=True, slots=True)
 class HeatCell:
-    """`shade`: `worse-1` to `worse-3`, `better-1` to `better-3`, `same`, `tainted`; empty where it wasn't
-    measured."""
+    """`shade`: `worse-1` to `worse-3`, `better-1` to `better-3`, `same`; empty where it wasn't measured."""
 
     text: str = ""
     shade: str = ""
@@ -114,7 +113,7 @@ def shade_cells(
 
 def shade_value(state: CaseState, value: float, tainted: bool, base: float | None) -> HeatCell:
     if tainted:
-        return HeatCell(TAINTED, "tainted")
+        return HeatCell(TAINTED, "same")
     ratio = value / base if base else None
     if ratio is None or ratio <= 0:
         return HeatCell("?", "same")

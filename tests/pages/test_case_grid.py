@@ -111,6 +111,14 @@ def test_the_heat_map_colours_nothing_that_is_tainted(
                  base_value=None, current_value=current)  # fmt: skip
     (row,) = client.get("/projects/snake/heatmap/").context["rows"]
     assert [cell.text for cell in reversed(row.cells)] == texts
+    assert {cell.shade for cell in row.cells if cell.text == TAINTED} == {"same"}
+
+
+def test_the_heat_map_shows_the_untainted_one_of_two_runs(client: Client) -> None:
+    create_cases(1, recent=[100.0, 40.0, 100.0], recent_positions=[1, 1, 2], recent_machines=[1, None, 1],
+                 base_value=None, current_value=100.0)  # fmt: skip
+    (row,) = client.get("/projects/snake/heatmap/").context["rows"]
+    assert [cell.text for cell in row.cells] == ["·", "·"]
 
 
 def test_the_heat_map_colours_what_is_worse(client: Client) -> None:
