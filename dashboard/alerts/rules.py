@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dashboard.models import AlertRule, Channel, Regression
+from dashboard.models.projects import case_name
 
 SUSPECTED, CONFIRMED = AlertRule.State.SUSPECTED, AlertRule.State.CONFIRMED
 
@@ -41,7 +42,7 @@ def facts_of(regression: Regression) -> RegressionFacts:
     confirmed = regression.state == Regression.State.CONFIRMED and not regression.proving
     return RegressionFacts(
         subjects=tuple(
-            MeasuredSubject(benchmark, f"{benchmark}[{key}]" if key else benchmark, metric)
+            MeasuredSubject(benchmark, case_name(benchmark, key), metric)
             for benchmark, key, metric in sorted(rows)
         ),
         branch=regression.first_bad.branch,

@@ -14,8 +14,9 @@ from dashboard import repositories, runs
 from dashboard.experiments.asking import Side
 from dashboard.experiments.baseline_commits import WORDS, find_baseline_commit
 from dashboard.experiments.errors import ExperimentError
-from dashboard.experiments.toggles import Params, case_name, toggle_params
+from dashboard.experiments.toggles import Params, toggle_params
 from dashboard.models import Case, Configuration, Pool, Project
+from dashboard.models.projects import case_name
 from dashboard.repositories import CommitFacts, Mirror, RepositoryError
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class WantedCase:
     params: Params
 
     def __str__(self) -> str:
-        return case_name(self.benchmark, self.params)
+        return case_name(self.benchmark.name, case_key(self.params))
 
 
 @dataclass(frozen=True)

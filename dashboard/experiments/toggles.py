@@ -14,6 +14,7 @@ from paceline.manifest import Benchmark, case_key
 
 from dashboard import repositories
 from dashboard.experiments.errors import ExperimentError
+from dashboard.models.projects import case_name
 from dashboard.repositories import CommitFacts, Mirror, RepositoryError
 
 Params = Mapping[str, Any]
@@ -38,14 +39,8 @@ def toggle_params(
             read_value(name, text) if equals else other_value(mirror, commit, benchmark, params, name)
         )
     if case_key(changed) == case_key(params):
-        raise ExperimentError("toggle", f"{case_name(benchmark, params)} is that already.")
+        raise ExperimentError("toggle", f"{case_name(benchmark.name, case_key(params))} is that already.")
     return changed
-
-
-def case_name(benchmark: Benchmark, params: Params) -> str:
-    """`train[fast=true]`, or `train` where it has no parameters."""
-    key = case_key(params)
-    return f"{benchmark.name}[{key}]" if key else benchmark.name
 
 
 def refuse_misspelled(benchmark: Benchmark, params: Params, name: str) -> None:
@@ -87,7 +82,7 @@ def other_value(
         raise ExperimentError("toggle", f"{name} has several other values, choose one: {values}.")
     raise ExperimentError(
         "toggle",
-        f"the manifest doesn't say what else {name} of {case_name(benchmark, params)} may be: "
+        f"the manifest doesn't say what else {name} of {case_name(benchmark.name, case_key(params))} may be: "
         f"write {name}=VALUE.",
     )
 

@@ -239,6 +239,11 @@ class Commit(models.Model):
         return len(self.parents) > 1
 
 
+def case_name(benchmark: str, key: str) -> str:
+    """`train[fast=true]`, or `train` of a case without parameters, whose key is empty."""
+    return f"{benchmark}[{key}]" if key else benchmark
+
+
 class Case(models.Model):
     """A benchmark with its parameters."""
 
@@ -254,7 +259,7 @@ class Case(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.benchmark}[{self.key}]" if self.key else self.benchmark
+        return case_name(self.benchmark, self.key)
 
 
 class Trigger(models.Model):

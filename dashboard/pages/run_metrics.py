@@ -45,13 +45,13 @@ class CounterRow:
 def metrics_context(document: Json, points: Sequence[RunPoint], previous: PreviousRun | None) -> Json:
     """The metrics of the whole step, headlines first, each with its series; counters apart, with theirs."""
     links = {(point.metric, point.phase): point.series for point in points}
-    tainted = {point.series for point in points if point.tainted}
+    tainted = {(point.metric, point.phase) for point in points if point.tainted}
     rows: list[Json] = [
         {
             **metric,
             "label": labels.metric_label(metric["name"], metric["phase"] or ""),
-            "series": (series := links.get((metric["name"], metric["phase"] or ""))),
-            "tainted": series in tainted,
+            "series": links.get((metric["name"], metric["phase"] or "")),
+            "tainted": (metric["name"], metric["phase"] or "") in tainted,
         }
         for metric in document.get("metrics") or []
     ]

@@ -8,6 +8,7 @@ from math import ceil
 
 from paceline.manifest import FILE_NAME, Benchmark, ManifestError, decode_manifest, parse_manifest
 
+from dashboard.models.projects import case_name
 from dashboard.project_setup.errors import SetupError
 from dashboard.runs.caps import check_limits
 
@@ -74,9 +75,7 @@ def describe_benchmark(benchmark: Benchmark) -> PlannedBenchmark:
     return PlannedBenchmark(
         name=benchmark.name,
         script=benchmark.script,
-        cases=tuple(
-            f"{benchmark.name}[{case.key}]" if case.key else benchmark.name for case in benchmark.cases
-        ),
+        cases=tuple(case_name(benchmark.name, case.key) for case in benchmark.cases),
         repetitions=benchmark.repetitions,
         steps=benchmark.steps,
         longest_seconds=ceil(benchmark.time_limit),
