@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from paceline import document
+from paceline.benchmarks import Benchmark, Case
 from paceline.doctor import (
     benchmark_parts,
     command,
@@ -124,6 +126,39 @@ def test_a_case_that_the_end_of_the_time_cuts_short_is_left_out(
     benchmark = make_workload("known_work", 1, 0, 0)
     named = replace(benchmark, cases=(replace(benchmark.cases[0], key="one"),))
     assert wrong_ones(benchmark_parts.check_benchmark(bench, named, tmp_path)) == wrong
+
+
+def test_the_last_case_is_measured_whatever_others_took(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def measure(_bench: Workbench, _name: Benchmark, case: Case, _folder: Path) -> Document:
+        asked.append(case.key)
+        return document_with(throughput=2.0 if case.key == "two" else 1.0)
+
+    monkeypatch.setattr(benchmark_parts, "measure_short", measure)
+    benchmark = make_workload("known_work", 1, 0, 0)
+    named = replace(benchmark, cases=tuple(replace(benchmark.cases[0], key=key) for key in ("one", "two")))
+    bench = Workbench(perf_counter() + 100, tmp_path)
+    rows = benchmark_parts.check_benchmark(bench, named, tmp_path)
+    assert asked == ["two", "one"]
+    assert [row.what for row in rows] == ["one", "two"]
+    assert rows[1].value.endswith(", 2.00 times the first case")
+    bench.begin_until = 0.0
+    rows = benchmark_parts.check_benchmark(bench, named, tmp_path)
+    assert (asked[2:], rows[0].value) == (["two"], "left out, its share of the time is over")
+    assert "times the first" not in rows[1].value
+
+
+def test_benchmarks_share_the_time_with_their_claims_where_there_is_a_device(tmp_path: Path) -> None:
+    bench = Workbench(perf_counter() + 100, tmp_path)
+    names = ["counters", "a", "b", "a claims", "b claims"]
+    assert command.share_of_time(bench, names) == math.inf
+    assert command.share_of_time(bench, names[1:]) - perf_counter() == pytest.approx(50, abs=1)
+    bench.has_cuda = True
+    shares = [command.share_of_time(bench, names[first:]) - perf_counter() for first in (1, 4)]
+    assert shares == pytest.approx([25, 100], abs=1)
 
 
 def test_a_host_is_tried_and_its_report_written(project: Project) -> None:

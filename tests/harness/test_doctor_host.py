@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -334,8 +336,8 @@ def test_too_few_pairs_prove_nothing() -> None:
 
 
 def test_equal_work_is_timed_in_alternating_order() -> None:
-    times = iter([1.0, 1.01, 1.02, 1.0, 1.0, 1.01, 1.02, 1.0])
-    spread = equal_work.time_in_pairs("loop", 0.0, 60.0, lambda _script: next(times))
+    times = [1.0, 1.01, 1.02, 1.0]
+    spread = equal_work.time_in_pairs("loop", 0.0, 60.0, lambda _script, _number: times)
     # A B, B A: the second side took 1 % and 2 % longer.
     assert spread.pairs == 4
     assert spread.bias == pytest.approx(0.0149, abs=1e-4)
@@ -346,14 +348,32 @@ def test_equal_work_is_timed_in_alternating_order() -> None:
 
 def test_work_that_takes_too_long_is_not_told() -> None:
     with pytest.raises(equal_work.EqualWorkError, match="not told: 0 pairs took 0 s, 4 are needed"):
-        equal_work.time_in_pairs("loop", 0.0, -1.0, lambda _script: 1.0)
+        equal_work.time_in_pairs("loop", 0.0, -1.0, lambda _script, number: [1.0] * number)
 
 
 def test_work_that_fails_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "broken.py").write_text("print('no number')\n")
     monkeypatch.setattr(equal_work, "WORKLOADS", tmp_path)
-    with pytest.raises(equal_work.EqualWorkError, match=r"broken.py failed: could not convert"):
-        equal_work.time_process("broken.py")
+    for text, sentence in (
+        ("print('ready', flush=True); input(); print('no number')", "could not convert"),
+        ("import no_such_module", "No module named 'no_such_module'"),
+    ):
+        (tmp_path / "broken.py").write_text(text + "\n")
+        with pytest.raises(equal_work.EqualWorkError, match=f"broken.py failed: .*{sentence}"):
+            equal_work.time_processes("broken.py", 2)
+
+
+def test_processes_are_ready_together_and_work_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(equal_work, "WORKLOADS", tmp_path)
+    (tmp_path / "work.py").write_text(
+        "import time; from pathlib import Path\n"
+        "print('ready', flush=True); input(); began = time.monotonic(); time.sleep(0.05); print(began)\n"
+    )
+    started = time.monotonic()
+    began = equal_work.time_processes("work.py", 3)
+    assert started < began[0]
+    assert all(later - earlier >= 0.05 for earlier, later in pairwise(began))
 
 
 def test_doctor_tells_of_this_host_and_keeps_it(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,9 +18,11 @@ from ..watching.process import MeasurementError, TimeLimitError
 from .findings import Finding, LeftOutError
 from .workbench import Workbench, metric_value
 
-CASE_SECONDS = 60
+# A first start on a host may compile, or train what it keeps.
+CASE_SECONDS = 120
 # A case is begun while so much of the time is left, and a claim while twice as much is.
 LEAST_SECONDS = 10
+NO_TIME = "left out, its share of the time is over"
 
 
 def find_benchmarks(bench: Workbench) -> dict[str, Benchmark]:
@@ -33,33 +35,48 @@ def find_benchmarks(bench: Workbench) -> dict[str, Benchmark]:
 
 
 def check_benchmark(bench: Workbench, benchmark: Benchmark, folder: Path) -> list[Finding]:
-    """Each case in short: how fast it is beside the first, where it ran, and what it warned of."""
-    rows: list[Finding] = []
-    first: float | None = None
-    for case in benchmark.cases:
-        if bench.seconds_left() < LEAST_SECONDS:
-            rows.append(Finding(case.key, "left out, the time is over"))
+    """Each case in short: how fast it is beside the first, where it ran, and what it warned of.
+
+    The last one goes first: it uses most of what the host has.
+    """
+    found: dict[str, Document | Finding] = {}
+    for case in reversed(benchmark.cases):
+        # Of each benchmark one, whatever others took.
+        if found and not bench.may_begin(LEAST_SECONDS):
+            found[case.key] = Finding(case.key, NO_TIME)
             continue
         try:
-            measured = measure_short(bench, benchmark, case, folder)
+            found[case.key] = measure_short(bench, benchmark, case, folder)
         except MeasurementError as failure:
-            if isinstance(failure, TimeLimitError) and bench.is_over():
-                rows.append(Finding(case.key, "left out, the time was over before it ended"))
-                continue
-            last = failure.output.splitlines()[-1:] or [""]
-            rows.append(Finding(case.key, f"{failure}: {last[0]}"[:300], "to run", False))
+            found[case.key] = _failed_case(bench, case, failure)
+    return list(_case_findings({case.key: found[case.key] for case in benchmark.cases}))
+
+
+def _case_findings(found: Mapping[str, Document | Finding]) -> Iterator[Finding]:
+    first = next(iter(found.values()))
+    base = metric_value(first, "throughput") if isinstance(first, Document) else None
+    for key, row in found.items():
+        if isinstance(row, Finding):
+            yield row
             continue
-        speed = metric_value(measured, "throughput") or 0.0
-        first = first or speed
-        ratio = f"{speed / first:.2f} times the first case" if first else "no speed"
-        rows.append(Finding(case.key, f"{describe_speed(measured)}, {ratio}"))
-    return rows
+        speed = metric_value(row, "throughput") or 0.0
+        ratio = f", {speed / base:.2f} times the first case" if base and row is not first else ""
+        yield Finding(key, describe_speed(row) + ratio)
+
+
+def _failed_case(bench: Workbench, case: Case, failure: MeasurementError) -> Finding:
+    if isinstance(failure, TimeLimitError) and bench.is_over():
+        return Finding(case.key, "left out, the time was over before it ended")
+    if isinstance(failure, TimeLimitError):
+        return Finding(case.key, f"didn't end within {CASE_SECONDS} s", "to run", False)
+    last = failure.output.splitlines()[-1:] or [""]
+    return Finding(case.key, f"{failure}: {last[0]}"[:300], "to run", False)
 
 
 def measure_short(bench: Workbench, benchmark: Benchmark, case: Case, folder: Path) -> Document:
-    """One quick repetition, counted once, within what is left of the time."""
+    """One quick repetition, within what is left of the time."""
     limit = int(min(CASE_SECONDS, max(bench.seconds_left(), 1)))
-    short = replace(benchmark.as_quick(), repetitions=1, time_limit=limit)
+    short = replace(benchmark.as_quick(), repetitions=1, countings=0, time_limit=limit)
     if benchmark.quick.params:
         case = replace(case, params={**case.params, **benchmark.quick.params})
     return bench.measure_request(MeasurementRequest(short, case, folder, quick=True))
@@ -80,12 +97,18 @@ def check_claims(bench: Workbench, benchmark: Benchmark, folder: Path) -> list[F
     """The document's claims that only a device can test, by one pair each while time is left."""
     bench.need_cuda()
     rows = []
-    claim_bench = ClaimBench(benchmark.as_quick(), folder, True, 1, lambda _: None)
+    quick = benchmark.as_quick()
+    claim_bench = ClaimBench(quick, folder, True, 1, lambda _: None)
     for claim in device_claims(benchmark, folder):
-        if bench.seconds_left() < 2 * LEAST_SECONDS:
-            rows.append(Finding(claim.key, "left out, the time is over"))
+        if not bench.may_begin(2 * LEAST_SECONDS):
+            rows.append(Finding(claim.key, NO_TIME))
             continue
-        result = judge_claim(claim, claim_bench)
+        # Both sides of a pair end within what is left. What was measured is kept for the claims that follow.
+        limit = int(min(CASE_SECONDS, max(bench.seconds_left() / 2, 1)))
+        result = judge_claim(claim, replace(claim_bench, benchmark=replace(quick, time_limit=limit)))
+        if result.measured is None and bench.seconds_left() < LEAST_SECONDS:
+            rows.append(Finding(claim.key, "left out, the time was over before it ended"))
+            continue
         value = f"{format_number(result.measured.value)}{result.unit}, " if result.measured else ""
         rows.append(Finding(claim.key, f"{value}{result.verdict}", _document_value(claim)))
     return rows

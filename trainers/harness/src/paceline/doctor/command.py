@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +30,7 @@ from .workbench import Workbench
 FORMAT = "paceline.doctor/1"
 MINUTES = 8.0
 REPORT = Path("doctor.json")
+CLAIMS = " claims"
 
 Check = Callable[[Workbench], list[Finding]]
 
@@ -71,11 +73,13 @@ def run_doctor(arguments: argparse.Namespace) -> int:
     bench = Workbench(perf_counter() + 60 * arguments.minutes, Path.cwd())
     parts, results = chosen_parts(bench, arguments.part), []
     bench.has_cuda = can_use_cuda()
-    for name, check in parts:
+    for number, (name, check) in enumerate(parts):
+        bench.begin_until = share_of_time(bench, [later for later, _ in parts[number:]])
         result = run_part(name, check, bench)
         print(format_result(result), flush=True)
         results.append(result)
-    write_report(results, arguments.report)
+        # After each part: whoever ends the check has what it found so far.
+        write_report(results, arguments.report)
     print(format_conclusion(results, arguments.report))
     return int(any(result.state == State.FAILED for result in results))
 
@@ -113,7 +117,19 @@ def find_benchmark_parts(bench: Workbench) -> Iterator[tuple[str, Check]]:
     for benchmark in benchmarks.values():
         if any(benchmark_parts.device_claims(benchmark, folder)):
             claims = partial(benchmark_parts.check_claims, benchmark=benchmark, folder=folder)
-            yield f"{benchmark.name} claims", claims
+            yield benchmark.name + CLAIMS, claims
+
+
+def share_of_time(bench: Workbench, names: Sequence[str]) -> float:
+    """When the first of these parts is to begin nothing new: benchmarks and claims share what is left."""
+    sharing = [name for name in names if shares_time(bench, name)]
+    if names[0] not in sharing:
+        return math.inf
+    return perf_counter() + bench.seconds_left() / len(sharing)
+
+
+def shares_time(bench: Workbench, name: str) -> bool:
+    return name not in HOST_PARTS and (bench.has_cuda or not name.endswith(CLAIMS))
 
 
 def _leave_out(why: str, _bench: Workbench) -> list[Finding]:

@@ -29,14 +29,18 @@ STEADY = 0.1
 def look_at_host(bench: Workbench) -> list[Finding]:
     """Processor, load, packages and devices, and how steadily the same work takes the same time."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     times = sorted(calibration.measure_calibration() for _ in range(CALIBRATIONS))
     spread = (times[-2] - times[1]) / median(times)
     return [
         Finding("Python", sys.version.split()[0]),
         Finding("processor features", " ".join(processor_features()) or "none that count"),
-        Finding("processors", f"{usable}, load {load:.1f}", "load below their number", load < usable),
-        Finding("calibration", f"spread {spread:.1%}", f"at most {STEADY:.0%}", spread <= STEADY),
+        Finding("processors", str(usable)),
+        Finding(
+            "calibration",
+            f"spread {spread:.1%}",
+            "" if spread <= STEADY else "the same arithmetic doesn't take the same time",
+            matters=spread > STEADY,
+        ),
         *(
             _package_finding(name, why)
             for name, why in (("torch", "to train"), ("psutil", "where there is no /proc"))

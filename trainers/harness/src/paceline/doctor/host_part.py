@@ -20,7 +20,7 @@ from .workbench import Workbench, visible_devices
 
 # In which nothing of ours runs, so that what does is others'.
 QUIET_SECONDS = 2.0
-LOOP_SECONDS, TORCH_SECONDS = 15.0, 45.0
+LOOP_SECONDS, TORCH_SECONDS = 15.0, 20.0
 # What a repetition of a benchmark takes, its start included, for what ten minutes could prove.
 REPETITION_SECONDS = 10.0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,11 +26,15 @@ PHASE_METRICS = frozenset({"host_device_copies", "synchronisations", "scalar_rea
 
 @dataclass(slots=True)
 class Workbench:
-    """What the parts share: until when they may run, whether there is a device, what was measured so far."""
+    """What the parts share: until when they may run, whether there is a device, what was measured so far.
+
+    `begin_until` is when a part's share of the time ends: what it began before may end later.
+    """
 
     deadline: float
     folder: Path
     has_cuda: bool = False
+    begin_until: float = math.inf
     documents: list[dict[str, Any]] = field(default_factory=list)
 
     def seconds_left(self) -> float:
@@ -38,6 +43,10 @@ class Workbench:
     def is_over(self) -> bool:
         """Whether the check's own end cut short what was being measured: limits are whole seconds."""
         return self.seconds_left() < 1
+
+    def may_begin(self, seconds: float) -> bool:
+        """Whether so much time is left, and some of the part's share."""
+        return self.seconds_left() >= seconds and perf_counter() < self.begin_until
 
     def need_cuda(self) -> None:
         if not self.has_cuda:

@@ -1,4 +1,7 @@
-"""Arithmetic and memory in pure Python, for a quarter of a second: prints the mean seconds of a step."""
+"""Arithmetic and memory in pure Python, for a quarter of a second.
+
+Prints that it is ready, waits for a line, prints the mean seconds of a step.
+"""
 
 from time import perf_counter
 
@@ -10,6 +13,8 @@ def take_step() -> int:
     return sum(values[::3])
 
 
+print("ready", flush=True)
+input()
 for _ in range(WARMUP):
     take_step()
 started = perf_counter()

@@ -1,4 +1,7 @@
-"""Training steps of a small network, for half a second: prints the mean seconds of a step."""
+"""Training steps of a small network, for half a second.
+
+Prints that it is ready, waits for a line, prints the mean seconds of a step.
+"""
 
 from time import perf_counter
 
@@ -21,6 +24,8 @@ def take_step() -> None:
     optimizer.step()
 
 
+print("ready", flush=True)
+input()
 for _ in range(WARMUP):
     take_step()
 started = perf_counter()
