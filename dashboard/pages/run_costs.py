@@ -13,9 +13,10 @@ from django.views.decorators.http import require_safe
 
 from dashboard.charts.stacked_bar import stack_widths
 from dashboard.ingest.costs import WAITING
-from dashboard.models import Run
+from dashboard.models import Experiment, Run
 from dashboard.pages.requested_project import requested_project
 from dashboard.querysets import run_costs
+from dashboard.sentences.experiments import PURPOSE_LABELS
 from dashboard.sentences.run_costs import cost_of_run_sentence, gpu_time_sentence, part_label
 
 # Repetitions in hues of their own, countings in one; what host and harness add is grey.
@@ -71,21 +72,22 @@ def costs_context(run: Run) -> dict[str, Any]:
 
 @require_safe
 def costs_page(request: HttpRequest, slug: str) -> HttpResponse:
-    """What the project's runs of the last weeks cost: by week, by part and by case."""
+    """What the project's runs and experiments of the last weeks cost: by week, part, case and purpose."""
     project, now = requested_project(request, slug), timezone.now()
     costs = run_costs.costs_of_project(project, now)
     parts = [(part, seconds, 0) for part, seconds in costs.parts]
-    longest = max((week.seconds for week in costs.weeks), default=0.0)
+    longest = max((week.machine_seconds for week in costs.weeks), default=0.0)
     context = {
         "project": project,
         "tab": "costs",
-        "weeks": [(week, week.seconds / longest if longest else 0.0) for week in costs.weeks],
+        "weeks": [(week, week.machine_seconds / longest if longest else 0.0) for week in costs.weeks],
         "number_of_weeks": run_costs.WEEKS,
         "cost_rows": stack_parts(parts),
         "cost_sentence": cost_of_run_sentence([(part, seconds) for part, seconds, _ in parts]),
         "cases": costs.cases,
+        "purposes": [(PURPOSE_LABELS[Experiment.Purpose(row.purpose)], row) for row in costs.purposes],
         "gpu_sentence": gpu_time_sentence(
-            sum(week.seconds for week in costs.weeks), sum(week.gpu_seconds for week in costs.weeks)
+            sum(week.machine_seconds for week in costs.weeks), sum(week.gpu_seconds for week in costs.weeks)
         ),
     }
     return render(request, "project_costs.html", context)

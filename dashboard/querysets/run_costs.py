@@ -1,9 +1,9 @@
-"""What runs cost: the parts of one, and their sums by commit and over time."""
+"""What runs cost: the parts of one, and their sums by commit and over time, beside what experiments cost."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -30,14 +30,22 @@ class CommitCost:
 
 @dataclass(frozen=True, slots=True)
 class WeekCost:
-    """What a project's runs of one week cost; `gpu_seconds` of it on machines with a GPU."""
+    """What a project's runs and the pairs of its experiments cost in one week.
+
+    `seconds` is the runs' alone, `gpu_seconds` what both spent on machines with a GPU.
+    """
 
     week: datetime
-    runs: int
-    commits: int
-    seconds: float
-    measured: float
-    gpu_seconds: float
+    runs: int = 0
+    commits: int = 0
+    seconds: float = 0.0
+    measured: float = 0.0
+    gpu_seconds: float = 0.0
+    pairs_seconds: float = 0.0
+
+    @property
+    def machine_seconds(self) -> float:
+        return self.seconds + self.pairs_seconds
 
 
 def gpu_pools(pools: Collection[int]) -> set[int]:
@@ -96,15 +104,26 @@ class CaseCost:
 
 
 @dataclass(frozen=True, slots=True)
+class PurposeCost:
+    """What the pairs of a project's experiments of one purpose cost."""
+
+    purpose: str
+    experiments: int
+    pairs: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class ProjectCosts:
     """Of the last weeks: by week the newest first, else the largest first. `parts`: (part, seconds)."""
 
     weeks: list[WeekCost]
     parts: list[tuple[str, float]]
     cases: list[CaseCost]
+    purposes: list[PurposeCost]
 
 
-# All three sums by one look at the rows. The first column tells them apart: 0, 1, 2 in this order. The parts
+# All sums by one look at the rows. The first column tells them apart: 0 to 4 in this order. The parts
 # of each run are looked up by its key, as those of other projects are many times as many.
 PROJECT_COSTS = """
 WITH of_run AS MATERIALIZED (
@@ -131,6 +150,14 @@ WITH of_run AS MATERIALIZED (
     SELECT configuration_id, count(*) AS runs, sum(seconds) AS seconds
     FROM summed
     GROUP BY configuration_id
+), paired AS MATERIALIZED (
+    SELECT pair.experiment_id, experiment.purpose, pair.seconds,
+        date_trunc('week', pair.measured_at AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' AS week,
+        machine.fingerprint #> '{gpus,0}' IS NOT NULL AS has_gpu
+    FROM dashboard_experiment experiment
+    JOIN dashboard_experimentpair pair ON pair.experiment_id = experiment.id
+    LEFT JOIN dashboard_machine machine ON machine.id = experiment.machine_id
+    WHERE experiment.project_id = %(project)s AND pair.measured_at >= %(since)s
 )
 SELECT 0, week, NULL, NULL, NULL, NULL::boolean,
     count(*), count(DISTINCT commit_id), sum(seconds), sum(measured),
@@ -146,31 +173,45 @@ FROM of_configuration
 JOIN dashboard_configuration configuration ON configuration.id = configuration_id
 JOIN dashboard_case of_case ON of_case.id = configuration.case_id
 GROUP BY of_case.benchmark, of_case.key, configuration.quick
+UNION ALL
+SELECT 3, week, NULL, NULL, NULL, NULL, NULL, NULL, sum(seconds), NULL,
+    coalesce(sum(seconds) FILTER (WHERE has_gpu), 0)
+FROM paired GROUP BY week
+UNION ALL
+SELECT 4, NULL, NULL, purpose, NULL, NULL, count(*), count(DISTINCT experiment_id), sum(seconds), NULL, NULL
+FROM paired GROUP BY purpose
 """
 
 
 def costs_of_project(project: Project, now: datetime) -> ProjectCosts:
-    """Of the runs that ended in the last WEEKS weeks."""
+    """Of the runs that ended, and the pairs that were measured, in the last WEEKS weeks."""
     asked: dict[str, Any] = {
         "measured": MEASURED,
         "waiting": WAITING,
         "project": project.pk,
         "since": now - timedelta(weeks=WEEKS),
     }
-    weeks, parts, cases = [], [], []
+    weeks: dict[datetime, WeekCost] = {}
+    parts, cases, purposes = [], [], []
     with connection.cursor() as cursor:
         cursor.execute(PROJECT_COSTS, asked)
         for kind, week, part, benchmark, key, quick, runs, commits, total, measured, gpu in cursor.fetchall():
             if kind == 0:
-                weeks.append(WeekCost(week, runs, commits, total, measured, gpu))
+                weeks[week] = WeekCost(week, runs, commits, total, measured, gpu)
             elif kind == 1:
                 parts.append((part, total))
-            else:
+            elif kind == 2:
                 cases.append(CaseCost(benchmark, key, quick, runs, total))
+            elif kind == 3:
+                of_week = weeks.get(week, WeekCost(week))
+                weeks[week] = replace(of_week, pairs_seconds=total, gpu_seconds=of_week.gpu_seconds + gpu)
+            else:
+                purposes.append(PurposeCost(benchmark, commits, runs, total))
     return ProjectCosts(
-        weeks=sorted(weeks, key=lambda row: row.week, reverse=True),
+        weeks=sorted(weeks.values(), key=lambda row: row.week, reverse=True),
         parts=sorted(parts, key=lambda row: (-row[1], row[0])),
         cases=sorted(cases, key=lambda row: (-row.seconds, row.benchmark, row.key)),
+        purposes=sorted(purposes, key=lambda row: (-row.seconds, row.purpose)),
     )
 
 

@@ -9,10 +9,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.models import Commit, Run, RunCost
+from dashboard.models import Commit, ExperimentPair, Run, RunCost
 from dashboard.pages.run_costs import stack_parts
 from dashboard.sentences.run_costs import cost_of_run_sentence, part_label
-from tests.pages import builders
+from tests.pages import builders, experiment_builders
 from tests.pages.conftest import shown_text
 
 pytestmark = pytest.mark.django_db
@@ -79,6 +79,28 @@ def test_the_weeks_parts_and_cases_of_a_project(client: Client, line: list[Commi
     assert "40 s of machine time for 8 s of measured steps" in said
     assert part_label("warmup") in said
     assert "Waiting" not in said
+
+
+def test_experiments_are_in_the_weeks_and_by_purpose(client: Client, line: list[Commit]) -> None:
+    run = line[0].runs.get()
+    give_costs(run)
+    Run.objects.filter(pk=run.pk).update(finished_at=timezone.now())
+    machine = builders.create_machine("gpu-1", fingerprint={"gpus": [{"name": "H100"}]})
+    asked = experiment_builders.create_experiment(line, machine=machine)
+    for index, ago in enumerate((0, 0, 300)):
+        pair = ExperimentPair.objects.create(
+            experiment=asked, index=index, base_first=True, base=1, head=1.3, seconds=50
+        )
+        ExperimentPair.objects.filter(pk=pair.pk).update(measured_at=timezone.now() - timedelta(days=ago))
+    said = shown_text(client.get("/projects/snake/costs/"))
+    assert "1 1 20 s 1 min 40 s 2 min" in said
+    assert "person 1 2 1 min 40 s" in said
+    assert "By case" in said
+    RunCost.objects.all().delete()
+    said = shown_text(client.get("/projects/snake/costs/"))
+    assert "0 0 0 s 1 min 40 s" in said
+    assert "every machine that measured has a GPU" in said
+    assert "By case" not in said
 
 
 def test_the_bar_is_full_and_the_measured_steps_keep_their_hue() -> None:
