@@ -53,6 +53,15 @@ class MetricScale:
         old, new = self.on_ratio_scale(before), self.on_ratio_scale(after)
         return new / old if old else None
 
+    def distance(self, before: float, after: float) -> float | None:
+        """How far two levels are apart, above 0 where the second is higher: the logarithm of their ratio, or
+        their difference where they may be 0 or less. None without either.
+        """
+        if self.has_sign:
+            return after - before
+        ratio = self.ratio(before, after)
+        return math.log(ratio) if ratio is not None and ratio > 0 else None
+
 
 @dataclass(frozen=True, slots=True)
 class NamedScale(MetricScale):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from math import exp, log
+from math import exp
 from typing import Any
 
 from django.db.models import Q
@@ -33,24 +33,22 @@ BENCHMARK = "benchmark"
 
 @dataclass(frozen=True, slots=True)
 class SeriesCell:
-    """The latest state of a series, how it stands to the base, and the change of an open regression in it."""
+    """The latest state of a series, how it moved since the base, and the change of an open regression in it.
+
+    `movement`: `+3.1 %`; empty where nothing is known of the base.
+    """
 
     latest: SeriesLatest
-    ratio: float | None
+    movement: str
     change: Change | None
-
-    @property
-    def movement(self) -> str:
-        """`+3.1 %`; empty where nothing is known of the base."""
-        return describe_ratio(self.latest.series.metric.name, self.ratio)
 
 
 @dataclass(frozen=True, slots=True)
 class GridRow:
-    """A case in one pool. `ratio`: of the chosen metric, now to the base; `lacking` says why none."""
+    """A case in one pool. `distance`: how far the metric moved since the base; `lacking` says why none."""
 
     state: CaseState
-    ratio: float | None
+    distance: float | None
     movement: str
     word: str
     lacking: str
@@ -107,7 +105,7 @@ def grid_context(request: HttpRequest, project: Project) -> dict[str, Any]:
         "cases": page,
         "columns": columns,
         "rows": filled,
-        "groups": summarize_groups(rows) if asked.group else {},
+        "groups": summarize_groups(rows, asked.metric) if asked.group else {},
         "group_names": [BENCHMARK, *params],
         "sorts": SORTS,
         "metrics": [(name, labels.metric_label(name)) for name in labels.METRIC_ORDER],
@@ -137,14 +135,16 @@ def _measure_rows(
     now = timezone.now()
     rows = []
     for state in states:
-        ratio = ratio_to_base(asked.metric, state.current, bases.get(state.series))
+        distance, movement = measure_movement(
+            asked.metric, state.unit, bases.get(state.series), state.current
+        )
         rows.append(
             GridRow(
                 state=state,
-                ratio=ratio,
-                movement=describe_ratio(asked.metric, ratio),
-                word=describe_direction(ratio, state.better),
-                lacking=describe_lack(state, ratio, base_commit, now),
+                distance=distance,
+                movement=movement,
+                word=describe_direction(distance, state.better),
+                lacking=describe_lack(state, distance, base_commit, now),
                 group=group_of(state, asked.group),
                 cells=[],
             )
@@ -160,37 +160,31 @@ def base_values(states: Sequence[CaseState], base_commit: Commit | None) -> dict
     return {series: base.value for series, base in found.items()}
 
 
-def ratio_to_base(metric: str, current: float | None, base: float | None) -> float | None:
-    if current is None or base is None:
-        return None
-    ratio = NamedScale(metric).ratio(base, current)
-    # Values on both sides of 0 have differences alone.
-    return ratio if ratio is not None and ratio > 0 else None
+def measure_movement(
+    metric: str, unit: str, base: float | None, current: float | None
+) -> tuple[float | None, str]:
+    """(distance, `+3.1 %`) from the base until now; (None, "") where they can't be compared."""
+    if base is None or current is None:
+        return None, ""
+    distance = NamedScale(metric).distance(base, current)
+    return distance, "" if distance is None else labels.describe_movement(metric, unit, base, current)
 
 
-def describe_ratio(metric: str, ratio: float | None) -> str:
-    if ratio is None:
+def describe_direction(distance: float | None, better: str) -> str:
+    if not distance:
         return ""
-    if NamedScale(metric).is_exponent:
-        return numbers.format_exponent_difference(ratio)
-    return numbers.format_percent_change(ratio)
+    return "worse" if (distance > 0) == (better == "lower") else "better"
 
 
-def describe_direction(ratio: float | None, better: str) -> str:
-    if ratio is None or ratio == 1:
-        return ""
-    return "worse" if (ratio > 1) == (better == "lower") else "better"
-
-
-def describe_lack(state: CaseState, ratio: float | None, base_commit: Commit | None, now: datetime) -> str:
+def describe_lack(state: CaseState, distance: float | None, base_commit: Commit | None, now: datetime) -> str:
     """Why a case can't be compared, and since when; also where it can, but nothing was measured lately."""
     days = (now - state.updated_at).days
     newest = f"newest {days} d ago" if days else "newest within a day"
-    if ratio is None and state.current is None:
+    if distance is None and state.current is None:
         return f"not enough data: no untainted value, {newest}"
-    if ratio is None and state.measured < ENOUGH_VALUES:
+    if distance is None and state.measured < ENOUGH_VALUES:
         return f"not enough data: {state.measured} of {ENOUGH_VALUES} values, {newest}"
-    if ratio is None:
+    if distance is None:
         return "not measured at the base or before it" if base_commit else "nothing 30 days before to compare"
     return f"not measured for {days} d" if now - state.updated_at > STALE_AFTER else ""
 
@@ -208,7 +202,7 @@ def _order_rows(rows: list[GridRow], asked: GridRequest) -> list[GridRow]:
     """By group, and within it as asked for: of many cases what moved most comes first by itself."""
     sort = asked.sort or ("moved" if len(rows) > FEW_CASES else "name")
     if sort == "moved":
-        rows = sorted(rows, key=lambda row: -abs(log(row.ratio)) if row.ratio else 1.0)
+        rows = sorted(rows, key=lambda row: 1.0 if row.distance is None else -abs(row.distance))
     elif sort == "measured":
         rows = sorted(rows, key=lambda row: row.state.updated_at)
     return sorted(rows, key=lambda row: row.group) if asked.group else rows
@@ -216,28 +210,28 @@ def _order_rows(rows: list[GridRow], asked: GridRequest) -> list[GridRow]:
 
 @dataclass(frozen=True, slots=True)
 class GroupSummary:
-    """How many cases a group has, and the geometric mean of how they stand to the base."""
+    """How many cases a group has, and how far they moved in the mean, the geometric one of ratios."""
 
     cases: int
     movement: str
 
 
-def summarize_groups(rows: Sequence[GridRow]) -> dict[str, GroupSummary]:
-    ratios: dict[str, list[float]] = {}
-    counts: dict[str, int] = {}
+def summarize_groups(rows: Sequence[GridRow], metric: str) -> dict[str, GroupSummary]:
+    groups: dict[str, list[GridRow]] = {}
     for row in rows:
-        counts[row.group] = counts.get(row.group, 0) + 1
-        if row.ratio is not None:
-            ratios.setdefault(row.group, []).append(log(row.ratio))
-    return {
-        group: GroupSummary(
-            cases=count,
-            movement=numbers.format_percent_change(exp(sum(known) / len(known)))
-            if (known := ratios.get(group))
-            else "",
-        )
-        for group, count in counts.items()
-    }
+        groups.setdefault(row.group, []).append(row)
+    return {group: GroupSummary(len(of), mean_movement(of, metric)) for group, of in groups.items()}
+
+
+def mean_movement(rows: Sequence[GridRow], metric: str) -> str:
+    """Empty where none of them can be compared."""
+    known = [row.distance for row in rows if row.distance is not None]
+    if not known:
+        return ""
+    mean = sum(known) / len(known)
+    if NamedScale(metric).has_sign:
+        return numbers.format_signed_quantity(mean, rows[0].state.unit)
+    return numbers.format_percent_change(exp(mean))
 
 
 def _fill_cells(
@@ -259,14 +253,14 @@ def _fill_cells(
             _make_cell(states[column], changes, compared=base_commit is None) if column in states else None
             for column in columns
         ]
-        filled.append(GridRow(row.state, row.ratio, row.movement, row.word, row.lacking, row.group, cells))
+        filled.append(replace(row, cells=cells))
     return [labels.metric_label(*column) for column in columns], filled
 
 
 def _make_cell(latest: SeriesLatest, changes: Mapping[int, Change], *, compared: bool) -> SeriesCell:
-    metric = latest.series.metric.name
-    ratio = ratio_to_base(metric, latest.current_value, latest.base_value) if compared else None
-    return SeriesCell(latest, ratio, changes.get(latest.pk))
+    metric, base = latest.series.metric, latest.base_value if compared else None
+    _, movement = measure_movement(metric.name, metric.unit, base, latest.current_value)
+    return SeriesCell(latest, movement, changes.get(latest.pk))
 
 
 def shown_columns(rows: Sequence[Mapping[tuple[str, str], Any]]) -> list[tuple[str, str]]:

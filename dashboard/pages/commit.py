@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import log
 from typing import Any
 
 from django.core.paginator import Page
@@ -12,8 +12,9 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
+from dashboard.metric_scale import NamedScale
 from dashboard.models import Change, Commit, Configuration, Project
-from dashboard.pages.case_grid import describe_direction, ratio_to_base, shown_columns
+from dashboard.pages.case_grid import describe_direction, shown_columns
 from dashboard.pages.list_filters import matches_words
 from dashboard.pages.paging import requested_page
 from dashboard.pages.requested_project import requested_project
@@ -28,14 +29,14 @@ NAMED_CASES = 12
 
 @dataclass(frozen=True, slots=True)
 class ComparedCell:
-    """A value beside the one before it. `ratio` is None where there is none, or where that was 0.
+    """A value beside the one before it. `distance` is None where there is none, or where that was 0.
 
-    `within_noise`: their intervals overlap, so that the ratio tells nothing.
+    `within_noise`: their intervals overlap, so that the distance tells nothing.
     """
 
     measured: MeasuredValue
     base: BaseValue | None
-    ratio: float | None
+    distance: float | None
     within_noise: bool
     change: Change | None
 
@@ -44,7 +45,7 @@ class ComparedCell:
         """`better` or `worse`; empty where nothing can be told."""
         if self.within_noise and self.change is None:
             return ""
-        return describe_direction(self.ratio, self.measured.better)
+        return describe_direction(self.distance, self.measured.better)
 
     @property
     def change_text(self) -> str:
@@ -56,9 +57,12 @@ class ComparedCell:
     @property
     def size(self) -> float:
         """By which the table is sorted: steps that detection found, then by how far the values are apart."""
-        if self.ratio is None or self.ratio <= 0 or self.measured.tainted:
+        if self.distance is None or self.measured.tainted:
             return 0.0
-        distance = abs(log(self.ratio))
+        distance = abs(self.distance)
+        if NamedScale(self.measured.metric).has_sign and self.base is not None:
+            # Beside the others' logarithms of ratios, whatever its unit.
+            distance /= max(abs(self.base.value), abs(self.measured.value), sys.float_info.min)
         if self.change is not None:
             return 1000 + distance
         return distance / 1000 if self.within_noise else distance
@@ -165,9 +169,10 @@ def _list_cases(
 
 
 def compare_values(measured: MeasuredValue, base: BaseValue | None, change: Change | None) -> ComparedCell:
-    ratio = ratio_to_base(measured.metric, measured.value, base.value if base is not None else None)
+    scale = NamedScale(measured.metric)
+    distance = scale.distance(base.value, measured.value) if base is not None else None
     overlapping = base is not None and intervals_overlap(measured, base)
-    return ComparedCell(measured, base, ratio, overlapping, change)
+    return ComparedCell(measured, base, distance, overlapping, change)
 
 
 def intervals_overlap(measured: MeasuredValue, base: BaseValue) -> bool:

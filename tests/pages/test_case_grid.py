@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,8 +12,9 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.models import Commit, SeriesLatest
+from dashboard.pages import case_grid
 from dashboard.pages.heatmap import TAINTED
-from dashboard.sentences.numbers import MINUS
+from dashboard.sentences.numbers import MINUS, format_signed_quantity
 from tests.pages import builders
 from tests.pages.case_builders import create_cases
 from tests.pages.conftest import shown_text
@@ -61,6 +63,34 @@ def test_what_moved_is_told_with_its_direction(client: Client) -> None:
     assert (row.movement, row.word) == (f"{MINUS}2.9 %", "worse")
     row = client.get("/projects/snake/?q=029&metric=step_time").context["rows"][0]
     assert row.word == "better"
+
+
+@pytest.mark.parametrize(
+    ("metric", "base", "current", "movement", "word"),
+    [
+        ("step_time", 0.010, 0.011, "+10 %", "worse"),
+        ("memory_growth", 1000.0, 3000.0, "+2 kB", "worse"),
+        ("memory_growth", -1000.0, -500.0, "+500 B", "worse"),
+        ("memory_growth", 500.0, -500.0, f"{MINUS}1 kB", "better"),
+        ("memory_growth", 5.0, 5.0, "0", ""),
+        ("step_time", 0.0, 1.0, "", ""),
+        ("step_time", None, 1.0, "", ""),
+    ],
+)
+def test_what_may_be_below_zero_moves_by_its_difference(
+    metric: str, base: float | None, current: float, movement: str, word: str
+) -> None:
+    distance, said = case_grid.measure_movement(metric, "bytes" if "memory" in metric else "s", base, current)
+    assert (said, case_grid.describe_direction(distance, "lower")) == (movement, word)
+
+
+def test_a_group_of_differences_has_their_mean(client: Client) -> None:
+    create_cases(30)
+    rows = client.get("/projects/snake/?q=01").context["rows"]
+    moved = [replace(row, distance=distance) for row, distance in zip(rows, (-2.0, 4.0, None), strict=False)]
+    unit = rows[0].state.unit
+    assert case_grid.mean_movement(moved, "memory_growth") == format_signed_quantity(1.0, unit)
+    assert case_grid.mean_movement(moved[2:], "memory_growth") == ""
 
 
 @pytest.mark.parametrize(
