@@ -53,14 +53,17 @@ class MetricScale:
         old, new = self.on_ratio_scale(before), self.on_ratio_scale(after)
         return new / old if old else None
 
-    def distance(self, before: float, after: float) -> float | None:
+    def lacks_ratio(self, before: float, after: float) -> bool:
+        """True where the difference of two levels counts, not their ratio: one is 0 or less, or may be."""
+        return self.has_sign or (not self.is_exponent and min(before, after) <= 0)
+
+    def distance(self, before: float, after: float) -> float:
         """How far two levels are apart, above 0 where the second is higher: the logarithm of their ratio, or
-        their difference where they may be 0 or less. None without either.
+        their difference where they lack one.
         """
-        if self.has_sign:
+        if self.lacks_ratio(before, after):
             return after - before
-        ratio = self.ratio(before, after)
-        return math.log(ratio) if ratio is not None and ratio > 0 else None
+        return math.log(self.on_ratio_scale(after) / self.on_ratio_scale(before))
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,12 +44,20 @@ class SeriesCell:
 
 
 @dataclass(frozen=True, slots=True)
+class Movement:
+    """From a base until now: `distance` as of NamedScale, which is no logarithm where they lack a ratio."""
+
+    distance: float
+    lacks_ratio: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class GridRow:
-    """A case in one pool. `distance`: how far the metric moved since the base; `lacking` says why none."""
+    """A case in one pool. `moved`: how the metric moved since the base; `lacking` says why it isn't told."""
 
     state: CaseState
-    distance: float | None
-    movement: str
+    moved: Movement | None
     word: str
     lacking: str
     group: str
@@ -135,16 +143,13 @@ def _measure_rows(
     now = timezone.now()
     rows = []
     for state in states:
-        distance, movement = measure_movement(
-            asked.metric, state.unit, bases.get(state.series), state.current
-        )
+        moved = measure_movement(asked.metric, state.unit, bases.get(state.series), state.current)
         rows.append(
             GridRow(
                 state=state,
-                distance=distance,
-                movement=movement,
-                word=describe_direction(distance, state.better),
-                lacking=describe_lack(state, distance, base_commit, now),
+                moved=moved,
+                word=describe_direction(moved.distance, state.better) if moved else "",
+                lacking=describe_lack(state, moved is not None, base_commit, now),
                 group=group_of(state, asked.group),
                 cells=[],
             )
@@ -160,31 +165,33 @@ def base_values(states: Sequence[CaseState], base_commit: Commit | None) -> dict
     return {series: base.value for series, base in found.items()}
 
 
-def measure_movement(
-    metric: str, unit: str, base: float | None, current: float | None
-) -> tuple[float | None, str]:
-    """(distance, `+3.1 %`) from the base until now; (None, "") where they can't be compared."""
+def measure_movement(metric: str, unit: str, base: float | None, current: float | None) -> Movement | None:
+    """None where one of them isn't known."""
     if base is None or current is None:
-        return None, ""
-    distance = NamedScale(metric).distance(base, current)
-    return distance, "" if distance is None else labels.describe_movement(metric, unit, base, current)
+        return None
+    scale = NamedScale(metric)
+    return Movement(
+        scale.distance(base, current),
+        scale.lacks_ratio(base, current),
+        labels.describe_movement(metric, unit, base, current),
+    )
 
 
-def describe_direction(distance: float | None, better: str) -> str:
-    if not distance:
+def describe_direction(distance: float, better: str) -> str:
+    if distance == 0:
         return ""
     return "worse" if (distance > 0) == (better == "lower") else "better"
 
 
-def describe_lack(state: CaseState, distance: float | None, base_commit: Commit | None, now: datetime) -> str:
+def describe_lack(state: CaseState, is_compared: bool, base_commit: Commit | None, now: datetime) -> str:
     """Why a case can't be compared, and since when; also where it can, but nothing was measured lately."""
     days = (now - state.updated_at).days
     newest = f"newest {days} d ago" if days else "newest within a day"
-    if distance is None and state.current is None:
+    if not is_compared and state.current is None:
         return f"not enough data: no untainted value, {newest}"
-    if distance is None and state.measured < ENOUGH_VALUES:
+    if not is_compared and state.measured < ENOUGH_VALUES:
         return f"not enough data: {state.measured} of {ENOUGH_VALUES} values, {newest}"
-    if distance is None:
+    if not is_compared:
         return "not measured at the base or before it" if base_commit else "nothing 30 days before to compare"
     return f"not measured for {days} d" if now - state.updated_at > STALE_AFTER else ""
 
@@ -202,7 +209,7 @@ def _order_rows(rows: list[GridRow], asked: GridRequest) -> list[GridRow]:
     """By group, and within it as asked for: of many cases what moved most comes first by itself."""
     sort = asked.sort or ("moved" if len(rows) > FEW_CASES else "name")
     if sort == "moved":
-        rows = sorted(rows, key=lambda row: 1.0 if row.distance is None else -abs(row.distance))
+        rows = sorted(rows, key=lambda row: 1.0 if row.moved is None else -abs(row.moved.distance))
     elif sort == "measured":
         rows = sorted(rows, key=lambda row: row.state.updated_at)
     return sorted(rows, key=lambda row: row.group) if asked.group else rows
@@ -224,12 +231,13 @@ def summarize_groups(rows: Sequence[GridRow], metric: str) -> dict[str, GroupSum
 
 
 def mean_movement(rows: Sequence[GridRow], metric: str) -> str:
-    """Empty where none of them can be compared."""
-    known = [row.distance for row in rows if row.distance is not None]
+    """Of those that can be compared; of what has ratios, of those alone."""
+    is_signed = NamedScale(metric).has_sign
+    known = [row.moved.distance for row in rows if row.moved and row.moved.lacks_ratio == is_signed]
     if not known:
         return ""
     mean = sum(known) / len(known)
-    if NamedScale(metric).has_sign:
+    if is_signed:
         return numbers.format_signed_quantity(mean, rows[0].state.unit)
     return numbers.format_percent_change(exp(mean))
 
@@ -259,8 +267,8 @@ def _fill_cells(
 
 def _make_cell(latest: SeriesLatest, changes: Mapping[int, Change], *, compared: bool) -> SeriesCell:
     metric, base = latest.series.metric, latest.base_value if compared else None
-    _, movement = measure_movement(metric.name, metric.unit, base, latest.current_value)
-    return SeriesCell(latest, movement, changes.get(latest.pk))
+    moved = measure_movement(metric.name, metric.unit, base, latest.current_value)
+    return SeriesCell(latest, moved.text if moved else "", changes.get(latest.pk))
 
 
 def shown_columns(rows: Sequence[Mapping[tuple[str, str], Any]]) -> list[tuple[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import log
 from typing import Any
 
 from django.core.paginator import Page
@@ -23,13 +24,15 @@ from dashboard.querysets.commits import BaseValue, MeasuredValue
 from dashboard.sentences import labels
 
 CASES_PER_PAGE = 50
+# By so much less a growth of memory counts in the order of cases than a ratio.
+SIGNED_WEIGHT = 0.1
 # Cases that were not measured are named up to so many.
 NAMED_CASES = 12
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedCell:
-    """A value beside the one before it. `distance` is None where there is none, or where that was 0.
+    """A value beside the one before it; `distance` as of NamedScale, None where there is none before it.
 
     `within_noise`: their intervals overlap, so that the distance tells nothing.
     """
@@ -45,7 +48,7 @@ class ComparedCell:
         """`better` or `worse`; empty where nothing can be told."""
         if self.within_noise and self.change is None:
             return ""
-        return describe_direction(self.distance, self.measured.better)
+        return "" if self.distance is None else describe_direction(self.distance, self.measured.better)
 
     @property
     def change_text(self) -> str:
@@ -57,12 +60,14 @@ class ComparedCell:
     @property
     def size(self) -> float:
         """By which the table is sorted: steps that detection found, then by how far the values are apart."""
-        if self.distance is None or self.measured.tainted:
+        if self.base is None or self.distance is None or self.measured.tainted:
             return 0.0
-        distance = abs(self.distance)
-        if NamedScale(self.measured.metric).has_sign and self.base is not None:
-            # Beside the others' logarithms of ratios, whatever its unit.
-            distance /= max(abs(self.base.value), abs(self.measured.value), sys.float_info.min)
+        distance, scale = abs(self.distance), NamedScale(self.measured.metric)
+        if scale.lacks_ratio(self.base.value, self.measured.value):
+            # Beside logarithms of ratios, whatever its unit: at most as much as a quadrupling, and
+            # less of what is small and wanders around 0 by itself.
+            distance *= log(2) / max(abs(self.base.value), abs(self.measured.value), sys.float_info.min)
+            distance *= SIGNED_WEIGHT if scale.has_sign else 1.0
         if self.change is not None:
             return 1000 + distance
         return distance / 1000 if self.within_noise else distance

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import log
+from math import exp, log
 from statistics import median
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from dashboard.metric_scale import NamedScale
 from dashboard.models import Commit, SeriesLatest
-from dashboard.pages.case_grid import find_base, read_grid_request
+from dashboard.pages.case_grid import describe_direction, find_base, read_grid_request
 from dashboard.pages.list_filters import matches_words
 from dashboard.pages.paging import requested_page
 from dashboard.pages.requested_project import requested_project
@@ -57,9 +58,11 @@ def heatmap_page(request: HttpRequest, slug: str) -> HttpResponse:
     positions = newest_positions(latest.values())
     bases = choose_bases(listed, base_commit)
     commits = Commit.objects.filter(project=project, branch=project.branch, position__in=positions)
+    scale = NamedScale(asked.metric)
     context = {
         "project": project,
         "tab": "heatmap",
+        "signed": scale.has_sign,
         "grid": asked,
         "grid_refused": refused,
         "base_commit": base_commit,
@@ -67,7 +70,12 @@ def heatmap_page(request: HttpRequest, slug: str) -> HttpResponse:
         "metric_label": labels.metric_label(asked.metric),
         "page": page,
         "rows": [
-            HeatRow(state, shade_cells(state, latest[state.series], bases.get(state.series), positions))
+            HeatRow(
+                state,
+                shade_cells(
+                    state, latest[state.series], bases.get(state.series), positions, signed=scale.has_sign
+                ),
+            )
             for state in listed
         ],
         "commits": list(commits.order_by("-position")),
@@ -98,7 +106,7 @@ def choose_bases(states: Sequence[CaseState], base_commit: Commit | None) -> dic
 
 
 def shade_cells(
-    state: CaseState, latest: SeriesLatest, base: float | None, positions: Sequence[int]
+    state: CaseState, latest: SeriesLatest, base: float | None, positions: Sequence[int], *, signed: bool
 ) -> list[HeatCell]:
     values: dict[int, tuple[float, bool]] = {}
     for position, value, tainted in zip(latest.recent_positions, state.recent, state.tainted, strict=False):
@@ -106,19 +114,24 @@ def shade_cells(
         if position not in values or not tainted:
             values[position] = (value, tainted)
     return [
-        shade_value(state, *values[position], base) if position in values else HeatCell()
+        shade_value(state, *values[position], base, signed=signed) if position in values else HeatCell()
         for position in positions
     ]
 
 
-def shade_value(state: CaseState, value: float, tainted: bool, base: float | None) -> HeatCell:
+def shade_value(
+    state: CaseState, value: float, tainted: bool, base: float | None, *, signed: bool
+) -> HeatCell:
+    """In per cent of the base. What is `signed` may be 0 or less: its differences count, not its ratios."""
     if tainted:
         return HeatCell(TAINTED, "same")
-    ratio = value / base if base else None
-    if ratio is None or ratio <= 0:
+    if not base or (value / base <= 0 and not signed):
         return HeatCell("?", "same")
-    strength = sum(abs(log(ratio)) >= log(1 + floor) for floor in STRENGTHS)
+    change = (value - base) / abs(base)
+    size = abs(change) if signed else exp(abs(log(value / base))) - 1
+    strength = sum(size >= floor for floor in STRENGTHS)
     if not strength:
         return HeatCell("·", "same")
-    word = "worse" if (ratio > 1) == (state.better == "lower") else "better"
-    return HeatCell(numbers.format_signed(100 * (ratio - 1)), f"{word}-{strength}")
+    return HeatCell(
+        numbers.format_signed(100 * change), f"{describe_direction(change, state.better)}-{strength}"
+    )

@@ -30,7 +30,7 @@ class CommitCost:
 
 @dataclass(frozen=True, slots=True)
 class WeekCost:
-    """What a project's runs and the pairs of its experiments cost in one week.
+    """What a project's runs and experiments that ended in one week cost.
 
     `seconds` is the runs' alone, `gpu_seconds` what both spent on machines with a GPU.
     """
@@ -41,11 +41,11 @@ class WeekCost:
     seconds: float = 0.0
     measured: float = 0.0
     gpu_seconds: float = 0.0
-    pairs_seconds: float = 0.0
+    experiment_seconds: float = 0.0
 
     @property
     def machine_seconds(self) -> float:
-        return self.seconds + self.pairs_seconds
+        return self.seconds + self.experiment_seconds
 
 
 def gpu_pools(pools: Collection[int]) -> set[int]:
@@ -105,7 +105,7 @@ class CaseCost:
 
 @dataclass(frozen=True, slots=True)
 class PurposeCost:
-    """What the pairs of a project's experiments of one purpose cost."""
+    """What a project's experiments of one purpose cost; `pairs` are those that they measured themselves."""
 
     purpose: str
     experiments: int
@@ -150,14 +150,17 @@ WITH of_run AS MATERIALIZED (
     SELECT configuration_id, count(*) AS runs, sum(seconds) AS seconds
     FROM summed
     GROUP BY configuration_id
-), paired AS MATERIALIZED (
-    SELECT pair.experiment_id, experiment.purpose, pair.seconds,
-        date_trunc('week', pair.measured_at AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' AS week,
-        machine.fingerprint #> '{gpus,0}' IS NOT NULL AS has_gpu
+), of_experiment AS MATERIALIZED (
+    SELECT experiment.purpose, experiment.seconds,
+        date_trunc('week', coalesce(experiment.finished_at, %(now)s) AT TIME ZONE 'UTC')
+            AT TIME ZONE 'UTC' AS week,
+        machine.fingerprint #> '{gpus,0}' IS NOT NULL AS has_gpu,
+        (SELECT count(*) FROM dashboard_experimentpair pair
+            WHERE pair.experiment_id = experiment.id AND pair.seconds > 0) AS pairs
     FROM dashboard_experiment experiment
-    JOIN dashboard_experimentpair pair ON pair.experiment_id = experiment.id
     LEFT JOIN dashboard_machine machine ON machine.id = experiment.machine_id
-    WHERE experiment.project_id = %(project)s AND pair.measured_at >= %(since)s
+    WHERE experiment.project_id = %(project)s AND experiment.seconds > 0
+        AND coalesce(experiment.finished_at, %(now)s) >= %(since)s
 )
 SELECT 0, week, NULL, NULL, NULL, NULL::boolean,
     count(*), count(DISTINCT commit_id), sum(seconds), sum(measured),
@@ -176,22 +179,24 @@ GROUP BY of_case.benchmark, of_case.key, configuration.quick
 UNION ALL
 SELECT 3, week, NULL, NULL, NULL, NULL, NULL, NULL, sum(seconds), NULL,
     coalesce(sum(seconds) FILTER (WHERE has_gpu), 0)
-FROM paired GROUP BY week
+FROM of_experiment GROUP BY week
 UNION ALL
-SELECT 4, NULL, NULL, purpose, NULL, NULL, count(*), count(DISTINCT experiment_id), sum(seconds), NULL, NULL
-FROM paired GROUP BY purpose
+SELECT 4, NULL, NULL, purpose, NULL, NULL, count(*), sum(pairs)::bigint, sum(seconds), NULL, NULL
+FROM of_experiment GROUP BY purpose
 """
 
 
 def costs_of_project(project: Project, now: datetime) -> ProjectCosts:
-    """Of the runs that ended, and the pairs that were measured, in the last WEEKS weeks."""
+    """Of the runs and experiments that ended in the last WEEKS weeks, and the experiments of now."""
     asked: dict[str, Any] = {
         "measured": MEASURED,
         "waiting": WAITING,
         "project": project.pk,
+        "now": now,
         "since": now - timedelta(weeks=WEEKS),
     }
     weeks: dict[datetime, WeekCost] = {}
+    experiments: dict[datetime, tuple[float, float]] = {}
     parts, cases, purposes = [], [], []
     with connection.cursor() as cursor:
         cursor.execute(PROJECT_COSTS, asked)
@@ -203,10 +208,12 @@ def costs_of_project(project: Project, now: datetime) -> ProjectCosts:
             elif kind == 2:
                 cases.append(CaseCost(benchmark, key, quick, runs, total))
             elif kind == 3:
-                of_week = weeks.get(week, WeekCost(week))
-                weeks[week] = replace(of_week, pairs_seconds=total, gpu_seconds=of_week.gpu_seconds + gpu)
+                experiments[week] = total, gpu
             else:
-                purposes.append(PurposeCost(benchmark, commits, runs, total))
+                purposes.append(PurposeCost(benchmark, runs, commits, total))
+    for week, (total, gpu) in experiments.items():
+        row = weeks.get(week, WeekCost(week))
+        weeks[week] = replace(row, experiment_seconds=total, gpu_seconds=row.gpu_seconds + gpu)
     return ProjectCosts(
         weeks=sorted(weeks.values(), key=lambda row: row.week, reverse=True),
         parts=sorted(parts, key=lambda row: (-row[1], row[0])),

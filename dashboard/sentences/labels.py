@@ -127,6 +127,8 @@ def format_change(item: Sized) -> str:
     """
     if item.ratio is None:
         return _format_measured_difference(item) if isinstance(item, Paired) else format_levels(item)
+    if metric_of(item).has_sign and isinstance(item, Regression | Change):
+        return format_levels(item)
     if metric_of(item).is_exponent:
         interval = numbers.format_exponent_interval(item.low, item.high)
     else:
@@ -161,7 +163,8 @@ def format_change_size(item: Sized) -> str:
     """`+38 %`, or `+0.42` of an exponent: its size without the interval; of a quality its levels."""
     if metric_of(item).is_exponent and item.ratio is not None:
         return numbers.format_exponent_difference(item.ratio)
-    if item.ratio is None and isinstance(item, Regression | Change) and item.before:
+    lacks_ratio = item.ratio is None or metric_of(item).has_sign
+    if lacks_ratio and isinstance(item, Regression | Change) and item.before:
         return format_levels(item)
     return numbers.format_percent_change(item.ratio)
 
@@ -169,14 +172,12 @@ def format_change_size(item: Sized) -> str:
 def describe_movement(metric: str, unit: str, before: float, after: float) -> str:
     """From one value to another: `+3.1 %`; of an exponent, and of what may be 0 or less, the difference."""
     scale = NamedScale(metric)
-    ratio = scale.ratio(before, after)
-    if scale.has_sign or ratio is None or ratio <= 0:
+    if scale.lacks_ratio(before, after):
         return numbers.format_signed_quantity(after - before, unit)
-    return (
-        numbers.format_exponent_difference(ratio)
-        if scale.is_exponent
-        else numbers.format_percent_change(ratio)
-    )
+    ratio = scale.ratio(before, after)
+    if scale.is_exponent and ratio is not None:
+        return numbers.format_exponent_difference(ratio)
+    return numbers.format_percent_change(ratio)
 
 
 def format_levels(item: Regression | Change) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from paceline import document
 from paceline.benchmarks import Benchmark, Case
+from paceline.claims.claim import ClaimResult
 from paceline.doctor import (
     benchmark_parts,
     command,
@@ -24,6 +25,7 @@ from paceline.doctor import (
 from paceline.doctor.findings import Finding, LeftOutError, State
 from paceline.doctor.workbench import Workbench, make_workload
 from paceline.document import DeviceProfile, Document, IdleRow, TimelineRow
+from paceline.manifest import load_manifest
 from paceline.watching.process import TimeLimitError
 
 from .conftest import LOOP, Project
@@ -133,7 +135,7 @@ def test_the_last_case_is_measured_whatever_others_took(
 ) -> None:
     asked: list[str] = []
 
-    def measure(_bench: Workbench, _name: Benchmark, case: Case, _folder: Path) -> Document:
+    def measure(_bench: Workbench, _name: Benchmark, case: Case, _folder: Path, _limit: int) -> Document:
         asked.append(case.key)
         return document_with(throughput=2.0 if case.key == "two" else 1.0)
 
@@ -292,3 +294,24 @@ def test_a_framework_whose_backward_pass_isnt_seen_is_wrong(tmp_path: Path) -> N
     measured = replace(document_with(), phases=())
     rows = framework_parts.framework_findings(measured, Workbench(1e12, tmp_path, has_cuda=True))
     assert wrong_ones(rows) == ["phases", "computed on"]
+
+
+def test_a_claim_that_takes_too_long_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Workbench(perf_counter() + 100, tmp_path, has_cuda=True)
+    limits = []
+
+    def judge(claim: Any, claim_bench: Any) -> ClaimResult:
+        limits.append(claim_bench.benchmark.time_limit)
+        assert claim_bench.cases_to_count
+        monkeypatch.setattr(benchmark_parts, "perf_counter", lambda: perf_counter() + limits[-1])
+        return ClaimResult(claim, "not testable here: it took longer")
+
+    folder = Path(__file__).parents[2]
+    benchmark = load_manifest(folder / "paceline.toml").benchmarks["snake_dqn"]
+    monkeypatch.setattr(benchmark_parts, "judge_claim", judge)
+    claim = next(row for row in benchmark_parts.device_claims(benchmark, folder) if row.needs_counting)
+    monkeypatch.setattr(benchmark_parts, "device_claims", lambda *_: iter([claim]))
+    (row,) = benchmark_parts.check_claims(bench, benchmark, folder)
+    # Two sides within what is left.
+    assert limits == [49]
+    assert row.value == "left out, a side of it would take longer than 49 s"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -336,9 +335,10 @@ def test_too_few_pairs_prove_nothing() -> None:
 
 
 def test_equal_work_is_timed_in_alternating_order() -> None:
-    times = [1.0, 1.01, 1.02, 1.0]
-    spread = equal_work.time_in_pairs("loop", 0.0, 60.0, lambda _script, _number: times)
-    # A B, B A: the second side took 1 % and 2 % longer.
+    # A B, B A; then, begun by the other side, B A, A B.
+    batches = iter([[1.0, 1.01, 1.02, 1.0], [1.01, 1.0, 1.0, 1.02]])
+    spread = equal_work.time_in_pairs("loop", 0.0, 60.0, lambda _script, _number, _limit: next(batches))
+    # The second side took 1 % and 2 % longer.
     assert spread.pairs == 4
     assert spread.bias == pytest.approx(0.0149, abs=1e-4)
     provable = list(describe_spread("a loop", spread))[1]
@@ -348,7 +348,7 @@ def test_equal_work_is_timed_in_alternating_order() -> None:
 
 def test_work_that_takes_too_long_is_not_told() -> None:
     with pytest.raises(equal_work.EqualWorkError, match="not told: 0 pairs took 0 s, 4 are needed"):
-        equal_work.time_in_pairs("loop", 0.0, -1.0, lambda _script, number: [1.0] * number)
+        equal_work.time_in_pairs("loop", 0.0, -1.0, lambda _script, number, _limit: [1.0] * number)
 
 
 def test_work_that_fails_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -359,7 +359,14 @@ def test_work_that_fails_is_one_sentence(tmp_path: Path, monkeypatch: pytest.Mon
     ):
         (tmp_path / "broken.py").write_text(text + "\n")
         with pytest.raises(equal_work.EqualWorkError, match=f"broken.py failed: .*{sentence}"):
-            equal_work.time_processes("broken.py", 2)
+            equal_work.time_processes("broken.py", 2, 60)
+
+
+def test_processes_that_take_too_long_are_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(equal_work, "WORKLOADS", tmp_path)
+    (tmp_path / "work.py").write_text("input()\n")
+    with pytest.raises(equal_work.EqualWorkError, match=r"2 processes of work.py took longer than 1 s"):
+        equal_work.time_processes("work.py", 2, 1)
 
 
 def test_processes_are_ready_together_and_work_one_by_one(
@@ -367,12 +374,14 @@ def test_processes_are_ready_together_and_work_one_by_one(
 ) -> None:
     monkeypatch.setattr(equal_work, "WORKLOADS", tmp_path)
     (tmp_path / "work.py").write_text(
-        "import time; from pathlib import Path\n"
+        "import os, time; from pathlib import Path\n"
+        "Path(__file__).with_name(f'ready-{os.getpid()}').write_text(str(time.monotonic()))\n"
         "print('ready', flush=True); input(); began = time.monotonic(); time.sleep(0.05); print(began)\n"
     )
-    started = time.monotonic()
-    began = equal_work.time_processes("work.py", 3)
-    assert started < began[0]
+    began = equal_work.time_processes("work.py", 3, 60)
+    ready = [float(path.read_text()) for path in tmp_path.glob("ready-*")]
+    assert len(ready) == 3
+    assert max(ready) < began[0]
     assert all(later - earlier >= 0.05 for earlier, later in pairwise(began))
 
 
@@ -386,7 +395,7 @@ def test_doctor_tells_of_this_host_and_keeps_it(tmp_path: Path) -> None:
     assert rows["address randomization"]["matters"] in (True, False)
     # On a busy machine four pairs of processes take longer than they may.
     for work in ("a small loop, twice the same", "a small torch step, twice the same"):
-        assert "pairs differ by" in rows[work]["value"] or "4 are needed" in rows[work]["value"]
+        assert any(word in rows[work]["value"] for word in ("pairs differ by", "4 are needed", "took longer"))
     assert "facts matter here" in command.format_result(result)
 
 

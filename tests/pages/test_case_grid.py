@@ -11,9 +11,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.models import Commit, SeriesLatest
+from dashboard.models import Commit, Project, SeriesLatest
 from dashboard.pages import case_grid
-from dashboard.pages.heatmap import TAINTED
+from dashboard.pages.heatmap import TAINTED, HeatCell, shade_value
+from dashboard.querysets.case_grid import read_case_states
 from dashboard.sentences.numbers import MINUS, format_signed_quantity
 from tests.pages import builders
 from tests.pages.case_builders import create_cases
@@ -60,7 +61,7 @@ def test_words_sort_and_group_are_in_the_address(client: Client) -> None:
 def test_what_moved_is_told_with_its_direction(client: Client) -> None:
     create_cases(30)
     row = client.get("/projects/snake/?q=029").context["rows"][0]
-    assert (row.movement, row.word) == (f"{MINUS}2.9 %", "worse")
+    assert (row.moved.text, row.word) == (f"{MINUS}2.9 %", "worse")
     row = client.get("/projects/snake/?q=029&metric=step_time").context["rows"][0]
     assert row.word == "better"
 
@@ -73,24 +74,29 @@ def test_what_moved_is_told_with_its_direction(client: Client) -> None:
         ("memory_growth", -1000.0, -500.0, "+500 B", "worse"),
         ("memory_growth", 500.0, -500.0, f"{MINUS}1 kB", "better"),
         ("memory_growth", 5.0, 5.0, "0", ""),
-        ("step_time", 0.0, 1.0, "", ""),
-        ("step_time", None, 1.0, "", ""),
+        ("host_device_copies", 0.0, 4.0, "+4", "worse"),
+        ("phase_memory", -2000.0, -1000.0, "+1 kB", "worse"),
     ],
 )
 def test_what_may_be_below_zero_moves_by_its_difference(
-    metric: str, base: float | None, current: float, movement: str, word: str
+    metric: str, base: float, current: float, movement: str, word: str
 ) -> None:
-    distance, said = case_grid.measure_movement(metric, "bytes" if "memory" in metric else "s", base, current)
-    assert (said, case_grid.describe_direction(distance, "lower")) == (movement, word)
+    unit = "bytes" if "memory" in metric else "s" if "time" in metric else ""
+    moved = case_grid.measure_movement(metric, unit, base, current)
+    assert moved is not None
+    assert (moved.text, case_grid.describe_direction(moved.distance, "lower")) == (movement, word)
 
 
 def test_a_group_of_differences_has_their_mean(client: Client) -> None:
     create_cases(30)
     rows = client.get("/projects/snake/?q=01").context["rows"]
-    moved = [replace(row, distance=distance) for row, distance in zip(rows, (-2.0, 4.0, None), strict=False)]
+    distances = (case_grid.Movement(-2.0, True, ""), case_grid.Movement(4.0, True, ""), None)
+    moved = [replace(row, moved=distance) for row, distance in zip(rows, distances, strict=False)]
     unit = rows[0].state.unit
     assert case_grid.mean_movement(moved, "memory_growth") == format_signed_quantity(1.0, unit)
     assert case_grid.mean_movement(moved[2:], "memory_growth") == ""
+    # Of what has ratios, those without one are left out.
+    assert case_grid.mean_movement(moved, "step_time") == ""
 
 
 @pytest.mark.parametrize(
@@ -121,7 +127,7 @@ def test_a_chosen_base_is_a_tag_or_a_hash(client: Client) -> None:
     for base in ("v1", line[1].hash[:8]):
         answer = client.get(f"/projects/snake/?base={base}")
         assert answer.context["base_commit"].pk == line[1].pk
-        assert answer.context["rows"][0].movement
+        assert answer.context["rows"][0].moved
     for query in ("base=v9", "metric=speed", "sort=up", "group=colour"):
         answer = client.get(f"/projects/snake/?{query}")
         assert (answer.status_code, query.split("=")[0] in answer.context["grid_refused"]) == (400, True)
@@ -149,6 +155,22 @@ def test_the_heat_map_shows_the_untainted_one_of_two_runs(client: Client) -> Non
                  base_value=None, current_value=100.0)  # fmt: skip
     (row,) = client.get("/projects/snake/heatmap/").context["rows"]
     assert [cell.text for cell in row.cells] == ["·", "·"]
+
+
+@pytest.mark.parametrize(
+    ("base", "value", "cell"),
+    [
+        (-2000.0, -1000.0, HeatCell("+50", "worse-3")),
+        (1000.0, -1000.0, HeatCell(f"{MINUS}200", "better-3")),
+        (1000.0, 1040.0, HeatCell("+4.0", "worse-1")),
+        (-1000.0, -1010.0, HeatCell("·", "same")),
+        (0.0, 5.0, HeatCell("?", "same")),
+    ],
+)
+def test_the_heat_map_tells_growth_by_its_difference(base: float, value: float, cell: HeatCell) -> None:
+    create_cases(1)
+    (state,) = read_case_states(Project.objects.get(), "step_time")
+    assert shade_value(state, value, False, base, signed=True) == cell
 
 
 def test_the_heat_map_colours_what_is_worse(client: Client) -> None:

@@ -86,19 +86,21 @@ def test_experiments_are_in_the_weeks_and_by_purpose(client: Client, line: list[
     give_costs(run)
     Run.objects.filter(pk=run.pk).update(finished_at=timezone.now())
     machine = builders.create_machine("gpu-1", fingerprint={"gpus": [{"name": "H100"}]})
-    asked = experiment_builders.create_experiment(line, machine=machine)
-    for index, ago in enumerate((0, 0, 300)):
-        pair = ExperimentPair.objects.create(
-            experiment=asked, index=index, base_first=True, base=1, head=1.3, seconds=50
+    for ended, seconds in ((timezone.now(), 120), (None, 30), (timezone.now() - timedelta(days=300), 50)):
+        asked = experiment_builders.create_experiment(
+            line, machine=machine, finished_at=ended, seconds=seconds, state="done" if ended else "measuring"
         )
-        ExperimentPair.objects.filter(pk=pair.pk).update(measured_at=timezone.now() - timedelta(days=ago))
+        for index, took in enumerate((50, 50, 0)):
+            ExperimentPair.objects.create(
+                experiment=asked, index=index, base_first=True, base=1, head=1.3, seconds=took
+            )
     said = shown_text(client.get("/projects/snake/costs/"))
-    assert "1 1 20 s 1 min 40 s 2 min" in said
-    assert "person 1 2 1 min 40 s" in said
+    assert "1 1 20 s 2 min 30 s 2 min 50 s" in said
+    assert "person 2 4 2 min 30 s" in said
     assert "By case" in said
     RunCost.objects.all().delete()
     said = shown_text(client.get("/projects/snake/costs/"))
-    assert "0 0 0 s 1 min 40 s" in said
+    assert "0 0 0 s 2 min 30 s" in said
     assert "every machine that measured has a GPU" in said
     assert "By case" not in said
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..document import Document
 from ..statistics import median, median_interval
-from ..watching.process import MeasurementError
+from ..watching.process import MeasurementError, TimeLimitError
 from .bench import ClaimBench
 from .claim import Claim, ClaimResult, Comparison, Estimate, Params
 from .readings import better_direction, is_derived, read_metric, reading_unit, split_spelling
@@ -30,6 +30,8 @@ def judge_claim(claim: Claim, bench: ClaimBench) -> ClaimResult:
         if claim.before is None:
             return _judge_single_case(claim, bench)
         return _judge_counted(claim, bench) if claim.is_counted else _judge_comparison(claim, bench)
+    except TimeLimitError as failure:
+        return _untestable_result(claim, str(failure))
     except MeasurementError as failure:
         # A case may be refused on this machine, as compiling is without a compiler: its last line says why.
         lines = failure.output.splitlines()

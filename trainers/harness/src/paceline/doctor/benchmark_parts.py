@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from time import perf_counter
 
 from .. import claims, manifest
 from ..benchmarks import Benchmark, Case
@@ -19,7 +20,7 @@ from .findings import Finding, LeftOutError
 from .workbench import Workbench, metric_value
 
 # A first start on a host may compile, or train what it keeps.
-CASE_SECONDS = 120
+CASE_SECONDS, LEAST_LIMIT = 120, 60
 # A case is begun while so much of the time is left, and a claim while twice as much is.
 LEAST_SECONDS = 10
 NO_TIME = "left out, its share of the time is over"
@@ -45,15 +46,16 @@ def check_benchmark(bench: Workbench, benchmark: Benchmark, folder: Path) -> lis
         if found and not bench.may_begin(LEAST_SECONDS):
             found[case.key] = Finding(case.key, NO_TIME)
             continue
+        limit = _case_limit(bench)
         try:
-            found[case.key] = measure_short(bench, benchmark, case, folder)
+            found[case.key] = measure_short(bench, benchmark, case, folder, limit)
         except MeasurementError as failure:
-            found[case.key] = _failed_case(bench, case, failure)
+            found[case.key] = _failed_case(bench, case, failure, limit)
     return list(_case_findings({case.key: found[case.key] for case in benchmark.cases}))
 
 
 def _case_findings(found: Mapping[str, Document | Finding]) -> Iterator[Finding]:
-    first = next(iter(found.values()))
+    first = next(iter(found.values()), None)
     base = metric_value(first, "throughput") if isinstance(first, Document) else None
     for key, row in found.items():
         if isinstance(row, Finding):
@@ -64,18 +66,23 @@ def _case_findings(found: Mapping[str, Document | Finding]) -> Iterator[Finding]
         yield Finding(key, describe_speed(row) + ratio)
 
 
-def _failed_case(bench: Workbench, case: Case, failure: MeasurementError) -> Finding:
+def _case_limit(bench: Workbench) -> int:
+    """Seconds that a case may take: the part's share, but time enough for most; and what is left."""
+    share = bench.begin_until - perf_counter()
+    return int(max(1, min(CASE_SECONDS, max(share, LEAST_LIMIT), bench.seconds_left())))
+
+
+def _failed_case(bench: Workbench, case: Case, failure: MeasurementError, limit: int) -> Finding:
     if isinstance(failure, TimeLimitError) and bench.is_over():
         return Finding(case.key, "left out, the time was over before it ended")
     if isinstance(failure, TimeLimitError):
-        return Finding(case.key, f"didn't end within {CASE_SECONDS} s", "to run", False)
+        return Finding(case.key, f"didn't end within {limit} s", "to run", False)
     last = failure.output.splitlines()[-1:] or [""]
     return Finding(case.key, f"{failure}: {last[0]}"[:300], "to run", False)
 
 
-def measure_short(bench: Workbench, benchmark: Benchmark, case: Case, folder: Path) -> Document:
-    """One quick repetition, within what is left of the time."""
-    limit = int(min(CASE_SECONDS, max(bench.seconds_left(), 1)))
+def measure_short(bench: Workbench, benchmark: Benchmark, case: Case, folder: Path, limit: int) -> Document:
+    """One quick repetition, within `limit` seconds."""
     short = replace(benchmark.as_quick(), repetitions=1, countings=0, time_limit=limit)
     if benchmark.quick.params:
         case = replace(case, params={**case.params, **benchmark.quick.params})
@@ -99,19 +106,28 @@ def check_claims(bench: Workbench, benchmark: Benchmark, folder: Path) -> list[F
     rows = []
     quick = benchmark.as_quick()
     claim_bench = ClaimBench(quick, folder, True, 1, lambda _: None)
-    for claim in device_claims(benchmark, folder):
+    found = list(device_claims(benchmark, folder))
+    claim_bench.note_cases_to_count(found)
+    for claim in found:
         if not bench.may_begin(2 * LEAST_SECONDS):
             rows.append(Finding(claim.key, NO_TIME))
             continue
-        # Both sides of a pair end within what is left. What was measured is kept for the claims that follow.
-        limit = int(min(CASE_SECONDS, max(bench.seconds_left() / 2, 1)))
+        # All its sides end within what is left. What was measured is kept for the claims that follow.
+        limit = int(min(CASE_SECONDS, max(bench.seconds_left() / count_sides(claim, claim_bench), 1)))
+        began = perf_counter()
         result = judge_claim(claim, replace(claim_bench, benchmark=replace(quick, time_limit=limit)))
-        if result.measured is None and bench.seconds_left() < LEAST_SECONDS:
-            rows.append(Finding(claim.key, "left out, the time was over before it ended"))
+        if result.measured is None and perf_counter() - began >= limit:
+            rows.append(Finding(claim.key, f"left out, a side of it would take longer than {limit} s"))
             continue
         value = f"{format_number(result.measured.value)}{result.unit}, " if result.measured else ""
         rows.append(Finding(claim.key, f"{value}{result.verdict}", _document_value(claim)))
     return rows
+
+
+def count_sides(claim: claims.Claim, bench: ClaimBench) -> int:
+    """How many measurements a claim may take."""
+    comparisons = filter(None, (claim.main_comparison, claim.equal_comparison))
+    return sum(bench.rounds(comparison) * len(comparison.cases) for comparison in comparisons)
 
 
 def device_claims(benchmark: Benchmark, folder: Path) -> Iterator[claims.Claim]:

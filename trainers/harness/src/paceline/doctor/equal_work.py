@@ -8,19 +8,23 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import cycle
 from pathlib import Path
-from threading import Timer
+from threading import Event, Timer
 from time import perf_counter
+from typing import IO
 
 from .smallest_effect import Spread, measure_spread
 
 WORKLOADS = Path(__file__).parent / "workloads"
 LOOP, TORCH_STEP = "equal_loop.py", "equal_torch_step.py"
 MOST_PAIRS, FEWEST_PAIRS = 10, 4
-PROCESS_SECONDS = 120.0
-ORDER = (0, 1, 1, 0)
+# Of a batch of processes, which start side by side: imports may take a minute on a cold disk.
+BATCH_SECONDS = 300.0
+ORDERS = ((0, 1, 1, 0), (1, 0, 0, 1))
 READY = "ready\n"
 
 
@@ -28,8 +32,12 @@ class EqualWorkError(Exception):
     """The work couldn't be timed; one sentence."""
 
 
-TimeSteps = Callable[[str, int], Sequence[float]]
-"""Times the work of a script in so many fresh processes, one after the other."""
+class TooSlowError(EqualWorkError):
+    """It took longer than it may."""
+
+
+TimeSteps = Callable[[str, int, float], Sequence[float]]
+"""Times the work of a script in so many fresh processes, one after the other, within so many seconds."""
 
 
 def time_in_pairs(
@@ -41,71 +49,84 @@ def time_in_pairs(
     """
     measure, started = measure or time_processes, perf_counter()
     sides: tuple[list[float], list[float]] = ([], [])
-    while (pairs := len(sides[0])) < MOST_PAIRS:
-        took = perf_counter() - started
-        if pairs >= FEWEST_PAIRS and took > seconds:
+    # Whatever drifts, or follows the starts of a batch, meets each side as often.
+    for order in cycle(ORDERS):
+        pairs, took = len(sides[0]), perf_counter() - started
+        if pairs >= MOST_PAIRS or (pairs >= FEWEST_PAIRS and took > seconds):
             break
-        if took > most_seconds:
+        left = most_seconds - took
+        if left <= 0:
             raise EqualWorkError(f"not told: {pairs} pairs took {took:.0f} s, {FEWEST_PAIRS} are needed")
-        # Whichever drifts, each side is first as often as second.
-        for side, value in zip(ORDER, measure(script, len(ORDER)), strict=True):
+        try:
+            values = measure(script, len(order), min(BATCH_SECONDS, left))
+        except TooSlowError:
+            if pairs >= FEWEST_PAIRS:
+                break
+            raise
+        for side, value in zip(order, values, strict=True):
             sides[side].append(value)
     return measure_spread(*sides)
 
 
-def time_processes(script: str, number: int) -> list[float]:
+def time_processes(script: str, number: int, limit: float) -> list[float]:
     """The seconds of one step, as each of so many fresh processes prints them; raises EqualWorkError."""
-    with waiting_processes(script, number) as processes:
-        return [_time_process(script, process) for process in processes]
+    # In a file: nobody reads what they say of errors until one fails.
+    with tempfile.TemporaryFile("w+") as errors, waiting_processes(script, number, errors) as processes:
+        late = Event()
+
+        def end() -> None:
+            late.set()
+            for process in processes:
+                process.kill()
+
+        watchdog = Timer(limit, end)
+        watchdog.start()
+        try:
+            if any(_read_line(process) != READY for process in processes):
+                raise ValueError("it was never ready")
+            return [_time_process(process) for process in processes]
+        except (OSError, ValueError) as error:
+            if late.is_set():
+                raise TooSlowError(
+                    f"{number} processes of {script} took longer than {limit:.0f} s"
+                ) from error
+            raise EqualWorkError(f"{script} failed: {_last_line(errors) or error}") from error
+        finally:
+            watchdog.cancel()
 
 
 @contextmanager
-def waiting_processes(script: str, number: int) -> Iterator[list[subprocess.Popen[str]]]:
-    """Processes that are ready and wait for a line; they are ended behind the block."""
+def waiting_processes(script: str, number: int, errors: IO[str]) -> Iterator[list[subprocess.Popen[str]]]:
+    """Processes that say when they are ready, and wait for a line; they are ended behind the block."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
-    command = [sys.executable, "-P", str(WORKLOADS / script)]
+    command, pipe = [sys.executable, "-P", str(WORKLOADS / script)], subprocess.PIPE
     processes: list[subprocess.Popen[str]] = []
-
-    def end() -> None:
-        for process in processes:
-            process.kill()
-
-    watchdog = Timer(PROCESS_SECONDS, end)
-    watchdog.start()
     try:
-        for _ in range(number):
-            pipe = subprocess.PIPE
-            processes.append(
-                subprocess.Popen(command, env=environment, text=True, stdin=pipe, stdout=pipe, stderr=pipe)
-            )
-        for process in processes:
-            if _read_line(process) != READY:
-                raise EqualWorkError(f"{script} failed: {_last_error(process)}")
+        processes.extend(
+            subprocess.Popen(command, env=environment, text=True, stdin=pipe, stdout=pipe, stderr=errors)
+            for _ in range(number)
+        )
         yield processes
     finally:
-        watchdog.cancel()
-        end()
         for process in processes:
+            process.kill()
             process.wait()
-            for stream in (process.stdin, process.stdout, process.stderr):
+            for stream in (process.stdin, process.stdout):
                 if stream is not None:
                     with suppress(OSError):
                         stream.close()
 
 
-def _time_process(script: str, process: subprocess.Popen[str]) -> float:
-    try:
-        print(file=process.stdin, flush=True)
-        seconds = float(_read_line(process))
-        process.wait()  # its end is work too, which the next one would wait for
-        return seconds
-    except (OSError, ValueError) as error:
-        raise EqualWorkError(f"{script} failed: {error}") from error
+def _time_process(process: subprocess.Popen[str]) -> float:
+    print(file=process.stdin, flush=True)
+    seconds = float(_read_line(process))
+    process.wait()  # its end is work too, which the next one would wait for
+    return seconds
 
 
-def _last_error(process: subprocess.Popen[str]) -> str:
-    process.kill()
-    return (process.communicate()[1].splitlines() or ["it said nothing"])[-1]
+def _last_line(errors: IO[str]) -> str:
+    errors.seek(0)
+    return (errors.read().splitlines() or [""])[-1]
 
 
 def _read_line(process: subprocess.Popen[str]) -> str:

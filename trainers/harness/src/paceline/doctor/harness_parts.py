@@ -27,7 +27,7 @@ STEADY = 0.1
 
 
 def look_at_host(bench: Workbench) -> list[Finding]:
-    """Processor, load, packages and devices, and how steadily the same work takes the same time."""
+    """Processors, packages and devices, and how steadily the same work takes the same time."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     times = sorted(calibration.measure_calibration() for _ in range(CALIBRATIONS))
     spread = (times[-2] - times[1]) / median(times)
