@@ -118,6 +118,8 @@ def grid_context(request: HttpRequest, project: Project) -> dict[str, Any]:
         "sorts": SORTS,
         "metrics": [(name, labels.metric_label(name)) for name in labels.METRIC_ORDER],
         "metric_label": labels.metric_label(asked.metric),
+        # Its noise is no share of it: nothing says by that which case is worth its time.
+        "is_signed": NamedScale(asked.metric).has_sign,
         "dense": len(rows) > FEW_CASES,
         "case_count": len(states),
     }

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from dashboard.metric_scale import NamedScale
 from dashboard.pages.case_grid import read_grid_request
 from dashboard.pages.list_filters import matches_words
 from dashboard.pages.machine_noise import ENOUGH_VALUES, LATER, SOON, TOO_NOISY, MachineNoise, measure_all
@@ -17,9 +18,11 @@ from dashboard.pages.paging import requested_page
 from dashboard.pages.requested_project import requested_project
 from dashboard.querysets.case_grid import CaseState, read_case_states
 from dashboard.querysets.noise import newest_points
+from dashboard.querysets.series import OVERVIEW_METRIC
 from dashboard.sentences import labels
 
 CASES_PER_PAGE = 50
+MEASURED_METRICS = [name for name in labels.METRIC_ORDER if not NamedScale(name).has_sign]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,10 @@ class CaseNoise:
 def noise_page(request: HttpRequest, slug: str) -> HttpResponse:
     project = requested_project(request, slug)
     asked = read_grid_request(request)
+    if NamedScale(asked.metric).has_sign:
+        label = labels.metric_label(asked.metric)
+        refused = f"metric must have noise that is a share of it: {label} may be 0 or less."
+        asked = replace(asked, metric=OVERVIEW_METRIC, refused=refused)
     states = read_case_states(project, asked.metric)
     shown = [state for state in states if matches_words(f"{state.case} {state.pool}", asked.words)]
     page = requested_page(request, shown, CASES_PER_PAGE)
@@ -41,7 +48,7 @@ def noise_page(request: HttpRequest, slug: str) -> HttpResponse:
         "tab": "noise",
         "grid": asked,
         "grid_refused": asked.refused,
-        "metrics": [(name, labels.metric_label(name)) for name in labels.METRIC_ORDER],
+        "metrics": [(name, labels.metric_label(name)) for name in MEASURED_METRICS],
         "metric_label": labels.metric_label(asked.metric),
         "page": page,
         "rows": rows,

@@ -15,7 +15,7 @@ from dashboard.access import visitor_of
 from dashboard.access.rules import is_offered
 from dashboard.models import Project, Run, Sentinel, Trigger
 from dashboard.pages.case_grid import grid_context
-from dashboard.pages.noisy_cases import summarize_noise
+from dashboard.pages.noisy_cases import NoiseSummary, summarize_noise
 from dashboard.pages.paging import ROWS_PER_PAGE
 from dashboard.pages.requested_project import requested_project
 from dashboard.pages.trigger_form import trigger_form_context
@@ -57,7 +57,7 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
         "crossed": warned["crossed"],
         "refused": projects.newest_refusal(triggers, now),
         "tainted_cases": disturbances.mostly_tainted_cases(now, Project.objects.filter(pk=project.pk)),
-        "noise": summarize_noise(grid["states"], shown),
+        "noise": NoiseSummary() if grid["is_signed"] else summarize_noise(grid["states"], shown),
         **_runs_context(project, triggers),
         "triggers": triggers[:NEWEST_TRIGGERS],
         # New commits come by themselves: nobody needs to be told how.

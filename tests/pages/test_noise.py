@@ -262,3 +262,20 @@ def test_what_repeats_exactly_and_what_is_too_noisy_is_said() -> None:
     assert effect_sentence([(2, math.inf), (10, 0.05)], 0.01, "a") == (
         "On a a step of 5.0 % would be found after 10 runs. An experiment of ten minutes would prove 1.0 %."
     )
+
+
+def test_what_may_be_below_zero_has_no_noise_that_is_a_share_of_it(client: Client) -> None:
+    measure_noisy_project("noisy")
+    where = "/projects/noisy/?metric="
+    assert client.get(f"{where}step_time").context["noise"].noisy
+    growth = Metric.objects.get(name="memory_growth", better="lower")
+    Series.objects.filter(metric=growth).delete()
+    Series.objects.filter(metric__name="step_time", phase="").update(metric=growth)
+    context = client.get(f"{where}memory_growth").context
+    assert (len(context["rows"]), context["noise"].noisy, context["noise"].found) == (1, "", {})
+    answer = client.get("/projects/noisy/noise/?metric=memory_growth")
+    assert answer.status_code == 400
+    assert "metric must have noise that is a share of it: Memory growth may be 0 or less." in shown_text(
+        answer
+    )
+    assert 'value="memory_growth"' not in answer.content.decode()
