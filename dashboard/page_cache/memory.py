@@ -16,7 +16,8 @@ LOCKS = 64
 class KeptPage:
     """A page as it was made at a revision.
 
-    `packed`: compressed, where it is the same for each request. `token_place`: else what stands for a token.
+    `packed`: compressed as who asked takes it, where it is the same for each request. `token_place`: else
+    what stands for a token.
     """
 
     revision: int

@@ -6,6 +6,7 @@ import gzip
 import re
 from pathlib import Path
 
+import brotli
 import pytest
 from django.contrib.staticfiles import finders
 from django.templatetags.static import static
@@ -83,6 +84,21 @@ def test_pages_are_sent_compressed(client: Client) -> None:
     page = client.get("/sign-in/", headers={"Accept-Encoding": "gzip"})
     assert page.headers["Content-Encoding"] == "gzip"
     assert b"csrfmiddlewaretoken" in gzip.decompress(page.content)
+    page = client.get("/sign-in/", headers={"Accept-Encoding": "gzip, br"})
+    assert (page.headers["Content-Encoding"], int(page.headers["Content-Length"])) == (
+        "br",
+        len(page.content),
+    )
+    assert b"csrfmiddlewaretoken" in brotli.decompress(page.content)
+    assert "Accept-Encoding" in page.headers["Vary"]
+
+
+@pytest.mark.django_db
+def test_the_size_of_a_page_with_a_token_says_little(client: Client) -> None:
+    pages = [client.get("/sign-in/", headers={"Accept-Encoding": "br"}) for _ in range(12)]
+    paddings = {len(page.headers["Padding"]) for page in pages}
+    assert len(paddings) > 4
+    assert max(paddings) <= 100
 
 
 def test_a_server_that_asks_finders_alone_serves_hashed_names_too() -> None:
