@@ -40,7 +40,7 @@ def _find_run(pk: int) -> Run:
 def run_page(request: HttpRequest, pk: int) -> HttpResponse:
     run = _find_run(pk)
     document = run_queries.document_without_telemetry(run) if run.state == Run.State.DONE else None
-    context = {**_common_context(run), "log": run_queries.read_log_tail(run), "document": document}
+    context = {**_common_context(run, document), "log": run_queries.read_log_tail(run), "document": document}
     remeasured = run.tainted and run.origin == Run.Origin.MEASURED
     context["again"] = run_queries.next_measurement(run) if remeasured else None
     if document:
@@ -152,14 +152,14 @@ def cancel_run(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect("run", pk)
 
 
-def _common_context(run: Run) -> dict[str, Any]:
+def _common_context(run: Run, document: run_parts.Json | None = None) -> dict[str, Any]:
     active = run.state not in Run.TERMINAL
     return {
         "run": run,
         "project": run.case.project,
         "active": active,
         "expected_end": _expected_end(run) if active else "",
-        "command": run_parts.reproduction_command(run),
+        "command": run_parts.reproduction_command(run, document),
         "stages": _progress_stages(run),
     }
 

@@ -10,7 +10,9 @@ from typing import Any
 from paceline.manifest import FILE_NAME
 
 from dashboard.charts import histogram, phases, repetitions, telemetry, theme
-from dashboard.models import Run, Telemetry
+from dashboard.host_protocol import files_version
+from dashboard.kept_files import read_kept_files
+from dashboard.models import Project, Run, Telemetry
 from dashboard.querysets import runs as run_queries
 from dashboard.sentences import labels
 
@@ -188,7 +190,7 @@ def _is_plain_value(name: str, value: object) -> bool:
     return name != "memory_bytes" and value is not None and not isinstance(value, dict | list)
 
 
-def reproduction_command(run: Run) -> str:
+def reproduction_command(run: Run, document: Json | None) -> str:
     """What measures the same thing by hand, for a shell; every word that came from outside is quoted."""
     project = run.case.project
     measure = ["python", "-m", "paceline", "run", run.case.benchmark]
@@ -197,19 +199,27 @@ def reproduction_command(run: Run) -> str:
     measure += ["--repetitions", str(run.repetitions)]
     if run.quick:
         measure.append("--quick")
-    kept = []
-    if project.manifest:
-        names = [FILE_NAME, *project.kept_files.values_list("path", flat=True)]
-        kept = [f"# put here first what the site keeps, if it was kept then: {', '.join(names)}"]
     return "\n".join(
         [
             f"git clone {shlex.quote(labels.repository_location(project))} {shlex.quote(project.slug)}",
             f"cd {shlex.quote(project.slug)}",
             f"git checkout {shlex.quote(run.commit.hash)}",
-            *kept,
+            *_kept_files_note(project, document),
             shlex.join(measure),
         ]
     )
+
+
+def _kept_files_note(project: Project, document: Json | None) -> list[str]:
+    """What of the site's has to lie in the checkout first; a document names the version of what lay there."""
+    if not project.manifest:
+        return []
+    files = read_kept_files(project)
+    measured_with = ((document or {}).get("environment") or {}).get("kept_files")
+    when = ", if it was kept then"
+    if measured_with:
+        when = "" if measured_with == files_version(files) else ", which was another version then"
+    return [f"# put here first what the site keeps{when}: {', '.join((FILE_NAME, *files))}"]
 
 
 def _format_parameter(value: object) -> str:

@@ -7,8 +7,10 @@ from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
+from dashboard.host_protocol import files_version
 from dashboard.kept_files import read_kept_files
 from dashboard.models import Project
+from dashboard.pages.run_parts import reproduction_command
 from tests.dashboard.access.conftest import create_member
 from tests.dashboard.conftest import MANIFEST
 from tests.pages import builders
@@ -64,11 +66,17 @@ def test_what_cannot_be_kept_stays_in_the_form(client: Client, admin: User, proj
 
 def test_a_run_says_what_repeats_it(client: Client, admin: User, project: Project) -> None:
     commit, case = builders.create_commits(project, 1)[0], builders.create_case(project)
-    run = builders.create_run(commit, case)
     project.kept_files.create(path="bench/train.py", text="print()")
     Project.objects.update(manifest=MANIFEST)
+    run = builders.create_run(commit, case)
+    run.case.project.refresh_from_db()
     shown = shown_text(client.get(run.get_absolute_url()))
     assert "# put here first what the site keeps, if it was kept then: paceline.toml, bench/train.py" in shown
+    version = files_version({"bench/train.py": "print()"})
+    for measured_with, when in ((version, ""), ("0" * 12, ", which was another version then")):
+        document = {"environment": {"kept_files": measured_with}}
+        command = reproduction_command(run, document)
+        assert f"# put here first what the site keeps{when}: paceline.toml, bench/train.py" in command
 
 
 def test_scripts_read_them_with_the_settings(client: Client, admin: User, project: Project) -> None:
