@@ -27,7 +27,7 @@ LEVELS = {BROTLI: 3, GZIP: 4}
 FEWEST_BYTES = 200
 # What a client refuses has the quality 0.
 ACCEPTED = {name: re.compile(rf"\b{name}\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))") for name in LEVELS}
-PADDING_BYTES = 100
+MOST_PADDING = 100
 
 
 def choose_encoding(request: HttpRequest) -> str:
@@ -44,20 +44,37 @@ def compress_text(text: bytes, encoding: str) -> bytes:
     return gzip.compress(text, LEVELS[GZIP], mtime=0)
 
 
+def compress_masked(text: bytes) -> bytes:
+    """By brotli, with a block of random length that unpacks to nothing.
+
+    RFC 7932, section 9.2: a block of metadata begins with the bits 0 (more follows), 11 (no symbols), 0, 01
+    (its length in one byte) and that length less one, up to a byte's end; 3 is an empty last block.
+    """
+    packer = brotli.Compressor(mode=brotli.MODE_TEXT, quality=LEVELS[BROTLI])
+    packed: bytes = packer.process(text) + packer.flush()
+    length = 1 + secrets.randbelow(MOST_PADDING)
+    head = (0b010110 | (length - 1) << 6).to_bytes(2, "little")
+    return packed + head + secrets.token_bytes(length) + b"\x03"
+
+
 class CompressPages(GZipMiddleware):
     """By brotli, else as Django's own does, for texts that are whole.
 
     Who can have a page show what they choose, and sees how large it is, could guess a secret in it (BREACH).
     The secret that pages have is the token of forms: Django masks it anew in each answer, and this middleware
-    adds up to a hundred random bytes, to gzip's own header or, beside brotli, as a header of the answer. What
-    is streamed, such as a repository to a host, stays as it is.
+    adds up to a hundred random bytes, in gzip's header or in a block of brotli's that unpacks to nothing.
+    What is streamed, such as a repository to a host, stays as it is.
     """
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         kind = response.headers.get("Content-Type", "").partition(";")[0]
         if response.streaming or kind not in COMPRESSED_TYPES:
             return response
-        if isinstance(response, HttpResponse) and choose_encoding(request) == BROTLI:
+        encoding = choose_encoding(request)
+        if not encoding:
+            patch_vary_headers(response, ("Accept-Encoding",))
+            return response
+        if isinstance(response, HttpResponse) and encoding == BROTLI:
             return send_by_brotli(response)
         compressed: HttpResponseBase = super().process_response(request, response)
         return compressed
@@ -68,11 +85,9 @@ def send_by_brotli(response: HttpResponse) -> HttpResponse:
     if len(response.content) < FEWEST_BYTES or response.has_header("Content-Encoding"):
         return response
     patch_vary_headers(response, ("Accept-Encoding",))
-    response.content = compress_text(response.content, BROTLI)
+    response.content = compress_masked(response.content)
     response.headers["Content-Encoding"] = BROTLI
     response.headers["Content-Length"] = str(len(response.content))
-    padding = secrets.token_hex(PADDING_BYTES // 2)
-    response.headers["Padding"] = padding[: 1 + secrets.randbelow(PADDING_BYTES)]
     # The bytes differ from those that the strong one names.
     etag = response.get("ETag", "")
     if etag.startswith('"'):

@@ -211,15 +211,16 @@ def reproduction_command(run: Run, document: Json | None) -> str:
 
 
 def _kept_files_note(project: Project, document: Json | None) -> list[str]:
-    """What of the site's has to lie in the checkout first; a document names the version of what lay there."""
+    """What of the site's has to lie in the checkout first; a document names the files' version."""
     if not project.manifest:
         return []
-    files = read_kept_files(project)
+    then = "# put here first what the site keeps, if it was kept then:"
     measured_with = ((document or {}).get("environment") or {}).get("kept_files")
-    when = ", if it was kept then"
-    if measured_with:
-        when = "" if measured_with == files_version(files) else ", which was another version then"
-    return [f"# put here first what the site keeps{when}: {', '.join((FILE_NAME, *files))}"]
+    if not measured_with:
+        return [f"{then} {', '.join((FILE_NAME, *project.kept_files.values_list('path', flat=True)))}"]
+    files = read_kept_files(project)
+    same = "as they were then" if measured_with == files_version(files) else "which were others then"
+    return [f"{then} {FILE_NAME}", f"# and its files, {same}: {', '.join(files) or 'none now'}"]
 
 
 def _format_parameter(value: object) -> str:

@@ -30,7 +30,7 @@ class CommitCost:
 
 @dataclass(frozen=True, slots=True)
 class WeekCost:
-    """What a project's runs and experiments that ended in one week cost.
+    """What a project's runs and experiments that ended in one week cost; what goes on counts in this one.
 
     `seconds` is the runs' alone, `gpu_seconds` what both spent on machines with a GPU.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from paceline.metrics import describe_metric
 
@@ -122,13 +122,13 @@ def metric_of(item: Sized) -> Metric:
 def format_change(item: Sized) -> str:
     """`+38 % [35, 41]`, or from what to what where the old level was 0; of an exponent `+0.42 [0.38, 0.45]`.
 
-    Of pairs of values without ratios `+12.3 kB/1000 steps [10.1, 14.5]`. The interval of what repeats
-    exactly has no width and is left out.
+    Of pairs of values without ratios `+12.3 kB/1000 steps [10.1, 14.5]`, of levels that may be 0 or less
+    `+12.3 kB/1000 steps`. The interval of what repeats exactly has no width and is left out.
     """
+    if is_told_by_difference(item):
+        return format_change_size(item)
     if item.ratio is None:
         return _format_measured_difference(item) if isinstance(item, Paired) else format_levels(item)
-    if metric_of(item).has_sign and isinstance(item, Regression | Change):
-        return format_levels(item)
     if metric_of(item).is_exponent:
         interval = numbers.format_exponent_interval(item.low, item.high)
     else:
@@ -161,12 +161,20 @@ def experiment_metric_label(experiment: Experiment) -> str:
 
 def format_change_size(item: Sized) -> str:
     """`+38 %`, or `+0.42` of an exponent: its size without the interval; of a quality its levels."""
+    if is_told_by_difference(item):
+        after = item.level_after if isinstance(item, Regression) else item.after
+        return numbers.format_signed_quantity(after - item.before, item.series.metric.unit)
     if metric_of(item).is_exponent and item.ratio is not None:
         return numbers.format_exponent_difference(item.ratio)
-    lacks_ratio = item.ratio is None or metric_of(item).has_sign
-    if lacks_ratio and isinstance(item, Regression | Change) and item.before:
+    if item.ratio is None and isinstance(item, Regression | Change) and item.before:
         return format_levels(item)
     return numbers.format_percent_change(item.ratio)
+
+
+def is_told_by_difference(item: Sized) -> TypeGuard[Regression | Change]:
+    """True of what may be 0 or less, such as the growth of memory; a quality is told by its levels."""
+    metric = metric_of(item)
+    return isinstance(item, Regression | Change) and metric.has_sign and not metric.is_quality
 
 
 def describe_movement(metric: str, unit: str, before: float, after: float) -> str:

@@ -267,7 +267,7 @@ def why_no_channel(regression: Regression, enabled: Sequence[Channel]) -> str:
     size = regression.change_percent
     if size is None or abs(size) >= least:
         return ""
-    change = labels.format_change_size(regression)
+    change = numbers.format_percent_change(regression.ratio)
     return f"the project's channels ask for {numbers.format_number(least)} % or more, and this is {change}."
 
 

@@ -73,10 +73,10 @@ def test_a_run_says_what_repeats_it(client: Client, admin: User, project: Projec
     shown = shown_text(client.get(run.get_absolute_url()))
     assert "# put here first what the site keeps, if it was kept then: paceline.toml, bench/train.py" in shown
     version = files_version({"bench/train.py": "print()"})
-    for measured_with, when in ((version, ""), ("0" * 12, ", which was another version then")):
-        document = {"environment": {"kept_files": measured_with}}
-        command = reproduction_command(run, document)
-        assert f"# put here first what the site keeps{when}: paceline.toml, bench/train.py" in command
+    for measured_with, same in ((version, "as they were then"), ("0" * 12, "which were others then")):
+        command = reproduction_command(run, {"environment": {"kept_files": measured_with}})
+        assert "# put here first what the site keeps, if it was kept then: paceline.toml\n" in command
+        assert f"# and its files, {same}: bench/train.py\n" in command
 
 
 def test_scripts_read_them_with_the_settings(client: Client, admin: User, project: Project) -> None:

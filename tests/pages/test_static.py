@@ -13,6 +13,7 @@ from django.templatetags.static import static
 from django.test import Client
 from plotly.offline import get_plotlyjs_version
 
+from dashboard import compressed_pages
 from dashboard.models import Series
 from dashboard.static_files.names import hash_name
 from tests.pages import builders
@@ -96,9 +97,23 @@ def test_pages_are_sent_compressed(client: Client) -> None:
 @pytest.mark.django_db
 def test_the_size_of_a_page_with_a_token_says_little(client: Client) -> None:
     pages = [client.get("/sign-in/", headers={"Accept-Encoding": "br"}) for _ in range(12)]
-    paddings = {len(page.headers["Padding"]) for page in pages}
-    assert len(paddings) > 4
-    assert max(paddings) <= 100
+    assert len({len(page.content) for page in pages}) > 4
+    assert all(b"csrfmiddlewaretoken" in brotli.decompress(page.content) for page in pages)
+
+
+def test_a_mask_of_any_length_unpacks_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for length in range(compressed_pages.MOST_PADDING):
+        monkeypatch.setattr(compressed_pages.secrets, "randbelow", lambda _, length=length: length)
+        for text in (b"", b"ada " * 300):
+            assert brotli.decompress(compressed_pages.compress_masked(text)) == text
+
+
+@pytest.mark.django_db
+def test_who_refuses_all_encodings_gets_plain_text(client: Client) -> None:
+    page = client.get("/sign-in/", headers={"Accept-Encoding": "gzip;q=0, br;q=0"})
+    assert "Content-Encoding" not in page.headers
+    assert b"csrfmiddlewaretoken" in page.content
+    assert "Accept-Encoding" in page.headers["Vary"]
 
 
 def test_a_server_that_asks_finders_alone_serves_hashed_names_too() -> None:

@@ -70,29 +70,40 @@ def time_in_pairs(
 
 def time_processes(script: str, number: int, limit: float) -> list[float]:
     """The seconds of one step, as each of so many fresh processes prints them; raises EqualWorkError."""
-    # In a file: nobody reads what they say of errors until one fails.
-    with tempfile.TemporaryFile("w+") as errors, waiting_processes(script, number, errors) as processes:
-        late = Event()
+    try:
+        # In a file: nobody reads what they say of errors until one fails.
+        with (
+            tempfile.TemporaryFile("w+", errors="replace") as errors,
+            waiting_processes(script, number, errors) as processes,
+        ):
+            return _time_one_by_one(script, processes, errors, limit)
+    except OSError as error:
+        raise EqualWorkError(f"{script} can't be started: {error}") from error
 
-        def end() -> None:
-            late.set()
-            for process in processes:
-                process.kill()
 
-        watchdog = Timer(limit, end)
-        watchdog.start()
-        try:
-            if any(_read_line(process) != READY for process in processes):
-                raise ValueError("it was never ready")
-            return [_time_process(process) for process in processes]
-        except (OSError, ValueError) as error:
-            if late.is_set():
-                raise TooSlowError(
-                    f"{number} processes of {script} took longer than {limit:.0f} s"
-                ) from error
-            raise EqualWorkError(f"{script} failed: {_last_line(errors) or error}") from error
-        finally:
-            watchdog.cancel()
+def _time_one_by_one(
+    script: str, processes: Sequence[subprocess.Popen[str]], errors: IO[str], limit: float
+) -> list[float]:
+    late = Event()
+
+    def end() -> None:
+        late.set()
+        for process in processes:
+            process.kill()
+
+    watchdog = Timer(limit, end)
+    watchdog.start()
+    try:
+        if any(_read_line(process) != READY for process in processes):
+            raise ValueError("it was never ready")
+        return [_time_process(process) for process in processes]
+    except (OSError, ValueError) as error:
+        if late.is_set():
+            said = f"{len(processes)} processes of {script} took longer than {limit:.0f} s"
+            raise TooSlowError(said) from error
+        raise EqualWorkError(f"{script} failed: {_last_line(errors) or error}") from error
+    finally:
+        watchdog.cancel()
 
 
 @contextmanager
