@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from paceline.metrics import describe_metric
 
-from dashboard.sentences import numbers
+from dashboard.models import Change, Metric, Series
+from dashboard.sentences import labels, numbers
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -65,3 +67,23 @@ def test_both_ends_of_an_interval_share_a_unit() -> None:
 )
 def test_durations_read_as_people_say_them(seconds: float, text: str) -> None:
     assert numbers.format_duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "ratio", "text"),
+    [
+        ("memory_growth", -2000.0, -1000.0, 0.5, "+1 kB/1000 steps"),
+        ("memory_growth", 1000.0, 1050.0, 1.05, "+50 B/1000 steps"),
+        ("memory_growth", 0.0, 2000.0, None, "+2 kB/1000 steps"),
+        ("peak_memory", 1e9, 2e9, 2.0, "+100 %"),
+        ("quality.score", 9.3, 4.0, None, "9.30 → 4"),
+    ],
+)
+def test_a_change_of_what_may_be_below_zero_is_a_difference(
+    name: str, before: float, after: float, ratio: float | None, text: str
+) -> None:
+    known = describe_metric(name)
+    assert known is not None
+    series = Series(metric=Metric(name=name, unit=known.unit, better=known.better, kind=known.kind))
+    change = Change(series=series, before=before, after=after, ratio=ratio)
+    assert (labels.format_change(change), labels.format_change_size(change)) == (text, text)
