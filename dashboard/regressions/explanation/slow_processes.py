@@ -55,7 +55,8 @@ def pool_ranks(documents: Sequence[Json]) -> Ranks | None:
     if not members or len({member["world_size"] for member in members}) != 1:
         return None
     rows = [row for member in members for row in member["rows"]]
-    named = [member["slowest"] for member in members]
+    # One that can't tell, such as a disturbed one, contradicts nobody: whose work grew is asked beside it.
+    named = [member["slowest"] for member in members if member["slowest"] is not None]
     return summarize_ranks({"ranks": {**members[0], "rows": rows, "slowest": most_named(named)}})
 
 

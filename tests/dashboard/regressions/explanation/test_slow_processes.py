@@ -56,6 +56,15 @@ def test_the_slow_rank_is_named_with_its_phase_where_the_others_wait(project: Pr
     assert regression_fields(regression)["slow_processes"] == regression.slow_processes
 
 
+@pytest.mark.parametrize(("also", "rank"), [(None, 2), (3, None), (2, 2)])
+def test_a_run_that_cant_tell_contradicts_nobody(also: int | None, rank: int | None) -> None:
+    documents_after = [{"ranks": documents.four_ranks(0.024), "loaders": []} for _ in range(2)]
+    documents_after[1]["ranks"]["slowest"] = also
+    pooled = slow_processes.pool_ranks(documents_after)
+    assert pooled is not None
+    assert pooled.slowest == rank
+
+
 def test_where_all_ranks_do_more_none_is_named() -> None:
     old = summarize_ranks({"ranks": documents.four_ranks()})
     rows = [documents.rank_row(rank, {"augment": 0.024, "backward": 0.010}) for rank in range(4)]
