@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 
 from dashboard.metric_scale import NamedScale
 from dashboard.models import Change, Commit, Configuration, Project
-from dashboard.pages.case_grid import describe_direction, shown_columns
+from dashboard.pages.case_grid import Movement, describe_direction, measure_movement, shown_columns
 from dashboard.pages.list_filters import matches_words
 from dashboard.pages.paging import requested_page
 from dashboard.pages.requested_project import requested_project
@@ -32,14 +32,14 @@ NAMED_CASES = 12
 
 @dataclass(frozen=True, slots=True)
 class ComparedCell:
-    """A value beside the one before it; `distance` as of NamedScale, None where there is none before it.
+    """A value beside the one before it; `moved` is None where there is none before it.
 
-    `within_noise`: their intervals overlap, so that the distance tells nothing.
+    `within_noise`: their intervals overlap, so that the movement tells nothing.
     """
 
     measured: MeasuredValue
     base: BaseValue | None
-    distance: float | None
+    moved: Movement | None
     within_noise: bool
     change: Change | None
 
@@ -48,26 +48,23 @@ class ComparedCell:
         """`better` or `worse`; empty where nothing can be told."""
         if self.within_noise and self.change is None:
             return ""
-        return "" if self.distance is None else describe_direction(self.distance, self.measured.better)
+        return describe_direction(self.moved.distance, self.measured.better) if self.moved else ""
 
     @property
     def change_text(self) -> str:
-        if self.base is None:
-            return ""
-        measured = self.measured
-        return labels.describe_movement(measured.metric, measured.unit, self.base.value, measured.value)
+        return self.moved.text if self.moved else ""
 
     @property
     def size(self) -> float:
         """By which the table is sorted: steps that detection found, then by how far the values are apart."""
-        if self.base is None or self.distance is None or self.measured.tainted:
+        if self.base is None or self.moved is None or self.measured.tainted:
             return 0.0
-        distance, scale = abs(self.distance), NamedScale(self.measured.metric)
-        if scale.lacks_ratio(self.base.value, self.measured.value):
+        distance = abs(self.moved.distance)
+        if self.moved.lacks_ratio:
             # Beside logarithms of ratios, whatever its unit: at most as much as a quadrupling, and
             # less of what is small and wanders around 0 by itself.
             distance *= log(2) / max(abs(self.base.value), abs(self.measured.value), sys.float_info.min)
-            distance *= SIGNED_WEIGHT if scale.has_sign else 1.0
+            distance *= SIGNED_WEIGHT if NamedScale(self.measured.metric).has_sign else 1.0
         if self.change is not None:
             return 1000 + distance
         return distance / 1000 if self.within_noise else distance
@@ -174,10 +171,10 @@ def _list_cases(
 
 
 def compare_values(measured: MeasuredValue, base: BaseValue | None, change: Change | None) -> ComparedCell:
-    scale = NamedScale(measured.metric)
-    distance = scale.distance(base.value, measured.value) if base is not None else None
+    before = None if base is None else base.value
+    moved = measure_movement(measured.metric, measured.unit, before, measured.value)
     overlapping = base is not None and intervals_overlap(measured, base)
-    return ComparedCell(measured, base, distance, overlapping, change)
+    return ComparedCell(measured, base, moved, overlapping, change)
 
 
 def intervals_overlap(measured: MeasuredValue, base: BaseValue) -> bool:

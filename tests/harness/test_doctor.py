@@ -305,7 +305,7 @@ def test_a_claim_that_takes_too_long_is_left_out(tmp_path: Path, monkeypatch: py
     def judge(claim: Any, claim_bench: Any) -> ClaimResult:
         limits.append(claim_bench.benchmark.time_limit)
         assert claim_bench.cases_to_count
-        return ClaimResult(claim, f"not testable here: it took longer than its time_limit of {limits[-1]} s")
+        return ClaimResult(claim, "not testable here: it took longer", too_slow=True)
 
     folder = Path(__file__).parents[2]
     benchmark = load_manifest(folder / "paceline.toml").benchmarks["snake_dqn"]

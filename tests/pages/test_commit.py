@@ -53,7 +53,7 @@ def test_a_step_stands_beside_the_value_before_and_leads_to_its_regression(
     (row,) = answer.context["rows"]
     step_time = next(cell for cell in row.cells if cell and cell.measured.metric == "step_time")
     assert (step_time.word, step_time.base.hash) == ("worse", stepped.last_good.hash)
-    assert step_time.distance == pytest.approx(math.log(1.38), abs=0.05)
+    assert step_time.moved.distance == pytest.approx(math.log(1.38), abs=0.05)
     assert f'<a class="worse" href="/regressions/{stepped.pk}/">worse' in answer.content.decode()
     assert "began with this commit" in shown_text(answer)
 

@@ -158,7 +158,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class ClaimResult:
-    """The verdict on a claim with its figures; without evidence it was not measured."""
+    """The verdict on a claim with its figures; without evidence it was not measured.
+
+    `too_slow`: since a measurement took longer than the benchmark's time limit.
+    """
 
     claim: Claim
     verdict: str
@@ -168,3 +171,4 @@ class ClaimResult:
     equal_training: Estimate | None = None
     counter: tuple[float, float | None] | None = None
     evidence: Evidence | None = None
+    too_slow: bool = False

@@ -31,7 +31,7 @@ def judge_claim(claim: Claim, bench: ClaimBench) -> ClaimResult:
             return _judge_single_case(claim, bench)
         return _judge_counted(claim, bench) if claim.is_counted else _judge_comparison(claim, bench)
     except TimeLimitError as failure:
-        return _untestable_result(claim, str(failure))
+        return replace(_untestable_result(claim, str(failure)), too_slow=True)
     except MeasurementError as failure:
         # A case may be refused on this machine, as compiling is without a compiler: its last line says why.
         lines = failure.output.splitlines()
