@@ -12,7 +12,7 @@ SENTENCES = {
     "few points after": "The new level has only {count} points so far.",
     "few points before": "The level before has only {count} points.",
     "tainted before": "Tainted points lie directly before it ({count}): the step may be theirs.",
-    "no ratio": "There are no ratios (zero or both signs): the change is relative to the typical size.",
+    "no ratio": "There are no ratios (zero or both signs): it was weighed against the typical size.",
     "guard crossed": "It left its guard's bounds here: one seed may be unlucky, so pairs over seeds decide.",
     "near floor": "Its interval reaches below what is relevant for this kind of metric.",
 }

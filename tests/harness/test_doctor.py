@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 from paceline import document
 from paceline.benchmarks import Benchmark, Case
+from paceline.claims import load_claims
+from paceline.claims.bench import ClaimBench
 from paceline.claims.claim import ClaimResult
+from paceline.claims.judging import judge_claim
 from paceline.doctor import (
     benchmark_parts,
     command,
@@ -316,3 +319,17 @@ def test_a_claim_that_takes_too_long_is_left_out(tmp_path: Path, monkeypatch: py
     # Two sides within what is left.
     assert limits == [49]
     assert row.value == "left out, a side of it would take longer than 49 s"
+
+
+def test_a_claim_says_that_a_side_took_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def take_too_long(*_: object) -> Any:
+        raise TimeLimitError("snake_dqn took longer than its time_limit of 49 s")
+
+    folder = Path(__file__).parents[2]
+    benchmark = load_manifest(folder / "paceline.toml").benchmarks["snake_dqn"]
+    claim = next(row for row in load_claims(folder / "trainers/snake_dqn/claims.toml").claims if row.before)
+    for name in ("measure_in_turn", "count_case", "has_cuda"):
+        monkeypatch.setattr(ClaimBench, name, take_too_long)
+    result = judge_claim(replace(claim, needs_cuda=False), ClaimBench(benchmark, folder, True, 1, print))
+    assert (result.too_slow, result.measured) == (True, None)
+    assert result.verdict == "not testable here: snake_dqn took longer than its time_limit of 49 s"
