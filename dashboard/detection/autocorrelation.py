@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dashboard.detection.levels import drop_weakest, level_ranges, neighbouring_levels, robust_level
+from dashboard.detection.levels import drop_weakest, neighbouring_levels, residuals_of_levels, robust_level
 from dashboard.detection.medians import fast_median
 from dashboard.detection.noise import MAD_TO_SIGMA
 from dashboard.detection.segmentation import Floats
@@ -49,8 +49,7 @@ def estimate_autocorrelation(values: Floats, starts: list[int], doubt: float = 1
 
     With a `doubt` of 0 it is what it looks like.
     """
-    ranges = level_ranges(starts, len(values))
-    residuals = np.concatenate([values[a:b] - fast_median(values[a:b]) for a, b in ranges])
+    residuals = residuals_of_levels(values, starts)
     spread = MAD_TO_SIGMA * fast_median(np.abs(residuals))
     lags = min(LAGS, len(values) // 4)
     if spread == 0 or not lags:

@@ -12,7 +12,7 @@ import numpy as np
 from dashboard.detection import noise
 from dashboard.detection.autocorrelation import drop_weak_starts, learn_autocorrelation, step_height
 from dashboard.detection.drift import WINDOW, drop_slopes
-from dashboard.detection.levels import level_ranges, neighbouring_levels
+from dashboard.detection.levels import neighbouring_levels, residuals_of_levels
 from dashboard.detection.medians import fast_median
 from dashboard.detection.noisy_stretches import drop_noisy_stretches
 from dashboard.detection.rules import ALARM, SUSPICION, Rule
@@ -92,8 +92,7 @@ def scale_history(values: Sequence[float], reach: int, known: Collection[int] = 
     head = scaled[:learnt]
     residuals = head
     if known:
-        ranges = level_ranges(sorted({start for start in known if 0 < start < learnt}), learnt)
-        residuals = np.concatenate([head[a:b] - fast_median(head[a:b]) for a, b in ranges])
+        residuals = residuals_of_levels(head, sorted({start for start in known if 0 < start < learnt}))
     own = min(noise.largest_lag_noise(head, reach), noise.largest_lag_noise(residuals, reach))
     sigma = max(own, noise.rounding_noise(head), LEAST_NOISE)
     return History(scaled, sigma, learnt)

@@ -33,6 +33,12 @@ def level_ranges(starts: Sequence[int], n: int) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
+def residuals_of_levels(values: Floats, starts: Sequence[int]) -> Floats:
+    """Values (n,) less the medians of their levels."""
+    ranges = level_ranges(starts, len(values))
+    return np.concatenate([values[a:b] - fast_median(values[a:b]) for a, b in ranges])
+
+
 def neighbouring_levels(starts: Sequence[int], n: int) -> list[tuple[int, int, int]]:
     """For each start b of n points its level before [a, b) and its own [b, c)."""
     return [(a, b, c) for (a, b), (_, c) in pairwise(level_ranges(starts, n))]

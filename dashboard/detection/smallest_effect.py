@@ -1,33 +1,35 @@
-"""The smallest step that a series would show, and that an experiment would prove."""
+"""The smallest step that a series would show."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal
 
 import numpy as np
 
-from dashboard.detection import noise, paired_steps, pairs
-from dashboard.detection.distributions import normal_quantile, normal_share
-from dashboard.detection.judgement import DETECT_FROM, FEWEST_POINTS, loss_for
-from dashboard.detection.levels import LEVEL_WINDOW
+from dashboard.detection import noise
+from dashboard.detection.autocorrelation import WINDOW, Autocorrelation, estimate_autocorrelation
+from dashboard.detection.changepoints import LEAST_NOISE, SETTLED
+from dashboard.detection.judgement import DETECT_FROM, FEWEST_POINTS, loss_for, noisy_starts
+from dashboard.detection.levels import residuals_of_levels
 from dashboard.detection.readings import DISTURBED_KINDS, Readings, prepare_readings, repeats_exactly
 from dashboard.detection.repetitions import Repetitions
 from dashboard.detection.rules import ALARM
-from dashboard.detection.segmentation import Loss
+from dashboard.detection.segmentation import Floats, Loss
 from dashboard.detection.types import Series
 
 # With this probability a step of the size that is told is found.
 POWER = 0.8
 # Beyond this, in the logarithm, a step is called infinite.
 LARGEST = 700.0
-# No deviation is none: it would be divided by.
-TINY = 1e-12
-# How the noises are drawn that a step is compared with; a penalty is rounded so that they are drawn once.
-DRAWS, HALVINGS, SURELY, ROUNDED = 1000, 12, 6.0, 0.1
+# How the points after a step are drawn: so often, and alike for what is rounded to the same.
+DRAWS, HALVINGS, SURELY = 400, 10, 6.0
+ROUNDED_PENALTY, ROUNDED_NOISE, ROUNDED_LEAST = 0.25, 0.05, 0.25
+REMEMBERED = 4096
+HIGH = 10.0  # times as far as a history goes by itself
 # One part is the main one where it is this much of the variance.
 MAIN_PART = 0.5
 
@@ -52,137 +54,149 @@ def minimum_detectable_effect(series: Series, n: int, power: float = POWER) -> f
     A fraction: 0.1 is +10 %. Infinite where no rise of any size would be reported: at the first point of
     a noisy metric, or after too few points.
     """
-    return smallest_rise(series, prepare_readings(series), n, power)
+    return smallest_rises(series, prepare_readings(series), [n], power)[0]
 
 
 def noise_and_effects(series: Series, counts: Sequence[int]) -> tuple[RunNoise | None, list[float]]:
     """`measure_run_noise` and the `minimum_detectable_effect` of each of these counts, with one look at the
     points."""
     readings = prepare_readings(series)
-    return noise_of_readings(series, readings), [smallest_rise(series, readings, n) for n in counts]
+    return noise_of_readings(series, readings), smallest_rises(series, readings, counts, POWER)
 
 
-def smallest_rise(series: Series, readings: Readings, n: int, power: float = POWER) -> float:
-    if n < 1:
-        raise ValueError(f"n must be at least 1, not {n}")
+def smallest_rises(series: Series, readings: Readings, counts: Sequence[int], power: float) -> list[float]:
+    """`minimum_detectable_effect` of each of these counts, of readings that are prepared already."""
+    if min(counts) < 1:
+        raise ValueError(f"n must be at least 1, not {min(counts)}")
     if repeats_exactly(series):
-        return 0.0
-    known = min(len(readings.values), LEVEL_WINDOW)
-    if known + n < FEWEST_POINTS or not known:
-        return math.inf
-    seen = noise.neighbour_noise(readings.scaled)
-    # A short history may be believed to be calmer than it is: its points scatter all the same.
-    deviation = max(float(np.median(readings.noise)), seen)
-    paid = deviation * noises_needed(known, n, judging_loss(readings), power)
-    # A step is told where what is seen of it reaches the floor as well.
+        return [0.0] * len(counts)
+    if not len(readings.values):
+        return [math.inf] * len(counts)
+    starts = noisy_starts([readings], [()])[0]
+    levels = [describe_newest_level(readings, starts, n) for n in counts]
+    steps = [level.unit * smallest_step(level, n, power) for level, n in zip(levels, counts, strict=True)]
     logarithmic = readings.scale.logarithmic
-    floor = math.log1p(readings.floor) if logarithmic else readings.floor
-    error = seen * math.sqrt((known + n) / (known * n))
-    step = max(paid, floor + normal_quantile(power) * error)
-    return math.expm1(step) if logarithmic and step < LARGEST else step
-
-
-def judging_loss(readings: Readings) -> Loss:
-    """The loss by which a series is judged, with samples or without."""
-    n = len(readings.values)
-    return ALARM.loss(n) if n >= DETECT_FROM and not readings.sampled else loss_for(n)
-
-
-def noises_needed(known: int, n: int, loss: Loss, power: float) -> float:
-    """The step, in noises, that pays the penalty for n new points after `known` ones, so probably.
-
-    Drawn, since a bounded loss has no formula for it: of few points each has to say nearly all that it may.
-    """
-    if n * loss.cap <= loss.penalty:
-        return math.inf
-    return draw_noises_needed(known, n, loss.cap, round(loss.penalty / ROUNDED) * ROUNDED, power)
-
-
-@cache
-def draw_noises_needed(known: int, n: int, cap: float, penalty: float, power: float) -> float:
-    loss, drawn = Loss(cap, penalty), np.random.default_rng(0)
-    errors = drawn.normal(size=(DRAWS, n))
-    old = drawn.normal(scale=1 / math.sqrt(known), size=(DRAWS, 1))
-    levels = (errors.mean(axis=1, keepdims=True), np.median(errors, axis=1, keepdims=True))
-    own = np.minimum(*(loss.evaluate(errors - level).sum(axis=1) for level in levels))
-
-    def share_paid(step: float) -> float:
-        return float(np.mean(loss.evaluate(step + errors - old).sum(axis=1) - own > penalty))
-
-    low, high = 0.0, math.sqrt(cap) * SURELY
-    if share_paid(high) < power:
-        return math.inf
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if share_paid(middle) >= power else (middle, high)
-    return high
+    return [math.expm1(step) if logarithmic and step < LARGEST else step for step in steps]
 
 
 @dataclass(frozen=True, slots=True)
-class StepSpread:
-    """How much undisturbed pairs differ by their single steps: the deviation of a pair, as a logarithm.
+class NewestLevel:
+    """What the level of the newest points is, and how a step after it will be judged.
 
-    `kinds_error`: of what so many pairs together say of long and short steps.
+    `unit` is the noise of a point that judging assumes, on the judging scale; the rest is in such noises.
+    `known` points of the level were seen, `scatter` is how far they lie around it and `likeness` how much
+    they share with their neighbours. A step is told if it pays for `loss`, is `least` noises high, and has
+    this `evidence` against `doubted`, as much of the likeness as isn't chance; 0 asks none.
     """
 
-    pairs: int
-    deviation: float
-    kinds_error: float
+    known: int
+    unit: float
+    scatter: float
+    likeness: Autocorrelation
+    loss: Loss
+    least: float
+    evidence: float
+    doubted: Autocorrelation
+
+    def least_height(self, n: int) -> float:
+        """How high a step has to look with n points of the new level, in noises."""
+        variance = self.doubted.variance(min(self.known, WINDOW)) + self.doubted.variance(min(n, WINDOW))
+        return max(self.least, math.sqrt(self.evidence * variance))
 
 
-def measure_step_spread(
-    typical: Sequence[float], good_first: Sequence[bool], kinds_error: float, least_noise: float
-) -> StepSpread | None:
-    """Of the log ratios of pairs (n,), weighed as `estimate_by_steps` does; None of too few."""
-    if len(typical) < paired_steps.FEWEST_PAIRS:
-        return None
-    _, deviation = paired_steps.comparable_pairs(np.asarray(typical), good_first)
-    return StepSpread(len(typical), max(deviation, least_noise), kinds_error)
+def describe_newest_level(readings: Readings, starts: Sequence[int], n: int) -> NewestLevel:
+    """That of readings whose levels begin at `starts`, when n new points have followed them.
 
-
-def provable_by_either(deviation: float, steps: StepSpread | None, count: int) -> float:
-    """The smallest relative step that the means of so many pairs prove, or their single steps.
-
-    Each look has half of the error where both are taken. `deviation` is that of the means, as of
-    `provable_effect`.
+    With samples they will be judged as `judge_series` does, else as `detect`.
     """
-    if steps is None:
-        return provable_effect(deviation, count)
-    error = pairs.ERROR / 2
-    return min(provable_effect(deviation, count, error), provable_by_steps(steps, deviation, count, error))
+    values, history = readings.scaled, len(readings.values)
+    residuals = residuals_of_levels(values, starts)
+    scatter = max(noise.robust_deviation(residuals), noise.neighbour_noise(values))
+    known = min(history - (starts[-1] if starts else 0), WINDOW)
+    likeness = estimate_autocorrelation(values, list(starts), doubt=0.0)
+    floor = math.log1p(readings.floor) if readings.scale.logarithmic else readings.floor
+    if history >= DETECT_FROM and not readings.sampled:
+        unit = max(noise_after_step(residuals, n), noise.rounding_noise(values), LEAST_NOISE)
+        doubted = estimate_autocorrelation(values, list(starts))
+        loss, least, evidence = ALARM.loss(history), max(floor / unit, ALARM.least_step), ALARM.evidence
+    else:
+        # A short history may be believed to be calmer than it is: its points scatter all the same.
+        unit = max(float(np.median(readings.noise)), LEAST_NOISE)
+        doubted = Autocorrelation()
+        loss, least, evidence = loss_for(history), floor / unit, 0.0
+    return NewestLevel(known, unit, scatter / unit, likeness, loss, least, evidence, doubted)
 
 
-def provable_by_steps(spread: StepSpread, of_means: float, count: int, error: float) -> float:
-    """The smallest relative step that single steps of so many pairs prove with the probability POWER.
+def noise_after_step(residuals: Floats, n: int) -> float:
+    """The noise that `detect` learns of these and of n points beyond a high step: the step is part of it.
 
-    `of_means` is the deviation of the pairs' means, whose middle has to lie on the same side. Infinite for
-    too few pairs, and for steps that are too large to be weighed so.
+    Once it has SETTLED it learns seldom.
     """
-    if count < paired_steps.FEWEST_PAIRS:
+    if len(residuals) + n < SETTLED:
+        beyond = np.resize(residuals[::-1], n) + HIGH * (np.ptp(residuals) + LEAST_NOISE)
+        residuals = np.concatenate([residuals, beyond])
+    return noise.largest_lag_noise(residuals, ALARM.reach)
+
+
+def smallest_step(level: NewestLevel, n: int, power: float) -> float:
+    """The step, in noises, that n new points show so probably; infinite where none would be told."""
+    if level.known + n < FEWEST_POINTS or n * level.loss.cap <= level.loss.penalty:
         return math.inf
-    own, mean = (max(deviation, TINY) / math.sqrt(count) for deviation in (spread.deviation, of_means))
-    half = pairs.interval_half_width(count, spread.deviation, error, paired_steps.PRIOR)
-    half += paired_steps.ERRORS_OF_KINDS * spread.kinds_error * math.sqrt(spread.pairs / count)
-    low, high = half, half + SURELY * max(own, mean)
-    if low > math.log1p(paired_steps.LARGEST_STEP):
+    errors = (level.scatter * math.sqrt(level.likeness.variance(points)) for points in (level.known, n))
+    of_old, of_new = (round_up(error, ROUNDED_NOISE) for error in errors)
+    alone = max(1.0 - level.likeness.variance(n), 0.0) / max(1.0 - 1.0 / n, 1.0 / n)
+    within = round_up(level.scatter * math.sqrt(alone), ROUNDED_NOISE)
+    loss = Loss(level.loss.cap, round_up(level.loss.penalty, ROUNDED_PENALTY))
+    return draw_smallest_step(
+        n, loss, round_up(level.least_height(n), ROUNDED_LEAST), (of_old, of_new, within), power
+    )
+
+
+def round_up(value: float, step: float) -> float:
+    return math.ceil(value / step - 1e-9) * step
+
+
+@lru_cache(REMEMBERED)
+def draw_smallest_step(
+    n: int, loss: Loss, least: float, noises: tuple[float, float, float], power: float
+) -> float:
+    """The step, of `least` or more, that n points pay for and show so high, with this probability; in noises.
+
+    `noises`: the standard errors of the old and of the new level, and the deviation of a point within the new
+    one. Drawn, since a bounded loss has no formula for it: of few points each has to say nearly all it may.
+    """
+    of_old, of_new, within = noises
+    points, moved, old = draw_points(n)
+    errors = within * points + of_new * moved
+    levels = (errors.mean(axis=1, keepdims=True), np.median(errors, axis=1, keepdims=True))
+    own = np.minimum(*(loss.evaluate(errors - level).sum(axis=1) for level in levels))
+    distance = of_new * moved - of_old * old
+
+    def share_found(step: float) -> float:
+        paid = loss.evaluate(step + errors - of_old * old).sum(axis=1) - own > loss.penalty
+        return float(np.mean(paid & (step + distance[:, 0] >= least)))
+
+    low, high = least, max(math.sqrt(loss.cap) * SURELY, least + SURELY * (of_old + of_new))
+    if share_found(high) < power:
         return math.inf
+    if share_found(low) >= power:
+        return low
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        found = normal_share((middle - half) / own) * normal_share(middle / mean)
-        low, high = (low, middle) if found >= POWER else (middle, high)
-    return math.expm1(high) if high <= math.log1p(paired_steps.LARGEST_STEP) else math.inf
+        low, high = (low, middle) if share_found(middle) >= power else (middle, high)
+    return high
 
 
-def provable_effect(deviation: float, count: int, error: float = pairs.ERROR) -> float:
-    """The smallest relative step that the means of so many pairs prove with the probability POWER.
-
-    `deviation` is that of the logarithms of the pairs' ratios. Infinite for too few pairs.
-    """
-    if not count:
-        return math.inf
-    half = pairs.interval_half_width(count, deviation, error)
-    step = half + normal_quantile(POWER) * deviation / math.sqrt(count)
-    return math.expm1(step) if step < LARGEST else math.inf
+@cache
+def draw_points(n: int) -> tuple[Floats, Floats, Floats]:
+    """Standard normal: points (DRAWS, n) less their means, and what their levels are off by (DRAWS, 1)."""
+    drawn = np.random.default_rng(0)
+    points = drawn.normal(size=(DRAWS, n))
+    return (
+        points - points.mean(axis=1, keepdims=True),
+        drawn.normal(size=(DRAWS, 1)),
+        drawn.normal(size=(DRAWS, 1)),
+    )
 
 
 def measure_run_noise(series: Series) -> RunNoise | None:

@@ -9,7 +9,8 @@ from datetime import datetime
 from functools import lru_cache
 
 from dashboard import detection
-from dashboard.detection.smallest_effect import NoiseSource, RunNoise, noise_and_effects, provable_by_either
+from dashboard.detection.provable_effect import provable_by_either
+from dashboard.detection.smallest_effect import NoiseSource, RunNoise, noise_and_effects
 from dashboard.detection.types import Better, Kind
 from dashboard.models import Case, Machine
 from dashboard.querysets.noise import REMEMBERED, MeasuredPoints, PairSpread

@@ -15,7 +15,7 @@ from django.db.models import Avg, CharField, ExpressionWrapper, F, OuterRef, Q, 
 from django.db.models.functions import JSONObject, Ln
 
 from dashboard import detection
-from dashboard.detection.smallest_effect import StepSpread, measure_step_spread
+from dashboard.detection.provable_effect import StepSpread, measure_step_spread
 from dashboard.detection.types import Better, Kind
 from dashboard.experiments.scale import LEAST_NOISE
 from dashboard.models import Case, Experiment, ExperimentPair, Machine, Series

@@ -50,8 +50,9 @@ def test_noise_and_smallest_steps_are_those_of_each_machine(client: Client) -> N
     assert busy.noise == pytest.approx(BUSY, rel=0.6)
     assert calm.noise == pytest.approx(CALM, rel=0.6)
     assert (busy.source, calm.source) == ("runs", "runs")
-    assert calm.later < calm.soon < busy.soon
-    assert busy.later < busy.soon
+    assert calm.later < calm.soon < busy.later
+    # Two of its runs may lie too far apart to be a level, however high it is.
+    assert busy.soon is None
     assert calm.proven is None
     said = shown_text(answer)
     assert "1 of these is too noisy to be worth its time: after 10 runs no step below 20 % is found" in said
@@ -146,9 +147,8 @@ def test_a_series_tells_what_step_it_would_show(client: Client) -> None:
     (row,) = client.get("/projects/snake/noise/?metric=step_time").context["rows"]
     (machine,) = (found for found in row.machines if found.machine == newest.run.machine)
     effect = client.get(where).context["effect"]
-    soon = format_share(machine.soon)
-    assert effect.startswith(f"On {machine.machine.name} a step of {soon} would be found after 2 runs, of ")
-    assert f"of {format_share(machine.later)} after 10." in effect
+    later = format_share(machine.later)
+    assert effect.startswith(f"On {machine.machine.name} a step of {later} would be found after 10 runs.")
     assert "An experiment of ten minutes would prove" in effect
     asked.delete()
     assert "experiment" not in client.get(where).context["effect"]
@@ -182,7 +182,7 @@ def test_a_projects_page_says_what_is_too_noisy_and_what_would_help(client: Clie
     )
     assert 'href="/projects/snake/noise/?metric=step_time"' in answer.content.decode()
     # The machine that measured last is the busy one: where there are several it is named.
-    assert f"finds {format_share(busy.soon)} after 2 runs" in shown_text(answer)
+    assert f"finds {format_share(busy.later)} after 10 runs" in shown_text(answer)
     assert "on busy" in noise.found[row.state.series]
     assert "on bench-1" not in noise.found[row.state.series]
     assert not calm.is_too_noisy
