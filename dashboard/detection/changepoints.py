@@ -24,6 +24,9 @@ LEAST_NOISE = 1e-9  # on the judging scale: a constant series has none, and any 
 # that a change near the edge doesn't come and go with each point.
 SETTLED = 96
 GROWTH = 1 / 48
+# One step lies between a third at most of the points that are a quarter of the history apart: the median
+# distance doesn't hold it.
+STEP_SPAN = 4
 
 # A suspicion may rest on the newest points alone, on one even, where they are so many noises off their level,
 # and so many times as far as any point of it was before: a series that throws outliers sets its own mark.
@@ -93,9 +96,14 @@ def scale_history(values: Sequence[float], reach: int, known: Collection[int] = 
     residuals = head
     if known:
         residuals = residuals_of_levels(head, sorted({start for start in known if 0 < start < learnt}))
-    own = min(noise.largest_lag_noise(head, reach), noise.largest_lag_noise(residuals, reach))
+    own = min(noise_with_wander(head, reach), noise_with_wander(residuals, reach))
     sigma = max(own, noise.rounding_noise(head), LEAST_NOISE)
     return History(scaled, sigma, learnt)
+
+
+def noise_with_wander(values: Floats, reach: int) -> float:
+    """The noise of values (n,) at lags up to `reach`, few enough for one step not to pass for wander."""
+    return noise.largest_lag_noise(values, min(reach, len(values) // STEP_SPAN))
 
 
 def learning_length(n: int, phase: float) -> int:
@@ -127,14 +135,14 @@ def find_starts(history: History, rule: Rule, allowed: Mapping[int, float] | Non
     for value in values[history.learnt :].tolist():
         fit.add(value, sigma)
     starts = fit.starts()
+    if rule.evidence and allowed is None:
+        # Before anything is asked of it: beside a start that isn't at its place neither level is what it is.
+        learnt_starts, starts = (relocate_first(each, history, rule) for each in (learnt_starts, starts))
     if rule.evidence:
         correlation = learn_autocorrelation(first_points, sigma, learnt_starts, rule.evidence)
         starts = drop_weak_starts(starts, values, sigma, correlation, rule.evidence, parts)
         starts = drop_slopes(starts, values, np.full(n, sigma), rule.cap)
-    if rule.evidence and allowed is None:
-        starts = relocate_first(starts, history, rule)
     if rule.advantage:
-        # Last: beside a start that isn't at its place yet the level before looks noisy.
         starts = drop_noisy_stretches(starts, values, sigma, rule.advantage, parts)
     return [
         b

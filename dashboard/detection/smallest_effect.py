@@ -12,7 +12,7 @@ import numpy as np
 
 from dashboard.detection import noise
 from dashboard.detection.autocorrelation import WINDOW, Autocorrelation, estimate_autocorrelation
-from dashboard.detection.changepoints import LEAST_NOISE, SETTLED
+from dashboard.detection.changepoints import LEAST_NOISE, SETTLED, noise_with_wander
 from dashboard.detection.judgement import DETECT_FROM, FEWEST_POINTS, loss_for, noisy_starts
 from dashboard.detection.levels import residuals_of_levels
 from dashboard.detection.readings import DISTURBED_KINDS, Readings, prepare_readings, repeats_exactly
@@ -135,7 +135,7 @@ def noise_after_step(residuals: Floats, n: int) -> float:
     if len(residuals) + n < SETTLED:
         beyond = np.resize(residuals[::-1], n) + HIGH * (np.ptp(residuals) + LEAST_NOISE)
         residuals = np.concatenate([residuals, beyond])
-    return noise.largest_lag_noise(residuals, ALARM.reach)
+    return noise_with_wander(residuals, ALARM.reach)
 
 
 def smallest_step(level: NewestLevel, n: int, power: float) -> float:

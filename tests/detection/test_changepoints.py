@@ -109,6 +109,22 @@ def test_a_first_value_of_another_sign_ends_the_logarithms():
 
 
 def test_a_known_step_is_no_noise():
-    values = step_levels(10, 14, 1.5) * noise_factors(24, 0.01)
+    levels = np.repeat([1.0, 1.5, 1.0, 1.5], 6)
+    values = levels * noise_factors(24, 0.01)
     assert scale_history(values, 10).noise > 0.2
-    assert scale_history(values, 10, known=[10]).noise < 0.02
+    assert scale_history(values, 10, known=[6, 12, 18]).noise < 0.03
+
+
+def test_one_step_passes_for_no_wander():
+    values = step_levels(10, 14, 1.5) * noise_factors(24, 0.01)
+    assert scale_history(values, 10).noise < 0.03
+
+
+@pytest.mark.parametrize("count", [30, 31, 34, 40, 60])
+@pytest.mark.parametrize("size", [1.3, 0.7])
+def test_a_clear_step_is_found_wherever_both_levels_have_ten_points(count: int, size: float) -> None:
+    """Also where the level before is shorter than a baseline: an imported history has nothing known."""
+    for at in range(10, count - 5):
+        values = [value * (size if i >= at else 1.0) for i, value in enumerate(noise_factors(count, 0.01))]
+        found = [change.index for change in judge_series(plain_series(values))]
+        assert found == [at], f"{count} points, a step at {at}"
