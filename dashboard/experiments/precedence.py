@@ -21,7 +21,7 @@ AWAITED_SOURCES = (Trigger.Source.WEB, Trigger.Source.TOKEN, Trigger.Source.COMM
 # Until a machine has measured for so long, no share of its time says anything.
 GRACE = timedelta(minutes=20)
 LOOK_BACK = timedelta(hours=24)
-# What is measured again waits behind what people ask for, but not for longer than this.
+# What is measured again waits behind experiments, but not for longer than this.
 MOST_HELD_UP = timedelta(hours=1)
 IS_AWAITED = Q(purpose__in=AWAITED_PURPOSES) | Q(requested_by__isnull=False)
 
@@ -29,14 +29,12 @@ IS_AWAITED = Q(purpose__in=AWAITED_PURPOSES) | Q(requested_by__isnull=False)
 def order_claimable(machine: Machine) -> QuerySet[Experiment]:
     """The experiments that this machine may begin with now, the first one first."""
     # Experiments go before history, but take a part of the machine's time at most while runs wait.
-    spent = spent_share(machine)
-    has_share = Q(project__experiment_share__gt=spent)
-    is_first = Q(not_before=None) | Q(not_before__lte=Now() - MOST_HELD_UP)
-    if spent and not due_runs(machine).filter(is_first).exists():
-        has_share |= IS_AWAITED
     waiting = Experiment.objects.filter(
-        has_share, state=Experiment.State.REQUESTED, head_configuration__pool=machine.pool_id
+        state=Experiment.State.REQUESTED, head_configuration__pool=machine.pool_id
     )
+    is_history = Q(not_before=None) | Q(not_before__lte=Now() - MOST_HELD_UP)
+    if due_runs(machine).filter(is_history).exists():
+        waiting = waiting.filter(project__experiment_share__gt=spent_share(machine))
     waiting = waiting.exclude(project__in=quiet_projects()).annotate(awaited=IS_AWAITED)
     if awaited_runs(machine).exists() and had_last_turn(machine):
         waiting = waiting.filter(awaited=True)
@@ -81,9 +79,7 @@ def had_last_turn(machine: Machine) -> bool:
 
 
 def spent_share(machine: Machine) -> float:
-    """The part of the machine's time that experiments took lately; none where no run waits for it."""
-    if not due_runs(machine).exists():
-        return 0.0
+    """The part of the machine's time that experiments took lately."""
     since = Now() - LOOK_BACK
     ended = Run.objects.filter(machine=machine, finished_at__gt=since, claimed_at__isnull=False)
     runs = ended.aggregate(took=Sum(F("finished_at") - F("claimed_at")))["took"] or timedelta()

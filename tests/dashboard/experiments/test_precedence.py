@@ -80,15 +80,16 @@ def test_nobody_waits_for_what_is_measured_again(other_row: Experiment, machine:
     assert experiments.add_pair(held.lease, measured_pair(0, 1.0, 1.4)) == ""
 
 
-@pytest.mark.parametrize(("purpose", "claimed"), [("person", True), ("check", True), ("proof", False)])
-def test_a_spent_share_holds_up_nobody_for_what_is_measured_again(
-    other_row: Experiment, machine: Machine, purpose: str, claimed: bool
+@pytest.mark.parametrize("wait", [timedelta(0), timedelta(hours=1)])
+@pytest.mark.parametrize("purpose", ["person", "check", "proof"])
+def test_a_spent_share_holds_up_nothing_for_what_is_measured_again(
+    other_row: Experiment, machine: Machine, purpose: str, wait: timedelta
 ) -> None:
     Experiment.objects.update(purpose=purpose)
     spend_share(other_row, machine)
     assert experiments.claim_experiment("default", "bench-1") is None
-    Run.objects.filter(state="requested").update(not_before=timezone.now())
-    assert (experiments.claim_experiment("default", "bench-1") is not None) is claimed
+    Run.objects.filter(state="requested").update(not_before=timezone.now() + wait)
+    assert experiments.claim_experiment("default", "bench-1") is not None
 
 
 def test_what_is_measured_again_has_its_turn_after_an_hour(other_row: Experiment, machine: Machine) -> None:

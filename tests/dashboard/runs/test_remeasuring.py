@@ -14,8 +14,7 @@ from paceline.document import CODES_OF_DISTURBANCE, CODES_TAINTING_ALL
 from paceline.manifest import Benchmark
 
 from dashboard import dispatch, ingest, runs
-from dashboard.experiments.precedence import spent_share
-from dashboard.models import Experiment, Machine, Project, Run, Trigger
+from dashboard.models import Machine, Project, Run, Trigger
 from dashboard.repositories import DETACHED
 from dashboard.runs.sweeping import wake_for_waiting_runs
 from tests.dashboard import factories
@@ -198,23 +197,6 @@ def test_a_sweep_wakes_workers_once_its_time_has_come(
     Run.objects.filter(state=Run.State.REQUESTED).update(not_before=timezone.now())
     wake_for_waiting_runs()
     assert woken == [("default", 1)]
-
-
-def test_what_waits_for_a_calmer_hour_costs_experiments_nothing(disturbed: Run) -> None:
-    """They have the whole machine while nobody waits for it."""
-    machine, now = Machine.objects.get(name="gpu-1"), timezone.now()
-    side = {"base_commit": disturbed.commit, "head_commit": disturbed.commit}
-    sides = {"base_configuration": disturbed.configuration, "head_configuration": disturbed.configuration}
-    Experiment.objects.create(
-        project=disturbed.case.project, purpose="person", question="estimate", state="done", machine=machine,
-        measuring_at=now, seconds=7200, metric=factories.get_series(disturbed, "step_time").metric,
-        **side, **sides,
-    )  # fmt: skip
-    again = waiting_run()
-    assert again is not None
-    assert spent_share(machine) == 0
-    let_its_time_come(again)
-    assert spent_share(machine) > 0.9
 
 
 def test_the_codes_of_disturbances_are_warnings_that_may_taint() -> None:
