@@ -159,9 +159,9 @@ def ask_file(
         reason = sides.unmeasured_reason(claim, file.benchmark, window)
         measurement: ClaimMeasurement | None = None
         if not reason and claim.before is None:
-            measured = measure_by_run(row, claim, file.benchmark, commit, pool, actor)
-            reason = {} if measured else {"code": "no run", "case": claim.after or {}}
-            by_runs += bool(measured)
+            code = measure_by_run(row, claim, file.benchmark, commit, pool, actor)
+            reason = {"code": code, "case": claim.after or {}} if code else {}
+            by_runs += not code
         elif not reason:
             measurement = wait_for_pairs(row, claim, file.benchmark, commit, window, minutes, actor)
             reason = {} if measurement else {"code": "unknown metric", "metric": claim.metric}
@@ -215,11 +215,13 @@ def wait_for_pairs(
 
 def measure_by_run(
     row: Claim, claim: ClaimText, benchmark: Benchmark, commit: Commit, pool: str, actor: Actor | None
-) -> bool:
-    """Judge a claim about one case by the newest run of that case; False where there is none."""
-    run = sides.newest_run(row.project, benchmark, claim.after or {}, commit.position, pool)
+) -> str:
+    """Judge a claim about one case by the newest run of that case; the code of what keeps it from that."""
+    run = sides.newest_run(row.project, benchmark, claim, commit.position, pool)
     if run is None:
-        return False
+        return "no run"
+    if run.tainted and not sides.is_counted(claim.metric):
+        return "disturbed runs"
     known = ClaimMeasurement.objects.filter(claim=row, run=run, digest=row.digest)
     if not known.exists():
         measurement = ClaimMeasurement(
@@ -228,4 +230,4 @@ def measure_by_run(
         for name, value in asker_fields(actor).items():
             setattr(measurement, name, value)
         settle_by_run(measurement, parse_definition(row.definition))
-    return True
+    return ""

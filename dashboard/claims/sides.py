@@ -60,8 +60,7 @@ def unmeasured_reason(claim: ClaimText, benchmark: Benchmark, window: UsualWindo
     if overridden:
         return {"code": "quick windows", "parameter": overridden[0]}
     name, phases = split_spelling(claim.metric)
-    kind = metric.kind if (metric := describe_metric(name)) else ""
-    if name.startswith(SECONDS_PER) or (len(phases) > 1 and kind == "counter"):
+    if name.startswith(SECONDS_PER) or (len(phases) > 1 and is_counted(claim.metric)):
         return {"code": "no pairs", "metric": claim.metric}
     return {}
 
@@ -100,26 +99,33 @@ def experiment_spelling(metric: str) -> str:
 
 
 def newest_run(
-    project: Project, benchmark: Benchmark, params: Mapping[str, Any], position: int, pool: str
+    project: Project, benchmark: Benchmark, claim: ClaimText, position: int, pool: str
 ) -> Run | None:
-    """The newest run of a case on the project's branch up to a position, standard ones before quick ones."""
+    """The newest run of a claim's case on the project's branch up to a position, standard ones before quick
+    ones; undisturbed ones before all others where that makes a difference."""
     found = Run.objects.filter(
         configuration__case__project=project,
         configuration__case__benchmark=benchmark.name,
-        configuration__case__key=case_key(merged_params(benchmark, params)),
+        configuration__case__key=case_key(merged_params(benchmark, claim.after or {})),
         configuration__version=benchmark.version,
         commit__branch=project.branch,
         commit__position__lte=position,
         state=Run.State.DONE,
-        tainted=False,
     )
     if pool:
         found = found.filter(configuration__pool__name=pool)
+    first = () if is_counted(claim.metric) else ("tainted",)
     return (
         found.select_related("configuration")
-        .order_by("configuration__quick", "-commit__position", "-pk")
+        .order_by(*first, "configuration__quick", "-commit__position", "-pk")
         .first()
     )
+
+
+def is_counted(spelling: str) -> bool:
+    """Whether a claim is about a counter: other work on the machine changes none."""
+    described = describe_metric(split_spelling(spelling)[0])
+    return described is not None and described.kind == "counter"
 
 
 def find_claim_metric(spelling: str, base: Configuration, head: Configuration) -> tuple[Metric, str] | None:

@@ -27,6 +27,7 @@ from dashboard.models import (
     ExperimentPair,
     Machine,
     Project,
+    Run,
 )
 from dashboard.sentences import claims as sentences
 from tests.dashboard import factories
@@ -200,6 +201,32 @@ def test_one_case_is_judged_by_its_newest_run(project: Project, repository: Repo
     # The same run says nothing new.
     ask_by_command(project)
     assert ClaimMeasurement.objects.filter(claim=share).count() == 1
+
+
+def test_a_disturbed_run_tells_only_what_is_counted(project: Project, repository: Repository) -> None:
+    counted = """
+[[claims]]
+id = "calls"
+claim = "A step calls few functions"
+metric = "function_calls"
+at_most = 200
+case = {}
+"""
+    write_claims(repository, CLAIMS + counted)
+    commit = ask_by_command(project).commit
+    run = factories.create_run(commit, Case.objects.get(key="fused=true,size=8"))
+    Run.objects.filter(pk=run.pk).update(tainted=True)
+    for name, phase, value in (
+        ("step_time", "", 0.01),
+        ("phase_time", "learn", 0.007),
+        ("function_calls", "", 120),
+    ):
+        factories.add_point(run, factories.get_series(run, name, phase), value, tainted=True)
+    assert ask_by_command(project).by_runs == 1
+    assert get_claim("calls").verdict == "holds"
+    share = get_claim("share")
+    assert (share.newest, share.reason["code"]) == (None, "disturbed runs")
+    assert sentences.reason_text(share.reason).startswith("all runs of the case were disturbed")
 
 
 def test_each_turn_is_told_once(
