@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-SIGNED = ("memory_growth", "quality.", "gauge.")
+from paceline.metrics import may_be_negative
+
 # No code grows that fast: what lies beyond is only known to be far away.
 LARGEST_EXPONENT = 50.0
 
@@ -34,7 +35,7 @@ class MetricScale:
         """True where it may be 0 or less, so that a ratio only says how large a difference is beside what is
         usual.
         """
-        return self.name.startswith(SIGNED)
+        return may_be_negative(self.name)
 
     def on_ratio_scale(self, value: float) -> float:
         """The value, or what has ratios in its place."""

@@ -182,15 +182,18 @@ def phase_times(points: Sequence[ComparedPoint], side: PooledRuns) -> dict[str, 
 
 
 def window_differences(pair: CasePair, documents: Mapping[int, Mapping[str, Any]]) -> list[Difference]:
-    """What of the measured window isn't alike, so that the numbers needn't be either."""
-    before, after = (
-        (documents.get(side.runs[0].pk) or {}).get("protocol") or {} for side in (pair.base, pair.head)
-    )
-    return [
-        Difference(name.replace("_", " "), str(before[name]), str(after[name]))
-        for name in WINDOW
-        if name in before and name in after and before[name] != after[name]
+    """What of the measured window isn't alike in the newest runs, so that the numbers needn't be either."""
+    sides = [
+        [(documents.get(run.pk) or {}).get("protocol") or {} for run in side.runs[:NEAREST]]
+        for side in (pair.base, pair.head)
     ]
+    found = []
+    for name in WINDOW:
+        known = [list(dict.fromkeys(window[name] for window in side if name in window)) for side in sides]
+        if all(known) and len({value for values in known for value in values}) > 1:
+            before, after = (" and ".join(map(str, values)) for values in known)
+            found.append(Difference(name.replace("_", " "), before, after))
+    return found
 
 
 def compare_case_profiles(

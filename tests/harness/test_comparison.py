@@ -85,6 +85,9 @@ def test_what_may_be_negative_has_differences() -> None:
     leak = make_value("memory_growth", 1e6, 1.001e6, 0.999e6)
     worse = "+1 MB/1000 steps [+998 kB/1000 steps, +1 MB/1000 steps] worse (90%)"
     assert comparison.compare_values(before, leak) == worse
+    # Nor has it ratios where it happened to grow on both sides.
+    grown = make_value("memory_growth", 2e6, 2.001e6, 1.999e6)
+    assert comparison.compare_values(leak, grown).startswith("+1 MB/1000 steps [")
 
 
 def test_exponents_differ_where_their_intervals_do() -> None:

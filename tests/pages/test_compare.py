@@ -15,10 +15,12 @@ from django.test import Client
 from paceline.comparison import compare_documents
 from paceline.document import TIMED_KINDS, read_document
 
+from dashboard.comparisons.comparing import window_differences
 from dashboard.comparisons.metric_rows import MetricRow, weigh_together
-from dashboard.comparisons.pairing import MOST_POOLED
+from dashboard.comparisons.pairing import MOST_POOLED, CasePair, PooledRuns
 from dashboard.detection.comparison import ENOUGH_SAMPLES
 from dashboard.detection.many_intervals import FALSE_DISCOVERIES
+from dashboard.environments import Difference
 from dashboard.models import Commit, Metric, Point, Run
 from dashboard.policy.baselines import ASSUMED_NOISE
 from dashboard.sentences.comparisons import summary_text
@@ -208,6 +210,15 @@ def test_other_pools_and_windows_are_told_and_never_mixed(
         client.get(PAGE, {"base": planted[0].hash, "head": "main"})
     named = read_answer(client, base=f"run:{second.pk}", head=f"run:{first.pk}")
     assert "pool fast, the head in pool default" in named["warnings"][0]
+
+
+def test_windows_that_differ_within_a_side_are_told() -> None:
+    base, head = (PooledRuns(tuple(Run(pk=pk) for pk in keys)) for keys in ((1, 2), (3,)))
+    windows = {1: 500, 2: 1000, 3: 500}
+    documents = {pk: {"protocol": {"steps": steps, "warmup_steps": 10}} for pk, steps in windows.items()}
+    assert window_differences(CasePair(base, head), documents) == [Difference("steps", "500 and 1000", "500")]
+    documents[2] = documents[1]
+    assert window_differences(CasePair(base, head), documents) == []
 
 
 def test_the_case_that_differs_most_is_shown_first(client: Client, planted: list[Commit]) -> None:

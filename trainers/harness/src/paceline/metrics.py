@@ -352,6 +352,8 @@ DEFAULT_HEADLINE: tuple[str, ...] = (
 )
 HEADLINE_LIMIT = 6
 
+# Names that begin so may be 0 or less, whatever was measured so far.
+_SIGNED = ("memory_growth", "quality.", "gauge.")
 _REPORTED = {
     "count.": Metric(
         "count.*", "count/step", "lower", "counter", "A number that the measured code counted itself."
@@ -375,6 +377,11 @@ def phase_problem(spelling: str) -> str | None:
     if not phase and name.startswith("phase_"):
         return f"{name} needs a phase, write {name}:PHASE"
     return None
+
+
+def may_be_negative(name: str) -> bool:
+    """Whether values of this metric, reported names included, may be 0 or less: they have no ratios."""
+    return name.startswith(_SIGNED)
 
 
 def describe_metric(name: str) -> Metric | None:
