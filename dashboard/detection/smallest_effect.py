@@ -72,59 +72,62 @@ def smallest_rises(series: Series, readings: Readings, counts: Sequence[int], po
         return [0.0] * len(counts)
     if not len(readings.values):
         return [math.inf] * len(counts)
-    starts = noisy_starts([readings], [()])[0]
-    levels = [describe_newest_level(readings, starts, n) for n in counts]
-    steps = [level.unit * smallest_step(level, n, power) for level, n in zip(levels, counts, strict=True)]
+    level = describe_newest_level(readings)
+    steps = [smallest_step(level, n, power) for n in counts]
     logarithmic = readings.scale.logarithmic
     return [math.expm1(step) if logarithmic and step < LARGEST else step for step in steps]
 
 
 @dataclass(frozen=True, slots=True)
 class NewestLevel:
-    """What the level of the newest points is, and how a step after it will be judged.
+    """What the level of the newest points is, on the judging scale, and how a step after it will be judged.
 
-    `unit` is the noise of a point that judging assumes, on the judging scale; the rest is in such noises.
     `known` points of the level were seen, `scatter` is how far they lie around it and `likeness` how much
-    they share with their neighbours. A step is told if it pays for `loss`, is `least` noises high, and has
-    this `evidence` against `doubted`, as much of the likeness as isn't chance; 0 asks none.
+    they share with their neighbours; `residuals` are those of all points. A step is told if it pays for
+    `loss`, in noises of `unit`, and reaches the effect `floor`. `detect` judges where `unit` is None: it
+    learns the noise by itself, `rounding` at least, and asks for evidence against `doubted`, the likeness
+    that isn't chance.
     """
 
     known: int
-    unit: float
+    residuals: Floats
     scatter: float
     likeness: Autocorrelation
     loss: Loss
-    least: float
-    evidence: float
+    floor: float
+    rounding: float
+    unit: float | None
     doubted: Autocorrelation
 
-    def least_height(self, n: int) -> float:
-        """How high a step has to look with n points of the new level, in noises."""
+    def noise_after(self, n: int) -> float:
+        """The noise of a point by which n new points will be judged."""
+        return self.unit or max(noise_after_step(self.residuals, n), self.rounding)
+
+    def least_height(self, n: int, unit: float) -> float:
+        """How many noises high a step has to look with n points of the new level."""
+        if self.unit:
+            return self.floor / unit
         variance = self.doubted.variance(min(self.known, WINDOW)) + self.doubted.variance(min(n, WINDOW))
-        return max(self.least, math.sqrt(self.evidence * variance))
+        return max(self.floor / unit, ALARM.least_step, math.sqrt(ALARM.evidence * variance))
 
 
-def describe_newest_level(readings: Readings, starts: Sequence[int], n: int) -> NewestLevel:
-    """That of readings whose levels begin at `starts`, when n new points have followed them.
-
-    With samples they will be judged as `judge_series` does, else as `detect`.
-    """
-    values, history = readings.scaled, len(readings.values)
+def describe_newest_level(readings: Readings) -> NewestLevel:
+    """That of n > 0 readings: with samples as `judge_series` will judge them, else as `detect`."""
+    values, n = readings.scaled, len(readings.values)
+    starts = noisy_starts([readings], [()])[0]
     residuals = residuals_of_levels(values, starts)
-    scatter = max(noise.robust_deviation(residuals), noise.neighbour_noise(values))
-    known = min(history - (starts[-1] if starts else 0), WINDOW)
-    likeness = estimate_autocorrelation(values, list(starts), doubt=0.0)
-    floor = math.log1p(readings.floor) if readings.scale.logarithmic else readings.floor
-    if history >= DETECT_FROM and not readings.sampled:
-        unit = max(noise_after_step(residuals, n), noise.rounding_noise(values), LEAST_NOISE)
-        doubted = estimate_autocorrelation(values, list(starts))
-        loss, least, evidence = ALARM.loss(history), max(floor / unit, ALARM.least_step), ALARM.evidence
-    else:
-        # A short history may be believed to be calmer than it is: its points scatter all the same.
-        unit = max(float(np.median(readings.noise)), LEAST_NOISE)
-        doubted = Autocorrelation()
-        loss, least, evidence = loss_for(history), floor / unit, 0.0
-    return NewestLevel(known, unit, scatter / unit, likeness, loss, least, evidence, doubted)
+    by_detect = n >= DETECT_FROM and not readings.sampled
+    return NewestLevel(
+        known=min(n - (starts[-1] if starts else 0), WINDOW),
+        residuals=residuals,
+        scatter=max(noise.robust_deviation(residuals), noise.neighbour_noise(values)),
+        likeness=estimate_autocorrelation(values, starts, doubt=0.0),
+        loss=ALARM.loss(n) if by_detect else loss_for(n),
+        floor=math.log1p(readings.floor) if readings.scale.logarithmic else readings.floor,
+        rounding=max(noise.rounding_noise(values), LEAST_NOISE),
+        unit=None if by_detect else max(float(np.median(readings.noise)), LEAST_NOISE),
+        doubted=estimate_autocorrelation(values, starts) if by_detect else Autocorrelation(),
+    )
 
 
 def noise_after_step(residuals: Floats, n: int) -> float:
@@ -139,17 +142,17 @@ def noise_after_step(residuals: Floats, n: int) -> float:
 
 
 def smallest_step(level: NewestLevel, n: int, power: float) -> float:
-    """The step, in noises, that n new points show so probably; infinite where none would be told."""
+    """The step, on the judging scale, that n new points show so probably; infinite where none is told."""
     if level.known + n < FEWEST_POINTS or n * level.loss.cap <= level.loss.penalty:
         return math.inf
-    errors = (level.scatter * math.sqrt(level.likeness.variance(points)) for points in (level.known, n))
-    of_old, of_new = (round_up(error, ROUNDED_NOISE) for error in errors)
-    alone = max(1.0 - level.likeness.variance(n), 0.0) / max(1.0 - 1.0 / n, 1.0 / n)
-    within = round_up(level.scatter * math.sqrt(alone), ROUNDED_NOISE)
+    unit = level.noise_after(n)
+    scatter, shared = level.scatter / unit, level.likeness.variance(n)
+    of_old, of_new = (scatter * math.sqrt(part) for part in (level.likeness.variance(level.known), shared))
+    within = scatter * math.sqrt(max(1.0 - shared, 0.0) / max(1.0 - 1.0 / n, 1.0 / n))
+    noises = tuple(round_up(part, ROUNDED_NOISE) for part in (of_old, of_new, within))
     loss = Loss(level.loss.cap, round_up(level.loss.penalty, ROUNDED_PENALTY))
-    return draw_smallest_step(
-        n, loss, round_up(level.least_height(n), ROUNDED_LEAST), (of_old, of_new, within), power
-    )
+    least = round_up(level.least_height(n, unit), ROUNDED_LEAST)
+    return unit * draw_smallest_step(n, loss, least, noises, power)
 
 
 def round_up(value: float, step: float) -> float:
@@ -157,9 +160,7 @@ def round_up(value: float, step: float) -> float:
 
 
 @lru_cache(REMEMBERED)
-def draw_smallest_step(
-    n: int, loss: Loss, least: float, noises: tuple[float, float, float], power: float
-) -> float:
+def draw_smallest_step(n: int, loss: Loss, least: float, noises: tuple[float, ...], power: float) -> float:
     """The step, of `least` or more, that n points pay for and show so high, with this probability; in noises.
 
     `noises`: the standard errors of the old and of the new level, and the deviation of a point within the new
