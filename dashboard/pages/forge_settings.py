@@ -140,6 +140,7 @@ def render_forge(
         "webhook": settings.PACELINE_URL + reverse("forge-hook", args=[context["project"].slug]),
         "events": EVENT_NAMES[ForgeKind(connection.kind)] if connection else "",
         "label": KIND_LABELS[ForgeKind(connection.kind)] if connection else "",
+        "last_heard": connection and connection.project.forge_deliveries.order_by("-received_at").first(),
     }
     return render(request, "settings_forge.html", shown, status=400 if error else 200)
 

@@ -12,7 +12,14 @@ from django.test import Client
 from pytest_django import Settings
 
 from dashboard.access import AuditAction
-from dashboard.models import AuditEntry, ForgeConnection, Membership, Project, RepositoryTest
+from dashboard.models import (
+    AuditEntry,
+    ForgeConnection,
+    ForgeDelivery,
+    Membership,
+    Project,
+    RepositoryTest,
+)
 from dashboard.project_setup.removal import delete_project
 from dashboard.project_setup.testing import perform_test
 from tests.dashboard.access.conftest import create_member
@@ -276,3 +283,16 @@ def test_a_long_history_is_removed(client: Client) -> None:
     client.post(f"{SETTINGS}remove/", {"slug": "snake"})
     delete_project(Project.objects.get().pk)
     assert not Project.objects.exists()
+
+
+def test_the_page_of_a_forge_says_when_it_told_of_something(
+    client: Client, admin: User, project: Project
+) -> None:
+    ForgeConnection.objects.create(
+        project=project, kind="github", api_address="https://api.github.com", repository="org/name"
+    )
+    assert "It has told of nothing yet that was signed with this secret." in shown_text(
+        client.get(f"{SETTINGS}forge/")
+    )
+    ForgeDelivery.objects.create(project=project, identity="1")
+    assert "It told of something last 0 s ago." in shown_text(client.get(f"{SETTINGS}forge/"))
