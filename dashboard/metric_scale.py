@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from paceline.metrics import may_be_negative
+from paceline.metrics import is_signed
 
 # No code grows that fast: what lies beyond is only known to be far away.
 LARGEST_EXPONENT = 50.0
@@ -35,7 +35,7 @@ class MetricScale:
         """True where it may be 0 or less, so that a ratio only says how large a difference is beside what is
         usual.
         """
-        return may_be_negative(self.name)
+        return is_signed(self.name)
 
     def on_ratio_scale(self, value: float) -> float:
         """The value, or what has ratios in its place."""

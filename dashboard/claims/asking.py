@@ -216,12 +216,11 @@ def wait_for_pairs(
 def measure_by_run(
     row: Claim, claim: ClaimText, benchmark: Benchmark, commit: Commit, pool: str, actor: Actor | None
 ) -> str:
-    """Judge a claim about one case by the newest run of that case; the code of what keeps it from that."""
-    run = sides.newest_run(row.project, benchmark, claim, commit.position, pool)
+    """Judge a claim about one case by the newest run that tells of it; the code of why there is none."""
+    found = sides.runs_of_claim(row.project, benchmark, claim, commit.position, pool)
+    run = sides.judged_runs(found, claim).first()
     if run is None:
-        return "no run"
-    if run.tainted and not sides.is_counted(claim.metric):
-        return "disturbed runs"
+        return "tainted runs" if found.exists() else "no run"
     known = ClaimMeasurement.objects.filter(claim=row, run=run, digest=row.digest)
     if not known.exists():
         measurement = ClaimMeasurement(

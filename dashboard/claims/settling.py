@@ -11,10 +11,11 @@ from django.utils import timezone
 from paceline.claims.claim import Claim as ClaimText
 from paceline.claims.claim import Estimate
 from paceline.claims.claims_file import parse_definition
-from paceline.claims.readings import better_direction, is_derived, read_metric, reading_unit, split_spelling
+from paceline.claims.readings import better_direction, is_derived, read_metric, reading_unit
 from paceline.claims.verdicts import NOT_KNOWN, invert_ratio, judge_estimate
 from paceline.statistics import median, median_interval
 
+from dashboard.claims.sides import metric_names
 from dashboard.claims.standing import update_standing
 from dashboard.detection import pairs
 from dashboard.experiments.phase_steps import time_in_phase
@@ -186,16 +187,6 @@ def find_by_points(claim: ClaimText, measurement: ClaimMeasurement) -> Finding:
         reason = {"code": "too few repetitions", "value": middle, "unit": unit}
         return Finding(None, evidence, reason, unit)
     return Finding(Estimate(middle, *bounds), evidence, unit=unit)
-
-
-def metric_names(spelling: str) -> list[str]:
-    """The metrics whose points a claim's metric is read from."""
-    name, _ = split_spelling(spelling)
-    if name == "phase_share":
-        return ["phase_time", "step_time"]
-    if name.startswith("seconds_per."):
-        return ["step_time", f"count.{name.removeprefix('seconds_per.')}"]
-    return [name]
 
 
 def read_repetition(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
+from django.db.models import Exists, OuterRef, QuerySet
 from paceline.claims.claim import PHASE_SHARE, SECONDS_PER
 from paceline.claims.claim import Claim as ClaimText
 from paceline.claims.readings import is_derived, split_spelling
@@ -16,7 +17,7 @@ from paceline.metrics import describe_metric
 from dashboard import runs
 from dashboard.experiments import ExperimentError
 from dashboard.experiments.asking import find_metric
-from dashboard.models import Case, Configuration, Machine, Metric, Pool, Project, Run, Series
+from dashboard.models import Case, Configuration, Machine, Metric, Point, Pool, Project, Run, Series
 
 STEP_TIME = "step_time"
 # A comparison in the benchmark's own windows, without seeds or sweep.
@@ -60,7 +61,8 @@ def unmeasured_reason(claim: ClaimText, benchmark: Benchmark, window: UsualWindo
     if overridden:
         return {"code": "quick windows", "parameter": overridden[0]}
     name, phases = split_spelling(claim.metric)
-    if name.startswith(SECONDS_PER) or (len(phases) > 1 and is_counted(claim.metric)):
+    kind = metric.kind if (metric := describe_metric(name)) else ""
+    if name.startswith(SECONDS_PER) or (len(phases) > 1 and kind == "counter"):
         return {"code": "no pairs", "metric": claim.metric}
     return {}
 
@@ -98,11 +100,11 @@ def experiment_spelling(metric: str) -> str:
     return STEP_TIME if is_derived(metric) or split_spelling(metric)[0] == PHASE_SHARE else metric
 
 
-def newest_run(
+def runs_of_claim(
     project: Project, benchmark: Benchmark, claim: ClaimText, position: int, pool: str
-) -> Run | None:
-    """The newest run of a claim's case on the project's branch up to a position, standard ones before quick
-    ones; undisturbed ones before all others where that makes a difference."""
+) -> QuerySet[Run]:
+    """The runs of a claim's case on the project's branch up to a position: standard ones before quick ones,
+    the newest first."""
     found = Run.objects.filter(
         configuration__case__project=project,
         configuration__case__benchmark=benchmark.name,
@@ -114,18 +116,25 @@ def newest_run(
     )
     if pool:
         found = found.filter(configuration__pool__name=pool)
-    first = () if is_counted(claim.metric) else ("tainted",)
-    return (
-        found.select_related("configuration")
-        .order_by(*first, "configuration__quick", "-commit__position", "-pk")
-        .first()
+    return found.select_related("configuration").order_by("configuration__quick", "-commit__position", "-pk")
+
+
+def judged_runs(found: QuerySet[Run], claim: ClaimText) -> QuerySet[Run]:
+    """Those in which nothing of what is claimed is kept out of judgement."""
+    names = metric_names(claim.metric)
+    return found.exclude(
+        Exists(Point.objects.filter(run=OuterRef("pk"), series__metric__name__in=names, tainted=True))
     )
 
 
-def is_counted(spelling: str) -> bool:
-    """Whether a claim is about a counter: other work on the machine changes none."""
-    described = describe_metric(split_spelling(spelling)[0])
-    return described is not None and described.kind == "counter"
+def metric_names(spelling: str) -> list[str]:
+    """The metrics whose points a claim's metric is read from."""
+    name, _ = split_spelling(spelling)
+    if name == PHASE_SHARE:
+        return ["phase_time", STEP_TIME]
+    if name.startswith(SECONDS_PER):
+        return [STEP_TIME, f"count.{name.removeprefix(SECONDS_PER)}"]
+    return [name]
 
 
 def find_claim_metric(spelling: str, base: Configuration, head: Configuration) -> tuple[Metric, str] | None:

@@ -189,7 +189,7 @@ def window_differences(pair: CasePair, documents: Mapping[int, Mapping[str, Any]
     ]
     found = []
     for name in WINDOW:
-        known = [list(dict.fromkeys(window[name] for window in side if name in window)) for side in sides]
+        known = [sorted({window[name] for window in side if window.get(name) is not None}) for side in sides]
         if all(known) and len({value for values in known for value in values}) > 1:
             before, after = (" and ".join(map(str, values)) for values in known)
             found.append(Difference(name.replace("_", " "), before, after))

@@ -103,7 +103,7 @@ def scale_history(values: Sequence[float], reach: int, known: Collection[int] = 
 
 def noise_with_wander(values: Floats, reach: int) -> float:
     """The noise of values (n,) at lags up to `reach`, few enough for one step not to pass for wander."""
-    return noise.largest_lag_noise(values, min(reach, len(values) // STEP_SPAN))
+    return noise.largest_lag_noise(values, min(reach, max(len(values) // STEP_SPAN, SUSPICION.reach)))
 
 
 def learning_length(n: int, phase: float) -> int:

@@ -22,7 +22,7 @@ from dashboard.detection.segmentation_batch import Segmented, segment_all
 from dashboard.detection.types import Better, Change, Direction, Doubt, Series
 
 FEWEST_POINTS = 4  # two of each level
-# With fewer points one step lies between half of those that are ten apart, and passes for wander.
+# Fewer points don't show how far a history goes by itself within ten of them.
 DETECT_FROM = 3 * ALARM.reach
 MOST_LOOKS = 5  # one is enough nearly always
 LOCATION_DOUBT = 3.84  # of a squared residual: the 95 % point of chi square

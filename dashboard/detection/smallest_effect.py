@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Literal
 
@@ -16,8 +16,10 @@ from dashboard.detection.changepoints import LEAST_NOISE, SETTLED, noise_with_wa
 from dashboard.detection.judgement import DETECT_FROM, FEWEST_POINTS, loss_for, noisy_starts
 from dashboard.detection.levels import residuals_of_levels
 from dashboard.detection.readings import DISTURBED_KINDS, Readings, prepare_readings, repeats_exactly
+from dashboard.detection.relevance import EFFECT_FLOORS
 from dashboard.detection.repetitions import Repetitions
 from dashboard.detection.rules import ALARM
+from dashboard.detection.scaling import safe_median
 from dashboard.detection.segmentation import Floats, Loss
 from dashboard.detection.types import Series
 
@@ -27,8 +29,10 @@ POWER = 0.8
 LARGEST = 700.0
 # How the points after a step are drawn: so often, and alike for what is rounded to the same.
 DRAWS, HALVINGS, SURELY = 400, 10, 6.0
-ROUNDED_PENALTY, ROUNDED_NOISE, ROUNDED_LEAST = 0.25, 0.05, 0.25
+ROUNDED_PENALTY, ROUNDED_LEAST, ROUNDED_RATIO = 0.25, 0.25, 1.05
+TINY = 0.01  # noises
 REMEMBERED = 4096
+ENOUGH_POINTS = 8
 HIGH = 10.0  # times as far as a history goes by itself
 # One part is the main one where it is this much of the variance.
 MAIN_PART = 0.5
@@ -51,20 +55,26 @@ class RunNoise:
 def minimum_detectable_effect(series: Series, n: int, power: float = POWER) -> float:
     """The smallest relative rise that `n` new points (n >= 1) raise a change for, with this probability.
 
-    A fraction: 0.1 is +10 %. Infinite where no rise of any size would be reported: at the first point of
-    a noisy metric, or after too few points.
+    A fraction: 0.1 is +10 %. Infinite where so few points tell of no rise, unless it is many times as large
+    as the level: at the first point of a noisy metric, above all.
     """
     return smallest_rises(series, prepare_readings(series), [n], power)[0]
 
 
-def noise_and_effects(series: Series, counts: Sequence[int]) -> tuple[RunNoise | None, list[float]]:
+def noise_and_effects(
+    series: Series, counts: Sequence[int], judged: int = 0
+) -> tuple[RunNoise | None, list[float]]:
     """`measure_run_noise` and the `minimum_detectable_effect` of each of these counts, with one look at the
-    points."""
+    points: the newest ones of a history of which `judged` are judged, if that is more."""
+    if series.floor is None and judged > len(series.points):
+        series = replace(series, floor=EFFECT_FLOORS[series.kind].at(judged))
     readings = prepare_readings(series)
-    return noise_of_readings(series, readings), smallest_rises(series, readings, counts, POWER)
+    return noise_of_readings(series, readings), smallest_rises(series, readings, counts, POWER, judged)
 
 
-def smallest_rises(series: Series, readings: Readings, counts: Sequence[int], power: float) -> list[float]:
+def smallest_rises(
+    series: Series, readings: Readings, counts: Sequence[int], power: float, judged: int = 0
+) -> list[float]:
     """`minimum_detectable_effect` of each of these counts, of readings that are prepared already."""
     if min(counts) < 1:
         raise ValueError(f"n must be at least 1, not {min(counts)}")
@@ -72,7 +82,7 @@ def smallest_rises(series: Series, readings: Readings, counts: Sequence[int], po
         return [0.0] * len(counts)
     if not len(readings.values):
         return [math.inf] * len(counts)
-    level = describe_newest_level(readings)
+    level = describe_newest_level(readings, judged)
     steps = [smallest_step(level, n, power) for n in counts]
     logarithmic = readings.scale.logarithmic
     return [math.expm1(step) if logarithmic and step < LARGEST else step for step in steps]
@@ -82,60 +92,75 @@ def smallest_rises(series: Series, readings: Readings, counts: Sequence[int], po
 class NewestLevel:
     """What the level of the newest points is, on the judging scale, and how a step after it will be judged.
 
-    `known` points of the level were seen, `scatter` is how far they lie around it and `likeness` how much
-    they share with their neighbours; `residuals` are those of all points. A step is told if it pays for
-    `loss`, in noises of `unit`, and reaches the effect `floor`. `detect` judges where `unit` is None: it
-    learns the noise by itself, `rounding` at least, and asks for evidence against `doubted`, the likeness
-    that isn't chance.
+    `known` points of the level were seen, of a `history` of so many; `scatter` is how far they lie around it,
+    `likeness` how much they share with their neighbours, `doubted` as much of that as isn't chance, and
+    `residuals` are those of all points. Judging assumes `unit` as their noise; `detect`, which judges where
+    points aren't `sampled`, learns it by itself, `rounding` at least. `floor` is the smallest step that is
+    relevant.
     """
 
     known: int
+    history: int
+    sampled: bool
     residuals: Floats
     scatter: float
     likeness: Autocorrelation
-    loss: Loss
-    floor: float
-    rounding: float
-    unit: float | None
     doubted: Autocorrelation
+    unit: float
+    rounding: float
+    floor: float
+
+    def is_for_detect(self, n: int) -> bool:
+        """Whether `detect` will judge, when n new points have come."""
+        return not self.sampled and self.history + n >= DETECT_FROM
+
+    def loss_after(self, n: int) -> Loss:
+        points = self.history + n
+        return ALARM.loss(points) if self.is_for_detect(n) else loss_for(points)
 
     def noise_after(self, n: int) -> float:
         """The noise of a point by which n new points will be judged."""
-        return self.unit or max(noise_after_step(self.residuals, n), self.rounding)
+        if not self.is_for_detect(n):
+            return self.unit
+        grows = self.history + n < SETTLED
+        return max(noise_after_step(self.residuals, n if grows else 0), self.rounding)
 
     def least_height(self, n: int, unit: float) -> float:
         """How many noises high a step has to look with n points of the new level."""
-        if self.unit:
+        if not self.is_for_detect(n):
             return self.floor / unit
         variance = self.doubted.variance(min(self.known, WINDOW)) + self.doubted.variance(min(n, WINDOW))
         return max(self.floor / unit, ALARM.least_step, math.sqrt(ALARM.evidence * variance))
 
 
-def describe_newest_level(readings: Readings) -> NewestLevel:
-    """That of n > 0 readings: with samples as `judge_series` will judge them, else as `detect`."""
+def describe_newest_level(readings: Readings, judged: int) -> NewestLevel:
+    """That of n > 0 readings, the newest ones of a history of which `judged` are judged, if that is more."""
     values, n = readings.scaled, len(readings.values)
     starts = noisy_starts([readings], [()])[0]
+    begin = starts[-1] if starts else 0
     residuals = residuals_of_levels(values, starts)
-    by_detect = n >= DETECT_FROM and not readings.sampled
+    scatter = max(noise.robust_deviation(residuals), noise.neighbour_noise(values))
+    unit = max(float(np.median(readings.noise)), LEAST_NOISE)
+    smallest = readings.scale.step(readings.least, safe_median(readings.values[begin:]))
+    relative = math.log1p(readings.floor) if readings.scale.logarithmic else readings.floor
     return NewestLevel(
-        known=min(n - (starts[-1] if starts else 0), WINDOW),
+        known=min(n - begin, WINDOW),
+        history=max(n, judged),
+        sampled=readings.sampled,
         residuals=residuals,
-        scatter=max(noise.robust_deviation(residuals), noise.neighbour_noise(values)),
+        # Of a few points what is expected of them is known better than how far they scatter.
+        scatter=max(scatter, unit) if n < ENOUGH_POINTS else scatter,
         likeness=estimate_autocorrelation(values, starts, doubt=0.0),
-        loss=ALARM.loss(n) if by_detect else loss_for(n),
-        floor=math.log1p(readings.floor) if readings.scale.logarithmic else readings.floor,
+        doubted=estimate_autocorrelation(values, starts),
+        unit=unit,
         rounding=max(noise.rounding_noise(values), LEAST_NOISE),
-        unit=None if by_detect else max(float(np.median(readings.noise)), LEAST_NOISE),
-        doubted=estimate_autocorrelation(values, starts) if by_detect else Autocorrelation(),
+        floor=max(relative, smallest),
     )
 
 
 def noise_after_step(residuals: Floats, n: int) -> float:
-    """The noise that `detect` learns of these and of n points beyond a high step: the step is part of it.
-
-    Once it has SETTLED it learns seldom.
-    """
-    if len(residuals) + n < SETTLED:
+    """The noise that `detect` learns of these and of n points beyond a high step, which is part of it."""
+    if n:
         beyond = np.resize(residuals[::-1], n) + HIGH * (np.ptp(residuals) + LEAST_NOISE)
         residuals = np.concatenate([residuals, beyond])
     return noise_with_wander(residuals, ALARM.reach)
@@ -143,20 +168,29 @@ def noise_after_step(residuals: Floats, n: int) -> float:
 
 def smallest_step(level: NewestLevel, n: int, power: float) -> float:
     """The step, on the judging scale, that n new points show so probably; infinite where none is told."""
-    if level.known + n < FEWEST_POINTS or n * level.loss.cap <= level.loss.penalty:
+    loss = level.loss_after(n)
+    if level.known + n < FEWEST_POINTS or n * loss.cap <= loss.penalty:
         return math.inf
     unit = level.noise_after(n)
     scatter, shared = level.scatter / unit, level.likeness.variance(n)
     of_old, of_new = (scatter * math.sqrt(part) for part in (level.likeness.variance(level.known), shared))
     within = scatter * math.sqrt(max(1.0 - shared, 0.0) / max(1.0 - 1.0 / n, 1.0 / n))
-    noises = tuple(round_up(part, ROUNDED_NOISE) for part in (of_old, of_new, within))
-    loss = Loss(level.loss.cap, round_up(level.loss.penalty, ROUNDED_PENALTY))
+    noises = tuple(round_up_by_ratio(part) for part in (of_old, of_new, within))
+    rounded = Loss(loss.cap, round_up(loss.penalty, ROUNDED_PENALTY))
     least = round_up(level.least_height(n, unit), ROUNDED_LEAST)
-    return unit * draw_smallest_step(n, loss, least, noises, power)
+    return unit * draw_smallest_step(n, rounded, least, noises, power)
 
 
 def round_up(value: float, step: float) -> float:
+    """To a multiple of the step."""
     return math.ceil(value / step - 1e-9) * step
+
+
+def round_up_by_ratio(value: float) -> float:
+    """To a power of ROUNDED_RATIO; what is TINY is nothing."""
+    if value < TINY:
+        return 0.0
+    return float(ROUNDED_RATIO ** math.ceil(math.log(value) / math.log(ROUNDED_RATIO) - 1e-9))
 
 
 @lru_cache(REMEMBERED)

@@ -21,7 +21,7 @@ AWAITED_SOURCES = (Trigger.Source.WEB, Trigger.Source.TOKEN, Trigger.Source.COMM
 # Until a machine has measured for so long, no share of its time says anything.
 GRACE = timedelta(minutes=20)
 LOOK_BACK = timedelta(hours=24)
-# What is measured again waits behind experiments, but not for longer than this.
+# What is measured again waits behind experiments; after this it counts as any other run.
 MOST_HELD_UP = timedelta(hours=1)
 IS_AWAITED = Q(purpose__in=AWAITED_PURPOSES) | Q(requested_by__isnull=False)
 

@@ -65,7 +65,9 @@ def measure_noise(measured: MeasuredPoints, now: datetime) -> MachineNoise:
     known = (*about, len(measured.points), measured.newest, age)
     if len(measured.points) < ENOUGH_VALUES:
         return MachineNoise(*known)
-    noise, effects = reckon_effects(measured.points, measured.better, measured.kind, measured.exact)
+    noise, effects = reckon_effects(
+        measured.points, measured.judged, measured.better, measured.kind, measured.exact
+    )
     if noise is None:
         return MachineNoise(*known)
     return MachineNoise(
@@ -81,10 +83,12 @@ def measure_noise(measured: MeasuredPoints, now: datetime) -> MachineNoise:
 
 @lru_cache(REMEMBERED)
 def reckon_effects(
-    points: tuple[detection.Point, ...], better: Better, kind: Kind, exact: bool
+    points: tuple[detection.Point, ...], judged: int, better: Better, kind: Kind, exact: bool
 ) -> tuple[RunNoise | None, list[float]]:
-    """The noise of these points, and the smallest step that is found after SOON and after LATER runs."""
-    return noise_and_effects(detection.Series(points, better=better, kind=kind, exact=exact), (SOON, LATER))
+    """The noise of these points, and the smallest step that is found after SOON and after LATER runs, where
+    `judged` points are judged with them."""
+    series = detection.Series(points, better=better, kind=kind, exact=exact)
+    return noise_and_effects(series, (SOON, LATER), judged)
 
 
 def proven_effect(spread: PairSpread) -> float:

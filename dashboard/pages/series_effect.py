@@ -16,7 +16,7 @@ from dashboard.sentences.noise import effect_sentence
 def describe_effect(series: Series, trend: SeriesTrend) -> str:
     """Of the newest untainted points of the machine that measured last; empty of fewer than ENOUGH_VALUES.
 
-    `series` has the `pair_spread` of `with_pair_spread`.
+    `series` has what `with_noise_facts` adds.
     """
     rows = [row for row in trend.rows if not row.tainted and row.machine]
     machine = rows[-1].machine if rows else None
@@ -29,7 +29,7 @@ def describe_effect(series: Series, trend: SeriesTrend) -> str:
         return ""
     points = tuple(detection.Point(point.value, tuple(point.samples)) for point in newest)
     better, kind = cast(Better, series.metric.better), cast(Kind, series.metric.kind)
-    _, effects = reckon_effects(points, better, kind, series.exact)
+    _, effects = reckon_effects(points, series.__dict__["judged"], better, kind, series.exact)
     return effect_sentence(list(zip((SOON, LATER), effects, strict=True)), series_proves(series), machine)
 
 

@@ -11,18 +11,30 @@ from typing import Any, cast
 
 from django.contrib.postgres.aggregates import ArrayAgg
 from django.db import connection
-from django.db.models import Avg, CharField, ExpressionWrapper, F, OuterRef, Q, QuerySet, StdDev, Subquery
+from django.db.models import (
+    Avg,
+    CharField,
+    ExpressionWrapper,
+    F,
+    IntegerField,
+    OuterRef,
+    Q,
+    QuerySet,
+    StdDev,
+    Subquery,
+)
 from django.db.models.functions import JSONObject, Ln
 
 from dashboard import detection
 from dashboard.detection.provable_effect import StepSpread, measure_step_spread
 from dashboard.detection.types import Better, Kind
 from dashboard.experiments.scale import LEAST_NOISE
-from dashboard.models import Case, Experiment, ExperimentPair, Machine, Series
+from dashboard.models import Case, Experiment, ExperimentPair, Machine, Point, Series
 from dashboard.querysets.prepared import preparing_statements
 
 NEWEST_POINTS = 40
-# Among so many of a series' newest points those of its project's branch, or of one machine, are looked for.
+# Among so many of a series' newest points, which are judged, those of its project's branch, or of one
+# machine, are looked for.
 SEARCHED_POINTS = 400
 # One is the other's reciprocal: pairs of the one tell how much those of the other differ.
 RECIPROCAL = ("step_time", "throughput")
@@ -40,7 +52,10 @@ NEWEST = """
 WITH wanted AS MATERIALIZED (
     SELECT series.id AS series_id, series.configuration_id, series.phase, series.exact,
            metric.id AS metric_id, metric.name AS metric, metric.better, metric.kind, configuration.quick,
-           benchmark.id AS case_id, benchmark.benchmark, benchmark.key, project.slug, project.branch
+           benchmark.id AS case_id, benchmark.benchmark, benchmark.key, project.slug, project.branch,
+           (SELECT count(*) FROM (
+               SELECT FROM dashboard_point WHERE series_id = series.id LIMIT %(searched)s
+           ) AS judged) AS judged
     FROM dashboard_series series
     JOIN dashboard_metric metric ON metric.id = series.metric_id
     JOIN dashboard_configuration configuration ON configuration.id = series.configuration_id
@@ -77,7 +92,7 @@ WITH wanted AS MATERIALIZED (
     GROUP BY wanted.series_id, point.machine_id
 )
 SELECT newest.series_id, newest.machine_id, newest.values, newest.samples, newest.finished_at,
-       machine.name, wanted.better, wanted.kind, wanted.exact, wanted.quick,
+       machine.name, wanted.better, wanted.kind, wanted.exact, wanted.quick, wanted.judged,
        wanted.case_id, wanted.benchmark, wanted.key, wanted.slug,
        experiment.id, calm.deviation, calm.seconds, calm.step_ratios, calm.base_first, calm.kinds_errors
 FROM newest
@@ -144,8 +159,8 @@ def make_spread(
 class MeasuredPoints:
     """The newest untainted points of a series on one machine, oldest first; when the last was measured.
 
-    `spread`: that of the pairs of the newest experiment on it there. `machine` and `case` have their names
-    alone.
+    `judged`: so many points of the series, of all machines, are judged with them. `spread`: that of the pairs
+    of the newest experiment on it there. `machine` and `case` have their names alone.
     """
 
     series: int
@@ -156,6 +171,7 @@ class MeasuredPoints:
     better: Better
     kind: Kind
     exact: bool
+    judged: int
     spread: PairSpread | None
     points: tuple[detection.Point, ...]
     newest: datetime | None
@@ -180,7 +196,7 @@ def _read_points(wanted: str, asked: dict[str, Any]) -> list[MeasuredPoints]:
 
 
 def _make_measured(row: tuple[Any, ...]) -> MeasuredPoints:
-    series, machine, values, samples, finished, name, better, kind, exact, quick, *described = row
+    series, machine, values, samples, finished, name, better, kind, exact, quick, judged, *described = row
     case, benchmark, key, project, *spread = described
     return MeasuredPoints(
         series=series,
@@ -191,6 +207,7 @@ def _make_measured(row: tuple[Any, ...]) -> MeasuredPoints:
         better=cast(Better, better),
         kind=cast(Kind, kind),
         exact=exact,
+        judged=judged,
         spread=make_spread(*spread),
         points=parse_points(tuple(values), samples),
         newest=finished,
@@ -206,8 +223,16 @@ def parse_points(values: tuple[float, ...], samples: str) -> tuple[detection.Poi
     )
 
 
-def with_pair_spread(rows: QuerySet[Series]) -> QuerySet[Series]:
-    """Each with the `pair_spread` of its newest experiment, as `make_spread` takes it; None without one."""
+class RowCount(Subquery):
+    """How many rows a subquery has, a slice too."""
+
+    template = "(SELECT count(*) FROM (%(subquery)s) AS counted)"
+    output_field = IntegerField()
+
+
+def with_noise_facts(rows: QuerySet[Series]) -> QuerySet[Series]:
+    """Each with how many of its points are `judged`, and with the `pair_spread` of its newest experiment, as
+    `make_spread` takes it; None without one."""
     metric = ExpressionWrapper(OuterRef(OuterRef("metric__name")), output_field=CharField())
     reciprocal = Q(metric__name__in=RECIPROCAL, of_series__in=RECIPROCAL)
     newest = (
@@ -239,4 +264,7 @@ def with_pair_spread(rows: QuerySet[Series]) -> QuerySet[Series]:
             )
         )
     )
-    return rows.annotate(pair_spread=Subquery(spread.values("spread")))
+    points = Point.objects.filter(series=OuterRef("pk")).order_by().values("series")
+    return rows.annotate(
+        judged=RowCount(points[:SEARCHED_POINTS]), pair_spread=Subquery(spread.values("spread"))
+    )

@@ -145,9 +145,9 @@ def reason_text(reason: Mapping[str, Any]) -> str:
         case "no run":
             case = case_key(reason.get("case") or {}) or "the case"
             return f"no run has measured {case} yet: name it among the manifest's cases"
-        case "disturbed runs":
+        case "tainted runs":
             case = case_key(reason.get("case") or {}) or "the case"
-            return f"all runs of {case} were disturbed: one on a calm machine tells"
+            return f"all runs of {case} are tainted, and kept out of judgement"
         case "unknown metric":
             return f"no run has reported {reason.get('metric')} so far"
         case "not measured":

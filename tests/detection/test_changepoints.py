@@ -122,7 +122,7 @@ def test_one_step_passes_for_no_wander():
 
 @pytest.mark.parametrize("count", [30, 31, 34, 40, 60])
 @pytest.mark.parametrize("size", [1.3, 0.7])
-def test_a_clear_step_is_found_wherever_both_levels_have_ten_points(count: int, size: float) -> None:
+def test_a_clear_step_is_found_after_ten_points_and_before_six(count: int, size: float) -> None:
     """Also where the level before is shorter than a baseline: an imported history has nothing known."""
     for at in range(10, count - 5):
         values = [value * (size if i >= at else 1.0) for i, value in enumerate(noise_factors(count, 0.01))]

@@ -295,4 +295,4 @@ def test_the_page_of_a_forge_says_when_it_told_of_something(
         client.get(f"{SETTINGS}forge/")
     )
     ForgeDelivery.objects.create(project=project, identity="1")
-    assert "It told of something last 0 s ago." in shown_text(client.get(f"{SETTINGS}forge/"))
+    assert "It last told of something just now." in shown_text(client.get(f"{SETTINGS}forge/"))

@@ -290,6 +290,7 @@ def visit_setup_pages(client: Client, settings: str) -> None:
     ForgeConnection.objects.create(
         project=runs_project, kind="gitea", repository="a/b", api_address="https://127.0.0.1:1", token="x" * 9
     )
+    runs_project.forge_deliveries.create(identity="1")
     assert client.get(f"{settings}forge/").status_code == 200
     assert client.post(f"{settings}forge/", {"action": "renew-secret"}).status_code == 200
     assert client.post(f"{settings}forge/test/").status_code == 200

@@ -27,7 +27,6 @@ from dashboard.models import (
     ExperimentPair,
     Machine,
     Project,
-    Run,
 )
 from dashboard.sentences import claims as sentences
 from tests.dashboard import factories
@@ -203,7 +202,7 @@ def test_one_case_is_judged_by_its_newest_run(project: Project, repository: Repo
     assert ClaimMeasurement.objects.filter(claim=share).count() == 1
 
 
-def test_a_disturbed_run_tells_only_what_is_counted(project: Project, repository: Repository) -> None:
+def test_a_disturbed_run_tells_what_is_counted(project: Project, repository: Repository) -> None:
     counted = """
 [[claims]]
 id = "calls"
@@ -215,18 +214,24 @@ case = {}
     write_claims(repository, CLAIMS + counted)
     commit = ask_by_command(project).commit
     run = factories.create_run(commit, Case.objects.get(key="fused=true,size=8"))
-    Run.objects.filter(pk=run.pk).update(tainted=True)
-    for name, phase, value in (
-        ("step_time", "", 0.01),
-        ("phase_time", "learn", 0.007),
-        ("function_calls", "", 120),
+    for name, phase, value, tainted in (
+        ("step_time", "", 0.01, True),
+        ("phase_time", "learn", 0.007, True),
+        ("function_calls", "", 120, False),
     ):
-        factories.add_point(run, factories.get_series(run, name, phase), value, tainted=True)
+        factories.add_point(run, factories.get_series(run, name, phase), value, tainted)
     assert ask_by_command(project).by_runs == 1
     assert get_claim("calls").verdict == "holds"
     share = get_claim("share")
-    assert (share.newest, share.reason["code"]) == (None, "disturbed runs")
-    assert sentences.reason_text(share.reason).startswith("all runs of the case were disturbed")
+    assert (share.newest, share.reason["code"]) == (None, "tainted runs")
+    assert sentences.reason_text(share.reason).startswith("all runs of the case are tainted")
+    # A newer run that taints the counter as well is none that tells.
+    wrong = factories.create_run(commit, Case.objects.get(key="fused=true,size=8"))
+    factories.add_point(wrong, factories.get_series(wrong, "function_calls"), 500, tainted=True)
+    ask_by_command(project)
+    calls = get_claim("calls").newest
+    assert calls is not None
+    assert calls.run == run
 
 
 def test_each_turn_is_told_once(

@@ -7,7 +7,7 @@ import math
 from . import profile
 from .device_report import timeline_tables
 from .document import Document, MetricValue
-from .metrics import may_be_negative
+from .metrics import is_signed
 from .statistics import ratio_interval, shift_interval
 from .units import align_columns, format_amount
 
@@ -78,7 +78,7 @@ def compare_values(before: MetricValue, after: MetricValue) -> str:
         return "~"
     if before.unit == "1" and before.kind == "time":
         return _compare_exponents(before, after)
-    if may_be_negative(before.name) or min(before.samples + after.samples) <= 0:
+    if is_signed(before.name) or min(before.samples + after.samples) <= 0:
         # What can be 0 or below, such as the growth of memory, has differences, no ratios.
         middle, low, high, confidence = shift_interval(before.samples, after.samples)
         change, *bounds = (_format_signed(number, before.unit) for number in (middle, low, high))

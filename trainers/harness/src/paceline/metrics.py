@@ -352,7 +352,7 @@ DEFAULT_HEADLINE: tuple[str, ...] = (
 )
 HEADLINE_LIMIT = 6
 
-# Names that begin so may be 0 or less, whatever was measured so far.
+# Metrics whose names begin so may have either sign.
 _SIGNED = ("memory_growth", "quality.", "gauge.")
 _REPORTED = {
     "count.": Metric(
@@ -379,8 +379,8 @@ def phase_problem(spelling: str) -> str | None:
     return None
 
 
-def may_be_negative(name: str) -> bool:
-    """Whether values of this metric, reported names included, may be 0 or less: they have no ratios."""
+def is_signed(name: str) -> bool:
+    """Whether a metric of this name is told by differences, since it may have either sign."""
     return name.startswith(_SIGNED)
 
 
