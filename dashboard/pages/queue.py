@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import heapify, heappop, heappush
-from statistics import median
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -31,6 +31,15 @@ class ExpectedRun:
     takes: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class WaitingRun:
+    """`earliest`: seconds from now before which it isn't claimed; `length`: how long it will take."""
+
+    run: Run
+    earliest: float
+    length: float
+
+
 @require_safe
 def queue_page(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
@@ -38,8 +47,10 @@ def queue_page(request: HttpRequest) -> HttpResponse:
     held = queue.held_runs()
     waiting = queue.waiting_runs()
     took = queue.seconds_by_configuration({run.configuration_id for run in (*held, *waiting)})
+    unknown = {run.pool.pk for run in (*held, *waiting) if run.configuration_id not in took}
+    usual = queue.usual_by_pool(unknown) if unknown else {}
     machines = queue.seconds_of_experiments(now)
-    expected = expect_runs(held, waiting, took, machines, now)
+    expected = expect_runs(held, waiting, took, usual, machines, now)
     keys = set(visible.values_list("pk", flat=True))
     shown = [row for row in expected if row.run.case.project_id in keys]
     listed = sum(row.run.state == "requested" for row in shown)
@@ -50,6 +61,7 @@ def queue_page(request: HttpRequest) -> HttpResponse:
         "hidden": len(expected) - len(shown),
         "more": max(0, queue.count_waiting(visible) - listed) if is_full else 0,
         "experiments": [left for pool in machines.values() for left in pool if left is not None],
+        "waiting_experiments": queue.count_waiting_experiments(),
         "last": max((row.ends for row in expected if row.ends is not None), default=None),
     }
     return render(request, "queue.html", context)
@@ -59,46 +71,76 @@ def expect_runs(
     held: Sequence[Run],
     waiting: Sequence[Run],
     took: Mapping[int, float],
+    usual: Mapping[int, float],
     machines: Mapping[int, Sequence[float | None]],
     now: datetime,
 ) -> list[ExpectedRun]:
-    """Each pool hands its next run to the machine that is free first, as claims do.
+    """What is measured, then what waits in the order in which it will begin; last what no machine takes.
 
-    `machines`: by pool, of each that takes work, the seconds that its experiment may still take, or None.
+    `took`: by configuration; `usual`: by pool, of a case that never ran. `machines`: by pool, of each that
+    takes work, the seconds that its experiment may still take, or None.
     """
-    usual = usual_by_pool([*held, *waiting], took)
     free: dict[int, list[float]] = {}
     rows = []
     for run in held:
-        pool, takes = run.pool.pk, took.get(run.configuration_id)
-        length = takes if takes is not None else usual.get(pool)
+        takes = took.get(run.configuration_id)
+        length = takes if takes is not None else usual.get(run.pool.pk)
         left = None
         if length is not None and run.claimed_at is not None:
             left = max(0.0, length - (now - run.claimed_at).total_seconds())
-            free.setdefault(pool, []).append(left)
+            free.setdefault(run.pool.pk, []).append(left)
         rows.append(ExpectedRun(run, 0.0, left, takes))
     for pool, experiments in machines.items():
         busy = free.setdefault(pool, [])
         busy.extend(left for left in experiments if left is not None)
         busy.extend([0.0] * max(0, len(experiments) - len(busy)))
-        heapify(busy)
-    for run in waiting:
-        pool, takes = run.pool.pk, took.get(run.configuration_id)
-        length = takes if takes is not None else usual.get(pool)
-        if not free.get(pool) or length is None or pool not in machines:
-            rows.append(ExpectedRun(run, None, None, takes))
-            continue
-        earliest = (run.not_before - now).total_seconds() if run.not_before else 0.0
-        starts = max(heappop(free[pool]), earliest)
-        heappush(free[pool], starts + length)
-        rows.append(ExpectedRun(run, starts, starts + length, takes))
+    starts = expect_starts(waiting, took, usual, {pool: free[pool] for pool in machines}, now)
+    for run in sorted(waiting, key=lambda run: starts.get(run.pk, (math.inf, 0.0))[0]):
+        begins, ends = starts.get(run.pk, (None, None))
+        rows.append(ExpectedRun(run, begins, ends, took.get(run.configuration_id)))
     return rows
 
 
-def usual_by_pool(runs: Sequence[Run], took: Mapping[int, float]) -> dict[int, float]:
-    """The median of what the cases of each pool took that did run."""
-    known: dict[int, list[float]] = {}
-    for run in runs:
-        if run.configuration_id in took:
-            known.setdefault(run.pool.pk, []).append(took[run.configuration_id])
-    return {pool: median(seconds) for pool, seconds in known.items()}
+def expect_starts(
+    waiting: Sequence[Run],
+    took: Mapping[int, float],
+    usual: Mapping[int, float],
+    free: Mapping[int, Sequence[float]],
+    now: datetime,
+) -> dict[int, tuple[float, float]]:
+    """By run, when it begins and ends. `free`: by pool, in how many seconds each machine is free."""
+    by_pool: dict[int, list[WaitingRun]] = {}
+    for run in waiting:
+        length = took.get(run.configuration_id, usual.get(run.pool.pk))
+        if free.get(run.pool.pk) and length is not None:
+            by_pool.setdefault(run.pool.pk, []).append(WaitingRun(run, seconds_until_due(run, now), length))
+    starts = {}
+    for pool, runs in by_pool.items():
+        starts.update(hand_out(runs, free[pool]))
+    return starts
+
+
+def hand_out(runs: Sequence[WaitingRun], free: Sequence[float]) -> dict[int, tuple[float, float]]:
+    """As claims do: whichever machine is free takes the first run of those that may begin by then."""
+    machines, left = list(free), list(runs)
+    heapify(machines)
+    starts = {}
+    while left:
+        moment = heappop(machines)
+        taken = next((run for run in left if run.earliest <= moment), None)
+        if taken is None:
+            # The machine waits until one may begin.
+            heappush(machines, min(run.earliest for run in left))
+            continue
+        left.remove(taken)
+        starts[taken.run.pk] = moment, moment + taken.length
+        heappush(machines, moment + taken.length)
+    return starts
+
+
+def seconds_until_due(run: Run, now: datetime) -> float:
+    """Until it may begin: at its own time, and after the quiet hours of its project."""
+    due, project = run.not_before or now, run.case.project
+    if project.quiet_from and project.quiet_until and project.quiet_from <= now:
+        due = max(due, project.quiet_until)
+    return max(0.0, (due - now).total_seconds())

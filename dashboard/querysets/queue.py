@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from statistics import median
+from typing import Any
 
 from django.db.models import DurationField, ExpressionWrapper, F, OuterRef, QuerySet, Subquery
 
@@ -43,18 +45,36 @@ def count_waiting(visible: QuerySet[Project]) -> int:
     return Run.objects.filter(state=Run.State.REQUESTED, configuration__case__project__in=visible).count()
 
 
+def count_waiting_experiments() -> int:
+    """Those that somebody asked for and that no machine has begun, of all projects."""
+    return Experiment.objects.filter(IS_AWAITED, state=Experiment.State.REQUESTED).count()
+
+
 def seconds_by_configuration(configurations: Iterable[int]) -> dict[int, float]:
     """What the newest run of each took from claim to end; without those that never ended one."""
-    rows = SeriesLatest.objects.filter(
-        series__configuration__in=list(configurations),
+    rows = _newest_ended().filter(series__configuration__in=list(configurations))
+    found = rows.values_list("series__configuration_id", "took")
+    return {configuration: duration.total_seconds() for configuration, duration in found}
+
+
+def usual_by_pool(pools: Iterable[int]) -> dict[int, float]:
+    """The median, by pool, of what the newest run of each of its cases took."""
+    known: dict[int, list[float]] = {}
+    rows = _newest_ended().filter(series__configuration__pool__in=list(pools))
+    for pool, duration in rows.values_list("series__configuration__pool_id", "took"):
+        known.setdefault(pool, []).append(duration.total_seconds())
+    return {pool: median(seconds) for pool, seconds in known.items()}
+
+
+def _newest_ended() -> QuerySet[Any]:
+    """Of each configuration its newest run that ended, with `took`."""
+    took = ExpressionWrapper(F("run__finished_at") - F("run__claimed_at"), DurationField())
+    return SeriesLatest.objects.filter(
         series__metric__name=OVERVIEW_METRIC,
         series__phase="",
         run__claimed_at__isnull=False,
         run__finished_at__isnull=False,
-    )
-    took = ExpressionWrapper(F("run__finished_at") - F("run__claimed_at"), DurationField())
-    found = rows.annotate(took=took).values_list("series__configuration_id", "took")
-    return {configuration: duration.total_seconds() for configuration, duration in found}
+    ).annotate(took=took)
 
 
 def seconds_of_experiments(now: datetime) -> dict[int, list[float | None]]:

@@ -33,7 +33,7 @@ PAGES = {
     "/projects/snake/heatmap/": 3,
     "/projects/snake/noise/": 3,
     "/projects/snake/trust/": 3,
-    "/queue/": 6,
+    "/queue/": 8,
     "/search/?q=sna": 7,
     "/projects/snake/runs/": 3,
     "/projects/snake/live-runs/": 3,

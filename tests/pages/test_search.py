@@ -117,6 +117,52 @@ def test_what_waits_begins_after_the_experiment_that_is_measured(client: Client)
         assert [row.starts for row in client.get("/queue/").context["rows"]] == [0]
 
 
+def test_a_run_for_later_holds_up_none_that_may_begin(client: Client) -> None:
+    line = builders.create_measured_commits(3)
+    case = line[0].runs.get().case
+    now = timezone.now()
+    Run.objects.update(claimed_at=now - timedelta(hours=1), finished_at=now - timedelta(minutes=50))
+    builders.create_machine()
+    later, first, second = (
+        builders.create_run(commit, case, Run.State.REQUESTED, requested_at=now, priority=priority)
+        for commit, priority in zip(line, (5, 0, 0), strict=True)
+    )
+    Run.objects.filter(pk=later.pk).update(not_before=now + timedelta(minutes=15))
+    rows = client.get("/queue/").context["rows"]
+    assert [row.run for row in rows] == [first, second, later]
+    assert [row.starts for row in rows] == pytest.approx([0, 600, 1200], abs=30)
+    # Of the two that may begin one fits in before: the machine waits for neither.
+    Run.objects.filter(pk=later.pk).update(not_before=now + timedelta(minutes=5))
+    assert [row.run for row in client.get("/queue/").context["rows"]] == [first, later, second]
+
+
+def test_quiet_hours_are_waited_for(client: Client) -> None:
+    line = builders.create_measured_commits(2)
+    now = timezone.now()
+    builders.create_run(line[1], line[0].runs.get().case, Run.State.REQUESTED, requested_at=now)
+    builders.create_machine()
+    Project.objects.update(quiet_from=now - timedelta(hours=1), quiet_until=now + timedelta(hours=1))
+    assert [row.starts for row in client.get("/queue/").context["rows"]] == pytest.approx([3600], abs=30)
+
+
+def test_a_new_case_is_expected_to_take_as_long_as_others_of_its_pool(client: Client) -> None:
+    line = builders.create_measured_commits(2)
+    now = timezone.now()
+    Run.objects.update(claimed_at=now - timedelta(hours=1), finished_at=now - timedelta(minutes=50))
+    walker = builders.create_case(line[0].project, "walker")
+    builders.create_run(line[1], walker, Run.State.REQUESTED, requested_at=now)
+    builders.create_machine()
+    assert [row.ends for row in client.get("/queue/").context["rows"]] == pytest.approx([600])
+
+
+def test_waiting_experiments_are_counted(client: Client) -> None:
+    line = builders.create_measured_commits(2)
+    experiment = create_experiment(line)
+    assert "1 experiment that somebody asked for waits for a machine" in shown_text(client.get("/queue/"))
+    Experiment.objects.filter(pk=experiment.pk).update(purpose="proof")
+    assert "waits for a machine" not in shown_text(client.get("/queue/"))
+
+
 def test_what_is_missing_is_asked_for_by_who_may(client: Client, regression: Regression) -> None:
     Run.objects.filter(commit__position__in=(1, 3)).update(state=Run.State.FAILED)
     page, button = "/projects/snake/commits/", "/projects/snake/measure-missing/"
