@@ -26,11 +26,14 @@ def expected_sentence(expected: ExpectedDuration) -> str:
 
 
 def expected_text(expected: ExpectedDuration, commits: int = 1) -> str:
-    """`about 35 min`, or `12 h at most` where a case never ran; empty where neither is known."""
+    """`about 35 min`; where a case never ran `12 h at most` by its time limit, or `more than 35 min` without
+    one; empty where neither is known."""
     if not expected.known and not expected.longest_seconds:
         return ""
-    seconds = commits * (expected.seconds + expected.longest_seconds)
-    return f"{format_duration(seconds)} at most" if expected.unknown else f"about {format_duration(seconds)}"
+    takes = format_duration(commits * (expected.seconds + expected.longest_seconds))
+    if not expected.unknown:
+        return f"about {takes}"
+    return f"{takes} at most" if expected.longest_seconds else f"more than {takes}"
 
 
 def remaining_sentence(expected: ExpectedDuration) -> str:

@@ -48,3 +48,7 @@ def test_nothing_is_said_of_nothing() -> None:
     assert expected_sentence(ExpectedDuration(unknown=1)) == (
         "How long a commit takes is unknown before the first run."
     )
+
+
+def test_what_no_time_limit_bounds_has_no_most() -> None:
+    assert expected_text(ExpectedDuration(known=1, seconds=78.0, unknown=1)) == "more than 1 min 18 s"
