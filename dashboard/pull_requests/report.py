@@ -103,8 +103,12 @@ def read_report(check: Check) -> CheckReport:
         sum(len(experiment.pairs.all()) for experiment in experiments),
         sorted({experiment.machine.name for experiment in experiments if experiment.machine}),
         min(1.0, sum(experiment.seconds for experiment in experiments) / (60 * check.minutes)),
-        [str(row.configuration.case) for row in cases if row.experiment.state in Experiment.ACTIVE],
+        [waiting_name(row) for row in cases if row.experiment.state in Experiment.ACTIVE],
     )
+
+
+def waiting_name(row: CheckedCase) -> str:
+    return "the merge base against itself" if row.is_control else str(row.configuration.case)
 
 
 def _row_order(row: CheckRow) -> tuple[bool, bool, float, str]:

@@ -29,7 +29,7 @@ def experiments_with_related() -> QuerySet[Experiment]:
         *("project", "base_commit", "head_commit", "metric", "machine", "requested_by"),
         *("base_configuration__case", "head_configuration__case"),
         *("base_configuration__pool", "head_configuration__pool"),
-        "regression_link",
+        *("regression_link", "checked_case"),
     ).defer(
         *("project__hook_secret", "profiles", "commands"),
         *(f"project__{name}" for name in PROJECT_DETAILS),
@@ -81,7 +81,7 @@ def _compose_with_pairs() -> QuerySet[Experiment]:
         *("project", "base_commit", "head_commit", "metric", "machine", "requested_by"),
         *("base_configuration__case", "base_configuration__pool"),
         *("head_configuration__case", "head_configuration__pool"),
-        "regression_link",
+        *("regression_link", "checked_case"),
     )
     return rows.annotate(pool_lives=pool_lives()).prefetch_related("pairs")
 

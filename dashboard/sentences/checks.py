@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -201,7 +201,7 @@ def comment_markdown(report: CheckReport) -> str:
         lines += ["| case | metric | difference | |", "|---|---|---|---|", *map(_table_row, shown), ""]
     folded = [*report.differing[MOST_ROWS:], *report.same]
     if folded:
-        lines += [f"<details><summary>{folded_text(len(folded))}</summary>", ""]
+        lines += [f"<details><summary>{folded_text(folded)}</summary>", ""]
         lines += ["| case | metric | difference | |", "|---|---|---|---|", *map(_table_row, folded[:30]), ""]
         lines += ["</details>", ""]
     if report.causes and check.answer:
@@ -226,8 +226,18 @@ def _table_row(row: Any) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def folded_text(count: int) -> str:
-    return "1 more row without a difference" if count == 1 else f"{count} more rows without a difference"
+def folded_text(rows: Sequence[CheckRow]) -> str:
+    """`3 more rows without a difference, 1 not known`."""
+    verdicts = [verdict_text(row.bounded) for row in rows]
+    same, unknown = verdicts.count("~"), verdicts.count("not known")
+    counts = {
+        "with a difference": len(rows) - same - unknown,
+        "without a difference": same,
+        "not known": unknown,
+    }
+    first, *others = [(count, words) for words, count in counts.items() if count]
+    more = f"{numbers.format_count(first[0], 'more row')} {first[1]}"
+    return ", ".join([more, *(f"{count} {words}" for count, words in others)])
 
 
 def measured_text(report: CheckReport) -> str:

@@ -294,6 +294,8 @@ def asker_text(experiment: Experiment) -> str:
             return person.get_username() if person else "a former account"
         case Purpose.SCRIPT:
             return "a command or a script"
+        case Purpose.CHECK:
+            return "a check"
         case Purpose.CLAIM:
             return "a claim"
     return ""

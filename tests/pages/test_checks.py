@@ -127,6 +127,28 @@ def test_the_comment_has_fifteen_visible_lines_at_most(worse: Check) -> None:
     assert f"[The whole check](http://127.0.0.1:8000/checks/{worse.pk}/)" in text
 
 
+def test_folded_rows_say_what_is_known_of_them(line: list[Commit]) -> None:
+    check = create_check(line, create_pull_request(line), answer="not known")
+    row = measure_case(check, line, 1.001)
+    assert "2 more rows without a difference<" in sentences.comment_markdown(read_report(check))
+    row.experiment.pairs.filter(index__gt=1).delete()
+    assert "2 more rows not known<" in sentences.comment_markdown(read_report(check))
+
+
+def test_the_base_against_itself_is_named(client: Client, line: list[Commit]) -> None:
+    check = create_check(line, create_pull_request(line), state="measuring")
+    measure_case(check, line, 1.38, state="measuring", verdict="")
+    measure_case(check, [line[0], line[0]], 1, state="requested", verdict="")
+    assert "Under way: walker[fast=true], the merge base against itself." in page_of(client, check)
+
+
+@pytest.mark.parametrize("where", ["/projects/snakes/experiments/", "/experiments/{}/"])
+def test_an_experiment_leads_back_to_its_check(client: Client, worse: Check, where: str) -> None:
+    experiment = worse.cases.filter(is_control=False).get().experiment_id
+    page = client.get(where.format(experiment)).content.decode()
+    assert f'<a href="/checks/{worse.pk}/">check {worse.pk}</a>' in page
+
+
 def test_a_comment_calls_nobody_and_links_nowhere(line: list[Commit]) -> None:
     reason = {"code": "can't be measured", "text": "@everyone [look](https://evil.example) <img src=x>"}
     check = create_check(line, answer="not known", reason=reason)
