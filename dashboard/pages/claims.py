@@ -188,7 +188,10 @@ def evidence_address(measurement: ClaimMeasurement) -> str:
 
 @require_POST
 def measure_claims(request: HttpRequest, slug: str) -> HttpResponse:
-    """The form's fields: `benchmark`, `claim` (both empty: all), `commit` (empty: the branch's newest)."""
+    """The form's fields: `benchmark`, `claim` (both empty: all), `commit` (empty: the branch's newest).
+
+    A commit that is refused is shown again as it was typed.
+    """
     project = requested_project(request, slug)
     written = {
         name: request.POST.get(name, "").replace("\0", "").strip()[:LONGEST]
@@ -204,6 +207,10 @@ def measure_claims(request: HttpRequest, slug: str) -> HttpResponse:
             actor=visitor_of(request),
         )
     except claims.ClaimsError as error:
+        if error.field == "commit":
+            context = {"project": project, "tab": "claims", "written": written, "refused": str(error)}
+            context["form_page"] = form_page(project, written)
+            return render(request, "measure_claims.html", context, status=400)
         messages.error(request, str(error))
     else:
         messages.success(request, asked_sentence(asked))

@@ -82,15 +82,16 @@ def project_page(line: list[Commit]) -> str:
     return f"/projects/{line[0].project.slug}/claims/"
 
 
-def test_a_repository_that_is_not_there_is_told(client: Client, claim: Claim) -> None:
+def test_a_commit_that_is_refused_stays_typed(client: Client, claim: Claim) -> None:
     project: Project = claim.project
     client.force_login(create_member("ada", "operator", project))
     page = client.get(claim.get_absolute_url()).content.decode()
     assert "Measure this claim" in page
-    answer = client.post(
-        f"/projects/{project.slug}/measure-claims/", {"benchmark": "walker", "claim": "fused"}, follow=True
-    )
-    assert answer.redirect_chain[-1][0] == claim.get_absolute_url()
+    asked = {"benchmark": "walker", "claim": "fused", "commit": "nowhere"}
+    answer = client.post(f"/projects/{project.slug}/measure-claims/", asked)
+    page = answer.content.decode()
+    assert (answer.status_code, 'value="nowhere"' in page, 'aria-invalid="true"' in page) == (400, True, True)
+    assert f'<a href="{claim.get_absolute_url()}">Back</a>' in page
     assert "can't" in shown_text(answer) or "no repository" in shown_text(answer)
 
 

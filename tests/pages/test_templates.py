@@ -140,6 +140,8 @@ def visit_everything(client: Client, folder: Path) -> None:
         assert client.get(where).status_code == 200, where
     visit_accounts()
     client.get("/admin/")
+    wrong_commit = {"benchmark": "walker", "claim": "fused", "commit": "nowhere"}
+    assert client.post("/projects/claimed/measure-claims/", wrong_commit).status_code == 400
     ask_wrongly(client)
     assert client.get("/projects/compared/compare/?base=v9&head=main").status_code == 400
     for wrong in ("case=x", "case=on_gpu&pool=nowhere"):
