@@ -271,9 +271,17 @@ def test_phases_of_a_trace_become_series(tmp_path: Path) -> None:
     assert Point.objects.count() == 6
     # A project without a repository is an archive like any other.
     archive = tmp_path / "old.jsonl.gz"
-    call_command("export_results", "old", output=str(archive), stdout=StringIO())
+    output = StringIO()
+    call_command("export_results", "old", output=str(archive), stdout=output)
+    assert " kB)" in output.getvalue()
     call_command("import_results", "copy", str(archive), format="paceline", stdout=StringIO())
     assert Point.objects.count() == 12
+
+
+@pytest.mark.django_db
+def test_a_project_that_is_not_there_can_be_made(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match=r"There is no project 'old', .* With --create one is made"):
+        call_command("import_results", "old", str(tmp_path), format="asv")
 
 
 @pytest.mark.django_db

@@ -25,6 +25,7 @@ from dashboard.repositories import safe_name, try_lock
 from workers.host import machine
 from workers.host.box import NO_BOX, Box, BoxError, open_box
 from workers.host.configuration import (
+    HOW_TO_JOIN,
     ConfigurationError,
     HostIdentity,
     OwnerSettings,
@@ -109,13 +110,15 @@ class Agent:
             write_identity(self.folder, identity)
             return identity
         if not self.options.code:
-            raise ConfigurationError("This host hasn't joined a site: give --site and --code once.")
+            raise ConfigurationError(f"This host hasn't joined a site: {HOW_TO_JOIN}")
         return self.join()
 
     def join(self) -> HostIdentity:
         """Ask the site for an identity, and keep it."""
         if not self.options.site:
-            raise ConfigurationError("To join, give the site's address too: --site https://host:8000.")
+            raise ConfigurationError(
+                "To join, give the site's address too: --site https://host:8000, with make host SITE=..."
+            )
         client = SiteClient(self.options.site)
         (identity,) = try_until_answered(
             lambda: client.join(self.options.code, [self.slot or self.options.machine])

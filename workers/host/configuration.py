@@ -17,6 +17,7 @@ from workers.host.box import Sandbox, read_sandbox
 
 IDENTITY_FILE = "host.json"
 REGISTRATION_FILE = "registration.json"
+HOW_TO_JOIN = "give --site and --code once, or make host SITE=https://host:8000 CODE=join_..."
 
 
 class ConfigurationError(Exception):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workers.host.configuration import (
+    HOW_TO_JOIN,
     ConfigurationError,
     HostIdentity,
     identity_folder,
@@ -120,7 +121,7 @@ def join_missing_slots(home: Path, slots: Sequence[Slot], site: str, code: str) 
         return
     if not (site and code):
         names = ", ".join(slot.name for slot in missing)
-        raise ConfigurationError(f"{names} haven't joined a site: give --site and --code once.")
+        raise ConfigurationError(f"{names} haven't joined a site: {HOW_TO_JOIN}")
     client = SiteClient(site)
     for identity in try_until_answered(lambda: client.join(code, [slot.name for slot in missing])):
         keep_identity(home, identity)

@@ -10,6 +10,7 @@ from paceline.progress_bar import ProgressBar
 from dashboard.access import AuditAction, command_account, record_action
 from dashboard.archive import archive_name, compress_lines, write_archive
 from dashboard.management.base import SiteCommand, project_named
+from dashboard.sentences.numbers import format_quantity
 
 
 class Command(SiteCommand):
@@ -56,4 +57,4 @@ class Command(SiteCommand):
             raise CommandError(f"{path} can't be written: {error.strerror}.") from error
         finally:
             draft.unlink(missing_ok=True)
-        self.stdout.write(f"{project} is in {path} ({path.stat().st_size / 1e6:.1f} MB).")
+        self.stdout.write(f"{project} is in {path} ({format_quantity(path.stat().st_size, 'B')}).")

@@ -86,7 +86,7 @@ class Command(SiteCommand):
             self._make_project(slug, path)
             return
         # Asked first: a large folder isn't read for a project that isn't there.
-        existing = None if options["create"] else project_named(slug)
+        existing = None if options["create"] else existing_project(slug)
         try:
             with ProgressBar() as bar:
                 results = read_results(options, path, progress_reporter(bar, 0, READ, f"of {path} read"))
@@ -116,6 +116,13 @@ class Command(SiteCommand):
         except ArchiveRefused as error:
             raise CommandError(str(error)) from error
         self.stdout.write(summarize_archive(done))
+
+
+def existing_project(slug: str) -> Project:
+    try:
+        return project_named(slug)
+    except CommandError as error:
+        raise CommandError(f"{error} With --create one is made of what is imported.") from error
 
 
 def parse_date(text: str) -> datetime:

@@ -28,7 +28,7 @@ def path_of(link: str) -> str:
 
 def set_password(client: Client, link: str, password: str = NEW) -> None:
     form = client.get(path_of(link), follow=True)
-    assert "Set a password" in form.content.decode()
+    assert re.search(r"For the account <strong>\w+</strong>\.", form.content.decode())
     asked = {"password1": password, "password2": password}
     client.post(form.redirect_chain[-1][0] if form.redirect_chain else path_of(link), asked)
 

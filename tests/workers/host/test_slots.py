@@ -54,6 +54,11 @@ def test_slots_without_a_gpu_share_the_cores(eight_cores: None, monkeypatch: pyt
     assert [slot.cores for slot in plan_slots("cpu", 3)] == [(0, 1, 2), (3, 4, 5), (6, 7)]
 
 
+def test_a_host_without_a_site_says_how_to_join(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"--site and --code once, or make host SITE=.* CODE="):
+        slots.join_missing_slots(tmp_path, [Slot("gpu", None, (0,))], "", "")
+
+
 def test_more_slots_than_cores_are_refused(eight_cores: None, monkeypatch: pytest.MonkeyPatch) -> None:
     have_gpus(monkeypatch, [])
     with pytest.raises(ConfigurationError, match="9 slots need as many cores, and this host gives 8"):
