@@ -60,7 +60,7 @@ def queue_page(request: HttpRequest) -> HttpResponse:
         "rows": shown,
         "hidden": len(expected) - len(shown),
         "more": max(0, queue.count_waiting(visible) - listed) if is_full else 0,
-        "experiments": [left for pool in machines.values() for left in pool if left is not None],
+        "experiments": [left for pool in machines.values() for left in pool.values() if left is not None],
         "waiting_experiments": queue.count_waiting_experiments(),
         "last": max((row.ends for row in expected if row.ends is not None), default=None),
     }
@@ -72,7 +72,7 @@ def expect_runs(
     waiting: Sequence[Run],
     took: Mapping[int, float],
     usual: Mapping[int, float],
-    machines: Mapping[int, Sequence[float | None]],
+    machines: Mapping[int, Mapping[int, float | None]],
     now: datetime,
 ) -> list[ExpectedRun]:
     """What is measured, then what waits in the order in which it will begin; last what no machine takes.
@@ -80,7 +80,10 @@ def expect_runs(
     `took`: by configuration; `usual`: by pool, of a case that never ran. `machines`: by pool, of each that
     takes work, the seconds that its experiment may still take, or None.
     """
-    free: dict[int, list[float]] = {}
+    free = {
+        pool: {machine: left or 0.0 for machine, left in experiments.items()}
+        for pool, experiments in machines.items()
+    }
     rows = []
     for run in held:
         takes = took.get(run.configuration_id)
@@ -88,13 +91,11 @@ def expect_runs(
         left = None
         if length is not None and run.claimed_at is not None:
             left = max(0.0, length - (now - run.claimed_at).total_seconds())
-            free.setdefault(run.pool.pk, []).append(left)
+            # One that is paused ends what it has, and takes nothing more.
+            if run.machine_id in free.get(run.pool.pk, {}):
+                free[run.pool.pk][run.machine_id] = left
         rows.append(ExpectedRun(run, 0.0, left, takes))
-    for pool, experiments in machines.items():
-        busy = free.setdefault(pool, [])
-        busy.extend(left for left in experiments if left is not None)
-        busy.extend([0.0] * max(0, len(experiments) - len(busy)))
-    starts = expect_starts(waiting, took, usual, {pool: free[pool] for pool in machines}, now)
+    starts = expect_starts(waiting, took, usual, free, now)
     for run in sorted(waiting, key=lambda run: starts.get(run.pk, (math.inf, 0.0))[0]):
         begins, ends = starts.get(run.pk, (None, None))
         rows.append(ExpectedRun(run, begins, ends, took.get(run.configuration_id)))
@@ -105,10 +106,13 @@ def expect_starts(
     waiting: Sequence[Run],
     took: Mapping[int, float],
     usual: Mapping[int, float],
-    free: Mapping[int, Sequence[float]],
+    free: Mapping[int, Mapping[int, float]],
     now: datetime,
 ) -> dict[int, tuple[float, float]]:
-    """By run, when it begins and ends. `free`: by pool, in how many seconds each machine is free."""
+    """By run, when it begins and ends; without those that no machine takes.
+
+    `free`: by pool, in how many seconds each machine is free.
+    """
     by_pool: dict[int, list[WaitingRun]] = {}
     for run in waiting:
         length = took.get(run.configuration_id, usual.get(run.pool.pk))
@@ -120,21 +124,22 @@ def expect_starts(
     return starts
 
 
-def hand_out(runs: Sequence[WaitingRun], free: Sequence[float]) -> dict[int, tuple[float, float]]:
-    """As claims do: whichever machine is free takes the first run of those that may begin by then."""
-    machines, left = list(free), list(runs)
+def hand_out(runs: Sequence[WaitingRun], free: Mapping[int, float]) -> dict[int, tuple[float, float]]:
+    """As claims do: whichever machine is free takes the first run of those that may begin on it by then."""
+    machines = [(moment, machine) for machine, moment in free.items()]
     heapify(machines)
-    starts = {}
-    while left:
-        moment = heappop(machines)
-        taken = next((run for run in left if run.earliest <= moment), None)
-        if taken is None:
+    left, starts = list(runs), {}
+    while left and machines:
+        moment, machine = heappop(machines)
+        own = [run for run in left if run.run.only_on_id in (None, machine)]
+        taken = next((run for run in own if run.earliest <= moment), None)
+        if taken is not None:
+            left.remove(taken)
+            starts[taken.run.pk] = moment, moment + taken.length
+            heappush(machines, (moment + taken.length, machine))
+        elif own:
             # The machine waits until one may begin.
-            heappush(machines, min(run.earliest for run in left))
-            continue
-        left.remove(taken)
-        starts[taken.run.pk] = moment, moment + taken.length
-        heappush(machines, moment + taken.length)
+            heappush(machines, (min(run.earliest for run in own), machine))
     return starts
 
 

@@ -77,8 +77,8 @@ def _newest_ended() -> QuerySet[Any]:
     ).annotate(took=took)
 
 
-def seconds_of_experiments(now: datetime) -> dict[int, list[float | None]]:
-    """By pool, of each machine that takes work now: the rest of the budget of its experiment, or None.
+def seconds_of_experiments(now: datetime) -> dict[int, dict[int, float | None]]:
+    """By pool and key, of each machine that takes work: the rest of the budget of its experiment, or None.
 
     What the site asked for gives way after a pair, so that it isn't counted.
     """
@@ -87,7 +87,7 @@ def seconds_of_experiments(now: datetime) -> dict[int, list[float | None]]:
         IS_AWAITED, machine=OuterRef("pk"), state=Experiment.State.MEASURING
     )
     left = measuring.annotate(left=F("most_seconds") - F("seconds")).values("left")[:1]
-    found: dict[int, list[float | None]] = {}
-    for pool, seconds in alive.order_by().values_list("pool", Subquery(left)):
-        found.setdefault(pool, []).append(None if seconds is None else max(0.0, seconds))
+    found: dict[int, dict[int, float | None]] = {}
+    for pool, machine, seconds in alive.order_by().values_list("pool", "pk", Subquery(left)):
+        found.setdefault(pool, {})[machine] = None if seconds is None else max(0.0, seconds)
     return found

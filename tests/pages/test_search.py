@@ -136,6 +136,19 @@ def test_a_run_for_later_holds_up_none_that_may_begin(client: Client) -> None:
     assert [row.run for row in client.get("/queue/").context["rows"]] == [first, later, second]
 
 
+def test_a_run_of_one_machine_is_not_expected_on_another(client: Client) -> None:
+    line = builders.create_measured_commits(3)
+    now = timezone.now()
+    case = line[0].runs.get().case
+    away = builders.create_machine("bench-2", state="paused")
+    builders.create_run(line[0], case, Run.State.MEASURING, quick=True, claimed_at=now, machine=away)
+    kept = builders.create_run(line[1], case, Run.State.REQUESTED, only_on=away, requested_at=now)
+    other = builders.create_run(line[2], case, Run.State.REQUESTED, requested_at=now)
+    builders.create_machine()
+    rows = client.get("/queue/").context["rows"]
+    assert [(row.run, row.starts) for row in rows[1:]] == [(other, 0), (kept, None)]
+
+
 def test_quiet_hours_are_waited_for(client: Client) -> None:
     line = builders.create_measured_commits(2)
     now = timezone.now()
