@@ -17,7 +17,7 @@ from dashboard.models import Change, Commit, Project, SeriesLatest
 from dashboard.pages.list_filters import FilterError, matches_words, read_choice
 from dashboard.pages.paging import requested_page
 from dashboard.querysets import regressions
-from dashboard.querysets.case_grid import CaseState, headlines_of, read_case_states
+from dashboard.querysets.case_grid import CaseState, count_cases_by_metric, headlines_of, read_case_states
 from dashboard.querysets.commits import values_until
 from dashboard.querysets.series import OVERVIEW_METRIC
 from dashboard.sentences import labels, numbers
@@ -76,12 +76,43 @@ class GridRequest:
     refused: str = ""
 
 
-def read_grid_request(request: HttpRequest) -> GridRequest:
+def read_grid(
+    request: HttpRequest, project: Project, *, takes_signed: bool = True
+) -> tuple[GridRequest, list[CaseState]]:
+    """What the address asks for, and the cases by its metric.
+
+    Where it names none: throughput if any case has it, else the metric that most cases have, as those of an
+    imported history. `takes_signed`: whether that may be one whose values may be 0 or less.
+    """
+    asked = _read_grid_request(request, project)
+    states = read_case_states(project, asked.metric)
+    if states or request.GET.get("metric"):
+        return asked, states
+    counts = count_cases_by_metric(project)
+    metrics = [name for name in counts if takes_signed or not NamedScale(name).has_sign]
+    metric = min(
+        metrics, key=lambda name: (-counts[name], labels.metric_sort_key(name)), default=asked.metric
+    )
+    if metric == asked.metric:
+        return asked, states
+    return replace(asked, metric=metric), read_case_states(project, metric)
+
+
+def metric_choices(asked: GridRequest, names: Sequence[str] = labels.METRIC_ORDER) -> list[tuple[str, str]]:
+    """(name, label) of what a grid can be shown by, and of what it is shown by if that is none of them."""
+    own = [] if asked.metric in labels.METRIC_ORDER else [asked.metric]
+    return [(name, labels.metric_label(name)) for name in (*names, *own)]
+
+
+def _read_grid_request(request: HttpRequest, project: Project) -> GridRequest:
+    named = request.GET.get("metric", "").strip()
+    # Beside these a project's scripts may report their own, and an import bring others.
+    own = count_cases_by_metric(project) if named and named not in labels.METRIC_ORDER else ()
     words = request.GET.get("q", "").strip()[:200].replace("\x00", " ")
     try:
         return GridRequest(
             words=words,
-            metric=read_choice(request, "metric", labels.METRIC_ORDER) or OVERVIEW_METRIC,
+            metric=read_choice(request, "metric", (*labels.METRIC_ORDER, *own)) or OVERVIEW_METRIC,
             sort=read_choice(request, "sort", SORTS),
             group=request.GET.get("group", "").strip()[:100].replace("\x00", " "),
             base=request.GET.get("base", "").strip()[:250].replace("\x00", " "),
@@ -92,8 +123,7 @@ def read_grid_request(request: HttpRequest) -> GridRequest:
 
 def grid_context(request: HttpRequest, project: Project) -> dict[str, Any]:
     """What the templates of the grid need, and `states`: every case by the metric that all have."""
-    asked = read_grid_request(request)
-    states = read_case_states(project, asked.metric)
+    asked, states = read_grid(request, project)
     refused = asked.refused
     base_commit = find_base(project, asked.base) if asked.base else None
     if asked.base and base_commit is None:
@@ -116,7 +146,7 @@ def grid_context(request: HttpRequest, project: Project) -> dict[str, Any]:
         "groups": summarize_groups(rows, asked.metric) if asked.group else {},
         "group_names": [BENCHMARK, *params],
         "sorts": SORTS,
-        "metrics": [(name, labels.metric_label(name)) for name in labels.METRIC_ORDER],
+        "metrics": metric_choices(asked),
         "metric_label": labels.metric_label(asked.metric),
         # Its noise is no share of it: nothing says by that which case is worth its time.
         "is_signed": NamedScale(asked.metric).has_sign,

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from dashboard.metric_scale import NamedScale
-from dashboard.pages.case_grid import read_grid_request
+from dashboard.pages.case_grid import metric_choices, read_grid
 from dashboard.pages.list_filters import matches_words
 from dashboard.pages.machine_noise import ENOUGH_VALUES, LATER, SOON, TOO_NOISY, MachineNoise, measure_all
 from dashboard.pages.paging import requested_page
@@ -34,12 +34,12 @@ class CaseNoise:
 @require_safe
 def noise_page(request: HttpRequest, slug: str) -> HttpResponse:
     project = requested_project(request, slug)
-    asked = read_grid_request(request)
+    asked, states = read_grid(request, project, takes_signed=False)
     if NamedScale(asked.metric).has_sign:
         label = labels.metric_label(asked.metric)
         refused = f"metric must have noise that is a share of it: {label} may be 0 or less."
         asked = replace(asked, metric=OVERVIEW_METRIC, refused=refused)
-    states = read_case_states(project, asked.metric)
+        states = read_case_states(project, asked.metric)
     shown = [state for state in states if matches_words(f"{state.case} {state.pool}", asked.words)]
     page = requested_page(request, shown, CASES_PER_PAGE)
     rows = read_noise(list(page))
@@ -48,7 +48,7 @@ def noise_page(request: HttpRequest, slug: str) -> HttpResponse:
         "tab": "noise",
         "grid": asked,
         "grid_refused": asked.refused,
-        "metrics": [(name, labels.metric_label(name)) for name in MEASURED_METRICS],
+        "metrics": metric_choices(asked, MEASURED_METRICS),
         "metric_label": labels.metric_label(asked.metric),
         "page": page,
         "rows": rows,

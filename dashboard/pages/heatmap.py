@@ -13,11 +13,11 @@ from django.views.decorators.http import require_safe
 
 from dashboard.metric_scale import NamedScale
 from dashboard.models import Commit, SeriesLatest
-from dashboard.pages.case_grid import describe_direction, find_base, read_grid_request
+from dashboard.pages.case_grid import describe_direction, find_base, metric_choices, read_grid
 from dashboard.pages.list_filters import matches_words
 from dashboard.pages.paging import requested_page
 from dashboard.pages.requested_project import requested_project
-from dashboard.querysets.case_grid import CaseState, read_case_states
+from dashboard.querysets.case_grid import CaseState
 from dashboard.querysets.commits import values_until
 from dashboard.sentences import labels, numbers
 
@@ -45,12 +45,11 @@ class HeatRow:
 @require_safe
 def heatmap_page(request: HttpRequest, slug: str) -> HttpResponse:
     project = requested_project(request, slug)
-    asked = read_grid_request(request)
+    asked, states = read_grid(request, project)
     refused = asked.refused
     base_commit = find_base(project, asked.base) if asked.base else None
     if asked.base and base_commit is None:
         refused = f"base must be a tag or a hash of a commit that is known, not “{asked.base[:60]}”."
-    states = read_case_states(project, asked.metric)
     shown = [state for state in states if matches_words(f"{state.case} {state.pool}", asked.words)]
     page = requested_page(request, shown, CASES_PER_PAGE)
     listed = list(page)
@@ -66,7 +65,7 @@ def heatmap_page(request: HttpRequest, slug: str) -> HttpResponse:
         "grid": asked,
         "grid_refused": refused,
         "base_commit": base_commit,
-        "metrics": [(name, labels.metric_label(name)) for name in labels.METRIC_ORDER],
+        "metrics": metric_choices(asked),
         "metric_label": labels.metric_label(asked.metric),
         "page": page,
         "rows": [

@@ -44,7 +44,8 @@ def regressions_page(request: HttpRequest) -> HttpResponse:
         rows = _filter_rows(regression_queries.filter_regressions(state, chosen), filters)
         details = regression_queries.REGRESSIONS_OF_KEYS
         listed = requested_page(request, rows.none() if refused else rows, ROWS_PER_PAGE, details=details)
-    slugs = list(visible.order_by("slug").values_list("slug", flat=True)[:MOST_PROJECTS])
+    repositories = dict(visible.order_by("slug").values_list("slug", "repository")[:MOST_PROJECTS])
+    slugs = list(repositories)
     context = {
         "page": listed,
         "regressions": list(listed),
@@ -58,7 +59,7 @@ def regressions_page(request: HttpRequest) -> HttpResponse:
         "single_project": project if project and len(slugs) == 1 else None,
         "single_case": project_queries.has_single_case(project) if project else False,
         "tally": tally_sentence(tally_proofs(chosen)),
-        "example": (project.slug if project else "") or next(iter(slugs), "my-training"),
+        "example": _measurable_project({project.slug: project.repository} if project else repositories),
     }
     return render(request, "regressions.html", context, status=400 if refused else 200)
 
@@ -87,6 +88,12 @@ def _filter_rows(rows: QuerySet[Regression], filters: ListFilter) -> QuerySet[Re
         )
         found = found.filter(Exists(points))
     return found.filter(filters.match_period("opened_at"))
+
+
+def _measurable_project(repositories: Mapping[str, str]) -> str:
+    """The first that has a repository to measure; a made-up name where there is no project at all."""
+    measurable = (slug for slug, repository in repositories.items() if repository)
+    return next(measurable, "") if repositories else "my-training"
 
 
 def filter_tabs(shown: str, counts: Mapping[str, int]) -> list[tuple[str, int]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 
 from dashboard.models import Case, Project, SeriesLatest
 from dashboard.querysets.composed import ComposedQuery, Given
@@ -115,6 +115,15 @@ def _make_state(row: tuple[Any, ...]) -> CaseState:
         machine=machine,
         seconds=(finished - claimed).total_seconds() if claimed and finished else None,
     )
+
+
+def count_cases_by_metric(project: Project) -> dict[str, int]:
+    """How many of the project's cases have each headline metric of whole steps."""
+    rows = SeriesLatest.objects.filter(
+        series__configuration__case__project=project, series__headline=True, series__phase=""
+    )
+    cases = Count("series__configuration__case", distinct=True)
+    return dict(rows.values_list("series__metric__name").annotate(cases=cases))
 
 
 def headlines_of(configurations: Iterable[int]) -> dict[int, list[SeriesLatest]]:

@@ -15,6 +15,8 @@ from tests.pages import builders
 
 pytestmark = pytest.mark.django_db
 
+STEPPED = ((16, 10.0), (12, 14.0))
+
 
 @pytest.fixture
 def regression(db: None) -> Regression:
@@ -90,14 +92,43 @@ def test_a_person_may_still_put_it_away(client: Client, regression: Regression) 
     assert f'href="/regressions/{regression.pk}/"' in get_page(client, "/regressions/?state=intended")
 
 
-def test_what_an_import_finds_is_shown_so(client: Client, tmp_path: Path) -> None:
+def import_history(path: Path, unit: str = "ms", levels: tuple[tuple[int, float], ...] = STEPPED) -> None:
+    """As the project `old`, which has no repository."""
     rows = [
-        f"c{position},2026-03-{position + 1:02},train,{value},ms"
-        for position, value in enumerate(factories.noisy_levels((16, 10.0), (12, 14.0)))
+        f"c{position},2026-03-{position + 1:02},train,{value},{unit}"
+        for position, value in enumerate(factories.noisy_levels(*levels))
     ]
-    path = tmp_path / "values.csv"
     path.write_text("\n".join(["commit,date,benchmark,value,unit", *rows]))
     call_command("import_results", "old", str(path), format="csv", create=True, stdout=StringIO())
+
+
+# Noise is a share of what it is of: a gauge, which may be 0 or less, has none.
+@pytest.mark.parametrize(("unit", "pages"), [("ms", ("", "heatmap/", "noise/")), ("ops", ("", "heatmap/"))])
+def test_its_cases_are_shown_by_a_metric_that_they_have(
+    client: Client, tmp_path: Path, unit: str, pages: tuple[str, ...]
+) -> None:
+    import_history(tmp_path / "values.csv", unit)
+    for page in pages:
+        shown = client.get(f"/projects/old/{page}")
+        metric = shown.context["grid"].metric
+        assert [str(row.state.case) for row in shown.context["rows"]] == ["train"]
+        assert f'<option value="{metric}" selected>' in shown.content.decode()
+        assert client.get(f"/projects/old/{page}?metric={metric}").context["rows"]
+
+
+def test_nobody_is_told_to_measure_where_there_is_no_repository(client: Client, tmp_path: Path) -> None:
+    import_history(tmp_path / "values.csv", levels=((16, 10.0),))
+    for page in ("/projects/old/", "/projects/old/?metric=throughput", "/regressions/?project=old"):
+        shown = get_page(client, page)
+        assert "manage.py" not in shown
+        assert "to start a measurement" not in shown
+    assert "No imported run has a value of throughput." in get_page(
+        client, "/projects/old/?metric=throughput"
+    )
+
+
+def test_what_an_import_finds_is_shown_so(client: Client, tmp_path: Path) -> None:
+    import_history(tmp_path / "values.csv")
     regression = Regression.objects.get()
     assert "Nothing. No open regression" in get_page(client, "/")
     shown = get_page(client, regression.get_absolute_url())
