@@ -77,6 +77,16 @@ def test_its_page_offers_no_proof_that_cannot_be_had(client: Client, regression:
     assert "isn't measured a second time" not in shown
 
 
+def test_its_suspects_are_what_the_commits_changed(client: Client, regression: Regression) -> None:
+    """A repository names them; how often they are called only a profile would tell."""
+    unseen = builders.SUSPECT | {"calls_before": 0, "calls_after": 0, "self_before": 0, "self_after": 0}
+    Regression.objects.update(suspects=[unseen])
+    shown = get_page(client, regression.get_absolute_url())
+    assert "nothing is known of its calls" in shown
+    assert "not called in a step" not in shown
+    assert "between the two profiles" not in shown
+
+
 def test_whoever_may_measure_is_offered_no_experiment_on_it(
     signed_in: Client, regression: Regression
 ) -> None:
