@@ -103,7 +103,9 @@ def _compose_regressions(count: int, sight: Sight) -> QuerySet[Regression]:
 def find_functions(seen: SeenProjects, words: list[str]) -> list[tuple[dict[str, Any], Regression]]:
     """(suspect, its regression): functions that regressions suspect, the newest regression first."""
     found = []
-    for regression in _find_words(_FUNCTIONS, words, seen):
+    # `replay.py:push` is what a page shows; among the stored suspects its two halves are values of their own.
+    parts = [part for word in words for part in word.split(":") if part]
+    for regression in _find_words(_FUNCTIONS, parts, seen):
         for suspect in regression.suspects:
             name = f"{suspect.get('file', '')}:{suspect.get('function', '')}".lower()
             if all(word in name for word in words):

@@ -38,7 +38,9 @@ def test_each_kind_is_found_by_words(client: Client, regression: Regression) -> 
     assert kinds_found(client, "stack fram")["Commits"] == [Commit.objects.get(position=2).short]
     assert kinds_found(client, "bench")["Machines"] == ["bench-1", "bench-12"]
     assert kinds_found(client, "step_time")["Regressions"][0].startswith("Step time")
-    assert kinds_found(client, "replay push")["Functions"] == ["trainers/snake_dqn/replay.py:push"]
+    for text in ("replay push", "trainers/snake_dqn/replay.py:push", "PLAY.py:pu"):
+        assert kinds_found(client, text)["Functions"] == ["trainers/snake_dqn/replay.py:push"]
+    assert "Functions" not in kinds_found(client, "push:replay.py")
     assert "Nothing is called “nowhere”" in shown_text(client.get("/search/?q=nowhere"))
 
 
