@@ -9,7 +9,7 @@ from dashboard.charts.canvas import FONTS, WIDER, fit_text, replace_unprintable,
 HEIGHT = 20
 TEXT_SIZE = 11
 PADDING = 6
-LONGEST_TEXT = 260
+LONGEST_TEXT = 280
 LABEL_COLOUR = "#4b525b"
 # White on each has a contrast of 4.5 or more.
 GOOD, BAD, DOUBTFUL, UNKNOWN = "#1f7a3f", "#b3261e", "#8a5a00", "#5f6770"

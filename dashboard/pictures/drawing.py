@@ -17,6 +17,7 @@ from dashboard.querysets.run_points import points_of_run
 from dashboard.querysets.runs import runs_with_related
 from dashboard.querysets.series_points import SeriesPoint, newest_points
 from dashboard.sentences import labels, numbers
+from dashboard.sentences.regressions import regression_state_label
 
 # Its name at the end of an address -> what it is.
 KINDS = ("svg", "png")
@@ -61,10 +62,10 @@ def picture_of(subject: Subject, kind: str) -> Picture:
 def describe_subject(subject: Subject) -> tuple[str, str]:
     """(title, sentence) of a preview, out of what is loaded with the subject."""
     if isinstance(subject, Regression):
-        case = subject.series.case
+        case, state = subject.series.case, regression_state_label(subject).capitalize()
         return (
             f"{labels.series_label(subject.series)} of {case}: {labels.format_change_size(subject)}",
-            f"{subject.get_state_display().capitalize()} since {subject.blamed.short} in {subject.project}.",
+            f"{state}, since {subject.blamed.short} in {subject.project}.",
         )
     if isinstance(subject, Run):
         return f"{subject.case} at {subject.commit.short}", f"A run of {subject.case.project}."
@@ -86,19 +87,23 @@ def badge_of_series(series: Series, label: str = "") -> bytes:
 
 
 def stand_of_series(series: Series) -> Standing:
-    """What an open regression says of it, else its limit."""
+    """What an open regression says of it, else its limit, else whether it is judged at all."""
     change = changes_by_series(series.case.project, [series.pk]).get(series.pk)
     if change is not None and change.regression_id is not None:
         regression = Regression.objects.select_related("first_bad", "culprit").get(pk=change.regression_id)
         confirmed = regression.state == Regression.State.CONFIRMED
         words = f"{labels.format_change_size(change)} since {regression.blamed.short}"
         return Standing(
-            words if confirmed else f"{words} ({regression.get_state_display()})",
+            words if confirmed else f"{words} ({regression_state_label(regression)})",
             badge.BAD if confirmed else badge.DOUBTFUL,
         )
     latest = getattr(series, "latest", None)
     if latest is not None and latest.limit is not None and latest.limit.crossed:
         return Standing("beyond its limit", badge.BAD)
+    if latest is not None and latest.level is None:
+        # Nothing is said of it, good or bad: that no regression is open is no news.
+        reason = "not judged: its runs are tainted" if latest.current_value is None else "not judged yet"
+        return Standing(reason, badge.UNKNOWN)
     return Standing("no open regression", badge.GOOD)
 
 

@@ -16,7 +16,7 @@ from django.test import Client
 from django.urls import reverse
 from PIL import Image
 
-from dashboard.models import AuditEntry, Document, PictureLink, Project, Regression, Run, Series
+from dashboard.models import AuditEntry, Document, PictureLink, Project, Regression, Run, Series, SeriesLatest
 from tests.dashboard.access.conftest import create_member
 from tests.pages import builders
 from tests.pages.comparison_builders import plant_difference
@@ -102,6 +102,7 @@ def test_a_badge_says_how_the_series_stands(client: Client, regression: Regressi
     assert f"+38 % since {regression.first_bad.short}" in svg_texts(bad.content)
     assert b"#b3261e" in bad.content
     Regression.objects.update(triaged=Regression.Triaged.INTENDED)
+    SeriesLatest.objects.filter(pk=regression.series_id).update(level=1.0)
     good = client.get(address, {"label": "speed <&"})
     assert svg_texts(good.content).startswith("speed <& | ")
     assert b"#1f7a3f" in good.content
@@ -109,6 +110,21 @@ def test_a_badge_says_how_the_series_stands(client: Client, regression: Regressi
     fresh.latest.delete()
     assert "not measured" in svg_texts(client.get(f"/series/{fresh.pk}/badge.svg").content)
     assert "not measured yet" not in svg_texts(client.get(f"/series/{fresh.pk}/picture.svg").content)
+
+
+def test_what_was_never_judged_is_not_called_good(client: Client, regression: Regression) -> None:
+    Regression.objects.update(triaged=Regression.Triaged.INTENDED)
+    for current, words in ((None, "not judged: its runs are tainted"), (1.0, "not judged yet")):
+        SeriesLatest.objects.update(level=None, current_value=current)
+        shown = client.get(f"/series/{regression.series_id}/badge.svg").content
+        assert words in svg_texts(shown)
+        assert b"#5f6770" in shown
+    assert "not judged yet" in svg_texts(client.get(f"/series/{regression.series_id}/picture.svg").content)
+
+
+def test_a_badge_names_the_state_as_pages_do(client: Client, regression: Regression) -> None:
+    Regression.objects.update(state=Regression.State.SUSPECTED, proving=False)
+    assert "(not proved)" in svg_texts(client.get(f"/series/{regression.series_id}/badge.svg").content)
 
 
 def test_pictures_cost_as_much_of_a_long_history(
