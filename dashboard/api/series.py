@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from http import HTTPStatus
 from typing import Any
 
 from django.http import Http404, HttpRequest
@@ -11,6 +12,7 @@ from ninja import Query, Router
 from pydantic import BaseModel, Field
 
 from dashboard.api.listing import ListedPage, PageQuery, read_page
+from dashboard.api.problems import ApiError
 from dashboard.api.shapes import (
     Configured,
     Json,
@@ -20,7 +22,7 @@ from dashboard.api.shapes import (
     describe_metric_name,
     page_address,
 )
-from dashboard.models import Case, Change, Point, Project, Series
+from dashboard.models import Case, Change, Commit, Point, Project, Series
 from dashboard.querysets import projects as project_queries
 from dashboard.querysets import series as series_queries
 
@@ -167,7 +169,11 @@ def read_series(request: HttpRequest, pk: int) -> SeriesRow:
 def list_points(request: HttpRequest, pk: int, query: Query[PointQuery]) -> dict[str, Any]:
     """The points of a series on a branch, by the position of their commits, newest first."""
     series = _series_of_key(pk)
-    branch = query.branch or series.case.project.branch
+    project = series.case.project
+    branch = query.branch or project.branch
+    if branch != project.branch and not Commit.objects.filter(project=project, branch=branch).exists():
+        sentence = f"branch: no commit of the branch “{branch}” is known."
+        raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, sentence, "branch")
     rows = Point.objects.filter(series=series, run__commit__branch=branch)
     if query.since is not None:
         rows = rows.filter(position__gte=query.since)

@@ -6,19 +6,22 @@ a database need, which took a third of a list.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from difflib import get_close_matches
+from typing import Any, Self
 
 from django.db.models import Model
 from django.http import HttpRequest
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic_core import core_schema
+from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError, core_schema
 
 from dashboard.models import Commit, Configuration, Metric
 
 # What measured code, a host or a detector has said: its members are described where it is made.
 Json = dict[str, Any]
+# The type of a problem with a field that a request has and its shape lacks, where another one is near.
+UNKNOWN_FIELD = "unknown_field"
 
 
 @dataclass(eq=False)
@@ -38,6 +41,29 @@ class Body(BaseModel):
     """What a request says. A misspelt field is refused, not left out."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _suggest_fields(cls, values: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
+        """Of a misspelt field the one that may be meant."""
+        try:
+            return read(values)
+        except ValidationError as error:
+            problems = [_suggest_field(problem, cls.model_fields) for problem in error.errors()]
+            raise ValidationError.from_exception_data(error.title, problems) from None
+
+
+def _suggest_field(problem: ErrorDetails, known: Collection[str]) -> InitErrorDetails:
+    kind, said, location = problem["type"], problem["msg"], problem["loc"]
+    near = (
+        get_close_matches(str(location[0]), known, 1)
+        if (kind, len(location)) == ("extra_forbidden", 1)
+        else []
+    )
+    if near:
+        kind, said = UNKNOWN_FIELD, f"there is no field of that name: did you mean {near[0]}?"
+    sentence = PydanticCustomError(kind, "{said}", {"said": said})
+    return InitErrorDetails(type=sentence, loc=location, input=problem["input"])
 
 
 class CommitName(BaseModel):

@@ -44,6 +44,7 @@ from dashboard.api import (
 )
 from dashboard.api.etags import add_etag
 from dashboard.api.problems import NOT_HERE, ApiError, answer_problem
+from dashboard.api.shapes import UNKNOWN_FIELD
 
 VERSION = "1"
 ROUTERS: tuple[Router, ...] = (
@@ -142,6 +143,8 @@ def problem_sentence(problem: dict[str, Any]) -> str:
         return "it is missing."
     if problem["type"] == "extra_forbidden":
         return "there is no field of that name."
+    if problem["type"] == UNKNOWN_FIELD:
+        return said
     return f"{said.replace('Input should be', 'it must be', 1)}."
 
 

@@ -121,11 +121,11 @@ def unknown_revision_sentence(project: Project, text: str) -> str:
     names = queries.known_names(project)
     near = get_close_matches(text, [name for kind, name, _ in names if kind != "commit"], MOST_NAMED, 0.5)
     if near:
-        return f"no commit, branch or tag {text[:60]} is known here; near to it are {', '.join(near)}."
+        return f"no commit, branch or tag “{text[:60]}” is known here; near to it are {', '.join(near)}."
     parts = []
     for kind, words in (("branch", "branches"), ("tag", "tags"), ("commit", "measured commits")):
         known = [name for known_kind, name, _ in names if known_kind == kind][:MOST_NAMED]
         if known:
             parts.append(f"{words} {', '.join(known)}")
     listed = "; ".join(parts) or "nothing yet: measure something first"
-    return f"no commit, branch or tag {text[:60]} is known here. Known are {listed}."
+    return f"no commit, branch or tag “{text[:60]}” is known here. Known are {listed}."

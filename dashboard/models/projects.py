@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import replace
 
 from django.conf import settings
@@ -19,6 +20,7 @@ from dashboard.secrets import EncryptedField
 
 # /projects/new/ adds one.
 RESERVED_SLUGS = ("new",)
+NAME_RULE = "A name has letters from a to z, digits, - and _, such as my-training."
 ORIGIN = re.compile(r"\*|https?://(\*\.)?[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?")
 MOST_ORIGINS = 20
 
@@ -147,6 +149,16 @@ class Project(models.Model):
 
     def get_absolute_url(self) -> str:
         return page_address("project", self.slug)
+
+    def clean_fields(self, exclude: Collection[str] | None = None) -> None:
+        """As Django does; of a name that can't be one it speaks of a slug, which no page calls it."""
+        try:
+            super().clean_fields(exclude)
+        except ValidationError as error:
+            errors = error.error_dict
+            if any(found.code == "invalid" for found in errors.get("slug", ())):
+                errors["slug"] = [ValidationError(NAME_RULE, code="invalid")]
+            raise ValidationError(errors) from error
 
     def clean(self) -> None:
         """Take credentials out of the address; refuse a reserved name, and a policy that can't be read."""

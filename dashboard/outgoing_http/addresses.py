@@ -36,9 +36,8 @@ def resolve_public_address(host: str, port: int, permission: str) -> str:
     for address in addresses:
         if is_public_address(address):
             return address
-    raise InternalAddressError(
-        f"{host} is the internal address {addresses[0]}; an administrator can allow those with {permission}."
-    )
+    named = "an internal address" if host == addresses[0] else f"the internal address {addresses[0]}"
+    raise InternalAddressError(f"{host} is {named}; an administrator can allow those with {permission}.")
 
 
 def resolve_host(host: str, port: int) -> list[str]:

@@ -67,7 +67,7 @@ def plan_benchmarks(text: str, where: str = FILE_NAME) -> list[PlannedBenchmark]
         benchmarks = list(parse_manifest(text, where).benchmarks.values())
         check_limits(benchmarks, where, "It")
     except ManifestError as error:
-        raise SetupError(f"{str(error).rstrip('.')}.", "manifest") from error
+        raise SetupError(error.sentence, "manifest") from error
     return [describe_benchmark(benchmark) for benchmark in benchmarks]
 
 

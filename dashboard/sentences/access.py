@@ -16,7 +16,7 @@ def refusal_sentence(visitor: Visitor, rule: Rule, project: Project | None) -> s
     if rule.who == Who.OPERATE:
         return f"You may look at {project} but not act in it: an admin of it can make you an operator."
     if rule.who == Who.ADMINISTER:
-        return f"Only admins of {project} may do this: one of them can make you another."
+        return f"Only admins of {project} may do this: one of them can make you an admin too."
     if rule.who == Who.SITE_ADMINISTRATOR:
         return "Only administrators of this site may do this: ask one of them."
     return "Your account may not do this: ask an administrator of this site."
@@ -25,4 +25,7 @@ def refusal_sentence(visitor: Visitor, rule: Rule, project: Project | None) -> s
 def _token_sentence(token: ApiToken, project: Project | None) -> str:
     if project is None or token.project_id != project.pk:
         return f"This token is for the project {token.project} alone."
-    return f"This token may {', '.join(token.actions)}, as far as {token.made_by} may, and not this."
+    actions = " and ".join(token.actions)
+    return (
+        f"This token may only {actions}, within the rights of {token.made_by}: what was asked for needs more."
+    )

@@ -78,7 +78,7 @@ def test_a_chat_is_added_and_its_url_never_shown(keeper: Client) -> None:
             "Room id begins with !",
         ),
         ("pagerduty", {"key": "a-secret-key"}, "Integration key has 32 letters and digits."),
-        ("webhook", {"address": "http://127.0.0.1/hook"}, "is the internal address 127.0.0.1"),
+        ("webhook", {"address": "http://127.0.0.1/hook"}, "127.0.0.1 is an internal address"),
         ("email", {"address": "team@example.org", "minimum_percent": "few"}, "Least change is a number"),
         (
             "email",

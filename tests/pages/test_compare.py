@@ -116,7 +116,7 @@ def test_the_flame_graph_of_the_difference_colours_what_moved(client: Client, pl
 @pytest.mark.parametrize(
     ("query", "field", "sentence"),
     [
-        ({"base": "v1.1", "head": "main"}, "base", "near to it are v1.0"),
+        ({"base": "v1.1", "head": "main"}, "base", "tag “v1.1” is known here; near to it are v1.0"),
         ({"base": "main", "head": "0" * 12}, "head", "Known are branches main; tags v1.0; measured commits"),
         ({"base": "main", "head": "run:99999999"}, "head", "snake has no run 99999999"),
         ({"base": "main", "head": "main"}, "head", "it is the same commit as the base"),

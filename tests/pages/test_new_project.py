@@ -103,6 +103,7 @@ def test_another_branch_is_read(signed_in: Client, code: Repository) -> None:
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
+        ({"slug": "my training"}, "A name has letters from a to z, digits, - and _, such as my-training."),
         ({"slug": "new"}, "No project can be called new"),
         ({"slug": "paceline"}, "paceline is kept for the site"),
         ({"visibility": "x"}, "Must be one of public, private"),

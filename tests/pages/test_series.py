@@ -92,6 +92,9 @@ def test_a_number_that_is_none_is_refused_by_its_name(client: Client, step_time:
     answer = client.get(f"/series/{step_time.pk}/?show=many")
     assert answer.status_code == 404
     assert "show must be a whole number" in answer.content.decode()
+    exported = client.get(f"/series/{step_time.pk}/points.csv?show=many")
+    assert (exported.status_code, exported["Content-Type"]) == (404, "application/problem+json")
+    assert exported.json()["detail"] == "show must be a whole number."
 
 
 UPGRADES = [

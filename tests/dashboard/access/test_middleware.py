@@ -87,5 +87,5 @@ def test_a_script_is_told_to_send_a_token(client: Client, public: Project) -> No
 def test_a_token_that_may_not_is_told_why(client: Client, public: Project, operator: User) -> None:
     token = make_token(Visitor(operator), public, "reader", ())[1]
     answer: Any = client.post(API, headers={"Authorization": f"Bearer {token}"})
-    sentence = "This token may view, as far as ada may, and not this."
+    sentence = "This token may only view, within the rights of ada: what was asked for needs more."
     assert (answer.status_code, answer.json()["detail"]) == (403, sentence)

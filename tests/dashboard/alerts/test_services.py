@@ -148,7 +148,7 @@ def test_internal_addresses_are_refused(send: Send, service: ServiceStandIn, set
     settings.PACELINE_ALLOW_INTERNAL_WEBHOOKS = False
     delivery = send()
     assert (delivery.state, service.bodies) == ("failed", [])
-    assert delivery.errors[0].startswith("127.0.0.1 is the internal address")
+    assert delivery.errors[0].startswith("127.0.0.1 is an internal address")
 
 
 @pytest.mark.parametrize("service", ["matrix"], indirect=True)

@@ -111,7 +111,9 @@ def test_points_come_by_position_with_their_run_and_doubt(
 def test_points_between_two_positions(client: Client, series: Series) -> None:
     points = read_json(client, f"/series/{series.pk}/points?since=1&until=2")["items"]
     assert [point["position"] for point in points] == [2, 1]
-    assert read_json(client, f"/series/{series.pk}/points?branch=other")["items"] == []
+    answer = client.get(f"{API}/series/{series.pk}/points?branch=other")
+    assert (answer.status_code, answer.json()["field"]) == (422, "branch")
+    assert answer.json()["detail"] == "branch: no commit of the branch “other” is known."
 
 
 def test_series_are_found_by_what_identifies_them(client: Client, series: Series) -> None:

@@ -48,7 +48,9 @@ def test_runs_are_asked_for_as_on_the_page(script: Client, project: Project, adm
     [
         ({"last": 0}, "last: it must be greater than or equal to 1."),
         ({"last": 1, "commit": "main"}, "Ask for one of commit and last, not for both."),
-        ({"comit": "main"}, "comit: there is no field of that name."),
+        ({"comit": "main"}, "comit: there is no field of that name: did you mean commit?"),
+        ({"commits": ["main"]}, "commits: there is no field of that name: did you mean commit?"),
+        ({"colour": "red"}, "colour: there is no field of that name."),
         ({"commit": "--upload-pack=x"}, "--upload-pack=x"),
         ({"benchmarks": ["x" * 101]}, "That many or that long names of benchmarks can't be right."),
     ],

@@ -62,7 +62,7 @@ def test_the_site_can_keep_the_manifest(repository: Repository, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("slug", "address", "branch", "sentence"),
     [
-        ("two words", "", "main", "slug: Enter a valid"),
+        ("two words", "", "main", "A name has letters from a to z,"),
         ("x" * 61, "", "main", "slug: Ensure this value has at most 60"),
         ("mine", "/nowhere", "main", "/nowhere is neither a folder"),
         ("mine", "ext::sh -c true", "main", "is neither a folder"),

@@ -199,3 +199,8 @@ def test_a_project_of_the_same_name_can_be_added_at_once(ada: Visitor, project: 
     again = Project.objects.create(slug="snakes", repository=project.repository)
     delete_project(project.pk)
     assert Project.objects.get() == again
+
+
+def test_a_suggestion_in_a_manifest_ends_as_a_question() -> None:
+    with pytest.raises(SetupError, match=r"did you mean 'warmup_steps'\?$"):
+        plan_benchmarks('[benchmarks.x]\nversion = 1\nscript = "x.py"\nsteps = 9\nwarmup_step = 3\n')
