@@ -63,6 +63,16 @@ def test_tainted_points_alone_have_no_level(client: Client, step_time: Series) -
     assert "one level" not in shown
 
 
+def test_why_a_point_is_tainted_has_the_room_of_its_commit(client: Client, step_time: Series) -> None:
+    """A column of its runs would be a word or two wide on a phone."""
+    step_time.points.update(tainted=True)
+    Run.objects.update(warning_codes=["co_tenant"])
+    shown = client.get(f"/series/{step_time.pk}/").content.decode()
+    cells = re.findall(r'<td class="subject">(.*?)</td>', shown)
+    assert len(cells) == 6
+    assert all("another process computed on the device" in cell for cell in cells)
+
+
 def test_a_series_of_one_run_cannot_have_a_step_yet(client: Client, step_time: Series) -> None:
     assert "No step was found" in client.get(f"/series/{step_time.pk}/").content.decode()
     assert "One run so far" not in client.get(f"/series/{step_time.pk}/?show=1").content.decode()
