@@ -144,3 +144,5 @@ def test_what_an_import_finds_is_shown_so(client: Client, tmp_path: Path) -> Non
     shown = get_page(client, regression.get_absolute_url())
     assert "It was found in imported results, which can't be measured again." in shown
     assert "Nobody, and nobody will be: it was found in imported results" in shown
+    assert "git log" not in shown
+    assert "</a>." in shown.partition("After the last good commit,")[2].partition("</p>")[0]
