@@ -9,7 +9,7 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 
-from dashboard.models import Document, Regression, Run
+from dashboard.models import Document, Regression, Run, Series
 from tests.dashboard import factories
 from tests.pages import builders
 
@@ -128,7 +128,10 @@ def test_its_cases_are_shown_by_a_metric_that_they_have(
 
 def test_nobody_is_told_to_measure_where_there_is_no_repository(client: Client, tmp_path: Path) -> None:
     import_history(tmp_path / "values.csv", levels=((16, 10.0),))
-    for page in ("/projects/old/", "/projects/old/?metric=throughput", "/regressions/?project=old"):
+    series = Series.objects.get()
+    pages = ("/projects/old/", "/projects/old/?metric=throughput", "/regressions/?project=old")
+    series.points.all().delete()
+    for page in (*pages, series.get_absolute_url()):
         shown = get_page(client, page)
         assert "manage.py" not in shown
         assert "to start a measurement" not in shown
