@@ -89,6 +89,9 @@ def grid_pages() -> list[str]:
         "/projects/noisy/?metric=step_time",
         f"/machines/{Machine.objects.get(name='busy').pk}/",
         "/projects/noisy/noise/?metric=step_time",
+        # Of which no case has a value.
+        "/projects/noisy/noise/?metric=device_memory",
+        "/projects/noisy/heatmap/?metric=device_memory",
         "/projects/noisy/trust/",
     ]
 
