@@ -129,7 +129,7 @@ class NewestLevel:
         """How many noises high a step has to look with n points of the new level."""
         if not self.is_for_detect(n):
             return self.floor / unit
-        variance = self.doubted.variance(min(self.known, WINDOW)) + self.doubted.variance(min(n, WINDOW))
+        variance = self.doubted.variance(self.known) + self.doubted.variance(min(n, WINDOW))
         return max(self.floor / unit, ALARM.least_step, math.sqrt(ALARM.evidence * variance))
 
 

@@ -147,7 +147,7 @@ def reason_text(reason: Mapping[str, Any]) -> str:
             return f"no run has measured {case} yet: name it among the manifest's cases"
         case "tainted runs":
             case = case_key(reason.get("case") or {}) or "the case"
-            return f"all runs of {case} are tainted, and kept out of judgement"
+            return f"all runs of {case} are tainted: their pages say why, and what to do"
         case "unknown metric":
             return f"no run has reported {reason.get('metric')} so far"
         case "not measured":
