@@ -68,7 +68,7 @@ def commit_fact(commit: Commit) -> facts.Commit:
     )
 
 
-def series_fact(series: Series) -> facts.Series:
+def series_fact(series: Series, *, measured_here: bool = True) -> facts.Series:
     """Of a series read with its metric and configuration."""
     metric = series.metric
     return facts.Series(
@@ -80,13 +80,15 @@ def series_fact(series: Series) -> facts.Series:
         headline=series.headline,
         pool_id=series.configuration.pool_id,
         guarded=series.guarded,
+        measured_here=measured_here,
     )
 
 
 def change_fact(row: Change) -> facts.Change:
+    """Of a row read with what `changed_rows` annotates."""
     return facts.Change(
         pk=row.pk,
-        series=series_fact(row.series),
+        series=series_fact(row.series, measured_here=getattr(row, "measured_here", True)),
         last_good=commit_fact(row.last_good),
         first_bad=commit_fact(row.first_bad),
         before=row.before,
@@ -113,7 +115,7 @@ def regression_fact(row: Regression, active: tuple[int, ...] = ()) -> facts.Regr
         pk=row.pk,
         first_bad=commit_fact(row.first_bad),
         last_good=commit_fact(row.last_good),
-        series=series_fact(row.series),
+        series=series_fact(row.series, measured_here=getattr(row, "measured_here", True)),
         before=row.before,
         after=row.after,
         state=row.state,

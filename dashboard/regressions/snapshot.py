@@ -21,6 +21,7 @@ from dashboard.models import (
     Limit,
     Project,
     Regression,
+    Run,
     Series,
 )
 from dashboard.models import RegressionExperiment as Asked
@@ -33,6 +34,12 @@ from dashboard.regressions.series.branch_line import Line
 
 SERIES = ("series__metric", "series__configuration")
 RELATED = (*SERIES, "last_good", "first_bad")
+# Of a row with a series: whether a host of this site has measured that one's configuration.
+MEASURED_HERE = Exists(
+    Run.objects.filter(
+        configuration=OuterRef("series__configuration"), state=Run.State.DONE, origin=Run.Origin.MEASURED
+    )
+)
 # What lies so many commits away from all that is touched shares no cause with it.
 FAR_AWAY = 500
 
@@ -224,7 +231,7 @@ def _compose_changed_rows() -> QuerySet[Change]:
         direction=Change.Direction.IMPROVEMENT, first_bad__branch=Given("branch")
     )
     rows = Change.objects.filter(Q(pk__in_array=Given("changes")) | better)
-    return rows.select_related(*RELATED).order_by("pk")
+    return rows.select_related(*RELATED).annotate(measured_here=MEASURED_HERE).order_by("pk")
 
 
 _CHANGED_ROWS = ComposedQuery(_compose_changed_rows)
@@ -260,6 +267,7 @@ def _compose_regression_rows(with_limits: bool) -> QuerySet[Regression]:
             is_told=Exists(Delivery.objects.filter(regression=OuterRef("pk"))),
             crossed=Exists(Limit.objects.filter(regression=OuterRef("pk"))),
             merged=Exists(abroad),
+            measured_here=MEASURED_HERE,
         )
         .order_by("pk")
     )

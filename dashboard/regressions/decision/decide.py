@@ -377,8 +377,13 @@ class _Decider:
         """Whether it is to be proved, or goes on being proved; what opens in an old history isn't."""
         regression, state = draft.regression, draft.primary.state
         going_on = any(row.proving for row in self._rows_of(draft.continued))
+        if not draft.primary.change.series.measured_here:
+            return False
         if not self.snapshot.live:
             return going_on
+        if regression is not None and not regression.series.measured_here:
+            # It was imported; now that it is seen here as well, it is news.
+            return not draft.is_environment_only
         if draft.opens:
             return going_on or not draft.is_environment_only
         if going_on or regression is None or draft.is_environment_only:

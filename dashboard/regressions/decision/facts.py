@@ -48,6 +48,8 @@ class Series:
     pool_id: int = 0
     # A quality with a guard in its manifest.
     guarded: bool = False
+    # Hosts of this site measure it. What was only imported or posted can't be proved by pairs.
+    measured_here: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,58 @@
+"""What another tool's results show, and what becomes of it once a host of this site sees the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from dashboard.models import Channel, Commit, Experiment, Project, Regression
+from dashboard.regressions import judge_run, redetect_project
+from tests.dashboard import factories
+
+STEP = 20
+
+
+@pytest.fixture
+def line(project: Project) -> list[Commit]:
+    """Commits with imported results, which show a step that was found when they were imported."""
+    commits = factories.create_commits(project, 30)
+    imported = factories.create_case(project, "pytest-benchmark")
+    for commit, seconds in zip(commits, times(1.0), strict=True):
+        factories.store_measured_run(
+            commit, imported, {"step_time": seconds}, origin="imported", machine=None
+        )
+    redetect_project(project)
+    return commits
+
+
+def times(level: float) -> list[float]:
+    return factories.noisy_levels((STEP, level), (10, level * 1.4))
+
+
+def measure(line: list[Commit], levels: dict[str, list[float]]) -> None:
+    case = factories.create_case(line[0].project)
+    for place, commit in enumerate(line):
+        values = {name: of_metric[place] for name, of_metric in levels.items()}
+        judge_run(factories.store_measured_run(commit, case, values).pk)
+
+
+def test_imported_results_alone_are_proved_by_nobody(line: list[Commit]) -> None:
+    regression = Regression.objects.get()
+    assert (regression.first_bad, regression.state, regression.proving) == (line[STEP], "suspected", False)
+    assert not Experiment.objects.exists()
+
+
+def test_a_step_that_is_measured_too_is_proved_by_what_measured_it(line: list[Commit]) -> None:
+    imported = Regression.objects.get()
+    measure(line, {"step_time": times(0.010)})
+    regression = Regression.objects.get()
+    assert (regression.pk, regression.changes.count(), regression.proving) == (imported.pk, 2, True)
+    asked = Experiment.objects.get()
+    assert asked.head_configuration == regression.series.configuration != imported.series.configuration
+
+
+def test_a_counter_that_moves_there_is_told(line: list[Commit], project: Project) -> None:
+    Channel.objects.create(project=project, kind="email", address="a@example.org")
+    measure(line, {"function_calls": [600.0] * STEP + [900.0] * 10})
+    regression = Regression.objects.get()
+    assert (regression.state, regression.series.metric.name) == ("confirmed", "function_calls")
+    assert regression.deliveries.count() == 1
