@@ -10,9 +10,9 @@ from dashboard.models import Change, GuardResult, Point, Project, Run, Series, S
 from dashboard.querysets.composed import ComposedQuery, Given
 from dashboard.regressions.series.judged_series import JUDGED
 
-_STORED_RUN = ComposedQuery(
+_UNJUDGED_RUN = ComposedQuery(
     lambda: Run.objects.select_related("commit__project", "configuration").filter(
-        pk=Given("pk"), state=Run.State.DONE
+        pk=Given("pk"), state=Run.State.DONE, judged_at=None
     )
 )
 # Not FOR UPDATE: that waits for, and holds up, every row that is inserted with this project as its key.
@@ -47,9 +47,9 @@ _CHANGES_TO_OPEN = ComposedQuery(_compose_changes_to_open)
 _LOCKED_LEVELS = ComposedQuery(_compose_locked_levels)
 
 
-def stored_run(key: int) -> Run | None:
-    """The run with its commit, project and configuration; None where it isn't done."""
-    return next(iter(_STORED_RUN.read_rows(pk=key)), None)
+def unjudged_run(key: int) -> Run | None:
+    """The run with its commit, project and configuration; None where it isn't done, or judged already."""
+    return next(iter(_UNJUDGED_RUN.read_rows(pk=key)), None)
 
 
 def lock_project(key: int) -> Project:

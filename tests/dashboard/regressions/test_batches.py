@@ -108,6 +108,7 @@ def test_a_run_that_is_judged_again_writes_nothing_of_its_series(project: Projec
     for run in runs:
         judge_run(run.pk)
     assert SeriesLatest.objects.filter(series__phase="", level=None).count() == 0
+    Run.objects.filter(pk=runs[-1].pk).update(judged_at=None)
     told: list[str] = []
 
     def note_statement(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:

@@ -16,7 +16,7 @@ def line(project: Project) -> list[Commit]:
     """Commits with imported results, which show a step that was found when they were imported."""
     commits = factories.create_commits(project, 30)
     imported = factories.create_case(project, "pytest-benchmark")
-    for commit, seconds in zip(commits, times(1.0), strict=True):
+    for commit, seconds in zip(commits, slower_times(1.0), strict=True):
         factories.store_measured_run(
             commit, imported, {"step_time": seconds}, origin="imported", machine=None
         )
@@ -24,11 +24,11 @@ def line(project: Project) -> list[Commit]:
     return commits
 
 
-def times(level: float) -> list[float]:
+def slower_times(level: float) -> list[float]:
     return factories.noisy_levels((STEP, level), (10, level * 1.4))
 
 
-def measure(line: list[Commit], levels: dict[str, list[float]]) -> None:
+def measure_and_judge(line: list[Commit], levels: dict[str, list[float]]) -> None:
     case = factories.create_case(line[0].project)
     for place, commit in enumerate(line):
         values = {name: of_metric[place] for name, of_metric in levels.items()}
@@ -43,7 +43,7 @@ def test_imported_results_alone_are_proved_by_nobody(line: list[Commit]) -> None
 
 def test_a_step_that_is_measured_too_is_proved_by_what_measured_it(line: list[Commit]) -> None:
     imported = Regression.objects.get()
-    measure(line, {"step_time": times(0.010)})
+    measure_and_judge(line, {"step_time": slower_times(0.010)})
     regression = Regression.objects.get()
     assert (regression.pk, regression.changes.count(), regression.proving) == (imported.pk, 2, True)
     asked = Experiment.objects.get()
@@ -52,7 +52,7 @@ def test_a_step_that_is_measured_too_is_proved_by_what_measured_it(line: list[Co
 
 def test_a_counter_that_moves_there_is_told(line: list[Commit], project: Project) -> None:
     Channel.objects.create(project=project, kind="email", address="a@example.org")
-    measure(line, {"function_calls": [600.0] * STEP + [900.0] * 10})
+    measure_and_judge(line, {"function_calls": [600.0] * STEP + [900.0] * 10})
     regression = Regression.objects.get()
     assert (regression.state, regression.series.metric.name) == ("confirmed", "function_calls")
     assert regression.deliveries.count() == 1

@@ -11,6 +11,7 @@ from dashboard.regressions import judge_run, redetect_project
 from dashboard.regressions.series.history import NEWEST
 from dashboard.sentences.doubts import describe_doubts
 from tests.dashboard import factories
+from tests.dashboard.regressions.judged_again import judge_again
 
 SLOW = factories.noisy_levels((6, 0.010), (4, 0.014))
 
@@ -188,7 +189,7 @@ def test_a_step_that_comes_back_takes_up_its_regression(project: Project, of: Ca
     ]
     judge_runs(calm)
     Run.objects.filter(pk__in=[run.pk for run in calm]).delete()
-    judge_run(Run.objects.order_by("pk").values_list("pk", flat=True)[9])
+    judge_again(Run.objects.order_by("pk").values_list("pk", flat=True)[9])
     assert Regression.objects.get().withdrawn_at is None
 
 

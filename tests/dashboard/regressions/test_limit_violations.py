@@ -8,6 +8,7 @@ from dashboard.regressions import judge_run
 from dashboard.sentences.limits import violation_text
 from dashboard.sentences.regressions import regression_title
 from tests.dashboard import factories
+from tests.dashboard.regressions.judged_again import judge_again
 
 
 @pytest.fixture
@@ -79,7 +80,7 @@ def slower_with_limit(line: list[Commit], of: Case) -> tuple[Regression, Run]:
 
 def test_an_open_regression_of_the_commit_says_it_too(project: Project, of: Case) -> None:
     found, second = slower_with_limit(factories.create_commits(project, 2), of)
-    judge_run(second.pk)
+    judge_again(second.pk)
     found.refresh_from_db()
     assert violation_texts(found) == ["gpu_utilization is 60 %, its limit is at least 80 %"]
 
@@ -89,7 +90,7 @@ def test_what_a_regression_says_too_is_not_listed_again(project: Project, of: Ca
     row = Limit.objects.get(run=second)
     SeriesLatest.objects.filter(series=row.series_id).update(limit=row)
     assert [latest.limit for latest in limits.crossed_without_regression(Project.objects.all())] == [row]
-    judge_run(second.pk)
+    judge_again(second.pk)
     assert not limits.crossed_without_regression(Project.objects.all()).exists()
     Regression.objects.filter(pk=found.pk).update(state="refuted")
     assert limits.crossed_without_regression(Project.objects.all()).exists()
@@ -100,8 +101,8 @@ def test_a_commit_that_crosses_two_limits_says_both(project: Project, of: Case) 
     _, second = measure_and_judge(line, of, [90, 60])
     memory = factories.get_series(second, "peak_memory")
     Limit.objects.create(series=memory, run=second, position=1, maximum=100, value=200, crossed=True)
-    judge_run(second.pk)
-    judge_run(second.pk)
+    judge_again(second.pk)
+    judge_again(second.pk)
     utilization, memory_text = violation_texts(Regression.objects.get())
     assert utilization == "gpu_utilization is 60 %, its limit is at least 80 %"
     assert memory_text == "peak_memory is 200 B, its limit is at most 100 B"

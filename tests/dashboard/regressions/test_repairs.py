@@ -12,6 +12,7 @@ from dashboard.regressions.explanation.left_over import growth_at_pace, phase_gr
 from dashboard.regressions.explanation.phase_shares import Sides
 from dashboard.regressions.row_facts import series_fact
 from tests.dashboard import factories
+from tests.dashboard.regressions.judged_again import judge_again
 
 
 @pytest.fixture
@@ -88,7 +89,7 @@ def test_a_gain_that_is_no_longer_found_repairs_nothing(project: Project, of: Ca
     for phase, slow in (("", 0.014), ("push", 0.008)):
         measured_anew = Point.objects.filter(position__gte=12, series__phase=phase)
         measured_anew.update(value=slow, samples=[0.99 * slow, slow, 1.01 * slow])
-    judge_run(line[-1].runs.get().pk)
+    judge_again(line[-1].runs.get().pk)
     assert repaired_by() == {6: None}
 
 
