@@ -64,6 +64,9 @@ class RepositoryPoll(models.Model):
     )
     next_at = models.DateTimeField(help_text="No look before this.")
     failures = models.PositiveIntegerField(default=0, help_text="Looks in a row that failed.")
+    # The forge is asked for pull requests apart: what keeps it from answering holds up no commit.
+    forge_next_at = models.DateTimeField(null=True, blank=True, help_text="It isn't asked before this.")
+    forge_failures = models.PositiveIntegerField(default=0)
 
     def __str__(self) -> str:
         return f"poll of {self.project}"

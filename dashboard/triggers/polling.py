@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
@@ -26,6 +26,17 @@ MOST_MOVED = 100
 # After each failure in a row the pause is twice as long, up to the longest.
 LONGEST_PAUSE = timedelta(hours=6)
 MOST_DOUBLINGS = 12
+
+
+class AskedFor(NamedTuple):
+    """The columns of a poll that count failures in a row and say when it is asked again."""
+
+    failures: str
+    next_at: str
+
+
+COMMITS = AskedFor("failures", "next_at")
+PULL_REQUESTS = AskedFor("forge_failures", "forge_next_at")
 
 
 def send_due_polls() -> None:
@@ -64,13 +75,26 @@ def poll_project(project_id: int) -> None:
     try:
         follow_branch(project, project.mirror.remote_tip())
         follow_other_refs(project)
-        follow_pull_requests(project)
-    except ForgeBusy as error:
-        RepositoryPoll.objects.filter(project=project).update(next_at=error.until)
-    except (RepositoryError, ForgeAnswerError) as error:
-        note_failure(project, str(error))
+    except RepositoryError as error:
+        note_failure(project, str(error), COMMITS)
     else:
         RepositoryPoll.objects.filter(project=project).update(failures=0)
+    ask_forge(project)
+
+
+def ask_forge(project: Project) -> None:
+    """Ask a connected forge for its pull requests, unless it wants to be left alone."""
+    poll = RepositoryPoll.objects.filter(project=project)
+    if poll.filter(forge_next_at__gt=Now()).exists():
+        return
+    try:
+        follow_pull_requests(project)
+    except ForgeBusy as error:
+        poll.update(forge_next_at=error.until)
+    except ForgeAnswerError as error:
+        note_failure(project, str(error), PULL_REQUESTS)
+    else:
+        poll.update(forge_failures=0, forge_next_at=None)
 
 
 def follow_branch(project: Project, tip: str) -> None:
@@ -102,12 +126,14 @@ def follow_other_refs(project: Project) -> None:
     with transaction.atomic():
         poll = RepositoryPoll.objects.select_for_update().get(project=project)
         before = poll.refs
-        # Told apart from one that was never looked at.
-        poll.refs = {own: found.get(own, ""), **refs}
+        moved = [ref for ref, sha in refs.items() if before.get(ref) != sha] if before else []
+        # Those above the most stay as they were, and are asked for by the next look.
+        left = moved[MOST_MOVED:]
+        kept = {ref: before[ref] for ref in left if ref in before}
+        seen = {ref: sha for ref, sha in refs.items() if ref not in left}
+        # The branch too: told apart from a repository that was never looked at.
+        poll.refs = {own: found.get(own, ""), **seen, **kept}
         poll.save(update_fields=["refs"])
-        if not before:
-            return
-        moved = [ref for ref, sha in refs.items() if before.get(ref) != sha]
         for ref in moved[:MOST_MOVED]:
             # A tag is told all the same: its commit is named by it.
             if ref.startswith(HEADS) and is_requested(project, refs[ref]):
@@ -133,10 +159,12 @@ def follow_pull_requests(project: Project) -> None:
         tell_changes(connection, forge_of(connection))
 
 
-def note_failure(project: Project, sentence: str) -> None:
+def note_failure(project: Project, sentence: str, asked: AskedFor) -> None:
+    """Tell it once, and ask for the same after a longer pause than before."""
     with transaction.atomic():
         poll = RepositoryPoll.objects.select_for_update().get(project=project)
-        if not poll.failures:
+        before = getattr(poll, asked.failures)
+        if not before:
             Trigger.objects.create(
                 project=project,
                 source=Trigger.Source.POLL,
@@ -144,9 +172,10 @@ def note_failure(project: Project, sentence: str) -> None:
                 detail=sentence,
                 resolved_at=timezone.now(),
             )
-        failures = poll.failures + 1
-        next_at: Any = Now() + pause_after(project, failures)
-        RepositoryPoll.objects.filter(pk=poll.pk).update(failures=failures, next_at=next_at)
+        next_at: Any = Now() + pause_after(project, before + 1)
+        RepositoryPoll.objects.filter(pk=poll.pk).update(
+            **{asked.failures: before + 1, asked.next_at: next_at}
+        )
 
 
 def pause_after(project: Project, failures: int) -> timedelta:

@@ -218,8 +218,21 @@ def test_a_pull_request_that_is_gone_is_forgotten(
 def test_a_forge_that_limits_requests_is_left_alone_until_then(polled: Project, github: StandIn) -> None:
     github.forced = [Forced(429, {"Retry-After": "3000"})]
     look_again(polled)
-    waits = RepositoryPoll.objects.filter(next_at__gt=Now() + timedelta(minutes=45), failures=0)
+    waits = RepositoryPoll.objects.filter(forge_next_at__gt=Now() + timedelta(minutes=45), forge_failures=0)
     assert (waits.count(), Trigger.objects.filter(state="refused").count()) == (1, 0)
+    asked = len(github.requests)
+    look_again(polled)
+    assert len(github.requests) == asked
+
+
+def test_a_forge_that_says_no_holds_up_no_commit(polled: Project, github: StandIn) -> None:
+    github.forced = [Forced(401, {}, b'{"message": "Bad credentials"}')] * 3
+    for _ in range(3):
+        RepositoryPoll.objects.update(forge_next_at=None)
+        look_again(polled)
+    poll = RepositoryPoll.objects.get()
+    assert (poll.failures, poll.forge_failures) == (0, 3)
+    assert poll.next_at < poll.forge_next_at
 
 
 def test_a_forge_that_says_no_is_told_once(polled: Project, github: StandIn) -> None:
