@@ -17,7 +17,6 @@ from dashboard.policy.quiet_projects import quiet_projects
 Purpose = Experiment.Purpose
 
 AWAITED_PURPOSES = (Purpose.PERSON, Purpose.SCRIPT, Purpose.CHECK)
-AWAITED_SOURCES = (Trigger.Source.WEB, Trigger.Source.TOKEN, Trigger.Source.COMMAND)
 # Until a machine has measured for so long, no share of its time says anything.
 GRACE = timedelta(minutes=20)
 LOOK_BACK = timedelta(hours=24)
@@ -57,7 +56,7 @@ def awaited_runs(machine: Machine) -> QuerySet[Run]:
 
     What was disturbed is measured again by the site itself: nobody waits for that.
     """
-    return due_runs(machine).filter(trigger__source__in=AWAITED_SOURCES, not_before=None)
+    return due_runs(machine).filter(trigger__source__in=Trigger.AWAITED, not_before=None)
 
 
 def due_runs(machine: Machine) -> QuerySet[Run]:

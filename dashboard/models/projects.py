@@ -286,6 +286,9 @@ class Trigger(models.Model):
         FORGE = "forge"
         POLL = "poll"
 
+    # Somebody waits for what these ask for; the others ask by themselves.
+    AWAITED = (Source.WEB, Source.TOKEN, Source.COMMAND)
+
     class State(models.TextChoices):
         RECEIVED = "received"
         RESOLVED = "resolved"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from dashboard import dispatch
+from dashboard import dispatch, failed_jobs
 from dashboard.models import Backlog, Commit, Project, Run
 from dashboard.policy.effective import EffectivePolicy
 from dashboard.policy.halving import halving_order
 from dashboard.policy.project_policy import project_policy
 from dashboard.runs.lease import cancel_runs
-from dashboard.runs.planning import PUSHED, measured_positions, queue_room, waiting_runs
+from dashboard.runs.planning import PUSHED, measured_positions, most_waiting, waiting_runs
 
 # After everything else, sentinels too. The first commit of a backlog has it, each later one less: so several
 # projects take turns.
@@ -93,8 +93,8 @@ def keep_for_later(run: Run) -> None:
 
 def send_backlogs() -> None:
     """Ask for more of a backlog where the queue of its project has become short."""
-    for project in Project.objects.filter(triggers__backlog__isnull=False).distinct():
-        policy = project_policy(project)
-        most = max(1, queue_room(project, policy) + waiting_runs(project))
+    behind = Project.objects.filter(triggers__backlog__isnull=False).distinct()
+    for project in behind.exclude(pk__in=failed_jobs.failing_keys(dispatch.FILL_BACKLOG)):
+        most = max(1, most_waiting(project_policy(project)))
         if waiting_runs(project) <= LOW_WATER * most:
             dispatch.send_task(dispatch.FILL_BACKLOG, project.pk)

@@ -203,9 +203,12 @@ def read_queue(
 
 def queue_room(project: Project, policy: EffectivePolicy) -> int:
     """How many more runs of the project may be asked for."""
-    waiting = waiting_runs(project)
-    most = min(policy.most_queued or settings.PACELINE_MOST_WAITING, settings.PACELINE_MOST_WAITING)
-    return min(settings.PACELINE_MOST_RUNS, most - waiting)
+    return min(settings.PACELINE_MOST_RUNS, most_waiting(policy) - waiting_runs(project))
+
+
+def most_waiting(policy: EffectivePolicy) -> int:
+    """How many runs of a project may wait at once, by its policy and by the site."""
+    return min(policy.most_queued or settings.PACELINE_MOST_WAITING, settings.PACELINE_MOST_WAITING)
 
 
 def waiting_runs(project: Project) -> int:

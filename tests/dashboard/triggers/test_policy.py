@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from dashboard import runs, triggers
 from dashboard.models import Backlog, Commit, Project, RepositoryPoll, Run, RunCost, Trigger
+from dashboard.repositories import RepositoryError
 from dashboard.runs.backlog import BACKLOG_PRIORITY
 from dashboard.sentences.policy import left_out_sentences
 from dashboard.triggers import polling
@@ -202,6 +203,29 @@ def test_what_a_person_asks_for_leaves_the_backlog(tracked: Project, repository:
     assert Run.objects.get(commit__hash=old).priority == 0
 
 
+def test_no_later_push_puts_off_what_a_person_asks_for(tracked: Project, repository: Repository) -> None:
+    set_policy(repository, "coalesce = true\nmost_queued = 1")
+    old = repository.commit("Change", train_py="1")
+    push_range(tracked, "main~1..main")
+    asked = resolve_push(tracked, {"commit": old}, source="web")
+    repository.commit("Change", train_py="2")
+    push_range(tracked, "main~1..main")
+    run = Run.objects.get(commit__hash=old)
+    assert (run.trigger, run.state, run.priority) == (asked, "requested", 10)
+
+
+def test_a_repository_that_cannot_tell_costs_no_backlog(tracked: Project, repository: Repository) -> None:
+    before = set_policy(repository, "coalesce = true\nmost_queued = 4")
+    import_history(repository, 9, odd=100)
+    push_range(tracked, f"{before}..main")
+    Run.objects.filter(state="requested").update(state="done")
+    tracked.mirror.folder.rename(tracked.mirror.folder.with_name("away"))
+    with pytest.raises(RepositoryError):
+        runs.fill_backlog(tracked.pk)
+    tracked.mirror.folder.with_name("away").rename(tracked.mirror.folder)
+    assert runs.fill_backlog(tracked.pk) == 4
+
+
 def test_the_oldest_make_room_for_the_newest(tracked: Project, repository: Repository) -> None:
     set_policy(repository, "coalesce = true\nmost_queued = 2")
     for number in range(4):
@@ -276,6 +300,26 @@ def test_the_poll_finds_branches_and_tags(tracked: Project, repository: Reposito
     ]
     triggers.poll_project(tracked.pk)
     assert Trigger.objects.count() == 3
+
+
+def test_of_many_branches_the_rest_is_asked_for_next(
+    tracked: Project, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(polling, "MOST_MOVED", 2)
+    Project.objects.update(poll_minutes=5)
+    set_policy(repository, 'branches = ["**"]')
+    triggers.poll_project(tracked.pk)
+    runs.resolve_trigger(Trigger.objects.get().pk)
+    triggers.poll_project(tracked.pk)
+    repository.git("checkout", "-q", "--detach")
+    for number in range(5):
+        repository.commit("Change", train_py=str(number))
+        repository.git("branch", f"topic-{number}")
+    asked = []
+    for _ in range(4):
+        triggers.poll_project(tracked.pk)
+        asked.append(Trigger.objects.exclude(ref="").count())
+    assert asked == [2, 4, 5, 5]
 
 
 def test_without_other_branches_the_poll_asks_for_none(tracked: Project, repository: Repository) -> None:
