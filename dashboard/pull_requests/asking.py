@@ -9,7 +9,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from dashboard import dispatch, experiments, repositories
+from dashboard import dispatch, experiments, outbox, repositories
 from dashboard.models import Check, Experiment, Project, PullRequest
 from dashboard.pull_requests.errors import CheckError
 from dashboard.repositories import RepositoryError
@@ -83,10 +83,11 @@ def check_revision(
     quick: bool | None = None,
     minutes: float | None = None,
     requested_by: Any = None,
+    fetch_seconds: float | None = None,
 ) -> Check:
     """Check a branch or a commit against what it is to be merged into: the project's branch, if none is said.
 
-    Reads the project's repository. Raises CheckError.
+    Fetches the project's repository, for so many seconds at most where they are given. Raises CheckError.
     """
     if minutes is not None and not 0 < minutes <= experiments.MOST_MINUTES:
         raise CheckError(f"minutes: {minutes:g} isn't above 0 and at most {experiments.MOST_MINUTES:,.0f}.")
@@ -98,7 +99,7 @@ def check_revision(
     for field, revision in (("head", head), ("base", onto)):
         try:
             if field == "head":
-                mirror.fetch()
+                mirror.fetch(fetch_seconds, fetch_seconds)
             hashes[field] = repositories.resolve_revision(mirror, revision)
         except RepositoryError as error:
             raise CheckError(f"{field}: {error}") from error
@@ -160,7 +161,7 @@ def end_check(check: Check, reason: Mapping[str, Any]) -> bool:
     ended = active.update(state=State.CANCELLED, reason=dict(reason), ended_at=timezone.now())
     if ended:
         experiments.cancel_experiments(Experiment.objects.filter(checked_case__of=check), reason)
-        dispatch.send_task(dispatch.TELL_CHECK, check.pk)
+        outbox.send_kept(dispatch.TELL_CHECK, check.pk)
     return bool(ended)
 
 
@@ -169,5 +170,5 @@ def _create_check(project: Project, **values: Any) -> Check:
     check = Check.objects.create(project=project, floor=project.check_floor, **values)
     if check.state == State.REQUESTED:
         dispatch.send_task(dispatch.PREPARE_CHECK, check.pk)
-    dispatch.send_task(dispatch.TELL_CHECK, check.pk)
+    outbox.send_kept(dispatch.TELL_CHECK, check.pk)
     return check

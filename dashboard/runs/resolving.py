@@ -44,10 +44,11 @@ class Wanted(NamedTuple):
     quick: bool = False
 
 
-def resolve_trigger(trigger_id: int, *, quick: bool = False) -> list[int]:
+def resolve_trigger(trigger_id: int, *, quick: bool = False, patience: float | None = None) -> list[int]:
     """Turn a received trigger into runs, or refuse it with a sentence. Safe to repeat, also at once.
 
     Quick runs are asked for here alone: a trigger's row, from which the sweep resolves, doesn't tell.
+    `patience`: how many seconds it waits for another process that fetches the repository.
 
     The ids of the runs, also of those that had been asked for before; none where it was refused or resolved
     already. Raises Busy while another process fetches the repository, and what the database raises while it
@@ -58,7 +59,7 @@ def resolve_trigger(trigger_id: int, *, quick: bool = False) -> list[int]:
     if received is None:
         return []
     try:
-        return _resolve_received(received, quick)
+        return _resolve_received(received, quick, patience)
     except (Busy, OperationalError, InterfaceError):
         raise
     except Exception as error:
@@ -71,10 +72,10 @@ def resolve_trigger(trigger_id: int, *, quick: bool = False) -> list[int]:
     return []
 
 
-def _resolve_received(received: Trigger, quick: bool) -> list[int]:
+def _resolve_received(received: Trigger, quick: bool, patience: float | None) -> list[int]:
     project = received.project
     try:
-        project.mirror.fetch()
+        project.mirror.fetch(patience)
         follow_rewritten_history(project)
         follow_manifest_policy(project)
         plan = make_plan(received)
