@@ -10,7 +10,7 @@ from django.db.models import F, Func, Q, QuerySet, Value
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from dashboard import leases
+from dashboard import dispatch, failed_jobs, leases
 from dashboard.alerts import announcing, kinds, snoozing, standings
 from dashboard.alerts.announcing import ALERTED_STATES
 from dashboard.alerts.claims import is_claim_outdated
@@ -35,8 +35,9 @@ FIRST_EVENTS = (Delivery.Event.OPENED,)
 
 
 def due_deliveries() -> list[int]:
-    """The deliveries whose time has come, longest waiting first."""
-    return list(waiting_deliveries().values_list("pk", flat=True)[:MOST_DUE])
+    """The deliveries whose time has come, longest waiting first; not those whose job pauses."""
+    trying = waiting_deliveries().exclude(pk__in=failed_jobs.failing_keys(dispatch.DELIVER))
+    return list(trying.values_list("pk", flat=True)[:MOST_DUE])
 
 
 def waiting_deliveries() -> QuerySet[Delivery]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from datetime import timedelta
 
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import Sum
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -35,6 +35,11 @@ def watch_claims() -> None:
             watch_project(project)
         except ClaimsError as error:
             logger.info("The claims of %s aren't asked for: %s", project, error)
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception:
+            # What is odd in one project's claims keeps those of no other from being read.
+            logger.exception("The claims of %s can't be read", project)
 
 
 def watch_project(project: Project) -> None:

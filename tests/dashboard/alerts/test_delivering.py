@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from dashboard import alerts, dispatch
+from dashboard import alerts, dispatch, failed_jobs
 from dashboard.alerts import delivering
 from dashboard.models import Channel, Delivery, Regression
 from tests.dashboard.alerts.sinks import HttpSink
@@ -40,6 +40,12 @@ def test_a_small_change_is_not_told_where_only_large_ones_are(regression: Regres
 def test_a_channel_that_is_turned_off_is_not_told(regression: Regression) -> None:
     Channel.objects.create(project=regression.project, kind="email", address="a@example.org", enabled=False)
     assert alerts.announce_regression(regression) == []
+
+
+def test_a_delivery_whose_job_pauses_holds_up_no_other(make_delivery: Make, receiver: HttpSink) -> None:
+    odd, other = make_delivery("webhook", receiver.url), make_delivery("email", "a@example.org")
+    failed_jobs.note_failure(dispatch.DELIVER, (odd.pk,), KeyError("x"))
+    assert alerts.due_deliveries() == [other.pk]
 
 
 def test_a_delivery_is_due_until_it_is_delivered(make_delivery: Make, receiver: HttpSink) -> None:

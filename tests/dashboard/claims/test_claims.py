@@ -13,6 +13,7 @@ from paceline.claims.claims_file import parse_claims
 
 from dashboard import claims, dispatch
 from dashboard.access import command_account
+from dashboard.claims import watching
 from dashboard.claims.standing import MeasuredVerdict, stand_along_branch
 from dashboard.claims.starting import ratio_range
 from dashboard.claims.watching import start_next, watch_project
@@ -378,3 +379,19 @@ def test_the_example_of_the_page_is_a_file_of_claims() -> None:
     assert {claim.key for claim in found} == {"fused", "learning-share", "less-copying", "calls"}
     assert sentences.accepted_text(found[0]) == "1.27 to 1.33x agrees"
     assert "*1.3 times* accepts 1.27 to 1.33" in page
+
+
+def test_odd_claims_of_one_project_hold_up_no_others(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    projects = [factories.create_project(slug) for slug in ("odd", "usual")]
+    watched: list[Project] = []
+
+    def watch_or_fail(project: Project) -> None:
+        watched.append(project)
+        if project == projects[0]:
+            raise KeyError("x")
+
+    monkeypatch.setattr(watching, "watch_project", watch_or_fail)
+    claims.watch_claims()
+    assert watched == projects
