@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
-from dashboard import dispatch
+from dashboard import dispatch, outbox
 from dashboard.models import FailedJob
 
 # After each failure so long; after one more the job is set aside.
@@ -37,15 +37,19 @@ def failing_keys(task: str) -> list[int]:
 
 
 def note_failure(task: str, arguments: Sequence[Any], error: Exception) -> FailedJob:
-    """Count the failure; the job's next try is after a longer pause than the one before, or never."""
+    """Count the failure; the job's next try is after a longer pause than the one before.
+
+    After the longest it is set aside where it is about something, named by its arguments.
+    """
     said = f"{type(error).__name__}: {error}".replace("\0", "\N{REPLACEMENT CHARACTER}")[:LONGEST_ERROR]
     with transaction.atomic():
         jobs = FailedJob.objects.select_for_update()
         job, _ = jobs.get_or_create(task=task, arguments=list(arguments))
         job.failures += 1
         job.errors = [*job.errors, said][-len(PAUSES) - 1 :]
-        if job.failures <= len(PAUSES):
-            job.next_try_at = Now() + PAUSES[job.failures - 1]
+        if job.failures <= len(PAUSES) or not arguments:
+            # What the schedule asks for is about the whole site: it is never set aside.
+            job.next_try_at = Now() + PAUSES[min(job.failures, len(PAUSES)) - 1]
         else:
             job.next_try_at = None
         job.save()
@@ -69,6 +73,14 @@ def retry_jobs(jobs: QuerySet[FailedJob]) -> int:
     FailedJob.objects.filter(pk__in=keys).update(next_try_at=Now(), failures=0)
     _send_jobs(FailedJob.objects.filter(pk__in=keys))
     return len(keys)
+
+
+def drop_jobs(jobs: QuerySet[FailedJob]) -> int:
+    """Forget these, with the messages that ask for them; how many they are."""
+    with transaction.atomic():
+        for job in jobs:
+            outbox.drop_messages(job.task, job.arguments)
+        return jobs.delete()[0]
 
 
 def _send_jobs(jobs: Iterable[FailedJob]) -> None:

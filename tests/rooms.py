@@ -127,7 +127,8 @@ ROOMS = (
         | {
             f"dashboard.{part}"
             for part in (
-                *("runs", "experiments", "sentinels", "dispatch", "failed_jobs", "retention", "site_outages"),
+                *("runs", "experiments", "sentinels", "dispatch", "failed_jobs", "outbox", "retention"),
+                "site_outages",
                 *("heartbeat_file", "structured_logs", "page_cache", "garbage_collection"),
                 *("regressions", "alerts", "pull_requests", "triggers", "project_setup", "claims"),
             )

@@ -13,6 +13,7 @@ from dashboard.models.guards import GuardResult
 from dashboard.models.kept_files import KeptFile
 from dashboard.models.limits import Limit
 from dashboard.models.machines import Heartbeat, JoinCode, Machine, Pool
+from dashboard.models.outbox import OutboxMessage
 from dashboard.models.pictures import PictureLink
 from dashboard.models.posted_documents import PostedDocument
 from dashboard.models.projects import Backlog, Case, Commit, FormerName, Project, Schedule, Trigger
@@ -61,6 +62,7 @@ __all__ = [
     "Machine",
     "Membership",
     "Metric",
+    "OutboxMessage",
     "PictureLink",
     "Point",
     "Pool",

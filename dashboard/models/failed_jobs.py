@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.db.models.functions import MD5, Cast
 
 
 class FailedJob(models.Model):
@@ -16,7 +17,12 @@ class FailedJob(models.Model):
     next_try_at = models.DateTimeField(null=True, help_text="NULL: set aside until somebody asks for it.")
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["task", "arguments"], name="failed_job_once")]
+        constraints = [
+            # Of the arguments a digest: an index holds no text of any length.
+            models.UniqueConstraint(
+                "task", MD5(Cast("arguments", models.TextField())), name="failed_job_once"
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{self.task}({', '.join(map(str, self.arguments))})"

@@ -60,7 +60,7 @@ def chosen_jobs(key: str) -> QuerySet[FailedJob]:
 
 def change_jobs(request: HttpRequest, action: str, jobs: QuerySet[FailedJob]) -> int:
     with transaction.atomic():
-        number = failed_jobs.retry_jobs(jobs) if action == RETRY else jobs.delete()[0]
+        number = failed_jobs.retry_jobs(jobs) if action == RETRY else failed_jobs.drop_jobs(jobs)
         if number:
             record_action(visitor_of(request), AuditAction.JOBS_CHANGED, change=action, number=number)
     return number

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import transaction
 
-from dashboard import dispatch
+from dashboard import dispatch, outbox
 from dashboard.models import Check
 from dashboard.pull_requests.errors import CheckError
 
@@ -23,7 +23,7 @@ def approve_check(check: Check, head_hash: str, person: str) -> None:
         if not waiting.update(state=State.REQUESTED, approved_by=person[:LONGEST_NAME]):
             raise CheckError("check: it waits for no approval.")
         dispatch.send_task(dispatch.PREPARE_CHECK, check.pk)
-        dispatch.send_task(dispatch.TELL_CHECK, check.pk)
+        outbox.send_kept(dispatch.TELL_CHECK, check.pk)
 
 
 def call_intended(check: Check, person: str, user: Any = None) -> None:
@@ -35,4 +35,4 @@ def call_intended(check: Check, person: str, user: Any = None) -> None:
         refused = Check.objects.filter(pk=check.pk, answer=Check.Answer.WORSE, intended_by="")
         if not refused.update(intended_by=person[:LONGEST_NAME], intended_person=user):
             raise CheckError("check: only what is proved to be worse can be intended, once.")
-        dispatch.send_task(dispatch.TELL_CHECK, check.pk)
+        outbox.send_kept(dispatch.TELL_CHECK, check.pk)

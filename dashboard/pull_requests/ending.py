@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import transaction
 from django.utils import timezone
 
-from dashboard import dispatch
+from dashboard import dispatch, outbox
 from dashboard.models import Check, CheckedCase, Experiment
 from dashboard.pull_requests.answer import answer_check
 from dashboard.pull_requests.measured_cases import measured_cases
@@ -41,4 +41,4 @@ def end_answered(check_id: int) -> None:
         check.state, check.answer, check.reason = State.DONE, answered.answer, answered.reason
         check.ended_at = timezone.now()
         check.save(update_fields=["state", "answer", "reason", "ended_at"])
-        dispatch.send_task(dispatch.TELL_CHECK, check.pk)
+        outbox.send_kept(dispatch.TELL_CHECK, check.pk)

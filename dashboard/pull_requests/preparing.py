@@ -11,7 +11,7 @@ from django.db import transaction
 from django.utils import timezone
 from paceline.manifest import Benchmark, ManifestError, case_key
 
-from dashboard import dispatch, experiments, repositories, runs
+from dashboard import dispatch, experiments, outbox, repositories, runs
 from dashboard.experiments import EstimateRequest, ExperimentError, Side
 from dashboard.experiments.sides import FoundSides, WantedCase, create_sides, usual_measurement
 from dashboard.forges.errors import ForgeRefused
@@ -56,17 +56,18 @@ class Plan:
     left_out: list[dict[str, str]]
 
 
-def prepare_check(check_id: int) -> None:
+def prepare_check(check_id: int, patience: float | None = None) -> None:
     """Ask for the experiments of a requested check, or end it with the reason why there are none.
 
-    Safe to repeat. Raises Busy while another process fetches the repository.
+    Safe to repeat. Raises Busy while another process fetches the repository, for longer than `patience`, in
+    seconds.
     """
     check = Check.objects.select_related("project", "pull_request").filter(pk=check_id, state=State.REQUESTED)
     requested = check.first()
     if requested is None:
         return
     try:
-        plan = make_plan(requested)
+        plan = make_plan(requested, patience)
     except RepositoryBusy as error:
         raise runs.Busy(str(error)) from error
     except NotMeasurableError as error:
@@ -91,13 +92,13 @@ def end_unmeasured(check: Check, reason: dict[str, Any]) -> None:
             ended_at=timezone.now(),
         )
         if ended:
-            dispatch.send_task(dispatch.TELL_CHECK, check.pk)
+            outbox.send_kept(dispatch.TELL_CHECK, check.pk)
 
 
-def make_plan(check: Check) -> Plan:
+def make_plan(check: Check, patience: float | None = None) -> Plan:
     """Reads the repository, writes nothing."""
     project, mirror = check.project, check.project.mirror
-    mirror.fetch()
+    mirror.fetch(patience)
     bring_head(mirror, check)
     onto = check.onto_hash or repositories.resolve_revision(mirror, f"refs/heads/{check.onto}")
     found = repositories.merge_base(mirror, check.head_hash, onto)
@@ -205,7 +206,7 @@ def ask_planned(check: Check, plan: Plan) -> None:
         locked.base_commit, locked.head_commit = base.commit, sides[0][1].commit
         locked.state, locked.left_out = State.MEASURING, plan.left_out
         locked.save(update_fields=["base_commit", "head_commit", "state", "left_out"])
-        dispatch.send_task(dispatch.TELL_CHECK, check.pk)
+        outbox.send_kept(dispatch.TELL_CHECK, check.pk)
 
 
 def ask_case(

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import transaction
 
-from dashboard import dispatch
+from dashboard import dispatch, outbox
 from dashboard.access import AuditAction, ForgeAccount, record_action
 from dashboard.forges.errors import ForgeAnswerError, ForgeAway
 from dashboard.forges.events import Action, CommentEvent, PullRequestEvent
@@ -39,7 +39,7 @@ def receive_pull_request(project: Project, event: PullRequestEvent, **_: Any) ->
         return
     if not FULL_HASH.fullmatch(event.head_commit):
         # Bitbucket's are shortened: the worker asks for the whole one.
-        dispatch.send_task(dispatch.COMPLETE_PULL_REQUEST, project.pk, event.number)
+        outbox.send_kept(dispatch.COMPLETE_PULL_REQUEST, project.pk, event.number)
         return
     if event.is_draft and event.action in (Action.OPENED, Action.UPDATED):
         return
@@ -87,7 +87,7 @@ def receive_comment(project: Project, event: CommentEvent, **_: Any) -> None:
     """Look into a comment that speaks to us, later: whether its writer may is asked of the forge."""
     match = COMMAND.search(event.body) if event.is_pull_request else None
     if match and event.author_account:
-        dispatch.send_task(
+        outbox.send_kept(
             dispatch.OBEY_COMMENT, project.pk, event.number, event.author_account, event.author, match[1]
         )
 

@@ -14,7 +14,8 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from dashboard import dispatch
+from dashboard import dispatch, runs
+from dashboard.advisory_locks import PULL_REQUEST, try_session_lock
 from dashboard.forges.answers import Forge, StatusState
 from dashboard.forges.errors import ForgeAway, ForgeBusy, ForgeRefused
 from dashboard.forges.forge import forge_of
@@ -32,10 +33,23 @@ RELATED = ("project", "pull_request", "base_commit")
 
 
 def tell_check(check_id: int) -> None:
-    """Tell the forge of a pull request how its check stands. Nobody else is told; safe to repeat."""
-    check = Check.objects.select_related(*RELATED).filter(pk=check_id).first()
+    """Tell the forge of a pull request how its check stands. Nobody else is told; safe to repeat.
+
+    Raises Busy while another process tells something of the same pull request: both would post a comment.
+    """
+    check = Check.objects.filter(pk=check_id, pull_request__isnull=False).first()
     connection = ForgeConnection.objects.filter(project__checks=check_id).select_related("project").first()
-    if check is None or connection is None or check.pull_request is None or is_paused(check):
+    if check is None or check.pull_request_id is None or connection is None:
+        return
+    with try_session_lock(PULL_REQUEST, check.pull_request_id) as held:
+        if not held:
+            raise runs.Busy(f"Another process tells of {check}.")
+        tell_alone(connection, Check.objects.select_related(*RELATED).get(pk=check_id))
+
+
+def tell_alone(connection: ForgeConnection, check: Check) -> None:
+    """As `tell_check`, with no other process beside it."""
+    if check.pull_request is None or is_paused(check):
         return
     report = read_report(check)
     try:

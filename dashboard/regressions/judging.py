@@ -18,7 +18,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from dashboard import dispatch, failed_jobs, sentinels
+from dashboard import dispatch, failed_jobs, outbox, sentinels
 from dashboard.environments import RunEnvironments
 from dashboard.ingest import latest
 from dashboard.models import (
@@ -44,7 +44,7 @@ from dashboard.regressions.judged_rows import (
     judged_series_of_run,
     lock_levels,
     lock_project,
-    stored_run,
+    unjudged_run,
 )
 from dashboard.regressions.missing_facts import FactsMissing
 from dashboard.regressions.series.branch_line import branch_line
@@ -76,9 +76,9 @@ class Outcome:
 def judge_run(run_id: int) -> None:
     """Judge the series that a stored run touched; alerts go out for what this opens or enlarges.
 
-    Safe to repeat; a run that isn't done (any more) is left alone.
+    Once: a run that is judged already is left alone, and so is one that isn't done (any more).
     """
-    run = stored_run(run_id)
+    run = unjudged_run(run_id)
     if run is None:
         return
     project = run.commit.project
@@ -86,11 +86,13 @@ def judge_run(run_id: int) -> None:
 
     def judge(facts: GatheredFacts) -> None:
         locked = lock_project(project.pk)
+        # Within the transaction: it is judged once all that follows is written.
+        if not Run.objects.filter(pk=run_id, judged_at=None).update(judged_at=timezone.now()):
+            return
         if run.origin == Run.Origin.SENTINEL:
             judge_sentinel(locked, run, lines, facts)
         else:
             judge_measured(locked, run, lines, facts)
-        Run.objects.filter(pk=run_id).update(judged_at=timezone.now())
 
     with_facts(lines, judge)
 
@@ -212,8 +214,12 @@ def sweep_proofs() -> None:
     for key in sorted(keys.difference(failed_jobs.failing_keys(dispatch.PROVE))):
         dispatch.send_task(dispatch.PROVE, key)
     left = Regression.objects.filter(withdrawn_at=None).exclude(first_bad__left_branch="")
+    lost: dict[int, dict[int, str]] = {}
     for project, commit, branch in left.values_list("project", "first_bad", "first_bad__left_branch"):
-        dispatch.send_task(dispatch.HISTORY_REWRITTEN, project, [commit], [branch])
+        lost.setdefault(project, {})[commit] = branch
+    for project in lost.keys() - outbox.waiting_subjects(dispatch.HISTORY_REWRITTEN):
+        branches = sorted(set(lost[project].values()))
+        outbox.send_kept(dispatch.HISTORY_REWRITTEN, project, sorted(lost[project]), branches)
 
 
 def redetect_project(project: Project, show: Callable[[int, int], None] | None = None) -> Outcome:

@@ -7,7 +7,7 @@ import logging
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
-from dashboard import dispatch, repositories
+from dashboard import dispatch, outbox, repositories
 from dashboard.models import Commit, Project, Regression, Run
 from dashboard.repositories import DETACHED, RepositoryError
 from dashboard.runs.lease import cancel_runs
@@ -92,4 +92,4 @@ def _move_commits(project: Project, moved: dict[str, str], lost: dict[str, str])
             cancel_runs(Run.objects.filter(commit__in=off), REWRITTEN.format(branch=branch))
         keys = [commit.pk for commit in commits]
         changed = sorted({*losers, *moved.values()} - {DETACHED})
-        dispatch.send_task(dispatch.HISTORY_REWRITTEN, project.pk, keys, changed)
+        outbox.send_kept(dispatch.HISTORY_REWRITTEN, project.pk, keys, changed)

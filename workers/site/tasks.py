@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from django.db import InterfaceError, OperationalError
 
-from dashboard import alerts, dispatch, failed_jobs, retention, runs
+from dashboard import alerts, dispatch, failed_jobs, outbox, retention, runs
 from dashboard.dispatch import app
 from dashboard.page_cache.revisions import combine_stamps
 
@@ -19,6 +19,9 @@ Act = TypeVar("Act", bound=Callable[..., None])
 
 # What one hour leaves over the next one drops.
 PRUNE_BUDGET_SECONDS = 30
+
+# Nobody waits here while another process fetches: judgements and alerts would wait too. The sweep asks again.
+NO_PATIENCE = 0.0
 
 # Passing troubles. What is given up here is sent again by a later sweep.
 PASSING = (OperationalError, InterfaceError, runs.Busy)
@@ -40,6 +43,21 @@ def count_failures(task: str) -> Callable[[Act], Act]:
                 failed_jobs.note_failure(task, arguments, error)
                 raise
             failed_jobs.forget_failures(task, arguments)
+
+        return cast(Act, attempt)
+
+    return wrap
+
+
+def from_outbox(task: str) -> Callable[[Act], Act]:
+    """Of a task whose messages are kept until it was done: drop those that were there when it began."""
+
+    def wrap(act: Act) -> Act:
+        @functools.wraps(act)
+        def attempt(*arguments: Any) -> None:
+            newest = outbox.newest_message(task, arguments)
+            act(*arguments)
+            outbox.drop_messages(task, arguments, newest)
 
         return cast(Act, attempt)
 
@@ -83,6 +101,7 @@ def prove_regression(regression_id: int) -> None:
 
 @app.task(name=dispatch.HISTORY_REWRITTEN, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
 @count_failures(dispatch.HISTORY_REWRITTEN)
+@from_outbox(dispatch.HISTORY_REWRITTEN)
 def history_rewritten(project_id: int, commits: list[int], branches: list[str]) -> None:
     from dashboard import regressions
 
@@ -91,7 +110,7 @@ def history_rewritten(project_id: int, commits: list[int], branches: list[str]) 
 
 @app.task(name=dispatch.RESOLVE, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
 def resolve_trigger(trigger_id: int) -> None:
-    runs.resolve_trigger(trigger_id)
+    runs.resolve_trigger(trigger_id, patience=NO_PATIENCE)
 
 
 @app.task(name=dispatch.FILL_BACKLOG, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
@@ -105,11 +124,12 @@ def fill_backlog(project_id: int) -> None:
 def prepare_check(check_id: int) -> None:
     from dashboard import pull_requests
 
-    pull_requests.prepare_check(check_id)
+    pull_requests.prepare_check(check_id, patience=NO_PATIENCE)
 
 
 @app.task(name=dispatch.TELL_CHECK, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
 @count_failures(dispatch.TELL_CHECK)
+@from_outbox(dispatch.TELL_CHECK)
 def tell_check(check_id: int) -> None:
     from dashboard import pull_requests
 
@@ -118,6 +138,7 @@ def tell_check(check_id: int) -> None:
 
 @app.task(name=dispatch.COMPLETE_PULL_REQUEST, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
 @count_failures(dispatch.COMPLETE_PULL_REQUEST)
+@from_outbox(dispatch.COMPLETE_PULL_REQUEST)
 def complete_pull_request(project_id: int, number: int) -> None:
     from dashboard import pull_requests
 
@@ -126,6 +147,7 @@ def complete_pull_request(project_id: int, number: int) -> None:
 
 @app.task(name=dispatch.OBEY_COMMENT, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
 @count_failures(dispatch.OBEY_COMMENT)
+@from_outbox(dispatch.OBEY_COMMENT)
 def obey_comment(project_id: int, number: int, account: str, name: str, said: str) -> None:
     from dashboard import pull_requests
 
@@ -174,7 +196,7 @@ def sweep_everything() -> None:
         triggers,
     )
 
-    for sweep in (
+    each_part(
         site_outages.grant_grace,
         runs.sweep_runs,
         runs.send_backlogs,
@@ -188,15 +210,24 @@ def sweep_everything() -> None:
         triggers.send_due_schedules,
         project_setup.send_waiting_tests,
         failed_jobs.send_due_jobs,
+        outbox.send_forgotten_messages,
         combine_stamps,
-    ):
+    )
+
+
+def each_part(*parts: Callable[[], object]) -> list[Exception]:
+    """Do all parts of what the schedule asks for, also where one can't go on; what went wrong."""
+    errors = []
+    for part in parts:
         try:
-            sweep()
+            part()
         except PASSING:
             raise
-        except Exception:
-            # One part that can't go on must not keep the others from what they wait for.
-            logger.exception("%s failed, and is tried again with the next sweep", sweep.__name__)
+        except Exception as error:
+            name = getattr(getattr(part, "func", part), "__name__", part)
+            logger.exception("%s failed, and is tried again with the next sweep", name)
+            errors.append(error)
+    return errors
 
 
 def send_due_deliveries() -> None:
@@ -225,11 +256,15 @@ def watch_claims() -> None:
 def prune_runs() -> None:
     from dashboard import project_setup
 
-    retention.prune_runs(seconds=PRUNE_BUDGET_SECONDS)
-    retention.drop_old_deliveries()
-    retention.drop_expired_sessions()
-    project_setup.drop_old_tests()
-    project_setup.send_removed_projects()
+    errors = each_part(
+        functools.partial(retention.prune_runs, seconds=PRUNE_BUDGET_SECONDS),
+        retention.drop_old_deliveries,
+        retention.drop_expired_sessions,
+        project_setup.drop_old_tests,
+        project_setup.send_removed_projects,
+    )
+    if errors:
+        raise errors[0]
 
 
 @app.task(name=dispatch.REMIND)

@@ -38,7 +38,7 @@ class Command(SiteCommand):
             retried = self.change("retry", failed_jobs.retry_jobs, jobs)
             self.stdout.write(f"{format_jobs(retried)} tried again.")
         elif options["drop"]:
-            dropped = self.change("drop", lambda rows: rows.delete()[0], jobs)
+            dropped = self.change("drop", failed_jobs.drop_jobs, jobs)
             self.stdout.write(f"{format_jobs(dropped)} forgotten.")
         else:
             for job in jobs:

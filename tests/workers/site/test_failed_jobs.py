@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError
 from django.utils import timezone
 
-from dashboard import dispatch, failed_jobs, regressions, runs
+from dashboard import dispatch, failed_jobs, regressions, retention, runs
 from dashboard.models import FailedJob, Run
 from dashboard.sentences.failed_jobs import describe_job
 from tests.workers.conftest import Requested
@@ -67,6 +67,21 @@ def test_pauses_grow_until_the_job_is_set_aside(judge: Any, sent: Sent) -> None:
     assert sent == []
     assert describe_job(job) == "Judging run 7 failed 6 times and is set aside"
     assert job.errors == ["KeyError: 'x'"] * 6
+
+
+def test_what_the_schedule_asks_for_is_never_set_aside() -> None:
+    for _ in range(9):
+        job = failed_jobs.note_failure(dispatch.REMIND, (), KeyError("x"))
+    assert job.next_try_at is not None
+
+
+def test_a_part_of_pruning_that_fails_keeps_the_others_from_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(retention, "prune_runs", lambda **_: [].pop())
+    monkeypatch.setattr(retention, "drop_expired_sessions", lambda: done.append("sessions"))
+    with pytest.raises(IndexError):
+        tasks.prune_runs.run()
+    assert (done, FailedJob.objects.get().task) == (["sessions"], dispatch.PRUNE)
 
 
 def test_what_is_due_is_sent_again_and_forgotten_once_it_went_well(judge: Any, sent: Sent) -> None:

@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+from django.db import models
+
+
+class OutboxMessage(models.Model):
+    """A message to the service's workers that no other row speaks of: kept until its task was done."""
+
+    task = models.CharField(max_length=60, help_text="The task's name, as the queue knows it.")
+    arguments = models.JSONField(default=list)
+    sent_at = models.DateTimeField(help_text="When it was sent last.")
+
+    class Meta:
+        indexes = [models.Index(fields=["sent_at"], name="outbox_longest_waiting")]
+
+    def __str__(self) -> str:
+        return f"{self.task}({', '.join(map(str, self.arguments))})"

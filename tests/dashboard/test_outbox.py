@@ -1,0 +1,89 @@
+"""What no row speaks of is sent again until it was done, whatever becomes of its message."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from dashboard import advisory_locks, dispatch, failed_jobs, outbox, pull_requests
+from dashboard.models import OutboxMessage
+from workers.site import tasks
+
+pytestmark = pytest.mark.django_db
+Sent = list[tuple[Any, ...]]
+CALL = (dispatch.TELL_CHECK, 7)
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
+    messages: Sent = []
+    monkeypatch.setattr(dispatch, "send_task", lambda *task: messages.append(task))
+    return messages
+
+
+def grow_old() -> None:
+    OutboxMessage.objects.update(sent_at=timezone.now() - outbox.PATIENCE - timedelta(seconds=1))
+
+
+def test_what_was_lost_is_sent_again_once_in_a_while(sent: Sent) -> None:
+    outbox.send_kept(*CALL)
+    outbox.send_forgotten_messages()
+    assert sent == [CALL]
+    grow_old()
+    outbox.send_forgotten_messages()
+    outbox.send_forgotten_messages()
+    assert sent == [CALL] * 2
+
+
+def test_what_was_asked_for_twice_is_sent_again_once(sent: Sent) -> None:
+    outbox.send_kept(*CALL)
+    outbox.send_kept(*CALL)
+    grow_old()
+    sent.clear()
+    outbox.send_forgotten_messages()
+    assert sent == [CALL]
+
+
+def test_it_is_dropped_once_it_was_done(sent: Sent, monkeypatch: pytest.MonkeyPatch) -> None:
+    outbox.send_kept(*CALL)
+    outbox.send_kept(dispatch.TELL_CHECK, 8)
+    # Meanwhile there is more to tell of the same check.
+    monkeypatch.setattr(pull_requests, "tell_check", lambda _: outbox.send_kept(*CALL))
+    tasks.tell_check.run(7)
+    assert sorted(OutboxMessage.objects.values_list("arguments__0", flat=True)) == [7, 8]
+    monkeypatch.setattr(pull_requests, "tell_check", lambda _: None)
+    tasks.tell_check.run(7)
+    assert OutboxMessage.objects.get().arguments == [8]
+
+
+def test_what_fails_is_sent_again_after_its_pauses_alone(sent: Sent, monkeypatch: pytest.MonkeyPatch) -> None:
+    outbox.send_kept(*CALL)
+    monkeypatch.setattr(pull_requests, "tell_check", lambda _: {}["x"])
+    with pytest.raises(KeyError):
+        tasks.tell_check.run(7)
+    grow_old()
+    sent.clear()
+    outbox.send_forgotten_messages()
+    assert (sent, OutboxMessage.objects.count()) == ([], 1)
+
+
+def test_a_job_that_somebody_gives_up_is_sent_by_nobody(sent: Sent) -> None:
+    outbox.send_kept(*CALL)
+    job = failed_jobs.note_failure(*CALL[:1], CALL[1:], KeyError("x"))
+    assert failed_jobs.drop_jobs(type(job).objects.all()) == 1
+    assert not OutboxMessage.objects.exists()
+
+
+def test_a_job_may_have_any_number_of_arguments() -> None:
+    commits = list(range(100_000, 105_000))
+    job = failed_jobs.note_failure(dispatch.HISTORY_REWRITTEN, (1, commits, ["main"]), KeyError("x"))
+    assert failed_jobs.note_failure(dispatch.HISTORY_REWRITTEN, (1, commits, ["main"]), KeyError("x")) == job
+
+
+def test_a_lock_is_free_again_after_its_block() -> None:
+    for _ in range(2):
+        with advisory_locks.try_session_lock(advisory_locks.PULL_REQUEST, 2**40) as held:
+            assert held
