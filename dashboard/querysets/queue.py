@@ -7,7 +7,8 @@ from datetime import datetime
 from statistics import median
 from typing import Any
 
-from django.db.models import DurationField, ExpressionWrapper, F, OuterRef, QuerySet, Subquery
+from django.db.models import Case, DurationField, ExpressionWrapper, F, OuterRef, QuerySet, Subquery, When
+from django.db.models.functions import Now
 
 from dashboard.experiments.precedence import IS_AWAITED
 from dashboard.models import Experiment, Machine, Project, Run, SeriesLatest
@@ -25,10 +26,12 @@ def held_runs() -> list[Run]:
 
 
 def waiting_runs() -> list[Run]:
-    """At most MOST_WAITING, of all projects, the next one first."""
-    return _WAITING.read_rows()
+    """At most MOST_WAITING, of all projects, the next one first; where they are more, none that is for later
+    instead of one that may begin now."""
+    return sorted(_WAITING.read_rows(), key=lambda run: (-run.priority, run.requested_at, run.pk))
 
 
+_IS_FOR_LATER = Case(When(not_before__gt=Now(), then=1), default=0)
 _HELD = ComposedQuery(
     lambda: runs_with_related().filter(state__in=Run.HELD).order_by("claimed_at", "pk")[:MOST_WAITING]
 )
@@ -36,7 +39,7 @@ _WAITING = ComposedQuery(
     lambda: (
         runs_with_related()
         .filter(state=Run.State.REQUESTED)
-        .order_by("-priority", "requested_at", "pk")[:MOST_WAITING]
+        .order_by(_IS_FOR_LATER, "-priority", "requested_at", "pk")[:MOST_WAITING]
     )
 )
 

@@ -11,8 +11,10 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.models import Commit, Experiment, Project, Regression, Run, Trigger
+from dashboard.querysets.queue import MOST_WAITING
 from dashboard.querysets.search import find_commits
 from dashboard.querysets.sight import SeenProjects, Sight
+from tests.dashboard import factories
 from tests.dashboard.access.conftest import create_member
 from tests.pages import builders
 from tests.pages.conftest import shown_text
@@ -136,6 +138,18 @@ def test_a_run_for_later_holds_up_none_that_may_begin(client: Client) -> None:
     # Of the two that may begin one fits in before: the machine waits for neither.
     Run.objects.filter(pk=later.pk).update(not_before=now + timedelta(minutes=5))
     assert [row.run for row in client.get("/queue/").context["rows"]] == [first, later, second]
+
+
+def test_of_many_that_wait_those_are_listed_that_may_begin(client: Client) -> None:
+    (measured,) = builders.create_measured_commits(1)
+    configuration, now = measured.runs.get().configuration, timezone.now()
+    line = factories.create_commits(measured.project, MOST_WAITING + 1, first=1)
+    common = {"configuration": configuration, "project": measured.project, "repetitions": 1, "time_limit": 60}
+    later = {"priority": 5, "not_before": now + timedelta(days=1)}
+    Run.objects.bulk_create(
+        Run(commit=commit, **common, **(later if commit is not line[-1] else {})) for commit in line
+    )
+    assert line[-1] in [row.run.commit for row in client.get("/queue/").context["rows"]]
 
 
 def test_a_run_of_one_machine_is_not_expected_on_another(client: Client) -> None:

@@ -81,8 +81,12 @@ def rank_suspects(
 
     `kind` is the metric's: time and rate, memory, counter. `phase` is the one that explains most. `delta` is
     what the metric lost: seconds per step for time, calls per step for counters, None for what isn't one of a
-    step; for memory it isn't used.
+    step; for memory it isn't used. Where a side has no profile, all that is known is what the commits
+    changed, and each suspect says so by `"profiled": False`.
     """
+    profiled = before is not None and after is not None
+    if not profiled:
+        before = after = None
     suspects = pair_functions(before, after, touched)
     if kind == "memory":
         scored = [(blame_for_memory(suspect, phase), suspect) for suspect in suspects]
@@ -104,7 +108,8 @@ def rank_suspects(
         ]
     scored = [pair for pair in scored if pair[0] >= LEAST_SCORE]
     scored.sort(key=lambda pair: (-pair[0], pair[1].file, pair[1].name))
-    return [suspect.describe() for _, suspect in scored[:MOST]]
+    found = [suspect.describe() for _, suspect in scored[:MOST]]
+    return found if profiled else [{**described, "profiled": False} for described in found]
 
 
 def pair_functions(before: Profile | None, after: Profile | None, touched: TouchedFunctions) -> list[Suspect]:

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+import pytest
 
 from dashboard.regressions.explanation.changed_functions import MODULE, Function, TouchedFunctions
 from dashboard.regressions.explanation.suspects import BUILT_IN, MOST, rank_suspects
@@ -215,6 +218,14 @@ def test_more_calls_of_what_is_built_in_are_told_by_their_caller() -> None:
 
 def test_without_profiles_the_diff_is_all_there_is() -> None:
     assert ranked_functions(None, None, touched_functions("Replay.sample")) == ["Replay.sample"]
+
+
+@pytest.mark.parametrize("sides", [(None, None), (None, training_loop(0.001, 0.0008))])
+def test_what_is_known_without_both_profiles_says_so(sides: Sequence[dict[str, Any] | None]) -> None:
+    before, after = sides
+    changed = touched_functions("Replay.sample")
+    (suspect,) = rank_suspects(before, after, changed, kind="time", phase=PHASE, delta=0.004)
+    assert (suspect["function"], suspect["calls_after"], suspect["profiled"]) == ("Replay.sample", 0, False)
 
 
 def test_functions_that_did_not_grow_are_no_suspects() -> None:
