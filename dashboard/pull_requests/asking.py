@@ -8,8 +8,9 @@ from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
+from paceline.manifest import ManifestError
 
-from dashboard import dispatch, experiments, outbox, repositories
+from dashboard import dispatch, experiments, outbox, repositories, runs
 from dashboard.models import Check, Experiment, Project, PullRequest
 from dashboard.pull_requests.errors import CheckError
 from dashboard.repositories import RepositoryError
@@ -103,6 +104,8 @@ def check_revision(
             hashes[field] = repositories.resolve_revision(mirror, revision)
         except RepositoryError as error:
             raise CheckError(f"{field}: {error}") from error
+    if benchmarks:
+        check_names(project, hashes["head"], benchmarks)
     with transaction.atomic():
         return _create_check(
             project,
@@ -114,6 +117,18 @@ def check_revision(
             minutes=minutes or project.check_minutes,
             requested_by=requested_by,
         )
+
+
+def check_names(project: Project, head: str, benchmarks: Sequence[str]) -> None:
+    """CheckError where the head has no benchmark of one of these names."""
+    facts = repositories.read_commits(project.mirror, [head])
+    for commit, manifest in runs.read_commit_manifests(project, project.mirror, facts):
+        try:
+            if isinstance(manifest, ManifestError):
+                raise manifest
+            runs.choose_benchmarks_named(manifest, benchmarks, commit)
+        except ManifestError as error:
+            raise CheckError(f"benchmarks: {error}") from error
 
 
 def repeat_check(check: Check, requested_by: Any = None) -> Check:

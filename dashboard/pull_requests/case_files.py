@@ -6,10 +6,14 @@ from collections.abc import Sequence
 
 from dashboard import repositories
 from dashboard.models import Document, Project
+from dashboard.pull_requests.selection import ProfiledFiles
 from dashboard.repositories import Mirror
 
+# What a document's counting says where the script started other processes, whose files nobody saw.
+PROCESSES = "processes"
 
-def profiled_files(project: Project, benchmark: str, key: str) -> set[str] | None:
+
+def profiled_files(project: Project, benchmark: str, key: str) -> ProfiledFiles | None:
     """The files whose functions the case's newest profile has; None where it has none."""
     documents = Document.objects.filter(
         run__commit__project=project,
@@ -17,8 +21,14 @@ def profiled_files(project: Project, benchmark: str, key: str) -> set[str] | Non
         run__configuration__case__key=key,
         body__profile__functions__isnull=False,
     )
-    functions = documents.order_by("-run").values_list("body__profile__functions", flat=True).first()
-    return {str(row.get("file", "")) for row in functions} if functions else None
+    members = ("profile__functions", "loaders", "helpers", "counting__doubts")
+    row = documents.order_by("-run").values_list(*(f"body__{member}" for member in members)).first()
+    if row is None or not row[0]:
+        return None
+    functions, loaders, helpers, doubts = row
+    workers = any(loader.get("workers") for loader in loaders or ())
+    has_others = workers or bool(helpers) or PROCESSES in (doubts or ())
+    return ProfiledFiles(frozenset(str(row.get("file", "")) for row in functions), not has_others)
 
 
 def changed_paths(mirror: Mirror, old: str, new: str) -> Sequence[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TypeVar
 
@@ -16,22 +17,33 @@ ASIDE = frozenset({".github", ".gitlab", ".gitea", ".circleci", ".vscode", ".ide
 Key = TypeVar("Key")
 
 
+@dataclass(frozen=True, slots=True)
+class ProfiledFiles:
+    """The files whose functions a case's profile has; whether those are `all` that the case runs.
+
+    A profile is of one process: what DataLoader workers and other processes run isn't in it.
+    """
+
+    files: frozenset[str]
+    all: bool = True
+
+
 def touched_cases(
-    changed: Iterable[str], files_of_cases: Mapping[Key, Collection[str] | None]
+    changed: Iterable[str], files_of_cases: Mapping[Key, ProfiledFiles | None]
 ) -> dict[Key, str]:
     """Each case that the changed files touch, with the first file that does.
 
-    `files_of_cases`: the files whose functions its newest profile has; None where it was never measured. A
-    changed file that some profile has touches the cases that run it; one that no profile has could be read
-    by any: configurations, data, code that is new or is called too seldom to be seen.
+    `files_of_cases`: those of its newest profile; None where it was never measured. A changed file that some
+    profile has touches the cases that run it, and those that have other processes too; one that no profile
+    has could be read by any: configurations, data, code that is new or is called too seldom to be seen.
     """
-    everywhere = set().union(*(files for files in files_of_cases.values() if files))
+    everywhere = frozenset[str]().union(*(known.files for known in files_of_cases.values() if known))
     touched: dict[Key, str] = {}
     for path in changed:
         if is_prose(path):
             continue
-        for case, files in files_of_cases.items():
-            if files is None or path in files or path not in everywhere:
+        for case, known in files_of_cases.items():
+            if known is None or not known.all or path in known.files or path not in everywhere:
                 touched.setdefault(case, path)
     return {case: touched[case] for case in files_of_cases if case in touched}
 

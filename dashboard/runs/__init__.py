@@ -19,7 +19,7 @@ from dashboard.runs.lease import (
     requeue_lost_runs,
 )
 from dashboard.runs.machines import machine_seen, part_seen, pool_named
-from dashboard.runs.planning import read_commit_manifests
+from dashboard.runs.planning import choose_benchmarks_named, read_commit_manifests
 from dashboard.runs.remeasuring import hasten_remeasuring, remeasure_disturbed
 from dashboard.runs.requests import (
     experiment_waits,
@@ -45,6 +45,7 @@ __all__ = [
     "advance_run",
     "cancel_run",
     "cancel_runs",
+    "choose_benchmarks_named",
     "claim_run",
     "experiment_waits",
     "fail_run",

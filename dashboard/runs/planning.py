@@ -153,7 +153,7 @@ def read_candidates(
         try:
             if isinstance(manifest, ManifestError):
                 raise manifest
-            benchmarks = _choose_benchmarks(manifest, names, facts)
+            benchmarks = choose_benchmarks_named(manifest, names, facts)
         except ManifestError as error:
             if len(commits) == 1:
                 raise
@@ -265,7 +265,8 @@ def _parse_manifest(text: str, where: str) -> Manifest | ManifestError:
         return error
 
 
-def _choose_benchmarks(manifest: Manifest, names: list[str], facts: CommitFacts) -> list[Benchmark]:
+def choose_benchmarks_named(manifest: Manifest, names: Sequence[str], facts: CommitFacts) -> list[Benchmark]:
+    """Those of these names, all without any. Raises ManifestError for a name that the commit doesn't have."""
     known = manifest.benchmarks
     for name in names:
         if name not in known:

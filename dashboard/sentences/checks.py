@@ -164,7 +164,12 @@ def next_step(check: Check) -> str:
             "Repair it, or say that it is intended: on the check's page, or by a comment /paceline intended."
         )
     if check.answer == Answer.NOT_KNOWN:
-        return "Run it again, with more minutes or on a quieter machine."
+        code = check.reason.get("code")
+        if code in ("can't be measured", "side failed"):
+            return "Mend that, and run it again."
+        # These stay as they are, however long it is measured.
+        if code not in ("no common case", "no merge base", "head is gone"):
+            return "Run it again, with more minutes or on a quieter machine."
     return ""
 
 

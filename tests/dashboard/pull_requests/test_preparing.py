@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dashboard import dispatch
 from dashboard.models import Check, Experiment, ForgeConnection, Project
-from dashboard.pull_requests import check_revision, sweep_checks
-from dashboard.sentences.checks import reason_sentence
+from dashboard.pull_requests import CheckError, check_revision, sweep_checks
+from dashboard.pull_requests.case_files import profiled_files
+from dashboard.sentences.checks import next_step, reason_sentence
 from tests.dashboard.conftest import Repository
 from tests.dashboard.factories import create_case, create_commit, profiled_function, store_measured_run
 from tests.dashboard.pull_requests.conftest import MANIFEST, TRAIN, Propose, prepare_check
@@ -91,6 +94,24 @@ def test_what_is_on_its_target_already_says_so(tracked: Project, proposed: Repos
     assert reason_sentence(check.reason) == "It is on main already: there is nothing to compare."
 
 
+def test_a_benchmark_that_the_head_has_not_is_refused(tracked: Project, proposed: Repository) -> None:
+    with pytest.raises(CheckError, match=r"^benchmarks: Commit .* has no benchmark 'lop'; did you mean loop"):
+        check_revision(tracked, "feature", benchmarks=["lop"])
+    assert not Check.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("reason", "advice"),
+    [
+        ({"code": "no common case"}, ""),
+        ({"code": "can't be measured", "text": "x"}, "Mend that, and run it again."),
+        ({}, "Run it again, with more minutes or on a quieter machine."),
+    ],
+)
+def test_what_is_not_known_says_what_may_help(reason: dict[str, str], advice: str) -> None:
+    assert next_step(Check(state="done", answer="not known", reason=reason)) == advice
+
+
 def test_a_broken_manifest_is_not_known(tracked: Project, proposed: Repository) -> None:
     proposed.commit("Break it", paceline_toml="[benchmarks")
     check = prepare_check(check_revision(tracked, "feature"))
@@ -110,6 +131,25 @@ def test_only_the_cases_that_run_what_changed_are_measured(tracked: Project, pro
     check = prepare_check(check_revision(tracked, "part"))
     assert {str(row.configuration.case) for row in check.cases.all()} == {"second"}
     assert check.left_out == [{"case": "loop", "code": "not touched"}]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"loaders": [{"workers": [{"worker": 0}]}]},
+        {"helpers": [{"name": "augment"}]},
+        {"counting": {"doubts": ["processes"]}},
+    ],
+)
+def test_a_case_with_other_processes_is_measured_at_any_code(
+    tracked: Project, proposed: Repository, document: dict[str, Any]
+) -> None:
+    commit = create_commit(tracked, 1)
+    for benchmark, more in (("loop", document), ("second", {"loaders": [{"workers": []}]})):
+        functions = [profiled_function("learn", f"{benchmark}.py")]
+        store_measured_run(commit, create_case(tracked, benchmark), {}, functions=functions, document=more)
+    found = [profiled_files(tracked, benchmark, "") for benchmark in ("loop", "second")]
+    assert [known.all for known in found if known] == [False, True]
 
 
 def test_new_cases_and_other_versions_are_left_out(tracked: Project, proposed: Repository) -> None:

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.pull_requests.selection import is_prose, touched_cases
+from dashboard.pull_requests.selection import ProfiledFiles, is_prose, touched_cases
 
-FILES = {"snake": {"snake/train.py", "common/replay.py"}, "mario": {"mario/train.py", "common/replay.py"}}
+FILES = {
+    "snake": ProfiledFiles(frozenset({"snake/train.py", "common/replay.py"})),
+    "mario": ProfiledFiles(frozenset({"mario/train.py", "common/replay.py"})),
+}
 
 
 @pytest.mark.parametrize(
@@ -28,6 +31,14 @@ def test_a_case_is_touched_by_what_it_runs_and_by_what_nobody_knows(
 def test_what_was_never_measured_is_touched_by_any_code() -> None:
     files = {**FILES, "new": None}
     assert set(touched_cases(["snake/train.py"], files)) == {"snake", "new"}
+    assert touched_cases(["CHANGELOG.md"], files) == {}
+
+
+def test_what_other_processes_run_may_be_any_code() -> None:
+    """A DataLoader's worker has no profile: the files of the main process's aren't all that its case runs."""
+    files = {**FILES, "loader": ProfiledFiles(frozenset({"loader/train.py"}), all=False)}
+    assert set(touched_cases(["common/replay.py"], files)) == {"snake", "mario", "loader"}
+    assert set(touched_cases(["loader/train.py"], files)) == {"loader"}
     assert touched_cases(["CHANGELOG.md"], files) == {}
 
 
