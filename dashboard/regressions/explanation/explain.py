@@ -26,6 +26,7 @@ from dashboard.regressions.explanation.excerpts import changed_lines
 from dashboard.regressions.explanation.host_or_device import place_of_loss
 from dashboard.regressions.explanation.phase_shares import (
     CLOCKED,
+    PhaseShare,
     Sides,
     explain_by_phase,
     sides_of_step,
@@ -57,7 +58,7 @@ def explain_step(project: Project, line: Line, request: Explanation) -> Explaine
     if not sides.good or not sides.bad:
         return explained
     touched = touched_functions(project, *request.difference)
-    suspects, operations = rank_causes(change, sides, share.phase, touched)
+    suspects, operations = rank_causes(change, sides, share, touched)
     return replace(
         explained,
         suspects=tuple(suspects),
@@ -86,13 +87,15 @@ def phases_of_experiment(experiment: int | None) -> Mapping[str, float] | None:
 
 
 def rank_causes(
-    change: Change, sides: Sides, phase: str, touched: TouchedFunctions
+    change: Change, sides: Sides, share: PhaseShare, touched: TouchedFunctions
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Functions and tensor operations, from the profiles of two undisturbed runs next to the step."""
     before, after = profile_of_level(sides.good[::-1]), profile_of_level(sides.bad)
     kind, delta = change.series.metric.kind, lost_per_step(change)
-    suspects = rank_suspects(before, after, touched, kind=kind, phase=phase, delta=delta)
-    return suspects, rank_operations(before, after, kind=kind, phase=phase, delta=delta)
+    suspects = rank_suspects(
+        before, after, touched, kind=kind, phase=share.phase, delta=delta, share=share.share
+    )
+    return suspects, rank_operations(before, after, kind=kind, phase=share.phase, delta=delta)
 
 
 def lost_by_process(change: Change) -> float | None:

@@ -11,6 +11,7 @@ from dashboard.regressions.explanation.changed_functions import MODULE, Function
 
 MOST = 10
 SETUP = "(setup)"
+UNATTRIBUTED = "(unattributed)"
 BUILT_IN = "(built-in)"
 
 Profile = Mapping[str, Any]
@@ -26,6 +27,9 @@ INSIDE = 0.3
 # Where no changed function is called: for the innermost one whose calls hold this part of the phase's growth.
 HOLDER = 0.4
 HELD = 0.6
+# Counts know their phase: where it holds this part of them, what runs elsewhere has so much of its blame.
+NEARLY_ALL = 0.9
+ELSEWHERE = 0.1
 # What counts less than this isn't worth a line.
 LEAST_SCORE = 0.05
 
@@ -76,10 +80,12 @@ def rank_suspects(
     kind: str,
     phase: str,
     delta: float | None,
+    share: float | None = None,
 ) -> list[dict[str, Any]]:
     """At most MOST suspects, likeliest first.
 
-    `kind` is the metric's: time and rate, memory, counter. `phase` is the one that explains most. `delta` is
+    `kind` is the metric's: time and rate, memory, counter. `phase` is the one that explains most, and `share`
+    how much of it, where known: counted work isn't done by what runs in another phase. `delta` is
     what the metric lost: seconds per step for time, calls per step for counters, None for what isn't one of a
     step; for memory it isn't used. Where a side has no profile, all that is known is what the commits
     changed, and each suspect says so by `"profiled": False`.
@@ -96,15 +102,17 @@ def rank_suspects(
         times = whole_growth(suspects, own_seconds, delta if measure is own_seconds else 0.0)
         new = own_growth([suspect for suspect in suspects if suspect.changed])
         holder = holder_of_growth(suspects, phase)
+        placed = phase if kind == "counter" and (share or 0.0) >= NEARLY_ALL else ""
         scored = [
             (
                 blame_for_cost(
                     suspect, phase, growth_of(suspect, measure) / base, new.get(suspect, 0.0) / times, times
                 )
+                * (ELSEWHERE if placed and not is_suspect_in_phase(suspect, placed) else 1.0)
                 + HOLDER * (suspect is holder),
                 suspect,
             )
-            for suspect in called_functions(suspects)
+            for suspect in called_functions(suspects, placed)
         ]
     scored = [pair for pair in scored if pair[0] >= LEAST_SCORE]
     scored.sort(key=lambda pair: (-pair[0], pair[1].file, pair[1].name))
@@ -130,10 +138,16 @@ def pair_functions(before: Profile | None, after: Profile | None, touched: Touch
     return found
 
 
-def called_functions(suspects: Sequence[Suspect]) -> Sequence[Suspect]:
-    """Those that a step calls; all of them where no changed one is: a constant's new value calls nothing."""
+def called_functions(suspects: Sequence[Suspect], placed: str = "") -> Sequence[Suspect]:
+    """Those that a step calls; all of them where no changed one is: a constant's new value calls nothing.
+
+    Nor does the function that holds the loop: no step calls it. `placed`: the phase that a changed one has to
+    be called in, where it is known.
+    """
     found = [suspect for suspect in suspects if suspect.before.calls or suspect.after.calls]
-    return found if any(suspect.changed for suspect in found) else suspects
+    changed = [suspect for suspect in found if suspect.changed]
+    is_known = any(not placed or is_suspect_in_phase(suspect, placed) for suspect in changed)
+    return found if is_known else suspects
 
 
 def can_be_blamed(function: Function) -> bool:
@@ -255,5 +269,10 @@ def blame_for_memory(suspect: Suspect, phase: str) -> float:
 
 
 def is_suspect_in_phase(suspect: Suspect, phase: str) -> bool:
-    """True where most of the function's calls fall into the phase, or into one that is nested in it."""
+    """True where most of the function's calls fall into the phase, or into one that is nested in it.
+
+    What is outside all phases is done by functions without one, and by the one that holds the loop.
+    """
+    if phase == UNATTRIBUTED:
+        return not suspect.after.phase
     return bool(phase) and is_in_phase(suspect.after.phase, phase)

@@ -228,6 +228,24 @@ def test_what_is_known_without_both_profiles_says_so(sides: Sequence[dict[str, A
     assert (suspect["function"], suspect["calls_after"], suspect["profiled"]) == ("Replay.sample", 0, False)
 
 
+def blur_and_loop(blurs: int) -> dict[str, Any]:
+    """The augmentation has a phase of its own; no step calls the function that holds the loop."""
+    blur = profiled_function("blur", "augment.py", calls=blurs, self=1e-3 * blurs, phase="data_loading")
+    return make_profile(blur, profiled_function("log", "train.py", calls=1, self=1e-5, phase=""))
+
+
+@pytest.mark.parametrize(
+    ("phase", "share", "first"),
+    [("(unattributed)", 1.0, "main"), ("data_loading", 1.0, "blur"), ("(unattributed)", 0.3, "blur")],
+)
+def test_what_is_counted_in_one_phase_is_not_done_in_another(phase: str, share: float, first: str) -> None:
+    files = (("augment.py", "blur"), ("train.py", "main"))
+    changed = TouchedFunctions(functions=tuple(Function(file, name, 50, True) for file, name in files))
+    before, after = blur_and_loop(1), blur_and_loop(16)
+    found = rank_suspects(before, after, changed, kind="counter", phase=phase, delta=1.0, share=share)
+    assert found[0]["function"] == first
+
+
 def test_functions_that_did_not_grow_are_no_suspects() -> None:
     assert (
         ranked_functions(training_loop(0.001, 0.0008), training_loop(0.001, 0.0008), TouchedFunctions()) == []
