@@ -18,6 +18,8 @@ from dashboard.host_protocol.messages import PACE
 from dashboard.models import Experiment, ExperimentPair
 
 Unreported = ExperimentPair.Unreported
+# What has no more decimals than these may be a share of few tries.
+FEW_DIGITS = 4
 
 
 def can_weigh_unreported(experiment: Experiment) -> bool:
@@ -51,7 +53,22 @@ def weigh_learning(experiment: Experiment, measured: Sequence[ExperimentPair]) -
     metric = MeasuredMetric(PACE, "s", "lower", "time")
     bounded = bound_metric(metric, [(time["base"], time["head"]) for time in times], 0.0, experiment.error)
     learning: dict[str, Any] = {"seeds": len(calm), "unreported": lost}
+    if ignores_seeds(calm):
+        learning |= {"seeds": 1, "seed_ignored": True}
     if bounded is not None and bounded.logarithmic:
         ends = [None if end is None else math.exp(end) for end in (bounded.low, bounded.high)]
         learning["step_time"] = {"ratio": math.exp(bounded.middle), "low": ends[0], "high": ends[1]}
     return learning
+
+
+def ignores_seeds(pairs: Sequence[ExperimentPair]) -> bool:
+    """Whether the pairs, each with a seed of its own, have the same values to the last digit.
+
+    Then the script takes no seed, and they are one seed's. Values such as 1 and 0.5, of which there are few,
+    may well be those of all seeds.
+    """
+    values = {(pair.base, pair.head) for pair in pairs if not pair.unreported}
+    if len(pairs) < 2 or len(values) != 1:
+        return False
+    (told,) = values
+    return any(value != round(value, FEW_DIGITS) for value in told if value is not None)

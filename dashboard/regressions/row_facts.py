@@ -53,6 +53,7 @@ def learned_facts(experiment: Experiment) -> dict[str, Any]:
             seeds=learning.get("seeds", 0),
             unreported=learning.get("unreported", 0),
             step_time=(time["ratio"], time["low"], time["high"]) if time else None,
+            seed_ignored=learning.get("seed_ignored", False),
         ),
     }
 

@@ -123,4 +123,15 @@ def story_sentence(regression: Regression) -> str:
     """`Score 2.1 instead of 9.3, over 3 seeds. Its guard asks for at least 3.`: what its page begins with."""
     pace = pace_words(regression)
     parts = [labels.upper_first(loss_detail(regression)), labels.upper_first(pace)]
-    return " ".join([*(f"{part}." for part in parts if part), bound_sentence(regression)]).strip()
+    told = [*(f"{part}." for part in parts if part), bound_sentence(regression), seed_sentence(regression)]
+    return " ".join(sentence for sentence in told if sentence)
+
+
+def seed_sentence(regression: Regression) -> str:
+    """That its proof is one seed's, though each pair was given another one; empty where it isn't."""
+    if not regression.learning.get("seed_ignored"):
+        return ""
+    return (
+        "Each pair was given a seed of its own, and all have the same values to the last digit: the script "
+        "doesn't take PACELINE_SEED, so that this is known of one seed alone."
+    )

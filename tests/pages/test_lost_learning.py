@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+
 import pytest
 from django.test import Client
 
@@ -45,6 +47,14 @@ def test_pages_tell_the_story(client: Client, lost: Regression) -> None:
     assert better.direction == "improvement"
     assert "no gain, training learns less since" in client.get(time.get_absolute_url()).content.decode()
     assert describe_improvements(lost.project) == []
+
+
+def test_a_proof_by_one_seed_says_so(client: Client, lost: Regression) -> None:
+    assert "doesn't take PACELINE_SEED" not in client.get(lost.get_absolute_url()).content.decode()
+    Regression.objects.update(learning={**lost.learning, "seeds": 1, "seed_ignored": True})
+    page = html.unescape(client.get(lost.get_absolute_url()).content.decode())
+    assert "over 1 seed" in page
+    assert "the script doesn't take PACELINE_SEED, so that this is known of one seed alone." in page
 
 
 @pytest.mark.django_db

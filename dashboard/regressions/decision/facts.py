@@ -96,11 +96,13 @@ class Change:
 class Learning:
     """What pairs over seeds say beside a quality's difference: over how many seeds, in how many of them the
     head reported none, and how the step's time stands to the base's: ratio and its ends, where known.
+    `seed_ignored`: the pairs were given several seeds and have the same values.
     """
 
     seeds: int
     unreported: int = 0
     step_time: tuple[float, float | None, float | None] | None = None
+    seed_ignored: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,4 +33,5 @@ def learning_of(
         seeds=learned.seeds if learned else 0,
         unreported=learned.unreported if learned else 0,
         step_time=learned.step_time if learned else None,
+        **({"seed_ignored": True} if learned and learned.seed_ignored else {}),
     )

@@ -84,10 +84,10 @@ def rank_suspects(
 ) -> list[dict[str, Any]]:
     """At most MOST suspects, likeliest first.
 
-    `kind` is the metric's: time and rate, memory, counter. `phase` is the one that explains most, and `share`
-    how much of it, where known: counted work isn't done by what runs in another phase. `delta` is
-    what the metric lost: seconds per step for time, calls per step for counters, None for what isn't one of a
-    step; for memory it isn't used. Where a side has no profile, all that is known is what the commits
+    `kind` is the metric's: time and rate, memory, counter, quality. `phase` is the one that explains most, and
+    `share` how much of it, where known: counted work isn't done by what runs in another phase. `delta` is what
+    the metric lost: seconds per step for time, calls per step for counters, None for what isn't one of a step;
+    for memory and quality it isn't used. Where a side has no profile, all that is known is what the commits
     changed, and each suspect says so by `"profiled": False`.
     """
     profiled = before is not None and after is not None
@@ -96,6 +96,8 @@ def rank_suspects(
     suspects = pair_functions(before, after, touched)
     if kind == "memory":
         scored = [(blame_for_memory(suspect, phase), suspect) for suspect in suspects]
+    elif kind == "quality":
+        scored = [(blame_for_quality(suspect), suspect) for suspect in suspects]
     else:
         measure = calls_per_step if kind == "counter" else own_seconds
         base = whole_growth(suspects, measure, delta)
@@ -266,6 +268,16 @@ def blame_for_memory(suspect: Suspect, phase: str) -> float:
         + 0.5 * (suspect.after.calls > suspect.before.calls)
         + 0.25 * (suspect.after.own > suspect.before.own)
     )
+
+
+def blame_for_quality(suspect: Suspect) -> float:
+    """How much a function is to blame for what is lost: changed ones, those that a step calls first.
+
+    No time tells why less is learned.
+    """
+    if not suspect.changed:
+        return 0.0
+    return 1.0 + 0.5 * (suspect.after.calls > 0) + 0.25 * (suspect.after.calls != suspect.before.calls)
 
 
 def is_suspect_in_phase(suspect: Suspect, phase: str) -> bool:

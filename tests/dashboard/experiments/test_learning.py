@@ -100,6 +100,25 @@ def test_the_time_of_the_same_pairs(make_experiment: MakeExperiment) -> None:
     assert weigh_learning(Experiment(metric=Metric(name="step_time")), pairs) == {}
 
 
+@pytest.mark.parametrize(
+    ("values", "seeds"),
+    [
+        ([(0.21979743242263794, 1.3769015073776245)] * 4, 1),
+        ([(0.21979743242263794, 1.3769015073776245)] * 3 + [(0.22, 1.38)], 4),
+        # All of it, and none: there are few values that a share of tries can have.
+        ([(1.0, 0.0)] * 4, 4),
+        ([(0.21979743242263794, 1.3769015073776245)], 1),
+    ],
+)
+def test_a_script_that_takes_no_seed_tells_of_one(values: list[tuple[float, float]], seeds: int) -> None:
+    pairs = [
+        ExperimentPair(index=index, base=base, head=head, seed=2000 + index)
+        for index, (base, head) in enumerate(values)
+    ]
+    learned = weigh_learning(Experiment(metric=SCORE, error=0.01), pairs)
+    assert (learned["seeds"], learned.get("seed_ignored", False)) == (seeds, seeds < len(values))
+
+
 def test_pairs_of_one_seed_are_no_proof_of_a_loss(make_experiment: MakeExperiment) -> None:
     made = make_experiment()
     others = {"quality.score": {"unit": "1", "better": "higher", "kind": "quality", "base": 9.0, "head": 2.0}}

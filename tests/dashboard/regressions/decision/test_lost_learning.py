@@ -95,3 +95,12 @@ def test_only_the_level_says_that_it_has_recovered() -> None:
     part = replace(back, after=6.0)
     assert find_repair(LOST, [back], GatheredFacts()) == back.first_bad.pk
     assert find_repair(LOST, [part], GatheredFacts()) is None
+
+
+def test_a_script_that_takes_no_seed_is_told() -> None:
+    primary = choose_primary([LOST], [PROOF], make_regression(LOST))
+    assert primary is not None
+    same = replace(PROOF, learning=Learning(1, 0, None, seed_ignored=True))
+    told = learning_of(primary, [same], LOST.first_bad, None)
+    assert told is not None
+    assert (told.as_json()["seeds"], told.as_json()["seed_ignored"]) == (1, True)

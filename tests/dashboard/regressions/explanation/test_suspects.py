@@ -228,6 +228,12 @@ def test_what_is_known_without_both_profiles_says_so(sides: Sequence[dict[str, A
     assert (suspect["function"], suspect["calls_after"], suspect["profiled"]) == ("Replay.sample", 0, False)
 
 
+def test_for_what_is_no_longer_learned_changed_functions_alone_are_suspected() -> None:
+    changed, slower = touched_functions("Replay.push"), training_loop(0.050, 0.040)
+    found = ranked_functions(training_loop(0.001, 0.0008), slower, changed, kind="quality", delta=-7.0)
+    assert found == ["Replay.push"]
+
+
 def blur_and_loop(blurs: int) -> dict[str, Any]:
     """The augmentation has a phase of its own; no step calls the function that holds the loop."""
     blur = profiled_function("blur", "augment.py", calls=blurs, self=1e-3 * blurs, phase="data_loading")
