@@ -84,11 +84,11 @@ def rank_suspects(
 ) -> list[dict[str, Any]]:
     """At most MOST suspects, likeliest first.
 
-    `kind` is the metric's: time and rate, memory, counter, quality. `phase` is the one that explains most, and
-    `share` how much of it, where known: counted work isn't done by what runs in another phase. `delta` is what
-    the metric lost: seconds per step for time, calls per step for counters, None for what isn't one of a step;
-    for memory and quality it isn't used. Where a side has no profile, all that is known is what the commits
-    changed, and each suspect says so by `"profiled": False`.
+    `kind` is the metric's: time and rate, memory, counter, quality. `phase` is the one that explains
+    most, and `share` how much of it, where known: counted work isn't done by what runs in another phase.
+    `delta` is what the metric lost: seconds per step for time, calls per step for counters, None for what
+    isn't one of a step; for memory and quality it isn't used. Where a side has no profile, all that is
+    known is what the commits changed, and each suspect says so by `"profiled": False`.
     """
     profiled = before is not None and after is not None
     if not profiled:

@@ -30,9 +30,10 @@ def rank_operations(
     """At most MOST operations: those in `phase` first, of these what is done more often, then by growth.
 
     `kind` is the metric's: by seconds for time and rate, by number for counters. For memory none: what an
-    operation allocates isn't kept by its name; nor for a quality: no time says why it is lost. `share` is that
-    of all growth, or of `delta`, what a time lost in seconds per step, if that is more. Where a phase explains
-    the loss, what is done as often elsewhere is only noise. Empty without a profile on both sides.
+    operation allocates isn't kept by its name; nor for a quality: no time says why it is lost. `share` is
+    that of all growth, or of `delta`, what a time lost in seconds per step, if that is more. Where a
+    phase explains the loss, what is done as often elsewhere is only noise. Empty without a profile on
+    both sides.
     """
     if kind in ("memory", "quality") or not operation_rows(before) or not operation_rows(after):
         return []
