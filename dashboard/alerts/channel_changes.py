@@ -8,7 +8,7 @@ from django.db import transaction
 
 from dashboard.access import Actor, AuditAction, record_action
 from dashboard.alerts.channel_settings import read_settings
-from dashboard.alerts.channels import recorded_address, replace_destination, store_channel, update_channel
+from dashboard.alerts.channels import change_destination, recorded_address, store_channel, update_channel
 from dashboard.alerts.errors import ChannelError
 from dashboard.alerts.kinds import KINDS
 from dashboard.alerts.reminders import schedule_digests
@@ -54,8 +54,7 @@ def edit_channel(actor: Actor, channel: Channel, written: Mapping[str, str]) -> 
     values, errors = read_settings(written, with_rule=not ruled, incidents=made.keeps_incidents)
     try:
         with transaction.atomic():
-            if any(written.get(field.name) for field in made.fields if not field.choices):
-                replace_destination(channel, written)
+            change_destination(channel, written)
             if errors:
                 raise WrongSettings(errors)
             update_channel(channel, values)

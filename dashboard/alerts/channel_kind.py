@@ -11,7 +11,7 @@ from django.conf import settings
 
 from dashboard.alerts.errors import ChannelError, DeliveryError, PermanentDeliveryError
 from dashboard.alerts.http_exchange import check_webhook_host, parse_webhook_url
-from dashboard.models import Delivery
+from dashboard.models import Channel, Delivery
 from dashboard.secrets import is_lost
 
 LONGEST_ADDRESS = 500
@@ -37,10 +37,16 @@ class Destination:
     secret: str = ""
 
 
+def write_no_choices(_channel: Channel) -> dict[str, str]:
+    """Of a kind whose fields have no choices, or a single one."""
+    return {}
+
+
 @dataclass(frozen=True, slots=True)
 class ChannelKind:
     """`read_fields` makes the destination of the form's texts, or raises ChannelError.
 
+    `write_choices` gives the fields with choices as the form of such a channel has them.
     `makes_secret`: the site makes the secret, and shows it once. `keeps_incidents`: a message opens
     something there that a later one closes, so that there are no reminders and no digests.
     """
@@ -49,6 +55,7 @@ class ChannelKind:
     fields: tuple[KindField, ...]
     read_fields: Callable[[Mapping[str, str]], Destination]
     send: Callable[[Delivery], None]
+    write_choices: Callable[[Channel], dict[str, str]] = write_no_choices
     shows_pictures: bool = True
     keeps_incidents: bool = False
     makes_secret: bool = False

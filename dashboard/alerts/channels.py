@@ -76,8 +76,22 @@ def update_channel(channel: Channel, values: Mapping[str, Any]) -> None:
         channel.save(update_fields=list(values))
 
 
-def replace_destination(channel: Channel, written: Mapping[str, str]) -> None:
-    """Lead a channel elsewhere: its rules, its log and what it was told of stay. Raises ChannelError."""
+def change_destination(channel: Channel, written: Mapping[str, str]) -> None:
+    """Lead a channel elsewhere, where its fields are typed or others are chosen; what is empty stays.
+
+    Its rules, its log and what it was told of stay. Raises ChannelError.
+    """
+    made = KINDS[channel.kind]
+    kept = made.write_choices(channel)
+    chosen = {name: written.get(name, "").strip() or choice for name, choice in kept.items()}
+    if any(written.get(field.name) for field in made.fields if not field.choices):
+        _replace_destination(channel, {**written, **chosen})
+    elif chosen != kept:
+        secrets_kept = {field.name: channel.secret for field in made.fields if field.secret}
+        _replace_destination(channel, {**written, **secrets_kept, **chosen})
+
+
+def _replace_destination(channel: Channel, written: Mapping[str, str]) -> None:
     made = KINDS[channel.kind]
     to = made.read_fields(written)
     values = {"address": to.address}

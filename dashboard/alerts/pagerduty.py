@@ -24,7 +24,7 @@ from dashboard.alerts.channel_kind import (
 from dashboard.alerts.errors import ChannelError
 from dashboard.alerts.http_exchange import json_reason, parse_webhook_url, post_to_service
 from dashboard.alerts.messages import WORSE, Message, compose_message, fit_text
-from dashboard.models import Delivery, Regression
+from dashboard.models import Channel, Delivery, Regression
 
 MOST_SUMMARY, MOST_KEY, MOST_DETAIL = 1024, 255, 1000
 ENDPOINTS = {
@@ -48,6 +48,13 @@ def read_pagerduty_fields(written: Mapping[str, str]) -> Destination:
         raise ChannelError("Service region is us or eu.", REGION.name)
     read_url(ENDPOINTS[region], REGION.name)
     return Destination(f"{ENDPOINTS[region]}#{secret_fingerprint(key)}", key)
+
+
+def write_region(channel: Channel) -> dict[str, str]:
+    """The choices of a channel that is there; the first region for one that is still to be added."""
+    endpoint = urldefrag(channel.address).url
+    regions = [region for region, address in ENDPOINTS.items() if address == endpoint]
+    return {REGION.name: regions[0] if regions else "us"}
 
 
 def send_pagerduty(delivery: Delivery) -> None:
@@ -107,4 +114,11 @@ def incident_severity(message: Message, regression: Regression | None) -> str:
     return "error" if regression.state == Regression.State.CONFIRMED else "warning"
 
 
-KIND = ChannelKind("PagerDuty", (KEY, REGION), read_pagerduty_fields, send_pagerduty, keeps_incidents=True)
+KIND = ChannelKind(
+    "PagerDuty",
+    (KEY, REGION),
+    read_pagerduty_fields,
+    send_pagerduty,
+    write_choices=write_region,
+    keeps_incidents=True,
+)

@@ -62,7 +62,7 @@ def channel_page(request: HttpRequest, project: Project, pk: int) -> HttpRespons
     channel = get_object_or_404(Channel.objects.select_related("project"), project=project, pk=pk)
     made = kind_of(channel)
     if request.method != "POST":
-        return render_form(request, channel, made, write_settings(channel), {})
+        return render_form(request, channel, made, write_form(channel), {})
     written = read_form(request.POST)
     try:
         edit_channel(visitor_of(request), channel, written)
@@ -75,6 +75,11 @@ def channel_page(request: HttpRequest, project: Project, pk: int) -> HttpRespons
 
 def read_form(form: Mapping[str, Any]) -> dict[str, str]:
     return {name: str(form[name]).replace("\0", "").strip()[: LONGEST + 1] for name in form}
+
+
+def write_form(channel: Channel) -> dict[str, str]:
+    """The form of a channel that is there: its settings, and what was chosen of its destination."""
+    return {**write_settings(channel), **kind_of(channel).write_choices(channel)}
 
 
 def render_form(
@@ -126,7 +131,7 @@ def change_rules(request: HttpRequest, project: Project, pk: int) -> HttpRespons
             add_rule(channel, request.POST)
         except alerts.ChannelError as error:
             typed = {**read_form(request.POST), "states": request.POST.getlist("states")}
-            return render_form(request, channel, kind_of(channel), write_settings(channel), {}, typed, error)
+            return render_form(request, channel, kind_of(channel), write_form(channel), {}, typed, error)
         record_channel(visitor_of(request), channel, "rules")
     elif action in ("up", "down", "remove"):
         record_channel(visitor_of(request), channel, "rules")

@@ -109,6 +109,23 @@ def test_editing_keeps_the_secret_unless_a_new_one_is_typed(keeper: Client) -> N
     assert Channel.objects.get().secret == f"{HOOK}-2"
 
 
+def test_the_region_of_an_incident_service_is_kept_and_changed(keeper: Client) -> None:
+    key = "a" * 32
+    keeper.post(f"{PAGE}new/pagerduty/", {**FIELDS, "key": key, "region": "eu"})
+    page = f"{PAGE}{Channel.objects.get().pk}/"
+    assert '<option value="eu" selected>' in page_text(keeper.get(page))
+    keeper.post(page, {**FIELDS, "key": "b" * 32})
+    assert Channel.objects.get().address.startswith("https://events.eu.pagerduty.com/")
+    keeper.post(page, {**FIELDS, "key": "", "region": "us"})
+    channel = Channel.objects.get()
+    assert (channel.secret, channel.address.partition("#")[0]) == (
+        "b" * 32,
+        "https://events.pagerduty.com/v2/enqueue",
+    )
+    refused = keeper.post(page, {**FIELDS, "region": "mars"})
+    assert (refused.status_code, "Service region is us or eu." in page_text(refused)) == (400, True)
+
+
 def test_the_same_channel_is_not_added_twice(keeper: Client, channel: Channel) -> None:
     response = keeper.post(f"{PAGE}new/email/", {**FIELDS, "address": "team@example.org"})
     assert "snake has this channel already." in page_text(response)

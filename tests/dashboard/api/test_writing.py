@@ -200,6 +200,16 @@ def test_a_channel_is_added_changed_tested_and_removed(
     assert [entry.details["change"] for entry in changes] == ["added", "edited", "turn-off", "test", "remove"]
 
 
+def test_a_region_alone_is_changed(script: Client, project: Project, settings: Any) -> None:
+    settings.PACELINE_ALLOW_INTERNAL_WEBHOOKS = True
+    body = {"kind": "pagerduty", "destination": {"key": "a" * 32, "region": "us"}}
+    pk = post_json(script, "/projects/snake/channels", **body).json()["id"]
+    where = f"{API}/projects/snake/channels/{pk}"
+    changed = script.patch(where, {"destination": {"region": "eu"}}, "application/json").json()
+    assert changed["address"].startswith("https://events.eu.pagerduty.com/")
+    assert Channel.objects.get().secret == "a" * 32
+
+
 def test_the_secret_of_a_webhook_is_told_once(script: Client, project: Project, settings: Any) -> None:
     settings.PACELINE_ALLOW_INTERNAL_WEBHOOKS = True
     body = {"kind": "webhook", "destination": {"address": "https://ci.example.org/hook"}}
