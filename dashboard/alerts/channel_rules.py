@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Max
 
 from dashboard.alerts.channel_settings import read_minimum
 from dashboard.alerts.errors import ChannelError
-from dashboard.models import AlertRule
+from dashboard.models import AlertRule, Channel
 
 PATTERNS = {"case": ("Case", 300), "metric": ("Metric", 150), "branch": ("Branch", 250)}
+MOST_RULES = 50
 
 
 def read_rule(written: Mapping[str, str], states: Sequence[str]) -> dict[str, Any]:
@@ -30,6 +32,14 @@ def read_rule(written: Mapping[str, str], states: Sequence[str]) -> dict[str, An
     if not chosen:
         raise ChannelError("Choose in which states: suspected, confirmed or both.", "states")
     return values | {"states": chosen}
+
+
+def append_rule(channel: Channel, values: Mapping[str, Any]) -> AlertRule:
+    """Behind those that are there. Raises ChannelError."""
+    if channel.rules.count() >= MOST_RULES:
+        raise ChannelError(f"A channel has at most {MOST_RULES} rules.", "case")
+    last = channel.rules.aggregate(last=Max("position"))["last"]
+    return channel.rules.create(position=0 if last is None else last + 1, **values)
 
 
 @transaction.atomic

@@ -107,10 +107,3 @@ def _replace_destination(channel: Channel, written: Mapping[str, str]) -> None:
 def recorded_address(channel: Channel) -> str:
     """What the audit log says of its address: of a URL the host alone, the rest may be a secret."""
     return urlsplit(channel.address).hostname or channel.address
-
-
-def renew_secret(channel: Channel) -> str:
-    """A new secret of a channel whose secret the site makes; the receiver must learn it."""
-    secret = secrets.token_urlsafe(32)
-    update_channel(channel, {"secret": secret})
-    return secret

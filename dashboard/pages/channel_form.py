@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Max
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
@@ -14,9 +13,9 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard import alerts
 from dashboard.access import visitor_of
-from dashboard.alerts.channel_changes import WrongSettings, create_channel, edit_channel, record_channel
+from dashboard.alerts import channel_changes
+from dashboard.alerts.channel_changes import WrongSettings, create_channel, edit_channel
 from dashboard.alerts.channel_kind import ChannelKind
-from dashboard.alerts.channel_rules import move_rule, read_rule
 from dashboard.alerts.channel_settings import write_settings
 from dashboard.alerts.kinds import KINDS, kind_of
 from dashboard.models import AlertRule, Channel, Project
@@ -30,7 +29,6 @@ SETTINGS = (
     "time_zone",
 )
 RULE_FIELDS = ("case", "metric", "branch", "minimum_percent", "states", "tell")
-MOST_RULES = 50
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -125,29 +123,19 @@ def render_form(
 def change_rules(request: HttpRequest, project: Project, pk: int) -> HttpResponse:
     """The form's fields: `action` (add, up, down, remove), `rule` or the columns of a new one."""
     channel = get_object_or_404(Channel.objects.select_related("project"), project=project, pk=pk)
-    action = request.POST.get("action", "")
+    visitor, action = visitor_of(request), request.POST.get("action", "")
     if action == "add":
+        written, states = read_form(request.POST), request.POST.getlist("states")
         try:
-            add_rule(channel, request.POST)
+            channel_changes.add_rule(visitor, channel, written, states)
         except alerts.ChannelError as error:
-            typed = {**read_form(request.POST), "states": request.POST.getlist("states")}
+            typed = {**written, "states": states}
             return render_form(request, channel, kind_of(channel), write_form(channel), {}, typed, error)
-        record_channel(visitor_of(request), channel, "rules")
     elif action in ("up", "down", "remove"):
-        record_channel(visitor_of(request), channel, "rules")
         key = request.POST.get("rule", "")
         rule = channel.rules.filter(pk=int(key)).first() if key.isascii() and key.isdigit() else None
         if rule and action == "remove":
-            rule.delete()
+            channel_changes.remove_rule(visitor, rule)
         elif rule:
-            move_rule(rule, -1 if action == "up" else 1)
+            channel_changes.shift_rule(visitor, rule, -1 if action == "up" else 1)
     return redirect("project-channel", project.slug, channel.pk)
-
-
-def add_rule(channel: Channel, form: Any) -> AlertRule:
-    """Behind those that are there. Raises ChannelError."""
-    if channel.rules.count() >= MOST_RULES:
-        raise alerts.ChannelError(f"A channel has at most {MOST_RULES} rules.", "case")
-    values = read_rule(read_form(form), form.getlist("states"))
-    last = channel.rules.aggregate(last=Max("position"))["last"]
-    return channel.rules.create(position=0 if last is None else last + 1, **values)

@@ -7,7 +7,6 @@ from functools import wraps
 from typing import Any
 
 from django.contrib import messages
-from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -17,11 +16,8 @@ from django.views.decorators.http import require_POST, require_safe
 
 from dashboard import alerts
 from dashboard.access import visitor_of
-from dashboard.alerts.channel_changes import record_channel
-from dashboard.alerts.channel_settings import read_day_ahead
-from dashboard.alerts.channels import renew_secret, update_channel
+from dashboard.alerts import channel_changes
 from dashboard.alerts.kinds import KINDS, kind_of
-from dashboard.alerts.send_times import zone_of
 from dashboard.models import Channel, Delivery, Project
 from dashboard.pages.settings_sections import settings_context
 from dashboard.querysets import channels as channel_queries
@@ -78,57 +74,49 @@ def change_channel(request: HttpRequest, project: Project, pk: int) -> HttpRespo
     if act is None:
         messages.error(request, "A channel can't be told to do that.")
         return redirect("project-channels", project.slug)
-    with transaction.atomic():
-        record_channel(visitor_of(request), channel, request.POST["action"])
+    try:
         return act(request, channel) or redirect("project-channels", project.slug)
+    except alerts.ChannelError as error:
+        messages.error(request, str(error))
+        return redirect("project-channels", project.slug)
 
 
 def _test_channel(request: HttpRequest, channel: Channel) -> HttpResponse:
     """The answer shows how it goes: the page asks again until it is known."""
-    delivery = alerts.request_test(channel)
+    delivery = channel_changes.send_test(visitor_of(request), channel)
     return render_channels(request, channel.project, tested=delivery, testing=True)
 
 
 def _mute_channel(request: HttpRequest, channel: Channel) -> None:
-    now = timezone.now().astimezone(zone_of(channel))
-    try:
-        until = read_day_ahead(request.POST.get("until", ""), now)
-    except alerts.ChannelError as error:
-        messages.error(request, str(error))
-        return
-    update_channel(channel, {"muted_until": until})
+    until = channel_changes.mute_channel(visitor_of(request), channel, request.POST.get("until", ""))
     messages.success(request, f"{channel.name or channel.address} is muted until {until:%Y-%m-%d}.")
 
 
 def _unmute_channel(request: HttpRequest, channel: Channel) -> None:
-    update_channel(channel, {"muted_until": None})
-    # What waited for its end is sent now.
-    channel.deliveries.filter(state=Delivery.State.PENDING, attempt=0).update(next_attempt_at=timezone.now())
+    channel_changes.unmute_channel(visitor_of(request), channel)
     messages.success(request, f"{channel.name or channel.address} is told again.")
 
 
 def _turn_on(request: HttpRequest, channel: Channel) -> None:
-    update_channel(channel, {"enabled": True})
+    channel_changes.enable_channel(visitor_of(request), channel, enabled=True)
     messages.success(request, f"{channel.name or channel.address} is turned on.")
 
 
 def _turn_off(request: HttpRequest, channel: Channel) -> None:
-    update_channel(channel, {"enabled": False})
+    channel_changes.enable_channel(visitor_of(request), channel, enabled=False)
     messages.success(request, f"{channel.name or channel.address} is turned off: it is told nothing.")
 
 
 def _remove_channel(request: HttpRequest, channel: Channel) -> None:
     name = channel.name or channel.address
-    channel.delete()
+    channel_changes.remove_channel(visitor_of(request), channel)
     messages.success(request, f"{name} is removed, with the log of what it was told.")
 
 
-def _renew_secret(request: HttpRequest, channel: Channel) -> HttpResponse | None:
+def _renew_secret(request: HttpRequest, channel: Channel) -> HttpResponse:
     """The answer shows the secret, which nothing else shows: no redirect, then."""
-    if not kind_of(channel).makes_secret:
-        messages.error(request, "Its secret is made by its service: edit the channel to change it.")
-        return None
-    return render_channels(request, channel.project, secret=renew_secret(channel), secret_of=channel)
+    secret = channel_changes.renew_secret(visitor_of(request), channel)
+    return render_channels(request, channel.project, secret=secret, secret_of=channel)
 
 
 ACTIONS: dict[str, Callable[[HttpRequest, Channel], HttpResponse | None]] = {

@@ -13,7 +13,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from dashboard import alerts
-from dashboard.models import AlertRule, Channel, Delivery, Project, Regression
+from dashboard.models import AlertRule, AuditEntry, Channel, Delivery, Project, Regression
 from tests.pages import builders
 
 pytestmark = pytest.mark.django_db
@@ -164,6 +164,37 @@ def test_it_is_muted_turned_off_and_removed(keeper: Client, channel: Channel) ->
     )
     keeper.post(change, {"action": "remove"})
     assert not Channel.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("page", "form"),
+    [
+        ("change", {"action": "mute", "until": "2020-01-01"}),
+        ("change", {"action": "renew-secret"}),
+        ("rules", {"action": "remove", "rule": "7"}),
+        ("rules", {"action": "add"}),
+    ],
+)
+def test_what_was_refused_is_not_recorded(
+    keeper: Client, channel: Channel, page: str, form: dict[str, str]
+) -> None:
+    keeper.post(f"{PAGE}{channel.pk}/{page}/", form)
+    assert not AuditEntry.objects.filter(action="channel changed").exists()
+
+
+def test_what_was_done_is_recorded(keeper: Client, channel: Channel) -> None:
+    day = (timezone.now() + timedelta(days=9)).date().isoformat()
+    for action in ("mute", "unmute", "turn-off", "turn-on", "test"):
+        keeper.post(f"{PAGE}{channel.pk}/change/", {"action": action, "until": day})
+    keeper.post(f"{PAGE}{channel.pk}/rules/", {"action": "add", "states": ["confirmed"]})
+    rule = AlertRule.objects.get().pk
+    for action in ("down", "remove"):
+        keeper.post(f"{PAGE}{channel.pk}/rules/", {"action": action, "rule": rule})
+    keeper.post(f"{PAGE}{channel.pk}/change/", {"action": "remove"})
+    recorded = AuditEntry.objects.filter(action="channel changed")
+    changes = [entry.details["change"] for entry in recorded.order_by("pk")]
+    done = ["mute", "unmute", "turn-off", "turn-on", "test", "rules", "rules", "rules", "remove"]
+    assert changes == done
 
 
 def test_rules_are_added_moved_and_removed(keeper: Client, channel: Channel) -> None:
