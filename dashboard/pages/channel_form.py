@@ -20,6 +20,7 @@ from dashboard.alerts.channel_settings import write_settings
 from dashboard.alerts.kinds import KINDS, kind_of
 from dashboard.models import AlertRule, Channel, Project
 from dashboard.pages.channels import of_project, render_channels
+from dashboard.pages.form_fields import parse_key, read_text
 from dashboard.pages.settings_sections import settings_context
 from dashboard.sentences.channels import rule_text
 
@@ -72,7 +73,7 @@ def channel_page(request: HttpRequest, project: Project, pk: int) -> HttpRespons
 
 
 def read_form(form: Mapping[str, Any]) -> dict[str, str]:
-    return {name: str(form[name]).replace("\0", "").strip()[: LONGEST + 1] for name in form}
+    return {name: read_text(form, name).strip()[: LONGEST + 1] for name in form}
 
 
 def write_form(channel: Channel) -> dict[str, str]:
@@ -132,8 +133,7 @@ def change_rules(request: HttpRequest, project: Project, pk: int) -> HttpRespons
             typed = {**written, "states": states}
             return render_form(request, channel, kind_of(channel), write_form(channel), {}, typed, error)
     elif action in ("up", "down", "remove"):
-        key = request.POST.get("rule", "")
-        rule = channel.rules.filter(pk=int(key)).first() if key.isascii() and key.isdigit() else None
+        rule = channel.rules.filter(pk=parse_key(request.POST.get("rule", ""))).first()
         if rule and action == "remove":
             channel_changes.remove_rule(visitor, rule)
         elif rule:

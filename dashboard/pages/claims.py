@@ -20,6 +20,7 @@ from dashboard.access import visitor_of
 from dashboard.charts.claim_history import ClaimHistory, HistoryPoint, layout_history
 from dashboard.charts.sparkline import Sparkline, layout_sparkline
 from dashboard.models import Claim, ClaimMeasurement, ClaimsFile, Project
+from dashboard.pages.form_fields import read_text
 from dashboard.pages.paging import requested_page
 from dashboard.pages.requested_project import requested_project
 from dashboard.policy.project_policy import project_policy
@@ -194,7 +195,7 @@ def measure_claims(request: HttpRequest, slug: str) -> HttpResponse:
     """
     project = requested_project(request, slug)
     written = {
-        name: request.POST.get(name, "").replace("\0", "").strip()[:LONGEST]
+        name: read_text(request.POST, name).strip()[:LONGEST]
         for name in ("benchmark", "claim", "commit", "pool")
     }
     try:

@@ -14,6 +14,7 @@ from dashboard import experiments
 from dashboard.access import visitor_of
 from dashboard.experiments import EstimateRequest, ExperimentError
 from dashboard.models import Commit, Experiment, Project
+from dashboard.pages.form_fields import read_text
 from dashboard.querysets import experiments as experiment_queries
 from dashboard.sentences import experiments as experiment_sentences
 from dashboard.sentences import labels, numbers
@@ -49,7 +50,7 @@ def new_experiment_page(request: HttpRequest, slug: str) -> HttpResponse:
 
 def read_fields(form: Mapping[str, Any]) -> dict[str, str]:
     """What is written in each field; too long a text can't be meant."""
-    return {name: str(form.get(name, "")).replace("\0", "").strip()[:LONGEST] for name in FIELDS}
+    return {name: read_text(form, name).strip()[:LONGEST] for name in FIELDS}
 
 
 def request_of(written: Mapping[str, str]) -> EstimateRequest:

@@ -25,6 +25,7 @@ from dashboard.forges.errors import ForgeAnswerError
 from dashboard.forges.events import EVENT_NAMES, ForgeKind
 from dashboard.forges.forge import forge_of
 from dashboard.models import ForgeConnection, Project
+from dashboard.pages.form_fields import read_text
 from dashboard.pages.settings_sections import settings_context
 from dashboard.project_setup.changing import record_forge
 from dashboard.secrets import is_lost
@@ -69,7 +70,7 @@ def connect_forge(
     request: HttpRequest, context: dict[str, Any], connection: ForgeConnection | None
 ) -> HttpResponse:
     """Store it once the forge has answered. A new secret is shown by the answer, so there is no redirect."""
-    typed = {name: request.POST.get(name, "").replace("\0", "").strip()[:LONGEST] for name in FIELDS}
+    typed = {name: read_text(request.POST, name).strip()[:LONGEST] for name in FIELDS}
     try:
         made, new = try_connection(context["project"], read_wanted(typed, connection))
     except ConnectingError as error:

@@ -12,6 +12,7 @@ from dashboard.access import visitor_of
 from dashboard.host_protocol.kept_files import LARGEST_FILE
 from dashboard.kept_files import KeptFileError, decode_file, keep_files
 from dashboard.models import Project
+from dashboard.pages.form_fields import read_text
 from dashboard.pages.settings_sections import settings_context
 
 SECTION = "project-manifest"
@@ -31,7 +32,7 @@ def kept_file_page(request: HttpRequest, slug: str) -> HttpResponse:
         return render_file(
             request, context, path, kept.text if kept else "", former=kept.path if kept else ""
         )
-    action, former = request.POST.get("action", ""), request.POST.get("former", "")
+    action, former = request.POST.get("action", ""), read_text(request.POST, "former")
     path, text = request.POST.get("path", "").strip(), request.POST.get("text", "")
     try:
         changed = read_changes(request, action, path, text, former)

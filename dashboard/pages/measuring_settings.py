@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods
 
 from dashboard.access import visitor_of
 from dashboard.models import Project
+from dashboard.pages.form_fields import read_text
 from dashboard.pages.settings_sections import settings_context
 from dashboard.project_setup.changing import change_settings, parse_number
 from dashboard.project_setup.errors import SetupError
@@ -84,7 +85,7 @@ def measuring_page(request: HttpRequest, slug: str) -> HttpResponse:
     project: Project = context["project"]
     if request.method != "POST":
         return render_measuring(request, context, written_fields(project), {})
-    written = {field.name: request.POST.get(field.name, "").replace("\0", "")[:40] for field in FIELDS}
+    written = {field.name: read_text(request.POST, field.name)[:40] for field in FIELDS}
     values, errors = read_fields(written)
     values["sentinels"] = "sentinels" in request.POST
     if not errors:

@@ -18,6 +18,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from dashboard.access import visitor_of
 from dashboard.models import FormerName, Project, RepositoryTest
 from dashboard.pages import repository_form
+from dashboard.pages.form_fields import read_text
 from dashboard.project_setup.adding import WantedProject, add_tested_project
 from dashboard.project_setup.errors import SetupError
 from dashboard.project_setup.expected_durations import expect_benchmark, expect_benchmarks
@@ -86,7 +87,7 @@ def own_test(request: HttpRequest, pk: int) -> RepositoryTest:
 
 
 def read_fields(form: Mapping[str, Any]) -> dict[str, str]:
-    return {name: str(form.get(name, "")).replace("\0", "") for name in FIELDS}
+    return {name: read_text(form, name) for name in FIELDS}
 
 
 def suggested_fields(test: RepositoryTest) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from dashboard.access import visitor_of
 from dashboard.models import Project, RepositoryTest
 from dashboard.pages import repository_form
+from dashboard.pages.form_fields import read_text
 from dashboard.pages.settings_sections import settings_context
 from dashboard.project_setup.changing import change_repository, change_settings, parse_number
 from dashboard.project_setup.errors import SetupError
@@ -54,14 +55,14 @@ def general_page(request: HttpRequest, slug: str) -> HttpResponse:
 
 def rename_by_form(request: HttpRequest, project: Project) -> HttpResponse:
     """Raises SetupError."""
-    name = request.POST["slug"].replace("\0", "").strip()
+    name = read_text(request.POST, "slug").strip()
     if rename_project(visitor_of(request), project, name):
         messages.success(request, f"The project is called {name} now, and still answers to {project.slug}.")
     return redirect(SECTION, name)
 
 
 def give_up_by_form(request: HttpRequest, project: Project) -> HttpResponse:
-    name = request.POST["given_up"].replace("\0", "")
+    name = read_text(request.POST, "given_up")
     if give_up_name(visitor_of(request), project, name):
         messages.success(request, f"Nothing leads here by the name {name} any more.")
     return redirect(SECTION, project.slug)

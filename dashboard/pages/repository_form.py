@@ -15,6 +15,7 @@ from django_htmx.http import HttpResponseClientRefresh
 
 from dashboard.access import visitor_of
 from dashboard.models import Project, RepositoryTest
+from dashboard.pages.form_fields import parse_key, read_text
 from dashboard.project_setup.addresses import PERMISSION, read_address
 from dashboard.project_setup.errors import SetupError
 from dashboard.project_setup.manifests import PlannedBenchmark, plan_benchmarks, read_manifest_text
@@ -30,7 +31,7 @@ PATIENCE = timedelta(seconds=20)
 
 def typed_fields(request: HttpRequest) -> dict[str, str]:
     """What stands in the form's fields: the password isn't sent back."""
-    typed = {name: request.POST.get(name, "").replace("\0", "")[: LONGEST + 1] for name in FIELDS}
+    typed = {name: read_text(request.POST, name)[: LONGEST + 1] for name in FIELDS}
     return {**typed, "password": ""}
 
 
@@ -55,21 +56,21 @@ def request_typed_test(request: HttpRequest, project: Project | None = None) -> 
         visitor_of(request).user,  # type: ignore[arg-type]  # The table of rules lets nobody else in.
         address,
         credentials,
-        request.POST.get("branch", "").strip(),
+        read_text(request.POST, "branch").strip(),
         project,
     )
 
 
 def request_same_test(request: HttpRequest, project: Project | None = None) -> RepositoryTest | None:
     """A test of another branch, or the same once more; None where the form names no earlier test."""
-    key = request.POST.get("again", "")
+    key = parse_key(request.POST.get("again", ""))
     user = visitor_of(request).user
-    if user is None or not (key.isascii() and key.isdigit() and len(key) < 18):
+    if user is None or not key:
         return None
-    before = RepositoryTest.objects.filter(pk=int(key), requested_by=user, project=project).first()
+    before = RepositoryTest.objects.filter(pk=key, requested_by=user, project=project).first()
     if before is None:
         raise SetupError("The test of before is forgotten: give the address again.", "repository")
-    branch = request.POST.get("branch", "").strip()
+    branch = read_text(request.POST, "branch").strip()
     return request_test(user, before.repository, before.credentials, branch, project)
 
 

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods
 
 from dashboard.access import visitor_of
 from dashboard.models import PictureLink, Series
+from dashboard.pages.form_fields import parse_key
 from dashboard.pages.shared_pictures import is_public
 from dashboard.pictures import Subject, describe_subject, link_token, make_link, revoke_link
 from dashboard.pictures.drawing import project_of
@@ -67,10 +68,6 @@ def render_sharing(request: HttpRequest, name: str, subject: Subject) -> HttpRes
         "picture": reverse(f"{name}-picture", args=[subject.pk, "svg"]),
     }
     return render(request, "sharing.html", context)
-
-
-def parse_key(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
 
 def own_addresses(name: str, subject: Subject) -> dict[str, str]:

@@ -16,11 +16,11 @@ from django.views.decorators.http import require_http_methods
 from dashboard import dispatch, failed_jobs
 from dashboard.access import AuditAction, record_action, visitor_of
 from dashboard.models import FailedJob
+from dashboard.pages.form_fields import parse_key
 from dashboard.pages.paging import requested_page
 from dashboard.pages.site_sections import site_context
 
 ROWS_PER_PAGE = 50
-LONGEST_KEY = 18
 # The page of what a job is about, which is its first argument.
 PAGES = {
     dispatch.JUDGE: "run",
@@ -51,11 +51,7 @@ def jobs_page(request: HttpRequest) -> HttpResponse:
 
 
 def chosen_jobs(key: str) -> QuerySet[FailedJob]:
-    if not key:
-        return FailedJob.objects.all()
-    if key.isascii() and key.isdigit() and len(key) <= LONGEST_KEY:
-        return FailedJob.objects.filter(pk=int(key))
-    return FailedJob.objects.none()
+    return FailedJob.objects.filter(pk=parse_key(key)) if key else FailedJob.objects.all()
 
 
 def change_jobs(request: HttpRequest, action: str, jobs: QuerySet[FailedJob]) -> int:

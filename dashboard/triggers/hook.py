@@ -17,6 +17,7 @@ from typing import Any
 
 from django.db import IntegrityError
 from django.http import HttpRequest, JsonResponse
+from django.http.request import UnreadablePostError
 from django.views.decorators.csrf import csrf_exempt
 
 from dashboard.models import Project, Trigger
@@ -90,7 +91,10 @@ def authenticate_request(request: HttpRequest, slug: str) -> tuple[Project, Push
     project = find_named_project(slug)
     if project is None:
         raise HookError(404, "There is no such project.")
-    body = request.read(LARGEST_BODY + 1)
+    try:
+        body = request.read(LARGEST_BODY + 1)
+    except UnreadablePostError:
+        raise HookError(400, "The request ended before its body did.") from None
     if len(body) > LARGEST_BODY:
         raise HookError(413, f"A hook's request has {LARGEST_BODY} bytes at most.")
     if is_lost(project.hook_secret):

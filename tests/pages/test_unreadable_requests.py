@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 
+from dashboard.models import Channel, RepositoryTest
 from tests.pages import builders
 
 FORM = "application/x-www-form-urlencoded"
@@ -23,6 +25,30 @@ def test_a_nul_in_an_address_is_refused(signed_in: Client, address: str) -> None
     answer = signed_in.get(address)
     assert answer.status_code == 400
     assert "a NUL" in answer.text
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("address", "form"),
+    [
+        ("/projects/snake/settings/manifest/file/", {"action": "keep", "former": "a\0b", "path": "a.py"}),
+        ("/projects/new/", {"repository": "https://git.example.org/code.git", "branch": "a\0b"}),
+        ("/projects/new/", {"again": "{test}", "branch": "a\0b"}),
+        ("/projects/new/", {"again": "9" * 5000}),
+        ("/projects/snake/settings/channels/{channel}/rules/", {"action": "up", "rule": "9" * 5000}),
+        ("/site/jobs/", {"action": "drop", "job": "9" * 5000}),
+    ],
+)
+def test_a_form_with_what_no_row_can_have_is_answered(
+    signed_in: Client, address: str, form: dict[str, str]
+) -> None:
+    project = builders.create_project("snake")
+    channel = Channel.objects.create(project=project, kind="email", address="team@example.org")
+    asked_by = User.objects.get()
+    tested = RepositoryTest.objects.create(repository="https://git.example.org/code", requested_by=asked_by)
+    typed = {name: text.replace("{test}", str(tested.pk)) for name, text in form.items()}
+    answer = signed_in.post(address.format(channel=channel.pk), typed)
+    assert answer.status_code in (200, 302, 400)
 
 
 @pytest.mark.parametrize("charset", ["base64", "bogus", "utf-16", "x" * 5000])

@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import time
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -64,6 +65,15 @@ def test_an_old_or_early_request_is_refused(hook: Hook, off: int) -> None:
     response = hook.send(timestamp=int(time.time()) + off)
     assert response.status_code == 401
     assert "check the clock" in response.json()["error"]
+
+
+def test_a_request_that_ends_before_its_body_is_refused(hook: Hook) -> None:
+    class Cut(BytesIO):
+        def read(self, *_: Any) -> bytes:
+            raise OSError("connection reset")
+
+    answer = hook.client.generic("POST", "/hooks/snakes/", b"x" * 9, **{"wsgi.input": Cut()})
+    assert (answer.status_code, "ended before its body" in answer.json()["error"]) == (400, True)
 
 
 def test_a_large_body_is_refused(hook: Hook) -> None:
