@@ -44,9 +44,12 @@ _FEED = ComposedQuery(_compose_feed)
 
 def last_update(request: HttpRequest, slug: str) -> datetime | None:  # noqa: ARG001
     """None, too, of a project that is not there."""
-    rows = Regression.objects.filter(project__slug=slug)
-    newest: datetime | None = rows.aggregate(newest=Max("updated_at"))["newest"]
-    return newest
+    # What is told becomes an entry without a change of its regression.
+    opened = Q(deliveries__event=Delivery.Event.OPENED)
+    moments = Regression.objects.filter(project__slug=slug).aggregate(
+        changed=Max("updated_at"), told=Max("deliveries__delivered_at", filter=opened)
+    )
+    return max((moment for moment in moments.values() if moment is not None), default=None)
 
 
 @require_safe

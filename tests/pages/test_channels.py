@@ -272,6 +272,19 @@ def test_a_feed_is_not_sent_again_unchanged(client: Client, regression: Regressi
     assert client.get("/projects/nothing/regressions.atom").status_code == 404
 
 
+def test_a_feed_is_sent_again_once_a_suspicion_is_told(client: Client, regression: Regression) -> None:
+    before = timezone.now() - timedelta(hours=1)
+    Regression.objects.update(state="suspected", updated_at=before)
+    feed = client.get("/projects/snake/regressions.atom")
+    builders.create_delivery(regression)
+    Delivery.objects.update(state="delivered", delivered_at=timezone.now())
+    again = client.get(
+        "/projects/snake/regressions.atom", headers={"If-Modified-Since": feed["Last-Modified"]}
+    )
+    assert ("<entry>" in page_text(feed), again.status_code) == (False, 200)
+    assert "<entry>" in page_text(again)
+
+
 @pytest.mark.parametrize("count", [3, 30])
 def test_a_feed_asks_the_same_number_of_questions(
     client: Client, django_assert_num_queries: Any, count: int
