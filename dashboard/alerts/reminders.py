@@ -25,12 +25,11 @@ def queue_reminders() -> None:
     due = list(due_reminders()[:MOST_AT_ONCE])
     regressions = regressions_with_related().in_bulk({row.regression_id for row in due if row.regression_id})
     for row in due:
-        regression = regressions[row.regression_id or 0]
-        if not snoozing.is_snoozed(regression):
-            announcing.remind_channels(regression, [row.channel])
+        announcing.remind_channels(regressions[row.regression_id or 0], [row.channel])
 
 
 def due_reminders() -> QuerySet[Delivery]:
+    """Without those of snoozed regressions: they would take the places of others for as long as they wait."""
     waited = ExpressionWrapper(
         F("channel__remind_days") * Value(timedelta(days=1)), output_field=DurationField()
     )
@@ -40,6 +39,7 @@ def due_reminders() -> QuerySet[Delivery]:
     )
     rows = Delivery.objects.filter(
         ~Exists(reminded),
+        ~Exists(Snooze.objects.filter(regression=OuterRef("regression"))),
         event=Delivery.Event.OPENED,
         state=Delivery.State.DELIVERED,
         delivered_at__lte=Now() - waited,

@@ -9,7 +9,9 @@ import pytest
 from django.utils import timezone
 
 from dashboard import alerts
+from dashboard.alerts import reminders
 from dashboard.models import Channel, Delivery, Regression, Snooze
+from tests.dashboard import factories
 from tests.dashboard.alerts.sinks import MailSink
 
 AWAY = "quiet@example.org"
@@ -114,6 +116,21 @@ def test_it_is_reminded_of_once_after_seven_days(channel: Channel, mailbox: Mail
         deliver_all()
         assert len(mailbox.messages) == count, days
     assert mailbox.messages[0]["Subject"].startswith("[snakes] Waits for triage: step time +38 %")
+
+
+def test_what_is_snoozed_takes_no_place_of_other_reminders(
+    channel: Channel, regression: Regression, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alerts.snooze_regression(regression, None, growth="10 %")
+    other = Regression.objects.get()
+    other.pk, other.first_bad = None, factories.create_commit(other.project, 9)
+    other.save(force_insert=True)
+    alerts.announce_regression(other)
+    opened = Delivery.objects.filter(event="opened")
+    opened.update(state="delivered", delivered_at=timezone.now() - timedelta(days=8))
+    monkeypatch.setattr(reminders, "MOST_AT_ONCE", 1)
+    alerts.queue_reminders()
+    assert Delivery.objects.get(event="reminder", channel=channel).regression == other
 
 
 @pytest.mark.parametrize("triaged", ["acknowledged", "intended"])
