@@ -20,10 +20,18 @@ READS = ("GET", "HEAD")
 LIMITED_REQUESTS: dict[str, tuple[str, tuple[str, ...]]] = {
     # These make machines work.
     "trigger": ("triggers", ("POST",)),
+    "measure-missing": ("triggers", ("POST",)),
+    "project-new-tested": ("triggers", ("POST",)),
     "experiment-new": ("experiments", ("POST",)),
+    "claims-measure": ("experiments", ("POST",)),
+    "check-change": ("experiments", ("POST",)),
     "api-runs": ("triggers", ("POST",)),
     "api-experiments": ("experiments", ("POST",)),
+    "api-claims": ("experiments", ("POST",)),
+    "api-checks": ("experiments", ("POST",)),
     "machine-code": ("codes", ("POST",)),
+    # A commit that isn't known is fetched for its document. A script posts one of each case.
+    "api-documents": ("documents", ("POST",)),
     # These let the site fetch, or ask a forge.
     "project-new": ("repositories", ("POST",)),
     "project-repository": ("repositories", ("POST",)),

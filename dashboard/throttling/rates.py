@@ -16,6 +16,7 @@ from dashboard.throttling.keys import hash_key
 DEFAULT_RATES = {
     "triggers": "30/min",
     "experiments": "30/min",
+    "documents": "120/min",
     "codes": "20/min",
     "repositories": "20/min",
     "pages": "240/min",

@@ -8,9 +8,10 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import get_resolver
 
+from dashboard.access.rules import OPERATION_RULES, RULES, Who
 from dashboard.models import Run, Throttle
 from dashboard.throttling.keys import network_of
-from dashboard.throttling.limited_requests import LIMITED_REQUESTS
+from dashboard.throttling.limited_requests import LIMITED_REQUESTS, find_group
 from dashboard.throttling.rates import DEFAULT_RATES, Rate
 from dashboard.throttling.refusals import waiting_time
 from tests.pages import builders
@@ -22,6 +23,27 @@ def test_every_limited_address_and_group_is_there() -> None:
     names = {str(name) for name in get_resolver().reverse_dict if isinstance(name, str)}
     assert set(LIMITED_REQUESTS) <= names
     assert {group for group, _ in LIMITED_REQUESTS.values()} <= set(DEFAULT_RATES)
+
+
+# What operators do that makes no machine work: it ends work, says something or sends a message.
+CHEAP = {
+    *("project-trigger-cancel", "run-cancel", "experiment-cancel", "delivery-resend"),
+    *("regression-triage", "regression-snooze", "series-share", "regression-share", "run-share"),
+    *("api-trigger-cancel", "api-run-cancel", "api-experiment-cancel", "api-check-cancel"),
+    "api-regression-triage",
+}
+
+
+def test_whatever_makes_machines_work_has_a_rate_of_its_own() -> None:
+    pages = {name for name, rule in RULES.items() if rule.who is Who.OPERATE}
+    operations = {
+        name
+        for name, rules in OPERATION_RULES.items()
+        if "POST" in rules and rules["POST"].who is Who.OPERATE
+    }
+    costly = (pages | operations) - CHEAP
+    assert {name for name in costly if find_group(name, "POST") in ("", "api")} == set()
+    assert pages | operations >= CHEAP
 
 
 def test_who_comes_too_often_is_told_when_to_come_again(client: Client, settings: LazySettings) -> None:
