@@ -15,6 +15,7 @@ from dashboard.host_protocol import (
     MessageError,
     MessageFields,
     assignment_message,
+    read_counted,
     read_lease,
     read_message,
     read_pair,
@@ -151,7 +152,7 @@ def add_pair(machine: Machine, fields: MessageFields) -> dict[str, Any]:
 def keep_profiles(machine: Machine, fields: MessageFields) -> dict[str, Any]:
     lease = _held_lease(Experiment, machine, fields)
     documents = fields.inside("documents")
-    sides = {side: documents.mapping(side) for side in ("base", "head")}
+    sides = {side: read_counted(documents.inside(side)) for side in ("base", "head")}
     return {"in_turns": experiments.keep_profiles(lease, sides, fields.number("seconds"))}
 
 

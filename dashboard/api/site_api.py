@@ -45,6 +45,7 @@ from dashboard.api import (
 from dashboard.api.etags import add_etag
 from dashboard.api.problems import NOT_HERE, ApiError, answer_problem
 from dashboard.api.shapes import UNKNOWN_FIELD
+from dashboard.host_protocol import holds_unstorable
 
 VERSION = "1"
 ROUTERS: tuple[Router, ...] = (
@@ -70,7 +71,7 @@ class JsonParser(Parser):
     def parse_body(self, request: HttpRequest) -> Any:
         body = orjson.loads(request.body)
         # Postgres has no text for it.
-        if b"\\u0000" in request.body and _has_nul(body):
+        if b"\\u0000" in request.body and holds_unstorable(body):
             raise ApiError(HTTPStatus.BAD_REQUEST, "The body has a NUL in a text.")
         return body
 
@@ -80,14 +81,6 @@ class JsonRenderer(BaseRenderer):
 
     def render(self, request: HttpRequest, data: Any, *, response_status: int) -> Any:  # noqa: ARG002
         return orjson.dumps(data)
-
-
-def _has_nul(value: Any) -> bool:
-    if isinstance(value, str):
-        return "\0" in value
-    if isinstance(value, dict):
-        return any("\0" in name or _has_nul(member) for name, member in value.items())
-    return isinstance(value, list) and any(map(_has_nul, value))
 
 
 def build_api() -> NinjaAPI:

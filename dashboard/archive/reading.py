@@ -32,6 +32,7 @@ from dashboard.archive.tables import (
     archived_fields,
     referred_table,
 )
+from dashboard.host_protocol import holds_unstorable
 
 LONGEST_LINE = 256 * 1024 * 1024
 MOST_ROWS = 2_000_000_000
@@ -173,17 +174,9 @@ class ArchiveReader:
         # The last line tells what those before it have for their digest.
         if not (isinstance(value, dict) and "sha256" in value):
             self._digest.update(line)
-        if b"\\u0000" in line and holds_nul(value):
+        if b"\\u0000" in line and holds_unstorable(value):
             raise self.refuse(where, "holds a NUL character")
         return value
-
-
-def holds_nul(value: Any) -> bool:
-    if isinstance(value, str):
-        return "\0" in value
-    if isinstance(value, dict):
-        return any(holds_nul(key) or holds_nul(member) for key, member in value.items())
-    return isinstance(value, list) and any(map(holds_nul, value))
 
 
 def has_default(column: Field[Any, Any]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import asdict
 from typing import Any, NoReturn
 from uuid import UUID
@@ -28,6 +29,10 @@ MOST_OTHERS = 50
 MOST_STEPS = 200
 LONGEST_WORD = 100
 LONGEST_UNIT = 30
+# Of JSON: the points of two sweeps, each with the seconds of every phase.
+LONGEST_SWEEPS = 2**20
+# What PostgreSQL keeps in no text.
+UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 BETTER = ("lower", "higher")
 # Of these metrics pairs tell beside the one that is weighed: what nobody wants to pay a faster step with.
 GUARDING_KINDS = ("memory", "quality")
@@ -53,15 +58,15 @@ class MessageFields:
         value = self.values.get(name)
         if not isinstance(value, str):
             self._refuse(name, "must be a text")
-        if "\0" in value:
-            # PostgreSQL keeps none.
-            self._refuse(name, "must hold no NUL")
         if most is not None and len(value) > most:
             self._refuse(name, f"must be {most} characters long at most")
         return value
 
     def optional_text(self, name: str) -> str | None:
         return None if self.values.get(name) is None else self.text(name)
+
+    def optional_integer(self, name: str, *, most: int = LARGEST_INTEGER) -> int | None:
+        return None if self.values.get(name) is None else self.integer(name, most=most)
 
     def integer(self, name: str, *, most: int = LARGEST_INTEGER) -> int:
         value = self.values.get(name)
@@ -136,6 +141,9 @@ class MessageFields:
             self._refuse(name, "must be a list of objects")
         return [MessageFields(item, self._full_path(name)) for item in value]
 
+    def optional_objects(self, name: str) -> list[MessageFields]:
+        return [] if self.values.get(name) is None else self.objects(name)
+
     def integers(self, name: str) -> list[int]:
         value = self.values.get(name)
         if not isinstance(value, list):
@@ -144,6 +152,17 @@ class MessageFields:
 
     def inside(self, name: str) -> MessageFields:
         return MessageFields(self.values.get(name), self._full_path(name))
+
+    def optional_inside(self, name: str) -> MessageFields | None:
+        return None if self.values.get(name) is None else self.inside(name)
+
+    def check_texts(self) -> None:
+        """Refuse what PostgreSQL can't keep, in whatever is read from here later."""
+        for name, value in self.values.items():
+            if UNSTORABLE.search(name):
+                raise MessageError("The message has a NUL or half a character in a name.")
+            if holds_unstorable(value):
+                self._refuse(name, "must hold no NUL and no half of a character")
 
     def number_pairs(self, name: str) -> dict[str, tuple[float, float]]:
         """An object whose values are lists of two numbers."""
@@ -184,11 +203,29 @@ def is_short_text(value: Any) -> bool:
 
 
 def read_message(data: bytes) -> MessageFields:
-    """A message from its bytes; MessageError where it is no JSON object."""
+    """A message from its bytes; MessageError where it is no JSON object, or none that can be stored."""
     try:
-        return MessageFields(json.loads(data, parse_constant=_refuse_constant, parse_float=_finite_float))
+        values = json.loads(data, parse_constant=_refuse_constant, parse_float=_finite_float)
     except (ValueError, RecursionError) as error:
         raise MessageError("The message is no JSON with finite numbers.") from error
+    fields = MessageFields(values)
+    fields.check_texts()
+    return fields
+
+
+def holds_unstorable(value: Any) -> bool:
+    """Whether a text or a name of parsed JSON, however deep, is one that PostgreSQL can't keep."""
+    waiting = [value]
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, str):
+            if UNSTORABLE.search(inner):
+                return True
+        elif isinstance(inner, dict):
+            waiting += [*inner, *inner.values()]
+        elif isinstance(inner, list):
+            waiting += inner
+    return False
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -301,7 +338,7 @@ def read_pair(fields: MessageFields) -> PairMeasured:
         # A host of an earlier release sends none.
         typical_phases=fields.number_pairs("typical_phases") if fields.values.get("typical_phases") else {},
         steps=_read_steps(fields) if fields.values.get("steps") else {},
-        sweeps=fields.mapping("sweeps"),
+        sweeps=fields.small_mapping("sweeps", most=LONGEST_SWEEPS),
         others=_read_others(fields) if "others" in fields.values else {},
         seed=fields.integer("seed", most=LARGEST_KEY) if fields.values.get("seed") is not None else None,
     )
@@ -338,3 +375,43 @@ def _read_other(name: str, fields: MessageFields) -> OtherMetric:
             f"{fields.path} must say lower or higher for better, and {' or '.join(GUARDING_KINDS)} for kind."
         )
     return other
+
+
+def read_counted(fields: MessageFields) -> dict[str, Any]:
+    """What is kept and asked of the document of a counted repetition; empty where a side has left none."""
+    if not fields.values:
+        return {}
+    environment, ranks, profile = (
+        fields.optional_inside(name) for name in ("environment", "ranks", "profile")
+    )
+    counted: dict[str, Any] = {
+        "processes": [
+            {"name": row.text("name"), "peak_memory": row.optional_number("peak_memory")}
+            for row in fields.optional_objects("processes")
+        ],
+        "phases": [{"thread": row.text("thread")} for row in fields.optional_objects("phases")],
+        "profile": {"functions": _read_functions(profile) if profile else []},
+    }
+    if environment:
+        counted["environment"] = {
+            "path": environment.optional_text("path"),
+            "memory_bytes": environment.optional_integer("memory_bytes", most=LARGEST_KEY),
+        }
+    if ranks:
+        counted["ranks"] = {"world_size": ranks.integer("world_size")}
+    return counted
+
+
+def _read_functions(profile: MessageFields) -> list[dict[str, Any]]:
+    return [
+        {
+            "function": row.text("function"),
+            "file": row.text("file"),
+            "line": row.integer("line"),
+            "calls": row.number("calls"),
+            "self": row.number("self"),
+            "cumulative": row.number("cumulative"),
+            "phase": row.optional_text("phase"),
+        }
+        for row in profile.optional_objects("functions")
+    ]

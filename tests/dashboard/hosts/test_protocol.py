@@ -16,6 +16,7 @@ from dashboard.host_protocol import (
     assignment_message,
     pair_message,
     read_assignment,
+    read_counted,
     read_message,
     read_pair,
 )
@@ -117,6 +118,39 @@ def test_a_host_of_the_version_measures_for_this_site(version: int, call: Call, 
     assert call("stopping", requests["stopping"])[0] == 200
     run.refresh_from_db()
     assert (run.state, run.reason) == ("failed", "train.py crashed.")
+
+
+def test_sweeps_have_a_bound() -> None:
+    with pytest.raises(MessageError, match="sweeps must be 1048576 characters long at most"):
+        read_pair(MessageFields({**read_golden(PROTOCOL, "pair"), "sweeps": {"base": "x" * 2**20}}))
+
+
+def test_of_a_counted_document_is_read_what_is_kept() -> None:
+    row = {"function": "push", "file": "a.py", "line": 1, "calls": 2.0, "self": 0.1, "cumulative": 0.2}
+    measured = {
+        "environment": {"path": "cpu", "memory_bytes": 2**34, "torch": "2.7"},
+        "processes": [{"name": "main", "peak_memory": None}],
+        "phases": [{"thread": "main"}],
+        "profile": {"functions": [{**row, "phase": None}], "stacks": []},
+    }
+    counted = read_counted(MessageFields(measured))
+    assert counted["environment"] == {"path": "cpu", "memory_bytes": 2**34}
+    assert counted["profile"] == {"functions": [{**row, "phase": None}]}
+    assert read_counted(MessageFields({})) == {}
+
+
+@pytest.mark.parametrize(
+    ("measured", "sentence"),
+    [
+        ({"profile": []}, "profile must be an object"),
+        ({"profile": {"functions": [1]}}, "profile.functions must be an object"),
+        ({"processes": {"main": 1}}, "processes must be a list of objects"),
+        ({"environment": {"memory_bytes": "much"}}, "environment.memory_bytes must be a whole number"),
+    ],
+)
+def test_a_counted_document_of_another_shape_is_refused(measured: Any, sentence: str) -> None:
+    with pytest.raises(MessageError, match=sentence):
+        read_counted(MessageFields(measured))
 
 
 @pytest.mark.parametrize("missing", ["lease", "commit", "params", "time_limit", "quick"])
