@@ -11,7 +11,6 @@ import numpy as np
 
 from bench.detection.simulation import COMMITS, Disturbance, History, simulate_history
 from dashboard.detection.judgement import judge_series
-from dashboard.detection.relevance import EFFECT_FLOORS
 
 NOISES = (0.01, 0.03, 0.06)
 HISTORIES = 2000
@@ -53,15 +52,6 @@ class Tally:
             ),
         ]
         return f"| {noise:.0%} | {disturbance} | " + " | ".join(f"{share:.1%}" for share in shares) + " |"
-
-
-def effect_floor_table() -> Iterator[str]:
-    """The lines of the table of effect floors."""
-    yield "| kind | below 20 points | long history | and at least |"
-    yield "|---|---|---|---|"
-    for kind, floor in EFFECT_FLOORS.items():
-        least = f"{floor.least / 2**20:g} MiB" if floor.least else ""
-        yield f"| {kind} | {floor.short:.0%} | {floor.long:.0%} | {least} |"
 
 
 def found_positions(history: History) -> list[int]:

@@ -70,10 +70,6 @@ class Visitor:
         return {row.project_id: row.role for row in rows}
 
     @property
-    def sees_every_project(self) -> bool:
-        return self.token is None and self._has_permission(OPERATOR_PERMISSION)
-
-    @property
     def seen_projects(self) -> SeenProjects:
         """What lists that span projects are filtered by, for queries that are composed once."""
         sight = Sight(

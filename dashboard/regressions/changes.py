@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -168,16 +168,6 @@ def phases_for_detection(history: History) -> dict[str, detection.Series]:
         )
         for phase, points in phases.items()
     }
-
-
-def phase_point(
-    commit: MeasuredCommit, by_position: Mapping[int, MeasuredCommit], measured: Collection[int]
-) -> detection.Point:
-    """What a commit spent in a phase; `measured` are the positions at which any phase was."""
-    own = by_position.get(commit.position)
-    if own:
-        return detection.Point(own.value, own.samples, own.tainted)
-    return detection.Point(0.0, tainted=commit.tainted or commit.position not in measured)
 
 
 def runs_beside(history: History, index: int) -> list[int]:

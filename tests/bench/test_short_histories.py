@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.detection.short_histories import effect_floor_table, short_history_table, tally_histories
+from bench.detection.short_histories import short_history_table, tally_histories
 from bench.detection.simulation import GAP, NEUTRAL_FIRST, simulate_history
 from dashboard.detection.relevance import EFFECT_FLOORS
 
@@ -45,6 +45,15 @@ def test_floors_fall_with_the_length_of_the_history():
         at = [floor.at(n) for n in (5, 19, 20, 40, 1000)]
         assert at == sorted(at, reverse=True)
         assert (at[0], at[-1]) == (floor.short, floor.long)
+
+
+def effect_floor_table():
+    """The lines of the table of effect floors."""
+    yield "| kind | below 20 points | long history | and at least |"
+    yield "|---|---|---|---|"
+    for kind, floor in EFFECT_FLOORS.items():
+        least = f"{floor.least / 2**20:g} MiB" if floor.least else ""
+        yield f"| {kind} | {floor.short:.0%} | {floor.long:.0%} | {least} |"
 
 
 def test_the_documentation_states_the_floors_and_the_columns():

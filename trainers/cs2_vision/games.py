@@ -6,8 +6,6 @@ one that is not hit in time hits the player. Before every round there are screen
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from palette import COLUMNS, Screen
 from renderer import draw
@@ -168,12 +166,3 @@ class Game:
     def seen(self) -> Truth:
         """What there is to see on it."""
         return self.truth
-
-
-def turn_to(target: float) -> int:
-    """The action that brings an enemy nearer to the crosshair; firing, where it is near enough."""
-    # One turn moves the middle of the picture by about this many pixels.
-    half_turn = MIDDLE * math.tan(2 * math.pi / HEADINGS) / math.tan(math.radians(33)) / 2
-    if abs(target - MIDDLE) <= half_turn:
-        return FIRE
-    return RIGHT if target > MIDDLE else LEFT

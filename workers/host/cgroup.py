@@ -37,10 +37,6 @@ class GroupParents:
     def limits_memory(self) -> bool:
         return "memory" in self.by_controller
 
-    @property
-    def limits_processes(self) -> bool:
-        return "pids" in self.by_controller
-
 
 @dataclass(frozen=True)
 class ControlGroup:

@@ -32,11 +32,6 @@ class Environment:
     build: tuple[str, ...] = ()
     python_path: tuple[str, ...] = ()
 
-    @property
-    def has_own_code(self) -> bool:
-        """Whether the environment holds something that is made of the commit's own code."""
-        return bool(self.install or self.build)
-
 
 @dataclass(frozen=True, slots=True)
 class InstallTarget:
