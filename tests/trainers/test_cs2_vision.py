@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -269,22 +269,33 @@ def test_a_request_takes_as_long_as_its_network(vision: ModuleType, weights: Pat
     service = vision.Service(setup)
     client = vision.Client(service, keep_alive=True, transfer="palette", compact=True)
     request = vision_request(screen.tobytes(), later=False)
+
+    def time_requests(count: int) -> float:
+        began = time.perf_counter()
+        for sent in [client.send(request) for _ in range(count)]:
+            client.receive(sent)
+        return time.perf_counter() - began
+
     try:
         # Both connections are made before: a new one costs a round trip more.
-        for sent in [client.send(request) for _ in range(2)]:
-            client.receive(sent)
-        began = time.perf_counter()
-        client.ask([request])
-        alone = time.perf_counter() - began
-        began = time.perf_counter()
-        for sent in [client.send(request) for _ in range(2)]:
-            client.receive(sent)
-        both = time.perf_counter() - began
+        time_requests(2)
+        alone = time_requests(1)
+        # A busy machine may delay a try; where one waited for the other, none could be that short.
+        both = min(time_until(partial(time_requests, 2), 2 * 0.5155))
     finally:
         service.close()
-    # 500 ms, and 15.5 ms for 19,400 bytes. Two wait side by side, also on a busy machine.
+    # 500 ms, and 15.5 ms for 19,400 bytes. Two wait side by side.
     assert alone >= 0.5155
     assert 0.5 + 2 * 0.0155 <= both < 2 * 0.5155
+
+
+def time_until(measure: Callable[[], float], below: float) -> Iterator[float]:
+    """What each try took, until one is short enough, or five were too long."""
+    for _ in range(5):
+        took = measure()
+        yield took
+        if took < below:
+            return
 
 
 def test_the_service_says_how_busy_it_is(vision: ModuleType, service: Any, screen: Any) -> None:
