@@ -17,13 +17,12 @@ from dashboard.experiments.errors import ExperimentError
 from dashboard.experiments.toggles import Params, toggle_params
 from dashboard.models import Case, Configuration, Pool, Project
 from dashboard.models.projects import case_name
-from dashboard.repositories import CommitFacts, Mirror, RepositoryError
+from dashboard.repositories import FULL_HASH, CommitFacts, Mirror, RepositoryError
 
 if TYPE_CHECKING:
     from dashboard.experiments.requests import EstimateRequest
 
 CASE = re.compile(r"(?P<benchmark>[^\[\]\s]+)\s*(?:\[(?P<key>[^\[\]]*)\])?")
-FULL_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 # A person's browser waits for the answer; a repository that takes longer is fetched by its triggers.
 PAGE_SECONDS = 20.0
 # A sentence lists so many cases.

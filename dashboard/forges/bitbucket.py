@@ -13,7 +13,7 @@ from dashboard.forges.answers import LONGEST_TITLE, HeadLocation, Issue, Role, S
 from dashboard.forges.client import Client, readable_answers
 from dashboard.forges.errors import ForgeRefused
 from dashboard.forges.events import Action, CommentEvent, Event, OtherEvent, PullRequestEvent, PushEvent
-from dashboard.forges.fields import COMMIT_HASH, LONGEST_COMMENT, Fields
+from dashboard.forges.fields import FULL_HASH, LONGEST_COMMENT, Fields
 from dashboard.forges.fields import LONGEST_TITLE as LONGEST_READ_TITLE
 from dashboard.forges.signatures import check_hex
 
@@ -216,7 +216,7 @@ class BitbucketForge:
 
     def _full_head(self, request: PullRequestEvent) -> str:
         """From the pull request's own list: the repository doesn't know a fork's commits by their hash."""
-        if COMMIT_HASH.fullmatch(request.head_commit):
+        if FULL_HASH.fullmatch(request.head_commit):
             return request.head_commit
         path = f"{self.base}/pullrequests/{request.number}/commits"
         with unless_missing():
@@ -229,7 +229,7 @@ class BitbucketForge:
 
     def _full_commit(self, commit: str) -> str:
         """Of the repository's own; empty where it has none such any more."""
-        if not commit or COMMIT_HASH.fullmatch(commit):
+        if not commit or FULL_HASH.fullmatch(commit):
             return commit
         with unless_missing():
             found = self.client.get_object(f"{self.base}/commit/{quote(commit, safe='')}").commit("hash")

@@ -9,8 +9,9 @@ from typing import Any
 
 from dashboard.forges.errors import ForgeError
 
-COMMIT_HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-SHORT_HASH = re.compile(r"[0-9a-f]{7,64}")
+# As dashboard.repositories has them: what a forge says is read without any repository.
+FULL_HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+ABBREVIATED_HASH = re.compile(r"[0-9a-f]{7,64}")
 REF = re.compile(r"[^\s\x00-\x1f\x7f~^:?*\[\\-][^\s\x00-\x1f\x7f~^:?*\[\\]{0,499}")
 REPOSITORY = re.compile(r"[\w.~-]+(?:/[\w.~-]+){1,20}")
 LONGEST_TITLE = 1000
@@ -93,7 +94,7 @@ class Fields:
         value = self.get(path)
         if optional and value in (None, ""):
             return ""
-        if not isinstance(value, str) or not (SHORT_HASH if short else COMMIT_HASH).fullmatch(value):
+        if not isinstance(value, str) or not (ABBREVIATED_HASH if short else FULL_HASH).fullmatch(value):
             raise self.wrong(path, "a commit's hash" if short else "a commit's full hash")
         return value if value.strip("0") else ""
 

@@ -30,6 +30,7 @@ from dashboard.imports.results import (
     shorten_text,
 )
 from dashboard.models import Case, Pool
+from dashboard.repositories import ABBREVIATED_HASH
 
 Json = dict[str, Any]
 INDEX_FILE = "benchmarks.json"
@@ -45,7 +46,6 @@ FINGERPRINT_NAMES = {
     "os": "os",
     "arch": "arch",
 }
-COMMIT_HASH = re.compile(r"[0-9a-f]{7,64}")
 
 
 def read_asv(folder: Path, report_progress: Callable[[int, int], None] | None = None) -> ImportedResults:
@@ -112,7 +112,7 @@ def _runs_of_file(
     path: Path, body: Json, index: Mapping[str, Json], results: ImportedResults
 ) -> Iterator[ImportedRun]:
     commit = body["commit_hash"]
-    if not isinstance(commit, str) or not COMMIT_HASH.fullmatch(commit):
+    if not isinstance(commit, str) or not ABBREVIATED_HASH.fullmatch(commit):
         raise ValueError(f"commit_hash is {commit!r}, not a hash")
     machine = body["params"]
     environment = body.get("env_name") or path.stem.partition("-")[2]

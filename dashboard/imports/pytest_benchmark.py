@@ -20,11 +20,11 @@ from dashboard.imports.results import (
     shorten_text,
 )
 from dashboard.models import Case, Pool
+from dashboard.repositories import ABBREVIATED_HASH
 
 LONGEST_BENCHMARK = Case._meta.get_field("benchmark").max_length or 0
 LONGEST_POOL = Pool._meta.get_field("name").max_length or 0
 LONGEST_PARAM = 60
-COMMIT = re.compile(r"[0-9a-f]{7,64}")
 
 
 def read_pytest_benchmark(
@@ -49,7 +49,11 @@ def _read_file(place: JsonPlace, origin: ImportOrigin, results: ImportedResults)
     benchmarks, measured_at = place.member("benchmarks"), place.member("datetime").read_date()
     info = place.find("commit_info")
     commit, date = "", None
-    if info is not None and (found := info.find("id")) is not None and COMMIT.fullmatch(str(found.value)):
+    if (
+        info is not None
+        and (found := info.find("id")) is not None
+        and ABBREVIATED_HASH.fullmatch(str(found.value))
+    ):
         commit = found.read_text()
         time = info.find("time") or info.find("author_time")
         date = time.read_date() if time else measured_at

@@ -18,7 +18,7 @@ from dashboard.models import Check, ForgeConnection, Project, PullRequest
 from dashboard.pull_requests.approving import approve_check, call_intended
 from dashboard.pull_requests.asking import ProposedHead, follow_pull_request, repeat_check
 from dashboard.pull_requests.errors import CheckError
-from dashboard.repositories import LONGEST_BRANCH
+from dashboard.repositories import FULL_HASH, LONGEST_BRANCH
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,6 @@ STATES = {
 }
 # A line of its own in a comment. An approval names the head that its writer looked at.
 COMMAND = re.compile(r"^/paceline (intended|again|approve ([0-9a-f]{7,64}))\s*$", re.MULTILINE)
-FULL_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def receive_pull_request(project: Project, event: PullRequestEvent, **_: Any) -> None:

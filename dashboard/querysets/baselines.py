@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from django.db.models import Max, QuerySet
@@ -10,15 +9,15 @@ from django.db.models import Max, QuerySet
 from dashboard.models import Commit, Document, Project, Series
 from dashboard.querysets.composed import ComposedQuery, Given
 from dashboard.querysets.regression_details import PHASE_TIMES, PHASE_VALUES, values_by_phase
+from dashboard.repositories import ABBREVIATED_HASH
 
 MOST_BRANCHES = 12
-HASH = re.compile(r"[0-9a-f]{7,64}")
 
 
 def find_named_commit(project: Project, name: str) -> Commit | None:
     """The stored commit of a tag, or of a hash or its beginning."""
     tagged = project.commits.filter(tags__contains=[name]).exclude(tags=[]).first()
-    if tagged is not None or not HASH.fullmatch(name):
+    if tagged is not None or not ABBREVIATED_HASH.fullmatch(name):
         return tagged
     found = list(project.commits.filter(hash__startswith=name)[:2])
     return found[0] if len(found) == 1 else None

@@ -8,6 +8,7 @@ from dashboard.repositories.errors import GitError, RepositoryBusy, RepositoryEr
 from dashboard.repositories.failures import FailureKind, classify_failure
 from dashboard.repositories.file_changes import ChangedFile, changed_files, changed_paths, file_texts
 from dashboard.repositories.git import OPTIONS, Git, hide_password
+from dashboard.repositories.hashes import ABBREVIATED_HASH, FULL_HASH
 from dashboard.repositories.history import (
     DETACHED,
     LONGEST_BRANCH,
@@ -38,7 +39,9 @@ from dashboard.repositories.mirror import Mirror, RemoteHeads, locate_mirror, sa
 from dashboard.repositories.objects import GitObject, read_objects
 
 __all__ = [
+    "ABBREVIATED_HASH",
     "DETACHED",
+    "FULL_HASH",
     "LONGEST_BRANCH",
     "MOST_COMMITS",
     "OPTIONS",

@@ -15,12 +15,12 @@ from dashboard.repositories.child import Output
 from dashboard.repositories.credentials import credential_variables, split_credentials
 from dashboard.repositories.errors import RepositoryBusy, RepositoryError, Unreachable
 from dashboard.repositories.git import TIME_LIMIT, Git, hide_password
+from dashboard.repositories.hashes import FULL_HASH
 from dashboard.repositories.locks import hold_lock, try_lock
 
 FETCH_SECONDS = 600
 LOCK_SECONDS = 20
 REMOTE_SECONDS = 60
-FULL_HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 # Odd, not dangerous: a `transfer.fsckObjects` of the account doesn't refuse a repository for it.
 ODD_BUT_HARMLESS = (
     *("badDate", "badDateOverflow", "badTimezone", "zeroPaddedDate", "missingSpaceBeforeDate"),

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from dashboard import repositories
 from dashboard.models import Commit, Project
-from dashboard.repositories import Mirror, RepositoryError
+from dashboard.repositories import FULL_HASH, Mirror, RepositoryError
 from dashboard.triggers.receiving import TriggerError
 
 # A person waits so long for the repository; what isn't known by then is found out by the worker.
 CHECK_SECONDS = 4.0
-FULL_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def check_revisions_exist(project: Project, revisions: Mapping[str, Any]) -> None:

@@ -22,6 +22,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from dashboard.models import Project, Trigger
 from dashboard.project_names import find_named_project
+from dashboard.repositories import FULL_HASH
 from dashboard.secrets import is_lost
 from dashboard.triggers.receiving import receive_trigger
 from dashboard.triggers.refs import ignored_ref, stored_ref
@@ -29,7 +30,6 @@ from dashboard.triggers.refs import ignored_ref, stored_ref
 SIGNATURE = "Paceline-Signature"
 LARGEST_BODY = 16 * 1024
 WINDOW_SECONDS = 300
-COMMIT_HASH = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 # Git refuses control characters and blanks in names too.
 REF = re.compile(r"[^\x00-\x20\x7f\ud800-\udfff]{1,4000}")
 DELIVERY_ID = re.compile(r"[A-Za-z0-9-]{16,36}")
@@ -129,9 +129,7 @@ def parse_body(body: bytes) -> PushEvent:
         raise HookError(400, "timestamp must be Unix seconds.")
     if not _is_match(push.ref, REF):
         raise HookError(400, "ref must be the whole name of a branch or tag.")
-    if not _is_match(push.commit, COMMIT_HASH) or not (
-        push.before == "" or _is_match(push.before, COMMIT_HASH)
-    ):
+    if not _is_match(push.commit, FULL_HASH) or not (push.before == "" or _is_match(push.before, FULL_HASH)):
         raise HookError(400, "commit must be a full hash, and before a full hash or empty.")
     return push
 

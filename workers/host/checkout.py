@@ -6,7 +6,6 @@ A new worktree per commit of a large repository costs seconds, a checkout in an 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from typing import Protocol
 from paceline.manifest import FILE_NAME, read_manifest
 
 from dashboard.repositories import (
+    FULL_HASH,
     Git,
     GitError,
     Mirror,
@@ -28,7 +28,6 @@ from workers.host.errors import CheckoutError
 from workers.host.outages import ask_site
 from workers.host.placing import open_place
 
-HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 # Whoever measures waits for a fetch that is under way.
 PATIENCE_SECONDS = 900
 FETCHES = 3
@@ -115,7 +114,7 @@ class Checkouts:
 
         Folders of other suffixes exist at the same time.
         """
-        if not HASH.fullmatch(commit):
+        if not FULL_HASH.fullmatch(commit):
             raise CheckoutError(f"{commit[:80]!r} is not the full hash of a commit.")
         # One mirror per project, wherever its site and its repository move.
         mirror = locate_mirror(self.home, project, "", git=self.git)
