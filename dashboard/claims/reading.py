@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paceline.claims.claim import Claim as ClaimText
-from paceline.claims.claims_file import claims_paths, parse_claims_table, read_claims_table
+from paceline.claims.claims_file import claims_paths, find_claims_file, parse_claims_table, read_claims_table
 from paceline.manifest import Benchmark, ManifestError
 
 from dashboard import repositories, runs
@@ -43,16 +43,17 @@ def read_claims(project: Project, commit: CommitFacts) -> dict[str, FoundClaims]
     if isinstance(manifest, ManifestError):
         raise ClaimsError("commit", str(manifest))
     benchmarks = manifest.benchmarks
-    places = {
-        name: [path.as_posix() for path in claims_paths(benchmark, len(benchmarks))]
-        for name, benchmark in benchmarks.items()
-    }
-    texts = read_texts(project, commit.hash, {path for paths in places.values() for path in paths})
+    places = [path for benchmark in benchmarks.values() for path in claims_paths(benchmark, benchmarks)]
+    texts = read_texts(project, commit.hash, {path.as_posix() for path in places})
     found = {}
-    for name, paths in places.items():
-        path = next((path for path in paths if path in texts), None)
+    for name, benchmark in benchmarks.items():
+        try:
+            path = find_claims_file(benchmark, benchmarks, lambda path: path.as_posix() in texts)
+        except ManifestError as error:
+            found[name] = FoundClaims(benchmark, problem=error.sentence)
+            continue
         if path is not None:
-            found[name] = parse_text(benchmarks[name], texts[path], f"{path} of {commit.hash[:10]}")
+            found[name] = parse_text(benchmark, texts[path.as_posix()], f"{path} of {commit.hash[:10]}")
     return found
 
 

@@ -297,6 +297,18 @@ def test_a_file_that_cannot_be_read_says_which_field(project: Project, repositor
     assert Claim.objects.filter(listed=True).count() == 4
 
 
+def test_claims_beside_two_scripts_name_their_benchmark(project: Project, repository: Repository) -> None:
+    folder = repository.folder / "snake"
+    manifest = MANIFEST.replace('"walker.py"', '"snake/walker.py"')
+    repository.commit("Move the other script", paceline_toml=manifest)
+    with pytest.raises(claims.ClaimsError, match=r"the one that it is about: claims\.snake\.toml"):
+        ask_by_command(project, benchmark="snake")
+    (folder / "claims.toml").rename(folder / "claims.snake.toml")
+    repository.commit("Name it", paceline_toml=manifest)
+    assert ask_by_command(project).experiments == 2
+    assert list(ClaimsFile.objects.values_list("benchmark", flat=True)) == ["snake"]
+
+
 @pytest.mark.parametrize(
     ("how", "sentence"),
     [

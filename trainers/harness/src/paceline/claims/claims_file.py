@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,11 +41,42 @@ class Claims:
         return [by_key[key] for key in keys] or list(by_key.values())
 
 
-def claims_paths(benchmark: Benchmark, benchmarks: int) -> list[Path]:
-    """Return where a benchmark's claims may lie within the repository: beside its script, and where the
-    manifest has no other benchmark beside the manifest."""
-    beside_script = benchmark.script_folder / FILE_NAME
-    return [beside_script] if benchmarks > 1 else list(dict.fromkeys((beside_script, Path(FILE_NAME))))
+def claims_paths(benchmark: Benchmark, benchmarks: Mapping[str, Benchmark]) -> list[Path]:
+    """Return where a benchmark's claims may lie within the repository, best first: beside its script, in a file
+    that may have its name, and where the manifest has no other benchmark beside the manifest."""
+    beside_script = [own_path(benchmark), benchmark.script_folder / FILE_NAME]
+    return beside_script if len(benchmarks) > 1 else list(dict.fromkeys((*beside_script, Path(FILE_NAME))))
+
+
+def own_path(benchmark: Benchmark) -> Path:
+    """Return the file beside its script that is about this benchmark alone: `claims.NAME.toml`."""
+    return benchmark.script_folder / f"claims.{benchmark.name}.toml"
+
+
+def find_claims_file(
+    benchmark: Benchmark, benchmarks: Mapping[str, Benchmark], is_there: Callable[[Path], bool]
+) -> Path | None:
+    """Return the path of a benchmark's claims within the repository, None where there are none.
+
+    Raises ManifestError for a file beside several scripts that doesn't say which of them it is about.
+    """
+    found = next((path for path in claims_paths(benchmark, benchmarks) if is_there(path)), None)
+    if found is None or found != benchmark.script_folder / FILE_NAME:
+        return found
+    others = [
+        other.name
+        for other in benchmarks.values()
+        if other.script_folder == benchmark.script_folder
+        and other.script != benchmark.script
+        and not is_there(own_path(other))
+    ]
+    if others:
+        names = ", ".join(sorted([*others, benchmark.name]))
+        raise ManifestError(
+            f"{found}: lies beside the scripts of {names}, name it after the one that it is about: "
+            f"{own_path(benchmark).name}"
+        )
+    return found
 
 
 def load_claims(path: Path) -> Claims:

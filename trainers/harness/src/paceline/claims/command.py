@@ -83,7 +83,7 @@ def run_claims(arguments: argparse.Namespace, print_message: PrintMessage) -> st
     path = arguments.manifest or manifest.find_manifest(Path.cwd())
     benchmarks, folder = manifest.load_manifest(path).benchmarks, path.parent.resolve()
     benchmark = _find_benchmark(path, benchmarks, arguments.name)
-    file = _find_file([folder / place for place in claims_file.claims_paths(benchmark, len(benchmarks))])
+    file = _find_file(benchmark, benchmarks, folder)
     found = claims_file.load_claims(file)
     chosen = found.chosen(arguments.claim, str(file), toggles=arguments.toggles)
     layout = table.TOGGLES if arguments.toggles else table.CLAIMS
@@ -140,9 +140,10 @@ def _find_benchmark(path: Path, benchmarks: Mapping[str, Benchmark], name: str) 
     return benchmarks[name]
 
 
-def _find_file(places: list[Path]) -> Path:
-    """Return the first that is there, else the first: reading it tells that it is missing."""
-    return next((place for place in places if place.exists()), places[0])
+def _find_file(benchmark: Benchmark, benchmarks: Mapping[str, Benchmark], folder: Path) -> Path:
+    """Return the file of its claims; where there is none, the usual one: reading it tells that it is missing."""
+    found = claims_file.find_claims_file(benchmark, benchmarks, lambda path: (folder / path).exists())
+    return folder / (found or benchmark.script_folder / claims_file.FILE_NAME)
 
 
 def _tell_results(
