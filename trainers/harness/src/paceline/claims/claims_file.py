@@ -42,8 +42,10 @@ class Claims:
 
 
 def claims_paths(benchmark: Benchmark, benchmarks: Mapping[str, Benchmark]) -> list[Path]:
-    """Return where a benchmark's claims may lie within the repository, best first: beside its script, in a file
-    that may have its name, and where the manifest has no other benchmark beside the manifest."""
+    """Return where a benchmark's claims may lie within the repository, best first.
+
+    Beside its script, in a file with its name or without; beside the manifest where that has no other one.
+    """
     beside_script = [own_path(benchmark), benchmark.script_folder / FILE_NAME]
     return beside_script if len(benchmarks) > 1 else list(dict.fromkeys((*beside_script, Path(FILE_NAME))))
 

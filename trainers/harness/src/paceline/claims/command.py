@@ -141,7 +141,7 @@ def _find_benchmark(path: Path, benchmarks: Mapping[str, Benchmark], name: str) 
 
 
 def _find_file(benchmark: Benchmark, benchmarks: Mapping[str, Benchmark], folder: Path) -> Path:
-    """Return the file of its claims; where there is none, the usual one: reading it tells that it is missing."""
+    """Return the file of its claims; without one the usual one: reading it tells that it is missing."""
     found = claims_file.find_claims_file(benchmark, benchmarks, lambda path: (folder / path).exists())
     return folder / (found or benchmark.script_folder / claims_file.FILE_NAME)
 
