@@ -148,6 +148,7 @@ def _suspect_row(regression: Regression, suspect: dict[str, Any]) -> dict[str, A
         "place": labels.function_location(suspect),
         "sentence": suspect_sentence(regression, suspect),
         "called": labels.is_called_in_step(suspect),
+        "profiled": suspect.get("profiled", True),
     }
 
 

@@ -79,7 +79,6 @@ def _document_context(request: HttpRequest, run: Run, document: run_parts.Json) 
         **costs_context(run),
         **run_parts.environment_context(document),
         **run_parts.protocol_context(document),
-        "warnings": warnings,
         **run_story.story_context(run, metrics, document, warnings),
         "next_run": after,
         "harness": document.get("harness") or {},

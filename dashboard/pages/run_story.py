@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from paceline.document import CODES_TAINTING_ALL
 
 from dashboard.models import Run
 from dashboard.querysets.run_points import PreviousRun, RunPoint
@@ -38,14 +40,23 @@ def story_context(run: Run, metrics: Json, document: Json, warnings: Sequence[Ma
         previous=(previous.run.pk, previous.run.commit.short) if previous else None,
         phases=largest_phases(document),
         warnings=len(warnings),
-        tainted=run.tainted,
+        tainted=(tainted_part(warnings) or "the run") if run.tainted else "",
     )
     return {
         "headlines": headlines,
         "story": runs.story_sentences(facts),
-        "tainting": any(row.get("taints") for row in warnings),
+        "tainting": tainted_part(warnings),
+        "warnings": [{**row, "tainting": tainted_part([row])} for row in warnings],
         "changed_counters": sum(count.has_changed for count in metrics["counters"]),
     }
+
+
+def tainted_part(warnings: Iterable[Mapping[str, Any]]) -> str:
+    """What these warnings keep out of judgement: `the run`, `its times`, or nothing."""
+    codes = {row["code"] for row in warnings if row.get("taints")}
+    if not codes:
+        return ""
+    return "the run" if codes & CODES_TAINTING_ALL else "its times"
 
 
 def compare_metric(row: Json, previous: PreviousRun | None) -> ComparedMetric | None:

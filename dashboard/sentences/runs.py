@@ -15,7 +15,8 @@ LEADING = ("throughput", "step_time", "peak_memory")
 class RunFacts:
     """headlines: (name, label, value, unit). compared: (label, verdict, size), as `ComparedMetric` has them.
     untold: labels of those that can't be compared, since one of the two values is tainted. previous: (run,
-    commit). phases: (path, share), the largest first."""
+    commit). phases: (path, share), the largest first.
+    tainted: what warnings keep out of judgement, such as `its times`."""
 
     headlines: Sequence[tuple[str, str, float, str]]
     compared: Sequence[tuple[str, str, str]]
@@ -23,7 +24,7 @@ class RunFacts:
     previous: tuple[int, str] | None
     phases: Sequence[tuple[str, float]]
     warnings: int
-    tainted: bool
+    tainted: str
 
 
 def story_sentences(facts: RunFacts) -> list[str]:
@@ -76,7 +77,7 @@ def _phases_sentence(facts: RunFacts) -> str:
 
 def _doubts_sentence(facts: RunFacts) -> str:
     if facts.tainted:
-        return "A warning keeps it out of judgement."
+        return f"A warning keeps {facts.tainted} out of judgement."
     if not facts.warnings:
         return "It has no warning."
     return "It has a warning." if facts.warnings == 1 else f"It has {facts.warnings} warnings."

@@ -139,16 +139,19 @@ def test_a_parameter_with_a_quote_is_quoted_for_the_shell(client: Client) -> Non
     assert """--set flag=true --set 'name=it'"'"'s $HOME'""" in shown
 
 
-def test_warnings_come_with_advice(client: Client, measured: Run) -> None:
+@pytest.mark.parametrize(("code", "part"), [("throttled", "its times"), ("memory_pressure", "the run")])
+def test_warnings_come_with_advice(client: Client, measured: Run, code: str, part: str) -> None:
     document = Document.objects.get(run=measured)
     document.body["warnings"] = [
-        {"code": "throttled", "message": "the clock fell", "advice": "cool the machine", "taints": True}
+        {"code": code, "message": "the clock fell", "advice": "cool the machine", "taints": True}
     ]
+    Run.objects.filter(pk=measured.pk).update(tainted=True)
     document.save()
     shown = get_page(client, measured)
     assert "The clock fell" in shown
     assert "Cool the machine" in shown
-    assert "keeps the run out of judgement" in shown
+    assert f"keeps {part} out of judgement" in shown
+    assert f"A warning keeps {part} out of judgement." in shown
 
 
 @pytest.mark.parametrize(
