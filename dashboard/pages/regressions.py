@@ -29,6 +29,7 @@ from dashboard.sentences.learning import is_loss_of_quality, story_sentence
 from dashboard.sentences.processes import describe_slow_process
 from dashboard.sentences.regressions import (
     crossed_limits,
+    describe_memory_growth,
     describe_operation_change,
     nobody_told,
     suspect_sentence,
@@ -91,6 +92,7 @@ def render_regression(
         "figure": theme.figure_json(drawn) if drawn else "",
         "drawn": drawn,
         "changes": changes,
+        "memory_growth": describe_memory_growth(changes),
         **_told_context(regression, imported=imported),
         "suspects": [_suspect_row(regression, suspect) for suspect in regression.suspects],
         "operation": _leading_operation(regression),

@@ -100,10 +100,12 @@ def withdrawal_text(regression: Regression) -> str:
 def message_facts(regression: Regression) -> list[tuple[str, str]]:
     """(name, text) of what a person wants to know first."""
     good = regression.last_good
+    growth = sentences.describe_memory_growth(regression.changes.select_related("series__metric"))
     return [
         ("project", regression.project.slug),
         ("case", f"{regression.series.case} on pool {regression.series.pool}"),
         ("metric", _metric_fact(regression)),
+        *([("memory", growth)] if growth else []),
         _commit_fact(regression),
         ("last good", f"{good.short} {good.subject}"),
         ("state", _state_fact(regression)),

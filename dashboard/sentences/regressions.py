@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dashboard.models import Change, Channel, Limit, Metric, Regression
@@ -14,6 +14,7 @@ from dashboard.sentences.limits import violation_text
 from dashboard.sentences.processes import describe_slow_process
 
 MORE_CALLS = Regression.MORE_CALLS
+GROWTH = "memory_growth"
 
 
 def regression_title(regression: Regression) -> str:
@@ -62,6 +63,23 @@ def describe_change(regression: Regression) -> str:
     if is_loss_of_quality(regression):
         return loss_headline(regression)
     return f"{labels.metric_words(regression.series)} {labels.format_change(regression)}"
+
+
+def describe_memory_growth(changes: Iterable[Change]) -> str:
+    """`memory grows by 975 MB/1000 steps, 1.07 MB/1000 steps before`; empty where it doesn't grow faster.
+
+    `changes` are those of one regression. A peak says how much was held at the end of the window, and nothing
+    of that it would be more after a longer one.
+    """
+    for change in changes:
+        metric = change.series.metric
+        grows = metric.name == GROWTH and change.direction == Change.Direction.REGRESSION and change.after > 0
+        if grows and not change.series.phase:
+            after, before = (
+                numbers.format_quantity(value, metric.unit) for value in (change.after, change.before)
+            )
+            return f"memory grows by {after}, {before} before"
+    return ""
 
 
 def describe_place(regression: Regression, *, brief: bool = False) -> str:

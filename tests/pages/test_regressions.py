@@ -10,9 +10,11 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.models import Case, Commit, Document, Regression, Run
+from dashboard.models import Case, Change, Commit, Document, Regression, Run
 from dashboard.regressions.explanation.excerpts import changed_lines
+from dashboard.sentences.alerts import message_facts
 from dashboard.sentences.numbers import MINUS, format_share
+from tests.dashboard import factories
 from tests.dashboard.conftest import Repository
 from tests.pages import builders
 from tests.pages.documents import metric_row
@@ -44,6 +46,18 @@ def test_the_inbox_says_what_how_much_since_when_and_where(client: Client, regre
     shown = get_page(client, "/regressions/")
     for part in ("Step time", "+38 % [35, 41]", regression.first_bad.short, "learn/push", "suspected"):
         assert part in shown
+
+
+def test_memory_that_grows_faster_is_told_as_that(client: Client, regression: Regression) -> None:
+    growth = factories.get_series(regression.first_bad.runs.get(), "memory_growth")
+    change = regression.changes.get()
+    change.pk, change.series, change.before, change.after = None, growth, 1.07e6, 975e6
+    change.save()
+    said = "emory grows by 975 MB/1000 steps, 1.07 MB/1000 steps before"
+    assert said in get_page(client, regression.get_absolute_url())
+    assert ("memory", f"m{said}") in message_facts(regression)
+    Change.objects.update(direction="improvement")
+    assert "grows by" not in get_page(client, regression.get_absolute_url())
 
 
 @pytest.mark.parametrize(
