@@ -114,20 +114,23 @@ def _summary_order(run: Run) -> tuple[int, int, float, int]:
 
 
 def recent_failures(now: datetime, projects: QuerySet[Project]) -> QuerySet[Run]:
-    """Failures of the last days that nobody has measured again since, and no later commit repaired."""
+    """Failures of the last days that nobody has measured again since, and no later commit repaired.
+
+    Of commits that fail one after the other on a branch the newest: they need somebody once.
+    """
     same_case = {
         f"configuration__{name}": OuterRef(f"configuration__{name}") for name in ("case", "pool", "quick")
     }
     later = Run.objects.filter(commit=OuterRef("commit"), pk__gt=OuterRef("pk"), **same_case)
-    repaired = Run.objects.filter(
+    newer = Run.objects.filter(
         commit__branch=OuterRef("commit__branch"),
         commit__position__gt=OuterRef("commit__position"),
-        state=Run.State.DONE,
+        state__in=(Run.State.DONE, Run.State.FAILED),
         **same_case,
     )
     recent = {"state": Run.State.FAILED, "finished_at__gt": now - RECENT_FAILURES}
     rows = runs_with_related().filter(configuration__case__project__in=projects)
-    return rows.filter(~Exists(later), ~Exists(repaired), **recent)
+    return rows.filter(~Exists(later), ~Exists(newer), **recent)
 
 
 def next_measurement(run: Run) -> Run | None:

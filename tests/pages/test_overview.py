@@ -45,6 +45,18 @@ def test_a_failed_run_stays_until_it_is_measured_again(client: Client) -> None:
     assert f"Run #{failed.pk} failed" not in get_page(client)
 
 
+def test_of_commits_that_fail_one_after_the_other_the_newest_is_named(client: Client) -> None:
+    project = builders.create_project()
+    case = builders.create_case(project)
+    first, second = (
+        builders.create_run(commit, case, Run.State.FAILED, failure="crash")
+        for commit in builders.create_commits(project, 2)
+    )
+    shown = get_page(client)
+    assert f"Run #{second.pk} failed: crash" in shown
+    assert f"Run #{first.pk} failed" not in shown
+
+
 def test_it_names_silent_machines_and_parts(client: Client) -> None:
     builders.create_history()
     builders.create_machine("bench-2", seen=timedelta(hours=3))
