@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
@@ -152,3 +154,30 @@ class SeriesLatest(models.Model):
 
     def __str__(self) -> str:
         return f"latest of series {self.pk}"
+
+    @property
+    def judged_values(self) -> list[float]:
+        """Those of `recent` that aren't kept out of judgement."""
+        tainted = find_tainted(self.recent_machines, self.current_value)
+        return [value for value, left_out in zip(self.recent, tainted, strict=False) if not left_out]
+
+    @property
+    def shown_value(self) -> float:
+        """The newest of them; where all are tainted, the newest value."""
+        judged = self.judged_values
+        return judged[-1] if judged else self.value
+
+    @property
+    def is_tainted(self) -> bool:
+        """Whether all its newest values are."""
+        return self.current_value is None
+
+
+def find_tainted(machines: Sequence[int | None], current_value: float | None) -> list[bool]:
+    """Which of a series' newest values are kept out of judgement, by the machine of each.
+
+    Imported and posted results have pools of their own and no machine: of theirs it is only known whether any
+    is judged.
+    """
+    tells = current_value is None or any(machine is not None for machine in machines)
+    return [tells and machine is None for machine in machines]

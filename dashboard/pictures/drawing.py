@@ -15,7 +15,7 @@ from dashboard.querysets import series as series_queries
 from dashboard.querysets.regressions import changes_by_series, regressions_with_related
 from dashboard.querysets.run_points import points_of_run
 from dashboard.querysets.runs import runs_with_related
-from dashboard.querysets.series_points import SeriesPoint, newest_points
+from dashboard.querysets.series_points import SeriesPoint, newest_points, newest_untainted
 from dashboard.sentences import labels, numbers
 from dashboard.sentences.regressions import regression_state_label
 
@@ -70,7 +70,7 @@ def describe_subject(subject: Subject) -> tuple[str, str]:
     if isinstance(subject, Run):
         return f"{subject.case} at {subject.commit.short}", f"A run of {subject.case.project}."
     latest = getattr(subject, "latest", None)
-    newest = numbers.format_quantity(latest.value if latest else None, subject.metric.unit)
+    newest = numbers.format_quantity(latest.shown_value if latest else None, subject.metric.unit)
     return _series_title(subject), f"{newest} in {subject.case.project}."
 
 
@@ -81,7 +81,8 @@ def badge_of_series(series: Series, label: str = "") -> bytes:
     if latest is None:
         return badge.draw_badge(text, "not measured", badge.UNKNOWN)
     standing = stand_of_series(series)
-    value = numbers.format_quantity(latest.value, series.metric.unit)
+    newest = newest_untainted(series)
+    value = numbers.format_quantity(newest.value if newest else latest.value, series.metric.unit)
     shown = f"{value} · {standing.words}" if standing.colour != badge.GOOD else value
     return badge.draw_badge(text, shown, standing.colour)
 
@@ -92,18 +93,20 @@ def stand_of_series(series: Series) -> Standing:
     if change is not None and change.regression_id is not None:
         regression = Regression.objects.select_related("first_bad", "culprit").get(pk=change.regression_id)
         confirmed = regression.state == Regression.State.CONFIRMED
-        words = f"{labels.format_change_size(change)} since {regression.blamed.short}"
+        words = f"{labels.format_change_size(labels.told_change(change))} since {regression.blamed.short}"
         return Standing(
             words if confirmed else f"{words} ({regression_state_label(regression)})",
             badge.BAD if confirmed else badge.DOUBTFUL,
         )
     latest = getattr(series, "latest", None)
-    if latest is not None and latest.limit is not None and latest.limit.crossed:
+    limit = latest.limit if latest is not None else None
+    if limit is not None and limit.crossed and not limit.tainted:
         return Standing("beyond its limit", badge.BAD)
+    # Nothing is said of it, good or bad: that no regression is open is no news.
+    if latest is not None and latest.is_tainted:
+        return Standing("not judged: its runs are tainted", badge.UNKNOWN)
     if latest is not None and latest.level is None:
-        # Nothing is said of it, good or bad: that no regression is open is no news.
-        reason = "not judged: its runs are tainted" if latest.current_value is None else "not judged yet"
-        return Standing(reason, badge.UNKNOWN)
+        return Standing("not judged yet", badge.UNKNOWN)
     return Standing("no open regression", badge.GOOD)
 
 
@@ -127,13 +130,14 @@ def _draw_trend(series: Series, kind: str) -> Picture:
         return Picture(trend_picture.draw_empty_picture(canvas, title), _content_type(kind))
     changes = series_queries.changes_between(series, points[0].position, points[-1].position)
     changes = [change for change in changes if not change.is_move]
-    newest, standing = points[-1], stand_of_series(series)
+    standing = stand_of_series(series)
+    newest = next((point for point in reversed(points) if not point.tainted), points[-1])
     words = TrendWords(
         title=title,
         newest=numbers.format_quantity(newest.value, series.metric.unit),
         verdict=standing.words,
         is_bad=standing.is_bad,
-        ends=(_name_commit(points[0]), _name_commit(newest)),
+        ends=(_name_commit(points[0]), _name_commit(points[-1])),
     )
     drawn = [DrawnPoint(row.position, row.value, row.low, row.high, row.tainted) for row in points]
     levels = _find_levels(series, changes, points)

@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import Count, QuerySet
 
 from dashboard.models import Case, Project, SeriesLatest
+from dashboard.models.series import find_tainted
 from dashboard.querysets.composed import ComposedQuery, Given
 
 # A project of more cases is shown by its first ones: words make the list shorter.
@@ -48,13 +49,8 @@ class CaseState:
 
     @property
     def tainted(self) -> list[bool]:
-        """Which of `recent` are kept out of judgement.
-
-        Imported and posted results have pools of their own and no machine: of theirs it is only known
-        whether any is judged.
-        """
-        tells = self.machine is not None or self.current is None
-        return [tells and machine is None for machine in self.recent_machines]
+        """Which of `recent` are kept out of judgement."""
+        return find_tainted(self.recent_machines, self.current)
 
 
 def read_case_states(project: Project, metric: str) -> list[CaseState]:

@@ -68,6 +68,12 @@ def newest_points(series: Series, most: int, until: int | None = None) -> list[S
     return _make_points(_NEWEST.read_long(tuple, most, until is not None, **values))[::-1]
 
 
+def newest_untainted(series: Series) -> SeriesPoint | None:
+    """The newest point on the project's branch that isn't kept out of judgement."""
+    rows = _untainted_rows(series).filter(run__commit__branch=series.case.project.branch)
+    return next(iter(_make_points(rows.order_by("-position", "-run_id")[:1])), None)
+
+
 def points_at_commit(series: Series, commit: Commit) -> list[SeriesPoint]:
     """The untainted points of a commit, the newest first."""
     rows = _untainted_rows(series).filter(position=commit.position, run__commit=commit)

@@ -169,15 +169,16 @@ def interval_of(low: float | None, high: float | None, unit: str, beside: float 
 
 @register.simple_tag(name="sparkline")
 def render_sparkline(latest: SeriesLatest) -> SafeString:
-    """The newest values of a series, from its row of latest states alone."""
+    """The newest values of a series, from its row of latest states alone; without tainted ones if it can."""
+    values = latest.judged_values or latest.recent
     description = ""
-    if latest.recent:
+    if values:
         unit = latest.series.metric.unit
-        low, high = (
-            numbers.format_quantity(value, unit) for value in (min(latest.recent), max(latest.recent))
-        )
-        description = f"{len(latest.recent)} newest values, between {low} and {high}"
-    return draw_sparkline(layout_sparkline(latest.recent, latest.level), description)
+        low, high = (numbers.format_quantity(value, unit) for value in (min(values), max(values)))
+        description = f"{len(values)} newest values, between {low} and {high}"
+        if left_out := len(latest.recent) - len(values):
+            description += f"; {left_out} tainted left out"
+    return draw_sparkline(layout_sparkline(values, latest.level), description)
 
 
 register.simple_tag(draw_sparkline)

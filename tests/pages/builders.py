@@ -6,6 +6,7 @@ import hashlib
 import random
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from statistics import median
 from typing import Any
 
 from django.db import connection
@@ -187,11 +188,12 @@ def create_points_of_runs(measured: Sequence[tuple[Run, Metrics]]) -> None:
             SeriesLatest(
                 series=series[key], run=newest[key], position=newest[key].commit.position, value=of_key[-1],
                 recent=[*before.get(series[key].pk, ()), *of_key][-30:],
+                current_value=None if newest[key].tainted else median(of_key[-5:]),
             )
             for key, of_key in values.items()
         ],
         update_conflicts=True, unique_fields=["series"],
-        update_fields=["run", "position", "value", "recent", "updated_at"],
+        update_fields=["run", "position", "value", "recent", "current_value", "updated_at"],
     )  # fmt: skip
 
 

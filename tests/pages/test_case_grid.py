@@ -133,6 +133,18 @@ def test_a_chosen_base_is_a_tag_or_a_hash(client: Client) -> None:
         assert (answer.status_code, query.split("=")[0] in answer.context["grid_refused"]) == (400, True)
 
 
+@pytest.mark.parametrize("page", ["/projects/snake/", "/"])
+def test_the_value_of_a_tainted_run_is_not_shown_as_the_newest(client: Client, page: str) -> None:
+    create_cases(1, recent=[100.0, 110.0, 999.0], recent_machines=[1, 1, None])
+    answer = client.get(page)
+    assert "2 newest values, between 100" in answer.text
+    assert "; 1 tainted left out" in answer.text
+    assert "999" not in shown_text(answer)
+    SeriesLatest.objects.update(value=999.0, recent_machines=[None] * 3, current_value=None)
+    assert "tainted" in shown_text(client.get(page))
+    assert "999" in shown_text(client.get(page))
+
+
 @pytest.mark.parametrize(
     ("machines", "current", "texts"),
     [

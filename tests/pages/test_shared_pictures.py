@@ -16,7 +16,17 @@ from django.test import Client
 from django.urls import reverse
 from PIL import Image
 
-from dashboard.models import AuditEntry, Document, PictureLink, Project, Regression, Run, Series, SeriesLatest
+from dashboard.models import (
+    AuditEntry,
+    Document,
+    PictureLink,
+    Point,
+    Project,
+    Regression,
+    Run,
+    Series,
+    SeriesLatest,
+)
 from tests.dashboard.access.conftest import create_member
 from tests.pages import builders
 from tests.pages.comparison_builders import plant_difference
@@ -120,6 +130,24 @@ def test_what_was_never_judged_is_not_called_good(client: Client, regression: Re
         assert words in svg_texts(shown)
         assert b"#5f6770" in shown
     assert "not judged yet" in svg_texts(client.get(f"/series/{regression.series_id}/picture.svg").content)
+
+
+def test_a_badge_shows_the_newest_value_that_counts(client: Client, regression: Regression) -> None:
+    Regression.objects.update(triaged=Regression.Triaged.INTENDED)
+    newest = SeriesLatest.objects.get(pk=regression.series_id)
+    Point.objects.filter(series=newest.pk, run=newest.run_id).update(value=0.9, tainted=True)
+    SeriesLatest.objects.filter(pk=newest.pk).update(value=0.9, level=1.0, current_value=0.00138)
+    for name in ("badge", "picture"):
+        assert "900 ms" not in svg_texts(client.get(f"/series/{newest.pk}/{name}.svg").content)
+    SeriesLatest.objects.filter(pk=newest.pk).update(current_value=None)
+    all_tainted = client.get(f"/series/{newest.pk}/badge.svg").content
+    assert "not judged: its runs are tainted" in svg_texts(all_tainted)
+    assert b"#5f6770" in all_tainted
+
+
+def test_a_badge_has_the_size_that_pairs_found(client: Client, regression: Regression) -> None:
+    Regression.objects.update(ratio=1.2)
+    assert "+20 % since" in svg_texts(client.get(f"/series/{regression.series_id}/badge.svg").content)
 
 
 def test_a_badge_names_the_state_as_pages_do(client: Client, regression: Regression) -> None:
