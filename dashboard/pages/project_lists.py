@@ -37,7 +37,6 @@ def runs_page(request: HttpRequest, slug: str) -> HttpResponse:
         refused = str(error)
     commit = request.GET.get("commit", "").strip()[:64].replace("\x00", " ")
     listed = _filter_runs(runs.project_runs(project), state, filters, commit)
-    listed = listed.none() if refused else listed
     page = requested_page(request, listed, ROWS_PER_PAGE, details=runs.RUNS_OF_KEYS)
     context = {
         "project": project,

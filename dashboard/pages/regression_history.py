@@ -75,7 +75,7 @@ def history_page(request: HttpRequest, slug: str) -> HttpResponse:
         filters.case, f"{case}__benchmark", f"{case}__key"
     )
     listed = regressions_of_period(project, began, proven=bool(proven))
-    found = [] if refused else read_picked(PROVED_OF_KEYS, listed[: MOST_LISTED + 1])
+    found = read_picked(PROVED_OF_KEYS, listed[: MOST_LISTED + 1])
     with_gpu = gpu_pools({row.series.configuration.pool_id for row in found})
     dated = [date_regression(row, project, now, with_gpu) for row in found[:MOST_LISTED]]
     context = {

@@ -37,13 +37,13 @@ def regressions_page(request: HttpRequest) -> HttpResponse:
     except FilterError as error:
         refused = str(error)
     counts = regression_queries.count_by_filter(seen, project)
-    if not filters and not refused and is_first_page(request):
+    if not filters and is_first_page(request):
         first = regression_queries.newest_of_filter(state, seen, project, ROWS_PER_PAGE + 1)
         listed = first_page(first, counts[state], ROWS_PER_PAGE)
     else:
         rows = _filter_rows(regression_queries.filter_regressions(state, chosen), filters)
         details = regression_queries.REGRESSIONS_OF_KEYS
-        listed = requested_page(request, rows.none() if refused else rows, ROWS_PER_PAGE, details=details)
+        listed = requested_page(request, rows, ROWS_PER_PAGE, details=details)
     repositories = dict(visible.order_by("slug").values_list("slug", "repository")[:MOST_PROJECTS])
     slugs = list(repositories)
     context = {

@@ -80,6 +80,8 @@ def test_what_is_not_known_gets_a_sentence(client: Client, where: str, query: st
     assert answer.status_code == 400
     assert sentence in shown_text(answer)
     assert 'role="alert"' in answer.content.decode()
+    # A refused filter is none: it hides no row.
+    assert "Step time" in shown_text(answer) or answer.context["runs"]
 
 
 def test_an_unknown_branch_is_told_where_the_project_is_known(client: Client) -> None:

@@ -34,6 +34,13 @@ def regression(db: None) -> Regression:
     return made
 
 
+def test_a_refused_filter_hides_no_regression(client: Client, regression: Regression) -> None:
+    answer = client.get(WHERE, {"since": "x"})
+    assert answer.status_code == 400
+    assert answer.context["count"] == 1
+    assert "1 in the last" in shown_text(answer)
+
+
 def test_times_and_costs_are_told(client: Client, regression: Regression) -> None:
     Project.objects.update(training_hours_per_week=70)
     answer = client.get(WHERE)
