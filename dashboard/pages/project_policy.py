@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 from paceline.manifest import ManifestError
-from paceline.policy import parse_policy_text
+from paceline.policy import Policy, parse_policy_text
 
 from dashboard.access import AuditAction, record_action, visitor_of
 from dashboard.models import Project
@@ -19,7 +19,8 @@ from dashboard.pages.settings_sections import settings_context
 from dashboard.policy.cron import NeverDue, next_due
 from dashboard.policy.project_policy import follow_policy, project_policy
 from dashboard.policy.quiet_hours import read_time_zone
-from dashboard.sentences.policy import policy_rows
+from dashboard.policy.unknown_names import find_unknown_names
+from dashboard.sentences.policy import policy_rows, unknown_names_sentence
 
 LONGEST_POLICY = 50_000
 
@@ -33,7 +34,7 @@ def policy_page(request: HttpRequest, slug: str) -> HttpResponse:
         return _render_policy(request, context, project.policy)
     text = request.POST.get("policy", "").replace("\r\n", "\n").strip()
     try:
-        check_policy(text)
+        policy = check_policy(text)
     except ManifestError as error:
         return _render_policy(request, {**context, "refused": error.sentence}, text, status=400)
     if text != project.policy:
@@ -45,11 +46,13 @@ def policy_page(request: HttpRequest, slug: str) -> HttpResponse:
                 visitor_of(request), AuditAction.SETTINGS_CHANGED, project, project, fields=["policy"]
             )
     messages.success(request, "Saved: it holds for whatever is pushed from now on.")
+    if unknown := find_unknown_names(project, policy):
+        messages.warning(request, unknown_names_sentence(unknown))
     return redirect("project-policy", slug)
 
 
-def check_policy(text: str) -> None:
-    """Refuse what can't be meant, with one sentence that names the key; raises ManifestError."""
+def check_policy(text: str) -> Policy:
+    """What it says. Of what can't be meant one sentence that names the key; raises ManifestError."""
     if len(text) > LONGEST_POLICY:
         raise ManifestError(f"policy: has more than {LONGEST_POLICY} characters")
     policy = parse_policy_text(text, "Policy")
@@ -62,6 +65,7 @@ def check_policy(text: str) -> None:
             raise ManifestError(
                 f"Policy: policy.schedule.{schedule.name}.cron: {schedule.cron!r} is never due"
             ) from error
+    return policy
 
 
 def _render_policy(

@@ -11,8 +11,11 @@ from paceline.policy import DAYS, QuietHours, Schedule
 from dashboard.models import Trigger
 from dashboard.policy.decision import Reason
 from dashboard.policy.effective import FILTERS, EffectivePolicy, Origin
+from dashboard.policy.unknown_names import UnknownName
 from dashboard.sentences.numbers import format_count, format_duration, format_number
 
+# So many unknown names are told of one by one.
+MOST_UNKNOWN = 8
 # Of whole commits. A reason that a later version stored is left out.
 OF_COMMITS = {
     Reason.REF: "the policy doesn't measure this branch or tag",
@@ -99,6 +102,18 @@ def policy_rows(policy: EffectivePolicy) -> list[PolicyRow]:
     return rows + [
         PolicyRow(f"schedule.{row.name}", _describe_schedule(row), origin) for row in policy.schedules
     ]
+
+
+def unknown_names_sentence(unknown: Sequence[UnknownName]) -> str:
+    """What a saved policy names and the project doesn't have now; empty where there is all of it."""
+    said = [
+        f"{row.key}: no {row.kind} “{row.name[:60]}” is known yet"
+        + (f", did you mean “{row.near}”?" if row.near else ".")
+        for row in unknown[:MOST_UNKNOWN]
+    ]
+    if len(unknown) > MOST_UNKNOWN:
+        said.append(f"So it is of {format_count(len(unknown) - MOST_UNKNOWN, 'more name')}.")
+    return " ".join(said)
 
 
 def _describe_kept(days: int | None) -> str:

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from paceline.policy import read_policy_table
 
-from dashboard.models import AuditEntry, Project
+from dashboard.models import AuditEntry, Commit, Project
 from dashboard.policy.project_policy import keep_manifest_policy
 from tests.dashboard.access.conftest import create_member
 from tests.pages import builders
@@ -86,6 +86,23 @@ def test_what_is_wrong_is_said_and_nothing_kept(
     assert "?." not in shown_text(answer)
     project.refresh_from_db()
     assert project.policy == ""
+
+
+def test_names_that_are_not_known_yet_are_saved_with_a_warning(client: Client, project: Project) -> None:
+    line = builders.create_commits(project, 2)
+    Commit.objects.filter(pk=line[0].pk).update(tags=["v1.0"])
+    builders.create_case(project, "train")
+    text = """[policy]
+baseline = { pinned = "v9", branches = { "release/*" = "v1.1", next = "rolling", old = "v1.0" } }
+schedule.night = { cron = "0 3 * * *", benchmarks = ["train", "trian"] }
+benchmarks.nope = { paths = ["src/**"] }"""
+    said = shown_text(client.post(PAGE, {"policy": text}, follow=True))
+    assert "Saved: it holds" in said
+    assert "benchmarks.nope: no benchmark “nope” is known yet." in said
+    assert "schedule.night.benchmarks: no benchmark “trian” is known yet, did you mean “train”?" in said
+    assert "baseline.pinned: no commit or tag “v9” is known yet." in said
+    assert "baseline.branches.release/*: no commit or tag “v1.1” is known yet, did you mean “v1.0”?" in said
+    assert said.count("is known yet") == 4
 
 
 def test_saving_what_is_there_changes_nothing(client: Client) -> None:
