@@ -7,6 +7,7 @@ from datetime import time
 import pytest
 from paceline.manifest import ManifestError, Policy, parse_manifest
 from paceline.policy import (
+    KEYS,
     NO_QUIET_HOURS,
     Baseline,
     Filters,
@@ -66,6 +67,15 @@ def test_a_manifest_need_not_have_one() -> None:
 def test_what_is_said_to_be_empty_is_said() -> None:
     policy = parse_policy_text("[policy]\nquiet_hours = {}\ntags = []\nschedule = {}", "test")
     assert (policy.quiet_hours, policy.filters.tags, policy.schedules) == (NO_QUIET_HOURS, (), ())
+
+
+def test_the_heading_of_its_keys_is_asked_for() -> None:
+    read = {*read_policy_table(WHOLE), "paths", "claims", "keep"}
+    assert set(KEYS) == read
+    with pytest.raises(
+        ManifestError, match=r"test: tags: belongs to the table policy, write \[policy\] above"
+    ):
+        parse_policy_text("tags = []\n[policy]\nbranches = []", "test")
 
 
 def test_a_kept_table_says_the_same() -> None:

@@ -67,7 +67,8 @@ def test_the_site_stands_above_the_manifest(client: Client, project: Project) ->
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("branches = []", "branches: is unknown"),
+        ("branches = []", "branches: belongs to the table policy, write [policy] above it."),
+        ("[polcy]", "polcy: is unknown, did you mean 'policy'?"),
         ("[policy]\nbranch = []", "policy.branch: is unknown, did you mean 'branches'?"),
         ("[policy", "is not valid TOML"),
         ('[policy]\ntime_zone = "Europe/Atlantis"', "policy.time_zone: 'Europe/Atlantis' is unknown here."),

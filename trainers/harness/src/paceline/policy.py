@@ -25,6 +25,10 @@ KEEP_DAYS_LIMIT = 36_500
 POINTS_EVERY_LIMIT = 10_000
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 ROLLING, MERGE_BASE = "rolling", "merge-base"
+KEYS = (
+    *("branches", "tags", "paths", "paths_ignore", "benchmarks", "coalesce", "most_queued"),
+    *("seconds_per_commit", "time_zone", "quiet_hours", "schedule", "baseline", "claims", "keep"),
+)
 _TIME_ZONE = re.compile(r"[A-Za-z0-9_+-]{1,30}(/[A-Za-z0-9_+-]{1,30}){0,2}")
 _TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
 # Minute, hour, day of the month, month, day of the week: their names, and the numbers that they may have.
@@ -165,6 +169,8 @@ def parse_policy_text(text: str, where: str) -> Policy:
     except (RecursionError, ValueError, OverflowError) as error:
         raise ManifestError(f"{where}: can't be read") from error
     policy = parse_policy(table.table("policy"))
+    if outside := next((name for name in table.names() if name in KEYS), None):
+        raise table.error(outside, "belongs to the table policy, write [policy] above it")
     table.refuse_unread_keys()
     return policy
 
