@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods
 from paceline.manifest import ManifestError
 from paceline.policy import Policy, parse_policy_text
 
+from dashboard import retention
 from dashboard.access import AuditAction, record_action, visitor_of
 from dashboard.models import Project
 from dashboard.pages.settings_sections import settings_context
@@ -76,7 +77,7 @@ def _render_policy(
     quiet = project.quiet_from is not None and project.quiet_from <= now < (project.quiet_until or now)
     shown = {
         "text": text,
-        "rows": policy_rows(project_policy(project)),
+        "rows": policy_rows(project_policy(project), retention.kept_days(project)),
         "schedules": list(project.schedules.order_by("next_at", "name")),
         "quiet": quiet,
     }

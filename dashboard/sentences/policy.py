@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,9 @@ from dashboard.models import Trigger
 from dashboard.policy.decision import Reason
 from dashboard.policy.effective import FILTERS, EffectivePolicy, Origin
 from dashboard.policy.unknown_names import UnknownName
+from dashboard.retention import KeptDays
 from dashboard.sentences.numbers import format_count, format_duration, format_number
+from dashboard.sentences.retention import describe_days
 
 # So many unknown names are told of one by one.
 MOST_UNKNOWN = 8
@@ -66,8 +68,8 @@ class PolicyRow:
     origin: Origin
 
 
-def policy_rows(policy: EffectivePolicy) -> list[PolicyRow]:
-    """What holds, key by key."""
+def policy_rows(policy: EffectivePolicy, kept: Iterable[KeptDays]) -> list[PolicyRow]:
+    """What holds, key by key. `kept`: how long detail is kept, within the site's bounds."""
     quiet = _describe_quiet_hours(policy.quiet_hours) if policy.quiet_hours else "none"
     most = f"{format_number(policy.most_queued)} runs" if policy.most_queued else "the site's limit"
     values = {
@@ -88,7 +90,7 @@ def policy_rows(policy: EffectivePolicy) -> list[PolicyRow]:
         else "never",
         "claims.share": f"{format_number(100 * policy.claims_share)} % of a machine's time",
         "claims.minutes": f"{format_number(policy.claims_minutes)} minutes a claim",
-        **{f"keep.{kind}": _describe_kept(days) for kind, days in policy.keep_days.items()},
+        **{f"keep.{row.kind}": describe_days(row) for row in kept},
         "keep.points_every": f"one of {format_number(policy.points_every)} commits",
     }
     rows = [PolicyRow(key, value, policy.origins[key]) for key, value in values.items()]
@@ -114,12 +116,6 @@ def unknown_names_sentence(unknown: Sequence[UnknownName]) -> str:
     if len(unknown) > MOST_UNKNOWN:
         said.append(f"So it is of {format_count(len(unknown) - MOST_UNKNOWN, 'more name')}.")
     return " ".join(said)
-
-
-def _describe_kept(days: int | None) -> str:
-    if days is None:
-        return "as the site says"
-    return format_count(days, "day") if days else "for ever"
 
 
 def _join_patterns(patterns: Sequence[str], key: str) -> str:

@@ -68,7 +68,10 @@ def test_the_way_leads_to_the_policy(client: Client) -> None:
     page = client.get(PAGE).text
     assert 'href="/projects/snake/settings/policy/"' in page
     assert 'name="dry-run" value="yes"' in page
-    assert "keep.logs 7 days site" in shown_text(client.get("/projects/snake/settings/policy/"))
+    holds = shown_text(client.get("/projects/snake/settings/policy/"))
+    # Both pages say the same.
+    assert "keep.logs 30 days, as the site allows; the policy asks for 7 days site" in holds
+    assert "keep.profiles 730 days default" in holds
 
 
 def test_a_comparison_says_that_points_may_be_gone(client: Client) -> None:
