@@ -74,7 +74,7 @@ def tested_project_page(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def added_message(project: Project, written: Mapping[str, str]) -> str:
-    if written["which"] == "0":
+    if not read_count(written):
         return f"{project} is added. Nothing is measured yet: ask for runs below."
     return (
         f"{project} is added, and you administer it. Its runs appear here once the repository has been read."

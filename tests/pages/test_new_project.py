@@ -64,6 +64,15 @@ def test_a_project_is_added(signed_in: Client, code: Repository) -> None:
     assert Trigger.objects.get().revisions == {"last": 5}
 
 
+@pytest.mark.parametrize("choice", [{"which": "0"}, {"which": "last", "last": "0"}])
+def test_a_project_without_first_runs_promises_none(
+    signed_in: Client, code: Repository, choice: dict[str, str]
+) -> None:
+    said = shown_text(signed_in.post(ask_test(signed_in, code.folder), add_form(**choice), follow=True))
+    assert "mine is added. Nothing is measured yet" in said
+    assert "once the repository has been read" not in said
+
+
 def test_a_running_test_is_asked_for_again(signed_in: Client, code: Repository) -> None:
     where = signed_in.post(NEW, {"repository": str(code.folder)})["Location"]
     assert f'hx-get="{where}status/"' in signed_in.get(where).content.decode()
