@@ -124,8 +124,9 @@ def unknown_revision_sentence(project: Project, text: str) -> str:
         return f"no commit, branch or tag “{text[:60]}” is known here; near to it are {', '.join(near)}."
     parts = []
     for kind, words in (("branch", "branches"), ("tag", "tags"), ("commit", "measured commits")):
-        known = [name for known_kind, name, _ in names if known_kind == kind][:MOST_NAMED]
+        known = [name for known_kind, name, _ in names if known_kind == kind]
         if known:
-            parts.append(f"{words} {', '.join(known)}")
+            more = " and more" if len(known) > MOST_NAMED else ""
+            parts.append(f"{words} {', '.join(known[:MOST_NAMED])}{more}")
     listed = "; ".join(parts) or "nothing yet: measure something first"
     return f"no commit, branch or tag “{text[:60]}” is known here. Known are {listed}."

@@ -112,7 +112,8 @@ def _read_grid_request(request: HttpRequest, project: Project) -> GridRequest:
     try:
         return GridRequest(
             words=words,
-            metric=read_choice(request, "metric", (*labels.METRIC_ORDER, *own)) or OVERVIEW_METRIC,
+            metric=read_choice(request, "metric", tuple(dict.fromkeys((*labels.METRIC_ORDER, *own))))
+            or OVERVIEW_METRIC,
             sort=read_choice(request, "sort", SORTS),
             group=request.GET.get("group", "").strip()[:100].replace("\x00", " "),
             base=request.GET.get("base", "").strip()[:250].replace("\x00", " "),

@@ -18,7 +18,7 @@ from dashboard.models import Project
 from dashboard.pages.form_fields import read_text
 from dashboard.pages.settings_sections import settings_context
 from dashboard.project_setup.changing import change_settings, parse_number
-from dashboard.project_setup.errors import SetupError
+from dashboard.project_setup.errors import SetupError, format_bound
 from dashboard.sentences import numbers
 
 
@@ -128,16 +128,17 @@ def read_number(field: NumberField, text: str) -> float | int | None:
     """Raises SetupError: what is out of its bounds too, in the unit of the form."""
     if field.optional and not text.strip():
         return None
-    typed = parse_number(text.strip().removesuffix("%"), field.name, whole=field.whole)
+    name = f"“{field.label}”"
+    typed = parse_number(text.strip().removesuffix("%"), field.name, whole=field.whole, name=name)
     # 0.7 % is 0.007, and not what a division of floats makes of it.
     value = float(Decimal(str(typed)) / field.factor) if field.factor != 1 else typed
     field_of_model: Any = Project._meta.get_field(field.name)
     for validator in field_of_model.validators:
-        bound = numbers.format_field(validator.limit_value * field.factor)
+        bound = format_bound(validator.limit_value * field.factor)
         if isinstance(validator, MinValueValidator) and value < validator.limit_value:
-            raise SetupError(f"Must be {bound} or more.", field.name)
+            raise SetupError(f"{name} must be {bound} or more.", field.name)
         if isinstance(validator, MaxValueValidator) and value > validator.limit_value:
-            raise SetupError(f"Must be {bound} or less.", field.name)
+            raise SetupError(f"{name} must be {bound} or less.", field.name)
     return value
 
 

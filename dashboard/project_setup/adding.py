@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 
 from dashboard.access import AuditAction, Visitor, record_action
 from dashboard.models import Membership, Project, RepositoryTest, Trigger
-from dashboard.project_setup.errors import SetupError
+from dashboard.project_setup.errors import SetupError, refused_field
 from dashboard.project_setup.manifests import plan_benchmarks
 from dashboard.services.processes import FIRST_PROJECT
 from dashboard.triggers.receiving import TriggerError, parse_revisions, receive_trigger
@@ -76,8 +76,7 @@ def check_fields(project: Project) -> None:
     try:
         project.full_clean()
     except ValidationError as error:
-        field, sentences = next(iter(error.message_dict.items()))
-        raise SetupError(sentences[0], field) from error
+        raise refused_field(error) from error
 
 
 def request_first_runs(actor: Visitor, project: Project, wanted: WantedProject) -> None:

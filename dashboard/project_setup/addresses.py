@@ -38,7 +38,7 @@ def read_address(
     elif is_local(address):
         address, scheme = check_local(address, allowed=local_allowed), "file"
     else:
-        scheme = check_remote(address)
+        scheme = check_remote(address, local_allowed=local_allowed)
     return address, read_credentials(scheme, user, password, embedded)
 
 
@@ -75,23 +75,21 @@ def check_local(address: str, *, allowed: bool) -> str:
         raise SetupError(str(error), FIELD) from error
 
 
-def check_remote(address: str) -> str:
+def check_remote(address: str, *, local_allowed: bool) -> str:
     """The scheme of an address that leads to another machine."""
+    others = ", or is a folder of the site's machine such as /srv/code" if local_allowed else ""
+    forms = f"it begins with https:// or ssh://, or is written git@host:path{others}."
     if "://" not in address:
         if SCP_FORM.fullmatch(address):
             return "ssh"
-        raise SetupError(
-            "That is no address of a repository: it begins with https:// or ssh://, or is written "
-            "git@host:path.",
-            FIELD,
-        )
+        raise SetupError(f"That is no address of a repository: {forms}", FIELD)
     try:
         parts = urlsplit(address)
         port = parts.port
     except ValueError:
         raise SetupError("The port of that address is no number from 1 to 65535.", FIELD) from None
     if parts.scheme not in PORTS:
-        raise SetupError("An address begins with https:// or ssh://, or is written git@host:path.", FIELD)
+        raise SetupError(f"That is no address of a repository: {forms}", FIELD)
     if parts.scheme in PLAIN and not getattr(settings, PERMISSION):
         raise SetupError(
             f"{parts.scheme}:// is not encrypted: use https:// or ssh://. {PERMISSION} allows it.", FIELD

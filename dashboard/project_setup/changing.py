@@ -12,7 +12,7 @@ from django.db import transaction
 
 from dashboard.access import Actor, AuditAction, record_action
 from dashboard.models import ForgeConnection, Project, RepositoryTest
-from dashboard.project_setup.errors import SetupError
+from dashboard.project_setup.errors import FIELD_NAMES, SetupError, refused_field
 from dashboard.project_setup.manifests import plan_benchmarks
 
 LONGEST_NUMBER = 40
@@ -20,8 +20,8 @@ LONGEST_NUMBER = 40
 UNTOLD = ("credentials", "manifest")
 
 
-def parse_number(text: str, field: str, *, whole: bool = False) -> float | int:
-    """A number as people type it, with a comma or a point. Raises SetupError."""
+def parse_number(text: str, field: str, *, whole: bool = False, name: str = "") -> float | int:
+    """A number as people type it, with a comma or a point. `name`: of the field. Raises SetupError."""
     written = text.strip().replace(",", ".")
     try:
         # Python reads thousands of digits slowly, and underscores between them.
@@ -32,7 +32,8 @@ def parse_number(text: str, field: str, *, whole: bool = False) -> float | int:
             raise ValueError
     except (ValueError, OverflowError):
         kind = "a whole number" if whole else "a number"
-        raise SetupError(f"Must be {kind}, not {text.strip()[:LONGEST_NUMBER] or 'empty'}.", field) from None
+        subject, typed = name or FIELD_NAMES.get(field, "It"), text.strip()[:LONGEST_NUMBER] or "empty"
+        raise SetupError(f"{subject} must be {kind}, not {typed}.", field) from None
     return value
 
 
@@ -48,8 +49,7 @@ def change_settings(actor: Actor, project: Project, values: Mapping[str, Any]) -
         try:
             row.full_clean(exclude=unchanged, validate_unique=False)
         except ValidationError as error:
-            field, sentences = next(iter(error.message_dict.items()))
-            raise SetupError(sentences[0], field) from error
+            raise refused_field(error) from error
         if changed:
             row.save(update_fields=changed)
             shown = {name: values[name] for name in changed if name not in UNTOLD}

@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 
 from dashboard.access import Actor, AuditAction, record_action
 from dashboard.models import FormerName, Project
-from dashboard.project_setup.errors import SetupError
+from dashboard.project_setup.errors import SetupError, refused_field
 from dashboard.services.processes import FIRST_PROJECT
 
 MOST_FORMER = 20
@@ -51,8 +51,7 @@ def check_name(project: Project) -> None:
     try:
         project.full_clean(exclude={field.name for field in Project._meta.fields} - {"slug"})
     except ValidationError as error:
-        sentences = error.message_dict.get("slug") or error.messages
-        raise SetupError(sentences[0], "slug") from error
+        raise SetupError(str(refused_field(error)), "slug") from error
 
 
 def check_trusted_name(before: str, wanted: str) -> None:

@@ -128,6 +128,8 @@ def test_a_chosen_base_is_a_tag_or_a_hash(client: Client) -> None:
         answer = client.get(f"/projects/snake/?base={base}")
         assert answer.context["base_commit"].pk == line[1].pk
         assert answer.context["rows"][0].moved
+    refused = client.get("/projects/snake/?metric=xx").context["grid_refused"]
+    assert refused.count("step_time,") == 1
     for query in ("base=v9", "metric=speed", "sort=up", "group=colour"):
         answer = client.get(f"/projects/snake/?{query}")
         assert (answer.status_code, query.split("=")[0] in answer.context["grid_refused"]) == (400, True)

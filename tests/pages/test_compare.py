@@ -136,6 +136,12 @@ def test_a_side_that_means_nothing_is_refused_in_one_sentence(
         assert f'value="{query["base"]}"' in page.content.decode()
 
 
+def test_of_many_known_names_it_says_that_there_are_more(client: Client, planted: list[Commit]) -> None:
+    Commit.objects.filter(pk=planted[0].pk).update(tags=[f"v1.{number}" for number in range(5)])
+    said = shown_text(client.get(PAGE, {"base": "main", "head": "0" * 12}))
+    assert re.search(r"tags (v1\.\d, ){3}v1\.\d and more; measured commits", said)
+
+
 def test_a_tainted_run_is_left_out_and_told(client: Client, planted: list[Commit]) -> None:
     case = planted[0].project.cases.get()
     spoilt = builders.create_measured_run(planted[3], case, 0.009, tainted=True, warning_codes=["co_tenant"])

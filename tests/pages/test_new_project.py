@@ -113,6 +113,8 @@ def test_another_branch_is_read(signed_in: Client, code: Repository) -> None:
     ("fields", "sentence"),
     [
         ({"slug": "my training"}, "A name has letters from a to z, digits, - and _, such as my-training."),
+        ({"slug": " "}, "The name must not be empty."),
+        ({"slug": "x" * 61}, "The name must have at most 60 characters."),
         ({"slug": "new"}, "No project can be called new"),
         ({"slug": "paceline"}, "paceline is kept for the site"),
         ({"visibility": "x"}, "Must be one of public, private"),

@@ -128,7 +128,7 @@ def test_what_failed_is_not_taken(client: Client, admin: User, project: Project)
     [
         ("15", "every 15 minutes"),
         ("0", "It looks no more"),
-        ("-1", "greater than"),
+        ("-1", "The number of minutes must be 0 or more."),
         ("soon", "a whole number"),
     ],
 )
@@ -160,7 +160,11 @@ def test_its_numbers_are_changed(client: Client, admin: User, project: Project) 
 def test_a_wrong_number_is_told_and_none_is_stored(client: Client, admin: User, project: Project) -> None:
     form = numbers_form(check_floor="2000", experiment_pairs="3", check_minutes="soon")
     answer = client.post(f"{SETTINGS}measuring/", form)
-    for sentence in ("Must be 1000 or less.", "Must be 4 or more.", "Must be a number, not soon."):
+    for sentence in (
+        "“Least loss, in %” must be 1,000 or less.",
+        "“At most, in pairs” must be 4 or more.",
+        "“At most, in minutes” must be a number, not soon.",
+    ):
         assert sentence in shown_text(answer)
     assert Project.objects.get().experiment_minutes == project.experiment_minutes
 

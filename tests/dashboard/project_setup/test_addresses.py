@@ -56,6 +56,9 @@ def test_what_may_not_be_named(written: str, sentence: str) -> None:
 
 def test_an_administrator_names_a_folder(tmp_path: Path) -> None:
     assert read_address(str(tmp_path), "", "", local_allowed=True) == (str(tmp_path), "")
+    for written in ("wu_repo", "ftp://host/x"):
+        with pytest.raises(SetupError, match="git@host:path, or is a folder of the site's machine"):
+            read_address(written, "", "", local_allowed=True)
     with pytest.raises(SetupError, match="neither a folder"):
         read_address(str(tmp_path / "nowhere"), "", "", local_allowed=True)
 

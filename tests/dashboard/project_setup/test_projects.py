@@ -121,7 +121,7 @@ def test_an_imported_project_can_be_changed(ada: Visitor, project: Project) -> N
 
 @pytest.mark.parametrize("text", ["", "many", "nan", "1e999", "9" * 50, "1_0"])
 def test_what_is_no_number_is_told(text: str) -> None:
-    with pytest.raises(SetupError, match="Must be a whole number"):
+    with pytest.raises(SetupError, match="The number of minutes must be a whole number"):
         parse_number(text, "poll_minutes", whole=True)
 
 
