@@ -137,7 +137,10 @@ def ask_check(request: HttpRequest, slug: str, body: CheckBody) -> CheckReport:
             fetch_seconds=FETCH_SECONDS,
         )
     except CheckError as error:
-        raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from error
+        # Its sentence begins with the field.
+        field = str(error).partition(": ")[0]
+        named = field if field in CheckBody.model_fields else ""
+        raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), named) from error
     record_action(visitor, AuditAction.CHECK_REQUESTED, project, check, head=check.head_hash)
     return read_check(request, check.pk)
 

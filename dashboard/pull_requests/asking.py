@@ -97,7 +97,7 @@ def check_revision(
     onto = onto or project.branch
     mirror = project.mirror
     hashes = {}
-    for field, revision in (("head", head), ("base", onto)):
+    for field, revision in (("head", head), ("onto", onto)):
         try:
             if field == "head":
                 mirror.fetch(fetch_seconds, fetch_seconds)
@@ -111,7 +111,7 @@ def check_revision(
             project,
             head_hash=hashes["head"],
             onto=onto,
-            onto_hash=hashes["base"],
+            onto_hash=hashes["onto"],
             benchmarks=list(dict.fromkeys(benchmarks)),
             quick=quick,
             minutes=minutes or project.check_minutes,

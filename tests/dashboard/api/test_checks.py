@@ -77,7 +77,7 @@ def test_an_answer_is_read_row_by_row(script: Client, project: Project) -> None:
     ("body", "sentence"),
     [
         ({"head": "nowhere"}, "head: "),
-        ({"head": "feature", "onto": "nowhere"}, "base: "),
+        ({"head": "feature", "onto": "nowhere"}, "onto: "),
         ({"head": "feature", "minutes": -1}, "minutes: -1 isn't above 0"),
         ({"onto": "main"}, "head: it is missing."),
     ],
@@ -87,4 +87,5 @@ def test_what_cannot_be_checked_is_refused(
 ) -> None:
     answer = post_json(script, "/projects/snake/checks", **body)
     assert (answer.status_code, sentence in answer.json()["detail"]) == (422, True), answer.json()
+    assert answer.json()["field"] == sentence.partition(":")[0]
     assert not Check.objects.exists()
