@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -255,7 +256,15 @@ def measured_text(report: CheckReport) -> str:
 
 
 def repeat_command(check: Check) -> str:
-    return f"manage.py check_commit {check.project.slug} {check.head_hash[:10]} --onto {check.onto} --wait"
+    """With all that was asked for otherwise than the project has it."""
+    words = ["manage.py", "check_commit", check.project.slug, check.head_hash[:10], "--onto", check.onto]
+    for benchmark in check.benchmarks:
+        words += ["--benchmark", benchmark]
+    if check.minutes != check.project.check_minutes:
+        words += ["--minutes", numbers.format_field(check.minutes)]
+    if check.quick is not None:
+        words.append("--quick" if check.quick else "--no-quick")
+    return shlex.join([*words, "--wait"])
 
 
 def comment_digest(text: str) -> str:

@@ -41,6 +41,13 @@ def test_the_page_says_what_is_worse_and_where_it_comes_from(client: Client, wor
     assert "Sample &lt;faster&gt;" in page
 
 
+def test_the_command_that_repeats_it_asks_for_the_same(client: Client, worse: Check) -> None:
+    assert "--minutes" not in page_of(client, worse)
+    Check.objects.update(minutes=7.5, quick=True, benchmarks=["walker"], onto="release 2")
+    asked = "--onto &#x27;release 2&#x27; --benchmark walker --minutes 7.5 --quick --wait"
+    assert asked in page_of(client, worse)
+
+
 def measure_busy(check: Check, line: list[Commit]) -> CheckedCase:
     """Twelve pairs in turns whose windows differ by far more than their steps."""
     row = measure_case(check, line, 1.006)
