@@ -51,7 +51,7 @@ _PHASE_LABELS = {
     "phase_time": "Time",
     "phase_self_time": "Own time",
     "phase_device_time": "Device time",
-    "phase_memory": "Memory growth",
+    "phase_memory": "Memory kept",
 }
 
 

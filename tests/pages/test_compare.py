@@ -24,6 +24,7 @@ from dashboard.environments import Difference
 from dashboard.models import Commit, Metric, Point, Run
 from dashboard.policy.baselines import ASSUMED_NOISE
 from dashboard.sentences.comparisons import summary_text
+from dashboard.sentences.labels import metric_label
 from tests.pages import builders
 from tests.pages.comparison_builders import measure_many, plant_difference
 from tests.pages.conftest import shown_text
@@ -134,6 +135,12 @@ def test_a_side_that_means_nothing_is_refused_in_one_sentence(
         page = client.get(PAGE, query)
         assert (page.status_code, page.content.count(b'role="alert"')) == (400, 1)
         assert f'value="{query["base"]}"' in page.content.decode()
+
+
+def test_it_says_how_both_sides_become_one_difference(client: Client, planted: list[Commit]) -> None:
+    said = shown_text(client.get(PAGE, {"base": planted[0].hash, "head": planted[3].hash}))
+    assert "Head against base is the median over all pairs of a repetition" in said
+    assert metric_label("memory_growth") != metric_label("phase_memory", "learn").removesuffix(" in learn")
 
 
 def test_of_many_known_names_it_says_that_there_are_more(client: Client, planted: list[Commit]) -> None:
