@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from itertools import combinations, pairwise
+from typing import Any
 
 import pytest
 from django.db.models import F
@@ -131,6 +132,15 @@ def test_a_click_on_a_point_leads_to_its_run(site: Site) -> None:
     assert box is not None
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.wait_for_url("**/runs/*/")
+
+
+@pytest.mark.parametrize(
+    ("device", "is_told"), [({}, False), ({"viewport": PHONE, "has_touch": True, "is_mobile": True}, True)]
+)
+def test_a_tap_is_told_of_where_there_are_fingers(site: Site, device: dict[str, Any], is_told: bool) -> None:
+    status = site.page("/series/{series}/", **device).locator(".point-status:empty").first
+    said = status.evaluate("element => getComputedStyle(element, '::before').content")
+    assert ("A tap reads a point" in said) == is_told
 
 
 def test_a_touch_reads_a_point_and_stays(site: Site) -> None:
