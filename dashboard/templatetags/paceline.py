@@ -119,6 +119,12 @@ def percent_of(value: float | None) -> float:
     return 0.0 if value is None else round(100 * min(max(value, 0.0), 1.0), 2)
 
 
+@register.filter("breakable")
+def break_after_commas(name: object) -> SafeString:
+    """A case's name, which may go on in the next line after a comma: in a table it leaves room for others."""
+    return mark_safe(escape(str(name)).replace(",", ",<wbr>"))  # noqa: S308 - escaped
+
+
 @register.filter("ago")
 def format_time_ago(moment: datetime | None) -> str:
     """`3 min ago`: short, since it stands in tables; the exact time is beside it in a title."""

@@ -64,4 +64,4 @@ def line(db: None) -> list[Commit]:
 def shown_text(response: Any) -> str:
     """What a reader sees, white space folded."""
     text = re.sub(r"<(script|style).*?</\1>", " ", response.content.decode(), flags=re.DOTALL)
-    return " ".join(unescape(re.sub(r"<[^>]+>", " ", text)).split())
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", text.replace("<wbr>", ""))).split())

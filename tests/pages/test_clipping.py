@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 from django.conf import LazySettings
+from django.db.models import F, Value
+from django.db.models.functions import Concat
+from django.utils import timezone
 from playwright.sync_api import Page
 
+from dashboard.models import Case, Commit, Project
 from tests.pages import builders
 from tests.pages.test_accessibility import MORE_PAGES
 from tests.pages.test_browser import PAGES, Site, _queries_beside_the_browser, browser, signed_in_page, site
@@ -17,6 +21,14 @@ pytestmark = pytest.mark.django_db(transaction=True)
 # Below this width a table may have to be scrolled sideways, or turns into blocks.
 DESKTOP = 1024
 WIDTHS = (1300, DESKTOP, 768, 390)
+LISTS_OF_CASES = (
+    *("/", "/queue/", "/regressions/", "/projects/snake/", "/projects/snake/runs/"),
+    *(
+        "/projects/snake/regressions/?since=2000-01-01",
+        "/projects/snake/experiments/",
+        "/projects/snake/trust/",
+    ),
+)
 LOOKS, LOOK_MILLISECONDS = 50, 100
 # What a person can't scroll to: its content is wider than its visible box, or than the window.
 FIND_CLIPPED = """() => [...document.querySelectorAll("main, main *:not(svg, svg *)")].filter((part) => {
@@ -27,7 +39,7 @@ FIND_CLIPPED = """() => [...document.querySelectorAll("main, main *:not(svg, svg
   return cut && ["hidden", "clip"].includes(overflowX) && textOverflow !== "ellipsis";
 }).map((part) => `${part.tagName}.${part.className}: ${part.scrollWidth} > ${part.clientWidth}`)"""
 # A table on the desktop whose last columns are hidden until somebody scrolls.
-FIND_SCROLLED = """() => [...document.querySelectorAll("main > section > .scroll")]
+FIND_SCROLLED = """() => [...document.querySelectorAll("main section > .scroll, main article > .scroll")]
   .filter((part) => part.scrollWidth > part.clientWidth + 1)
   .map((part) => `${part.getAttribute("aria-label")}: ${part.scrollWidth} > ${part.clientWidth}`)"""
 
@@ -45,6 +57,19 @@ def test_nothing_is_cut_off_at_any_width(site: Site, settings: LazySettings) -> 
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 900})
             found += [f"{where} at {width}: {part}" for part in find_parts(page, width)]
+    assert found == [], "\n".join(found)
+
+
+def test_long_names_of_cases_hide_no_column(site: Site) -> None:
+    key = "batch_size=4096,compile=true,environments=128,learning_rate=0.00025"
+    Case.objects.update(benchmark=Concat(F("benchmark"), Value("_vectorized")), key=key)
+    Project.objects.update(training_hours_per_week=70)
+    Commit.objects.update(committed_at=timezone.now(), subject="Keep the replay buffer in one pinned tensor")
+    page = signed_in_page(site, "/", viewport={"width": 1440, "height": 900})
+    found = []
+    for where in LISTS_OF_CASES:
+        site.go(page, where)
+        found += [f"{where}: {part}" for part in page.evaluate(FIND_SCROLLED)]
     assert found == [], "\n".join(found)
 
 
