@@ -27,11 +27,15 @@ def cancel_run(visitor: Visitor, run: Run) -> None:
 
 
 def cancel_trigger(visitor: Visitor, trigger: Trigger) -> int:
-    """End the runs that it asked for and that haven't ended; how many. Raises NotCancellable without one."""
+    """End the runs that it asked for and that haven't ended; how many. Raises NotCancellable without one.
+
+    What the site had asked for before is measured all the same, whenever its turn comes.
+    """
     with transaction.atomic():
         asked = Run.objects.filter(trigger=trigger)
         ended = runs.cancel_runs(asked, f"Cancelled by {_name_visitor(visitor)}.")
-        if not ended:
+        waited = Run.objects.filter(awaited_by=trigger, state=Run.State.REQUESTED).update(awaited_by=None)
+        if not ended and not waited:
             raise NotCancellable(f"No run of request {trigger.pk} is left to cancel.")
         record_action(visitor, AuditAction.REQUEST_CANCELLED, trigger.project, trigger, runs=ended)
     return ended

@@ -17,15 +17,16 @@ from django.db.models.functions import Now
 from dashboard import dispatch
 from dashboard.models import FailedJob, OutboxMessage
 
-# Longer than such a task takes as a rule. One that is still under way then is done twice: that does no harm.
+# So long a message may wait in the queue, and so long its task may take: a worker may be killed in between.
 PATIENCE = timedelta(minutes=2)
+MOST_TAKEN = timedelta(minutes=30)
 AT_ONCE = 100
 
 
 def send_kept(task: str, *arguments: Any) -> None:
     """Send a task once the current transaction is committed, and again while nobody has done it."""
     with transaction.atomic():
-        OutboxMessage.objects.create(task=task, arguments=list(arguments), sent_at=Now())
+        OutboxMessage.objects.create(task=task, arguments=list(arguments), send_again_at=Now() + PATIENCE)
         dispatch.send_task(task, *arguments)
 
 
@@ -34,9 +35,15 @@ def waiting_subjects(task: str) -> set[int]:
     return set(OutboxMessage.objects.filter(task=task).values_list("arguments__0", flat=True))
 
 
-def newest_message(task: str, arguments: Sequence[Any]) -> int:
-    """The key of the newest message that asks for this task with these arguments; 0 where there is none."""
-    return _messages_for(task, arguments).aggregate(newest=Max("pk"))["newest"] or 0
+def take_messages(task: str, arguments: Sequence[Any]) -> int:
+    """Let those that ask for this task with these arguments be sent by nobody while it is done.
+
+    The key of the newest one; 0 where there is none, because it was done already.
+    """
+    messages = _messages_for(task, arguments)
+    newest: int = messages.aggregate(newest=Max("pk"))["newest"] or 0
+    messages.filter(pk__lte=newest).update(send_again_at=Now() + MOST_TAKEN)
+    return newest
 
 
 def drop_messages(task: str, arguments: Sequence[Any], newest: int | None = None) -> None:
@@ -50,9 +57,9 @@ def drop_messages(task: str, arguments: Sequence[Any], newest: int | None = None
 def send_forgotten_messages() -> None:
     """Send again what nobody has done for long. What fails is tried again after its pauses, not from here."""
     failing = FailedJob.objects.filter(task=OuterRef("task"), arguments=OuterRef("arguments"))
-    late = OutboxMessage.objects.filter(~Exists(failing), sent_at__lt=Now() - PATIENCE)
-    rows = list(late.order_by("sent_at", "pk")[:AT_ONCE])
-    OutboxMessage.objects.filter(pk__in=[row.pk for row in rows]).update(sent_at=Now())
+    late = OutboxMessage.objects.filter(~Exists(failing), send_again_at__lt=Now())
+    rows = list(late.order_by("send_again_at", "pk")[:AT_ONCE])
+    OutboxMessage.objects.filter(pk__in=[row.pk for row in rows]).update(send_again_at=Now() + PATIENCE)
     # Asked for several times, it is done once.
     for task, arguments in {
         (row.task, repr(row.arguments)): (row.task, row.arguments) for row in rows

@@ -48,10 +48,22 @@ def schema_tables() -> str:
         head = [f"### `{model._meta.db_table}`", "", summary, "", "| column | type | null | |"]
         head.append("|---|---|---|---|")
         fields = [column_row(field) for field in model._meta.concrete_fields]
-        rules = [f"- unique `{rule.name}`: {', '.join(rule.fields)}" for rule in model._meta.constraints]
+        rules = [f"- unique `{rule.name}`: {constrained_columns(rule)}" for rule in model._meta.constraints]
         rules += [f"- index `{index.name}`: {', '.join(index.fields)}" for index in model._meta.indexes]
         parts.append("\n".join([*head, *fields, "", *rules]).rstrip() + "\n")
     return "\n".join(parts)
+
+
+def constrained_columns(rule: Any) -> str:
+    """`task, MD5(Cast(F(arguments)))`: the columns, or what is made of them."""
+    return ", ".join(rule.fields or [describe_expression(part) for part in rule.expressions])
+
+
+def describe_expression(part: Any) -> str:
+    if hasattr(part, "name"):
+        return str(part.name)
+    inside = ", ".join(describe_expression(source) for source in part.get_source_expressions())
+    return f"{type(part).__name__}({inside})"
 
 
 def archive_table() -> str:

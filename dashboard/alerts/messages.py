@@ -110,6 +110,7 @@ def _regression_message(delivery: Delivery, regression: Regression) -> Message:
         Section("Kernels of the device that grew", kernels),
     )
     standing = event in STANDING_EVENTS
+    facts = [*sentences.message_facts(regression), *sentences.memory_fact(regression)]
     return Message(
         event=event,
         topic=f"regression-{regression.pk}",
@@ -119,7 +120,7 @@ def _regression_message(delivery: Delivery, regression: Regression) -> Message:
         subject=flat_text(sentences.message_subject(regression, event)),
         sentence=flat_text(sentences.message_sentence(regression, event)),
         link=Line("The regression, with its evidence", regression_url(regression)),
-        facts=tuple((name, flat_text(text)) for name, text in sentences.message_facts(regression)),
+        facts=tuple((name, flat_text(text)) for name, text in facts),
         sections=tuple(section for section in sections if section.lines) if standing else (),
         picture=pictures.picture_url(regression) if pictured else "",
         picture_text=sentences.picture_text(regression) if pictured else "",

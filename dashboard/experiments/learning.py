@@ -67,8 +67,8 @@ def ignores_seeds(pairs: Sequence[ExperimentPair]) -> bool:
     Then the script takes no seed, and they are one seed's. Values such as 1 and 0.5, of which there are few,
     may well be those of all seeds.
     """
-    values = {(pair.base, pair.head) for pair in pairs if not pair.unreported}
-    if len(pairs) < 2 or len(values) != 1:
+    values = {(pair.base, pair.head) for pair in pairs}
+    if len(pairs) < 2 or len(values) != 1 or any(pair.unreported for pair in pairs):
         return False
     (told,) = values
     return any(value != round(value, FEW_DIGITS) for value in told if value is not None)

@@ -56,7 +56,8 @@ def awaited_runs(machine: Machine) -> QuerySet[Run]:
 
     What was disturbed is measured again by the site itself: nobody waits for that.
     """
-    return due_runs(machine).filter(trigger__source__in=Trigger.AWAITED, not_before=None)
+    asked = Q(trigger__source__in=Trigger.AWAITED) | Q(awaited_by__isnull=False)
+    return due_runs(machine).filter(asked, not_before=None)
 
 
 def due_runs(machine: Machine) -> QuerySet[Run]:

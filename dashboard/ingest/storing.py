@@ -5,16 +5,19 @@ from collections.abc import Iterable, Mapping
 from statistics import median
 from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 from paceline.document import Document as CheckedDocument
 
-from dashboard import advisory_locks, dispatch, runs
+from dashboard import dispatch, runs
 from dashboard.environments import compared_values, store_environments
 from dashboard.host_protocol import Lease
 from dashboard.ingest import checks, guards, latest, limits, sentinels, series
 from dashboard.ingest.costs import store_costs
 from dashboard.leases import LeaseLost
 from dashboard.models import Document, Run, Telemetry
+
+# The first key of our advisory locks; the second is the configuration.
+LOCK = 0x50ACE
 
 
 def store_document(lease: Lease, data: bytes) -> None:
@@ -33,8 +36,7 @@ def store_document(lease: Lease, data: bytes) -> None:
         if run is None:
             _check_stored_before(lease, digest)
             return
-        # Documents of one configuration wait for each other: they write the same rows.
-        advisory_locks.lock_until_commit(advisory_locks.CONFIGURATION, run.configuration_id)
+        _lock_configuration(run.configuration_id)
         Document.objects.create(run=run, format=document.raw["format"], body=document.raw, sha256=digest)
         _store_circumstances(run, document)
         store_costs(run, document)
@@ -58,6 +60,12 @@ def _check_stored_before(lease: Lease, digest: str) -> None:
     )
     if not same.exists():
         raise LeaseLost(f"Run {lease.key} is no longer attempt {lease.attempt}'s to store.")
+
+
+def _lock_configuration(configuration: int) -> None:
+    """Let documents of one configuration wait for each other: they write the same rows."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [LOCK, configuration % 2**31])
 
 
 def _store_circumstances(run: Run, document: CheckedDocument) -> None:

@@ -8,10 +8,10 @@ class OutboxMessage(models.Model):
 
     task = models.CharField(max_length=60, help_text="The task's name, as the queue knows it.")
     arguments = models.JSONField(default=list)
-    sent_at = models.DateTimeField(help_text="When it was sent last.")
+    send_again_at = models.DateTimeField(help_text="Unless it was done by then.")
 
     class Meta:
-        indexes = [models.Index(fields=["sent_at"], name="outbox_longest_waiting")]
+        indexes = [models.Index(fields=["send_again_at"], name="outbox_due")]
 
     def __str__(self) -> str:
         return f"{self.task}({', '.join(map(str, self.arguments))})"

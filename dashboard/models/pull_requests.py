@@ -33,6 +33,9 @@ class PullRequest(models.Model):
     comment_id = models.CharField(
         max_length=100, blank=True, help_text="The one comment that is kept up to date."
     )
+    telling_until = models.DateTimeField(
+        null=True, blank=True, help_text="While a worker tells its forge something: of two one comments."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 

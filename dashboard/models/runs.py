@@ -64,6 +64,15 @@ class Run(Configured, LeasedJob):
     trigger = models.ForeignKey(
         Trigger, null=True, blank=True, on_delete=models.SET_NULL, related_name="runs"
     )
+    awaited_by = models.ForeignKey(
+        Trigger,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        db_index=False,
+        help_text="The request of somebody who waits for it, where the site had asked for it before.",
+    )
     origin = models.CharField(
         max_length=10,
         choices=Origin.choices,

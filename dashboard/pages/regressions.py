@@ -92,7 +92,7 @@ def render_regression(
         "figure": theme.figure_json(drawn) if drawn else "",
         "drawn": drawn,
         "changes": changes,
-        "memory_growth": describe_memory_growth(changes),
+        "memory_growth": describe_memory_growth(regression, changes),
         **_told_context(regression, imported=imported),
         "suspects": [_suspect_row(regression, suspect) for suspect in regression.suspects],
         "operation": _leading_operation(regression),

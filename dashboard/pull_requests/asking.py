@@ -121,14 +121,16 @@ def check_revision(
 
 def check_names(project: Project, head: str, benchmarks: Sequence[str]) -> None:
     """CheckError where the head has no benchmark of one of these names."""
-    facts = repositories.read_commits(project.mirror, [head])
-    for commit, manifest in runs.read_commit_manifests(project, project.mirror, facts):
-        try:
+    try:
+        facts = repositories.read_commits(project.mirror, [head])
+        for commit, manifest in runs.read_commit_manifests(project, project.mirror, facts):
             if isinstance(manifest, ManifestError):
                 raise manifest
             runs.choose_benchmarks_named(manifest, benchmarks, commit)
-        except ManifestError as error:
-            raise CheckError(f"benchmarks: {error}") from error
+    except ManifestError as error:
+        raise CheckError(f"benchmarks: {error}") from error
+    except RepositoryError as error:
+        raise CheckError(f"head: {error}") from error
 
 
 def repeat_check(check: Check, requested_by: Any = None) -> Check:

@@ -12,15 +12,17 @@ from dashboard.repositories import Mirror, Unreachable, join_credentials, split_
 REMOTE = re.compile(r"(?:https?|ssh)://|(?:[\w.-]+@)?[\w.-]+:(?!//)")
 
 
-def fetch_head(mirror: Mirror, repository: str, head: HeadLocation, number: int) -> None:
+def fetch_head(
+    mirror: Mirror, repository: str, head: HeadLocation, number: int, patience: float | None = None
+) -> None:
     """`repository` is the project's, as its forge names it. Raises as `Mirror.fetch` does."""
     if not head.fork:
-        mirror.fetch_ref(head.ref, str(number))
+        mirror.fetch_ref(head.ref, str(number), patience=patience)
         return
     failure = ""
     for address in fork_addresses(mirror.repository, repository, head.fork):
         try:
-            mirror.fetch_ref(head.ref, str(number), address)
+            mirror.fetch_ref(head.ref, str(number), address, patience)
         except Unreachable as error:
             failure = str(error)
         else:

@@ -99,7 +99,7 @@ def make_plan(check: Check, patience: float | None = None) -> Plan:
     """Reads the repository, writes nothing."""
     project, mirror = check.project, check.project.mirror
     mirror.fetch(patience)
-    bring_head(mirror, check)
+    bring_head(mirror, check, patience)
     onto = check.onto_hash or repositories.resolve_revision(mirror, f"refs/heads/{check.onto}")
     found = repositories.merge_base(mirror, check.head_hash, onto)
     if found is None:
@@ -112,7 +112,7 @@ def make_plan(check: Check, patience: float | None = None) -> Plan:
     return choose_cases(check, Plan(base, head, [], []), before, after, paths)
 
 
-def bring_head(mirror: Mirror, check: Check) -> None:
+def bring_head(mirror: Mirror, check: Check, patience: float | None) -> None:
     """Have the head in the mirror, where no branch leads to that of a fork."""
     if mirror.has_commit(check.head_hash):
         return
@@ -120,7 +120,9 @@ def bring_head(mirror: Mirror, check: Check) -> None:
     number = check.pull_request.number if check.pull_request else None
     if connection is not None and number is not None:
         try:
-            fetch_head(mirror, connection.repository, forge_of(connection).locate_head(number), number)
+            fetch_head(
+                mirror, connection.repository, forge_of(connection).locate_head(number), number, patience
+            )
         except ForgeRefused as error:
             raise NotMeasurableError("can't be measured", text=str(error)) from error
     if not mirror.has_commit(check.head_hash):

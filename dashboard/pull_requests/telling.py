@@ -12,10 +12,10 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import Q
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from dashboard import dispatch, runs
-from dashboard.advisory_locks import PULL_REQUEST, try_session_lock
 from dashboard.forges.answers import Forge, StatusState
 from dashboard.forges.errors import ForgeAway, ForgeBusy, ForgeRefused
 from dashboard.forges.forge import forge_of
@@ -29,6 +29,8 @@ CONTEXT = "paceline"
 # After so long nobody waits for the answer any more.
 PATIENCE = timedelta(days=2)
 PAUSE = timedelta(minutes=1)
+# A worker that died while it told is given up for lost after this time.
+LONGEST_TELLING = timedelta(minutes=5)
 RELATED = ("project", "pull_request", "base_commit")
 
 
@@ -41,10 +43,14 @@ def tell_check(check_id: int) -> None:
     connection = ForgeConnection.objects.filter(project__checks=check_id).select_related("project").first()
     if check is None or check.pull_request_id is None or connection is None:
         return
-    with try_session_lock(PULL_REQUEST, check.pull_request_id) as held:
-        if not held:
-            raise runs.Busy(f"Another process tells of {check}.")
+    mine = PullRequest.objects.filter(pk=check.pull_request_id)
+    free = Q(telling_until=None) | Q(telling_until__lte=Now())
+    if not mine.filter(free).update(telling_until=Now() + LONGEST_TELLING):
+        raise runs.Busy(f"Another process tells of {check}.")
+    try:
         tell_alone(connection, Check.objects.select_related(*RELATED).get(pk=check_id))
+    finally:
+        mine.update(telling_until=None)
 
 
 def tell_alone(connection: ForgeConnection, check: Check) -> None:

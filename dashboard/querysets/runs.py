@@ -122,13 +122,13 @@ def recent_failures(now: datetime, projects: QuerySet[Project]) -> QuerySet[Run]
         f"configuration__{name}": OuterRef(f"configuration__{name}") for name in ("case", "pool", "quick")
     }
     later = Run.objects.filter(commit=OuterRef("commit"), pk__gt=OuterRef("pk"), **same_case)
+    recent = {"state": Run.State.FAILED, "finished_at__gt": now - RECENT_FAILURES}
     newer = Run.objects.filter(
+        Q(state=Run.State.DONE) | Q(**recent),
         commit__branch=OuterRef("commit__branch"),
         commit__position__gt=OuterRef("commit__position"),
-        state__in=(Run.State.DONE, Run.State.FAILED),
         **same_case,
     )
-    recent = {"state": Run.State.FAILED, "finished_at__gt": now - RECENT_FAILURES}
     rows = runs_with_related().filter(configuration__case__project__in=projects)
     return rows.filter(~Exists(later), ~Exists(newer), **recent)
 

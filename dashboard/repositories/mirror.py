@@ -112,14 +112,14 @@ class Mirror:
         """Bring one commit, whether or not a branch leads to it, and what stands before it; as `fetch`."""
         self._fetch([], (f"+{commit}:{FETCHED}",), patience, None)
 
-    def fetch_ref(self, ref: str, name: str, fork: str = "") -> None:
+    def fetch_ref(self, ref: str, name: str, fork: str = "", patience: float | None = None) -> None:
         """Bring what one ref of the repository leads to, under a name that no other fetch touches.
 
         The head of a pull request is no branch of the repository: it comes only when it is asked for. `fork`
         is the address of another repository that has the ref. Raises as `fetch` does.
         """
         # Whoever proposes something has no say in what the repository's tags are.
-        self._fetch(["--no-tags"], (f"+{ref}:{PROPOSED}{safe_name(name)}",), None, None, fork)
+        self._fetch(["--no-tags"], (f"+{ref}:{PROPOSED}{safe_name(name)}",), patience, None, fork)
 
     def remote_heads(self) -> RemoteHeads:
         """The branches that the repository has now; nothing is fetched. Raises Unreachable."""

@@ -27,6 +27,7 @@ def supersede_runs(newest: Commit) -> int:
         state=Run.State.REQUESTED,
         priority__gt=BACKLOG_PRIORITY,
         trigger__source__in=PUSHED,
+        awaited_by=None,
         commit__project=newest.project_id,
         commit__branch=newest.branch,
         commit__position__lt=newest.position,
@@ -69,7 +70,10 @@ def trim_queue(project: Project, policy: EffectivePolicy, kept: Collection[Commi
     if over <= 0:
         return 0
     pushed = Run.objects.filter(
-        state=Run.State.REQUESTED, trigger__source__in=PUSHED, configuration__case__project=project
+        state=Run.State.REQUESTED,
+        trigger__source__in=PUSHED,
+        awaited_by=None,
+        configuration__case__project=project,
     ).exclude(commit__in=[commit.pk for commit in kept])
     victims = list(pushed.select_related("commit").order_by("priority", "commit__position", "-pk")[:over])
     rows = Run.objects.filter(pk__in=[run.pk for run in victims], state=Run.State.REQUESTED)

@@ -9,7 +9,9 @@ from dashboard import repositories
 from dashboard.models import Backlog, Project
 from dashboard.policy.decision import Queue, choose_benchmarks, order_backlog
 from dashboard.policy.project_policy import project_policy
+from dashboard.repositories import RepositoryError
 from dashboard.runs.backlog import rank_backlog
+from dashboard.runs.errors import Busy
 from dashboard.runs.planning import (
     MOST_PUSHED,
     Plan,
@@ -26,8 +28,8 @@ from dashboard.runs.resolving import request_backlog
 def fill_backlog(project_id: int) -> int:
     """Ask for as many commits of the project's newest push as may wait. How many runs.
 
-    What its branch no longer holds is dropped, and so is a backlog whose manifest can't be read. Raises
-    RepositoryError where the repository can't tell: it is asked again, and nothing is dropped.
+    What its branch no longer holds is dropped, and so is a backlog whose manifest can't be read. Raises Busy
+    where the repository can't tell: it is asked again by the next sweep, and nothing is dropped.
     """
     rows = Backlog.objects.select_related("trigger__project").filter(trigger__project=project_id)
     row = rows.order_by("-trigger").first()
@@ -36,6 +38,8 @@ def fill_backlog(project_id: int) -> int:
     before = list(row.hashes)
     try:
         plan = plan_backlog(row)
+    except RepositoryError as error:
+        raise Busy(str(error)) from error
     except ManifestError:
         plan = Plan()
     with transaction.atomic():

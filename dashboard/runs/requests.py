@@ -70,7 +70,7 @@ def request_runs(
         runs = _make_missing(rows)
         _measure_at_once(runs, priority)
         if trigger and trigger.source in Trigger.AWAITED:
-            _take_over(runs, trigger)
+            _note_who_waits(runs, trigger)
         if runs:
             dispatch.wake_workers(where.name, len(runs))
     return runs
@@ -156,11 +156,11 @@ def _measure_at_once(runs: Iterable[Run], priority: int) -> None:
         run.not_before, run.priority = None, max(run.priority, priority)
 
 
-def _take_over(runs: Iterable[Run], trigger: Trigger) -> None:
-    """What the site asked for by itself, and somebody asks for now, is theirs: no later push puts it off."""
+def _note_who_waits(runs: Iterable[Run], trigger: Trigger) -> None:
+    """What the site asked for by itself, and somebody asks for now: no later push puts it off."""
     keys = [run.pk for run in runs if run.trigger_id != trigger.pk]
     requested = Run.objects.filter(pk__in=keys, state=Run.State.REQUESTED)
-    requested.exclude(trigger__source__in=Trigger.AWAITED).update(trigger=trigger)
+    requested.exclude(trigger__source__in=Trigger.AWAITED).update(awaited_by=trigger)
 
 
 def _run_identity(run: Run) -> tuple[int, int]:

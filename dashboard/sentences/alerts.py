@@ -100,16 +100,21 @@ def withdrawal_text(regression: Regression) -> str:
 def message_facts(regression: Regression) -> list[tuple[str, str]]:
     """(name, text) of what a person wants to know first."""
     good = regression.last_good
-    growth = sentences.describe_memory_growth(regression.changes.select_related("series__metric"))
     return [
         ("project", regression.project.slug),
         ("case", f"{regression.series.case} on pool {regression.series.pool}"),
         ("metric", _metric_fact(regression)),
-        *([("memory", growth)] if growth else []),
         _commit_fact(regression),
         ("last good", f"{good.short} {good.subject}"),
         ("state", _state_fact(regression)),
     ]
+
+
+def memory_fact(regression: Regression) -> list[tuple[str, str]]:
+    """That its memory grows faster. For one message: it is asked of the changes, which no list does for each."""
+    changes = regression.changes.select_related("series__metric")
+    growth = sentences.describe_memory_growth(regression, changes)
+    return [("memory", growth)] if growth else []
 
 
 def _metric_fact(regression: Regression) -> str:

@@ -65,16 +65,19 @@ def describe_change(regression: Regression) -> str:
     return f"{labels.metric_words(regression.series)} {labels.format_change(regression)}"
 
 
-def describe_memory_growth(changes: Iterable[Change]) -> str:
+def describe_memory_growth(regression: Regression, changes: Iterable[Change]) -> str:
     """`memory grows by 975 MB/1000 steps, 1.07 MB/1000 steps before`; empty where it doesn't grow faster.
 
-    `changes` are those of one regression. A peak says how much was held at the end of the window, and nothing
-    of that it would be more after a longer one.
+    Of the case that the regression is told by, while it stands; `changes` are its own. A peak says how much
+    was held at the end of the window, and nothing of that it would be more after a longer one.
     """
+    if regression.withdrawn_at or regression.recovered_by_id or regression.state == Regression.State.REFUTED:
+        return ""
     for change in changes:
-        metric = change.series.metric
-        grows = metric.name == GROWTH and change.direction == Change.Direction.REGRESSION and change.after > 0
-        if grows and not change.series.phase:
+        series, metric = change.series, change.series.metric
+        if series.configuration_id != regression.series.configuration_id or series.phase:
+            continue
+        if metric.name == GROWTH and change.direction == Change.Direction.REGRESSION and change.after > 0:
             after, before = (
                 numbers.format_quantity(value, metric.unit) for value in (change.after, change.before)
             )

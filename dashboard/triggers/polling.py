@@ -128,7 +128,7 @@ def follow_other_refs(project: Project) -> None:
         before = poll.refs
         moved = [ref for ref, sha in refs.items() if before.get(ref) != sha] if before else []
         # Those above the most stay as they were, and are asked for by the next look.
-        left = moved[MOST_MOVED:]
+        left = set(moved[MOST_MOVED:])
         kept = {ref: before[ref] for ref in left if ref in before}
         seen = {ref: sha for ref, sha in refs.items() if ref not in left}
         # The branch too: told apart from a repository that was never looked at.

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from dashboard import advisory_locks, dispatch, failed_jobs, outbox, pull_requests
+from dashboard import dispatch, failed_jobs, outbox, pull_requests, regressions
 from dashboard.models import OutboxMessage
 from workers.site import tasks
 
@@ -25,7 +25,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
 
 
 def grow_old() -> None:
-    OutboxMessage.objects.update(sent_at=timezone.now() - outbox.PATIENCE - timedelta(seconds=1))
+    OutboxMessage.objects.update(send_again_at=timezone.now() - timedelta(seconds=1))
 
 
 def test_what_was_lost_is_sent_again_once_in_a_while(sent: Sent) -> None:
@@ -83,7 +83,16 @@ def test_a_job_may_have_any_number_of_arguments() -> None:
     assert failed_jobs.note_failure(dispatch.HISTORY_REWRITTEN, (1, commits, ["main"]), KeyError("x")) == job
 
 
-def test_a_lock_is_free_again_after_its_block() -> None:
+def test_a_message_that_comes_late_does_nothing_again(sent: Sent, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[tuple[Any, ...]] = []
+
+    def judge_rewritten(*arguments: Any) -> None:
+        done.append(arguments)
+        # While it is under way nobody sends it once more.
+        OutboxMessage.objects.exclude(send_again_at__gt=timezone.now() + outbox.PATIENCE).update(task="other")
+
+    monkeypatch.setattr(regressions, "history_rewritten", judge_rewritten)
+    outbox.send_kept(dispatch.HISTORY_REWRITTEN, 1, [2], ["main"])
     for _ in range(2):
-        with advisory_locks.try_session_lock(advisory_locks.PULL_REQUEST, 2**40) as held:
-            assert held
+        tasks.history_rewritten.run(1, [2], ["main"])
+    assert (done, OutboxMessage.objects.count()) == ([(1, [2], ["main"])], 0)

@@ -55,6 +55,9 @@ def test_of_commits_that_fail_one_after_the_other_the_newest_is_named(client: Cl
     shown = get_page(client)
     assert f"Run #{second.pk} failed: crash" in shown
     assert f"Run #{first.pk} failed" not in shown
+    # What failed long ago is no reason to keep still about what fails now.
+    Run.objects.filter(pk=second.pk).update(finished_at=timezone.now() - timedelta(days=30))
+    assert f"Run #{first.pk} failed: crash" in get_page(client)
 
 
 def test_it_names_silent_machines_and_parts(client: Client) -> None:

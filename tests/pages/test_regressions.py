@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from dashboard.models import Case, Change, Commit, Document, Regression, Run
 from dashboard.regressions.explanation.excerpts import changed_lines
-from dashboard.sentences.alerts import message_facts
+from dashboard.sentences.alerts import memory_fact
 from dashboard.sentences.numbers import MINUS, format_share
 from tests.dashboard import factories
 from tests.dashboard.conftest import Repository
@@ -55,7 +55,7 @@ def test_memory_that_grows_faster_is_told_as_that(client: Client, regression: Re
     change.save()
     said = "emory grows by 975 MB/1000 steps, 1.07 MB/1000 steps before"
     assert said in get_page(client, regression.get_absolute_url())
-    assert ("memory", f"m{said}") in message_facts(regression)
+    assert memory_fact(regression) == [("memory", f"m{said}")]
     Change.objects.update(direction="improvement")
     assert "grows by" not in get_page(client, regression.get_absolute_url())
 

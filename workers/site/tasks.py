@@ -49,13 +49,18 @@ def count_failures(task: str) -> Callable[[Act], Act]:
     return wrap
 
 
-def from_outbox(task: str) -> Callable[[Act], Act]:
-    """Of a task whose messages are kept until it was done: drop those that were there when it began."""
+def from_outbox(task: str, *, alone: bool = True) -> Callable[[Act], Act]:
+    """Of a task whose messages are kept until it was done: drop those that were there when it began.
+
+    `alone`: nobody asks for it otherwise, so that a second message does nothing once the first was done.
+    """
 
     def wrap(act: Act) -> Act:
         @functools.wraps(act)
         def attempt(*arguments: Any) -> None:
-            newest = outbox.newest_message(task, arguments)
+            newest = outbox.take_messages(task, arguments)
+            if alone and not newest:
+                return
             act(*arguments)
             outbox.drop_messages(task, arguments, newest)
 
@@ -129,7 +134,7 @@ def prepare_check(check_id: int) -> None:
 
 @app.task(name=dispatch.TELL_CHECK, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
 @count_failures(dispatch.TELL_CHECK)
-@from_outbox(dispatch.TELL_CHECK)
+@from_outbox(dispatch.TELL_CHECK, alone=False)
 def tell_check(check_id: int) -> None:
     from dashboard import pull_requests
 

@@ -116,27 +116,27 @@ def _primary_of_proved(
 def _primary_of_suspected(members: Sequence[Change], verdicts: Sequence[Verdict]) -> PrimaryChange | None:
     """The foremost that wasn't refuted, where no pairs confirmed any; exact counters are their own proof.
 
-    Of those that can be measured here, where there are any: what was imported is beside them.
+    Of those that can be measured here, where there are any: what was imported tells neither the place nor
+    what is to be proved.
     """
-    left = [change for change in members if change.series.measured_here] or list(members)
-    beside = [change for change in members if change not in left]
+    left = measured = [change for change in members if change.series.measured_here] or list(members)
     fallen: dict[Change, Proof] = {}
     while left:
         primary = foremost_change(left)
         if is_exact_counter(primary.series):
-            return PrimaryChange(primary, State.CONFIRMED, None, (*left, *beside), refuted=tuple(fallen))
+            return PrimaryChange(primary, State.CONFIRMED, None, tuple(left), refuted=tuple(fallen))
         proof = find_proof(verdicts, primary.series, spanned_range(left))
         if proof is None or proof.state == State.CONFIRMED:
             state = proof.state if proof else State.SUSPECTED
-            return PrimaryChange(primary, state, proof, (*left, *beside))
+            return PrimaryChange(primary, state, proof, tuple(left))
         same = [change for change in left if is_same_measurement(change.series, primary.series)]
         fallen |= dict.fromkeys(same, proof)
         left = [change for change in left if change not in same]
     if not members:
         return None
     undecided = [change for change, proof in fallen.items() if proof.state == State.UNDECIDED]
-    primary = foremost_change(undecided or list(fallen))
-    return PrimaryChange(primary, fallen[primary].state, fallen[primary], tuple(members))
+    primary = foremost_change(undecided or measured)
+    return PrimaryChange(primary, fallen[primary].state, fallen[primary], tuple(measured))
 
 
 def _larger_unproved(primary: Change, others: Sequence[Change]) -> Change | None:

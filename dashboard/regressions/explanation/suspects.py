@@ -110,7 +110,7 @@ def rank_suspects(
                 blame_for_cost(
                     suspect, phase, growth_of(suspect, measure) / base, new.get(suspect, 0.0) / times, times
                 )
-                * (ELSEWHERE if placed and not is_suspect_in_phase(suspect, placed) else 1.0)
+                * (ELSEWHERE if placed and is_called_elsewhere(suspect, placed) else 1.0)
                 + HOLDER * (suspect is holder),
                 suspect,
             )
@@ -278,6 +278,16 @@ def blame_for_quality(suspect: Suspect) -> float:
     if not suspect.changed:
         return 0.0
     return 1.0 + 0.5 * (suspect.after.calls > 0) + 0.25 * (suspect.after.calls != suspect.before.calls)
+
+
+def is_called_elsewhere(suspect: Suspect, phase: str) -> bool:
+    """True where most of the function's calls fall into another phase, which neither holds this one nor lies
+    within it. What no step calls, and what has no phase, may be anywhere.
+    """
+    own = suspect.after.phase
+    if not own or phase == UNATTRIBUTED:
+        return bool(own)
+    return not is_in_phase(own, phase) and not is_in_phase(phase, own)
 
 
 def is_suspect_in_phase(suspect: Suspect, phase: str) -> bool:

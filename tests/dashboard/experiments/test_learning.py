@@ -119,6 +119,12 @@ def test_a_script_that_takes_no_seed_tells_of_one(values: list[tuple[float, floa
     assert (learned["seeds"], learned.get("seed_ignored", False)) == (seeds, seeds < len(values))
 
 
+def test_of_pairs_that_report_nothing_no_seed_is_told_ignored() -> None:
+    pair = ExperimentPair(base=0.21979743242263794, head=1.3769015073776245, seed=2000)
+    lost = ExperimentPair(base=0.21979743242263794, head=1.3769015073776245, seed=2001, unreported="head")
+    assert weigh_learning(Experiment(metric=SCORE, error=0.01), [pair, lost])["seeds"] == 2
+
+
 def test_pairs_of_one_seed_are_no_proof_of_a_loss(make_experiment: MakeExperiment) -> None:
     made = make_experiment()
     others = {"quality.score": {"unit": "1", "better": "higher", "kind": "quality", "base": 9.0, "head": 2.0}}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection as database
+from django.utils import timezone
 
 from dashboard import runs
-from dashboard.advisory_locks import PULL_REQUEST
 from dashboard.models import Check, Commit, ForgeConnection, PullRequest
 from dashboard.pull_requests.telling import send_untold_checks, tell_check
 from tests.dashboard.forges.conftest import connection_to, open_stand_in, stand_in
@@ -64,14 +63,14 @@ def test_status_and_comment_are_told_once(kind: str, stand_in: StandIn, worse: C
 
 
 def test_two_workers_tell_it_one_after_the_other(kind: str, stand_in: StandIn, worse: Check) -> None:
-    beside = database.copy()
-    with closing(beside), beside.cursor() as other:
-        other.execute("SELECT pg_advisory_lock(%s, %s)", [PULL_REQUEST, worse.pull_request_id])
-        with pytest.raises(runs.Busy):
-            tell_check(worse.pk)
+    PullRequest.objects.update(telling_until=timezone.now() + timedelta(minutes=1))
+    with pytest.raises(runs.Busy):
+        tell_check(worse.pk)
     assert sent_names(stand_in) == []
+    PullRequest.objects.update(telling_until=timezone.now())
     tell_check(worse.pk)
     assert len(sent_names(stand_in)) == 2
+    assert PullRequest.objects.get().telling_until is None
 
 
 def test_the_comment_is_edited_in_place(kind: str, stand_in: StandIn, worse: Check) -> None:

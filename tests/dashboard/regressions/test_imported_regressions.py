@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dashboard.models import Channel, Commit, Experiment, Project, Regression
-from dashboard.regressions import judge_run, redetect_project
+from dashboard.regressions import experiment_ended, judge_run, redetect_project
 from tests.dashboard import factories
 
 STEP = 20
@@ -56,3 +56,19 @@ def test_a_counter_that_moves_there_is_told(line: list[Commit], project: Project
     regression = Regression.objects.get()
     assert (regression.state, regression.series.metric.name) == ("confirmed", "function_calls")
     assert regression.deliveries.count() == 1
+
+
+def test_its_place_is_that_of_what_is_measured(line: list[Commit]) -> None:
+    """Of every third commit: what was imported of each knows a narrower place, and can't be proved there."""
+    case = factories.create_case(line[0].project)
+    for place, seconds in enumerate(slower_times(0.010)):
+        if place % 3 == 0:
+            judge_run(factories.store_measured_run(line[place], case, {"step_time": seconds}).pk)
+    places = []
+    while asked := Experiment.objects.filter(state="requested").first():
+        places.append((asked.base_commit.position, asked.head_commit.position))
+        assert len(places) < 5, "it doesn't end"
+        experiment_ended(factories.end_experiment(asked, "refuted", ratio=1.0, low=0.99, high=1.01).pk)
+    # Where it is seen, and then as far as noise may have placed it.
+    assert places == [(18, 21), (15, 24)]
+    assert Regression.objects.get().state == "refuted"

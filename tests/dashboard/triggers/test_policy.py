@@ -6,9 +6,9 @@ import pytest
 from django.conf import LazySettings
 from django.utils import timezone
 
-from dashboard import runs, triggers
+from dashboard import cancelling, runs, triggers
+from dashboard.access import Visitor
 from dashboard.models import Backlog, Commit, Project, RepositoryPoll, Run, RunCost, Trigger
-from dashboard.repositories import RepositoryError
 from dashboard.runs.backlog import BACKLOG_PRIORITY
 from dashboard.sentences.policy import left_out_sentences
 from dashboard.triggers import polling
@@ -211,7 +211,11 @@ def test_no_later_push_puts_off_what_a_person_asks_for(tracked: Project, reposit
     repository.commit("Change", train_py="2")
     push_range(tracked, "main~1..main")
     run = Run.objects.get(commit__hash=old)
-    assert (run.trigger, run.state, run.priority) == (asked, "requested", 10)
+    assert (run.trigger.source, run.awaited_by, run.state, run.priority) == ("hook", asked, "requested", 10)
+    # Whoever waits for it no longer takes nothing from the push.
+    assert cancelling.cancel_trigger(Visitor(None), asked) == 0
+    run.refresh_from_db()
+    assert (run.awaited_by, run.state) == (None, "requested")
 
 
 def test_a_repository_that_cannot_tell_costs_no_backlog(tracked: Project, repository: Repository) -> None:
@@ -220,7 +224,7 @@ def test_a_repository_that_cannot_tell_costs_no_backlog(tracked: Project, reposi
     push_range(tracked, f"{before}..main")
     Run.objects.filter(state="requested").update(state="done")
     tracked.mirror.folder.rename(tracked.mirror.folder.with_name("away"))
-    with pytest.raises(RepositoryError):
+    with pytest.raises(runs.Busy):
         runs.fill_backlog(tracked.pk)
     tracked.mirror.folder.with_name("away").rename(tracked.mirror.folder)
     assert runs.fill_backlog(tracked.pk) == 4

@@ -252,6 +252,30 @@ def test_what_is_counted_in_one_phase_is_not_done_in_another(phase: str, share: 
     assert found[0]["function"] == first
 
 
+@pytest.mark.parametrize("phase", ["train", "", "train/forward"])
+def test_who_calls_it_there_is_not_elsewhere(phase: str) -> None:
+    """A function that runs in the phase around, or opens the phases itself, does what is counted inside."""
+    changed = touched_functions("learn", file="agent.py")
+
+    def learning(calls: int) -> dict[str, Any]:
+        forward = profiled_function(
+            "forward", "net.py", calls=calls, self=1e-3 * calls, phase="train/forward"
+        )
+        return make_profile(forward, profiled_function("learn", "agent.py", calls=1, self=1e-4, phase=phase))
+
+    found = rank_suspects(
+        learning(1), learning(2), changed, kind="counter", phase="train/forward", delta=1.0, share=1.0
+    )
+    alone = rank_suspects(learning(1), learning(2), changed, kind="counter", phase="", delta=1.0, share=None)
+    assert [suspect["function"] for suspect in found] == [suspect["function"] for suspect in alone]
+
+
+def test_a_constant_is_suspected_whatever_phase_it_is_counted_in() -> None:
+    loop, changed = training_loop(0.001, 0.0008), touched_functions(MODULE)
+    found = rank_suspects(loop, loop, changed, kind="counter", phase=PHASE, delta=100.0, share=1.0)
+    assert found[-1]["function"] == MODULE
+
+
 def test_functions_that_did_not_grow_are_no_suspects() -> None:
     assert (
         ranked_functions(training_loop(0.001, 0.0008), training_loop(0.001, 0.0008), TouchedFunctions()) == []
