@@ -111,7 +111,7 @@ def message_facts(regression: Regression) -> list[tuple[str, str]]:
 
 
 def memory_fact(regression: Regression) -> list[tuple[str, str]]:
-    """That its memory grows faster. For one message: it is asked of the changes, which no list does for each."""
+    """That its memory grows faster; for one message, since its changes are read for it."""
     changes = regression.changes.select_related("series__metric")
     growth = sentences.describe_memory_growth(regression, changes)
     return [("memory", growth)] if growth else []
