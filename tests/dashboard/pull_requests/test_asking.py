@@ -109,7 +109,7 @@ def test_a_branch_is_checked_by_hand(tracked: Project, proposed: Repository) -> 
             lambda project: pull_requests.check_revision(project, "nothing"),
             "head: .* has no commit 'nothing'",
         ),
-        (lambda project: pull_requests.check_revision(project, "feature", "no"), "base: .* no commit 'no'"),
+        (lambda project: pull_requests.check_revision(project, "feature", "no"), "onto: .* no commit 'no'"),
         (
             lambda project: pull_requests.check_revision(project, "feature", minutes=0),
             "minutes: 0 isn't above",
