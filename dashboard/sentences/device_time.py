@@ -20,6 +20,8 @@ IDLE_CAUSES = {
 # Without a device: what the thread of the steps did beside operations.
 HOST_CAUSES = {
     "data": "waits for data",
+    "dataset": "Python of the dataset, which this process runs itself",
+    "collectives": "in collectives: waits for other ranks, and transfer",
     "host": "Python between operations",
     "unexplained": "asleep or waiting, unexplained",
 }

@@ -70,8 +70,8 @@ class Timeline:
             }
         )
 
-    def build_profile(self, busy_share: float | None = None) -> Raw:
-        return build_device_profile(read_trace({"traceEvents": self.events}), busy_share)
+    def build_profile(self, busy_share: float | None = None, *, is_rank: bool = False) -> Raw:
+        return build_device_profile(read_trace({"traceEvents": self.events}), busy_share, is_rank=is_rank)
 
 
 def one_step(length: float = 1000) -> Timeline:
@@ -223,6 +223,28 @@ def test_what_the_thread_slept_is_unexplained() -> None:
     # Of the 300 that it slept or waited, 100 were for data.
     assert idle_by_cause(profile) == {"data": 100, "host": 300, "unexplained": 200}
     assert profile["explained"] == pytest.approx(0.8)
+
+
+def test_a_rank_waits_in_collectives_where_no_python_runs() -> None:
+    timeline = one_step()
+    timeline.put_range("phase: backward", 0, 800)
+    timeline.put_range("phase: backward/all_reduce", 300, 800)
+    timeline.put_operation("aten::mm", 0, 300)
+    profile = timeline.build_profile(busy_share=0.5, is_rank=True)
+    assert idle_by_cause(profile) == {"collectives": 500, "host": 200}
+    assert profile["explained"] == pytest.approx(1)
+    # Without ranks it is a phase that the script named so.
+    alone = timeline.build_profile(busy_share=0.5)
+    assert idle_by_cause(alone) == {"host": 200, "unexplained": 500}
+
+
+def test_a_loader_without_workers_runs_the_datasets_python() -> None:
+    timeline = one_step()
+    for kind, start in (("SingleProcess", 0), ("MultiProcessing", 500)):
+        timeline.put_range("phase: data_loading", start, start + 300)
+        timeline.put_range(f"enumerate(DataLoader)#_{kind}DataLoaderIter.__next__", start + 20, start + 280)
+    timeline.put_operation("aten::stack", 200, 300)
+    assert idle_by_cause(timeline.build_profile()) == {"dataset": 200, "data": 300, "host": 400}
 
 
 def test_a_trace_without_steps_explains_nothing() -> None:

@@ -21,6 +21,8 @@ CAUSES = {
 }
 HOST_CAUSES = {
     "data": "waiting for data",
+    "dataset": "Python of the dataset",
+    "collectives": "in collectives: other ranks, transfer",
     "host": "Python between operations",
     "unexplained": "unexplained: asleep or waiting",
 }

@@ -100,8 +100,9 @@ __all__ = [
 # what sweeps waited; cpu_features and settings of the environment; learning; step; ranks, loaders,
 # helpers; kept_files of the environment; guards; passes of a step; graph breaks of the profile;
 # device_profile, device_use and inactive_split of a repetition's device_memory; costs; counting;
-# precision of the protocol; what was stolen in a repetition; phase_times of one whose steps took turns. What
-# a repetition waited counts only as far as others used a processor meanwhile.
+# precision of the protocol; what was stolen in a repetition; phase_times of one whose steps took turns;
+# dataset and collectives as causes of idle time. What a repetition waited counts only as far as others used
+# a processor meanwhile.
 FORMAT = "paceline.document/1"
 SIZE_LIMIT = 16 * 2**20
 # How far from zero a number may be, in the schema as well; one nearer to zero than the other is read as zero.

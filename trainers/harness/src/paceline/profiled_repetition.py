@@ -48,7 +48,8 @@ def read_profile(
         if keep_at is not None:
             write_trace(raw, keep_at)
         trace = read_trace(raw)
-        profile = build_device_profile(trace, result["busy_share"])
+        is_rank = "ranks" in left or left.get("rank") is not None
+        profile = build_device_profile(trace, result["busy_share"], is_rank=is_rank)
     except (TraceFileError, EmptyTraceError) as error:
         return ProfiledRepetition(problem=str(error))
     if result["path"] == "cuda" and not trace.activities:

@@ -15,10 +15,13 @@ from .activity_rows import device_rows, limit_rows, operation_rows
 from .host_phases import PhaseClock
 from .idle_gaps import Idle, IdleTime
 from .intervals import Interval, intersect_interval, subtract_intervals, total_length, unite_intervals
-from .trace_events import KERNEL, DeviceActivity, Trace
+from .trace_events import KERNEL, OWN_FETCH, DeviceActivity, Trace
 
 IDLE_LIMIT = 100
 PHASE_LIMIT = 100
+# In these the thread waits, and in those it runs Python.
+_WAITING = (idle_gaps.DATA, idle_gaps.COLLECTIVES)
+_RUNNING = (idle_gaps.HOST, idle_gaps.DATASET)
 # Kernels are launched one by one, or many at once as a graph.
 _LAUNCHES = ("LaunchKernel", "GraphLaunch", "LaunchKernelExC", "LaunchKernelEx", "LaunchCooperativeKernel")
 
@@ -29,11 +32,12 @@ class EmptyTraceError(Exception):
     """The trace holds nothing that could be explained; the message is one sentence."""
 
 
-def build_device_profile(trace: Trace, busy_share: float | None = None) -> Raw:
+def build_device_profile(trace: Trace, busy_share: float | None = None, *, is_rank: bool = False) -> Raw:
     """Return the profile, all numbers per step; raises EmptyTraceError.
 
     `busy_share` is the part of the window in which the thread of the steps ran or was ready to: without a
-    device the rest was slept or waited, for whatever.
+    device the rest was slept or waited, for whatever. `is_rank` says that phases named like collectives are
+    collectives: a script without ranks may name its own so.
     """
     if not trace.steps:
         raise EmptyTraceError("the trace holds no step")
@@ -45,7 +49,7 @@ def build_device_profile(trace: Trace, busy_share: float | None = None) -> Raw:
     if activities:
         profile = _profile_of_device(trace, activities, phases)
     else:
-        profile = _profile_of_host(trace, phases, busy_share)
+        profile = _profile_of_host(trace, phases, busy_share, is_rank=is_rank)
     step = (end - start) / len(trace.steps)
     unexplained = sum(row["seconds"] for row in profile["idle"] if row["cause"] == idle_gaps.UNEXPLAINED)
     return {
@@ -86,12 +90,11 @@ def _profile_of_device(trace: Trace, activities: Sequence[DeviceActivity], phase
     }
 
 
-def _profile_of_host(trace: Trace, phases: PhaseClock, busy_share: float | None) -> Raw:
+def _profile_of_host(trace: Trace, phases: PhaseClock, busy_share: float | None, *, is_rank: bool) -> Raw:
     window, steps, main = trace.window, len(trace.steps), trace.steps[0].thread
     mine = [row for row in trace.operations if row.thread == main]
-    fetches = [(row.start, row.end) for row in trace.fetches if row.thread == main]
-    data = unite_intervals([*fetches, *phases.loading_intervals()], window)
     busy = unite_intervals(((row.start, row.end) for row in mine), window)
+    spells = _spells_by_cause(trace, phases, is_rank=is_rank)
     rows = operation_rows(trace, phases, main, window)
     kept, rest = limit_rows(rows, steps)
     return {
@@ -100,49 +103,74 @@ def _profile_of_host(trace: Trace, phases: PhaseClock, busy_share: float | None)
         "launches": None,
         "rows": kept,
         "rest": rest,
-        "idle": _idle_rows(_explain_host_gaps(busy, data, phases, window, busy_share), steps),
+        "idle": _idle_rows(_explain_host_gaps(busy, spells, phases, window, busy_share), steps),
         "phases": _phase_rows(rows, Counter(), steps),
+    }
+
+
+def _spells_by_cause(trace: Trace, phases: PhaseClock, *, is_rank: bool) -> dict[str, Sequence[Interval]]:
+    """Return when the thread of the steps was in collectives, made a batch itself, or waited for one."""
+    fetches = [fetch for fetch in trace.fetches if fetch.thread == trace.steps[0].thread]
+    loading = unite_intervals(
+        [*((fetch.start, fetch.end) for fetch in fetches), *phases.loading_intervals()], trace.window
+    )
+    made = unite_intervals(
+        ((fetch.start, fetch.end) for fetch in fetches if OWN_FETCH in fetch.name), trace.window
+    )
+    own = [spell for spell in loading if intersect_interval(spell, made)]
+    return {
+        idle_gaps.COLLECTIVES: unite_intervals(
+            phases.collective_intervals() if is_rank else (), trace.window
+        ),
+        idle_gaps.DATASET: own,
+        idle_gaps.DATA: subtract_intervals(loading, own),
     }
 
 
 def _explain_host_gaps(
     busy: Sequence[Interval],
-    data: Sequence[Interval],
+    spells: Mapping[str, Sequence[Interval]],
     phases: PhaseClock,
     window: Interval,
     busy_share: float | None,
 ) -> Idle:
-    """Return the time between operations: in the loading of data, or in the code's own Python.
+    """Return the time between operations: in collectives, in the loading of data, else in the code's Python.
 
     That Python ran is believed as far as the thread was awake; what it slept or waited beyond that is
     unexplained.
     """
     idle: defaultdict[tuple[str, str], IdleTime] = defaultdict(IdleTime)
     for gap in subtract_intervals([window], busy):
-        loading = intersect_interval(gap, data)
-        for cause, parts in (
-            (idle_gaps.DATA, loading),
-            (idle_gaps.HOST, subtract_intervals([gap], loading)),
-        ):
-            for part in parts:
-                for phase, seconds in phases.split_by_phase(part):
-                    idle[cause, phase].seconds += seconds
-                    idle[cause, phase].count += 1
+        rest = [gap]
+        for cause, taken in spells.items():
+            parts = [part for piece in rest for part in intersect_interval(piece, taken)]
+            rest = subtract_intervals(rest, parts)
+            _add_parts(idle, cause, parts, phases)
+        _add_parts(idle, idle_gaps.HOST, rest, phases)
     if busy_share is not None:
         _move_waiting(idle, window, busy_share)
     return dict(idle)
 
 
+def _add_parts(
+    idle: defaultdict[tuple[str, str], IdleTime], cause: str, parts: Iterable[Interval], phases: PhaseClock
+) -> None:
+    for part in parts:
+        for phase, seconds in phases.split_by_phase(part):
+            idle[cause, phase].seconds += seconds
+            idle[cause, phase].count += 1
+
+
 def _move_waiting(idle: defaultdict[tuple[str, str], IdleTime], window: Interval, share: float) -> None:
-    """Call unexplained what the thread waited, apart from the waiting for data."""
+    """Call unexplained what the thread waited, apart from the waiting for data and for other ranks."""
     length = window[1] - window[0]
-    loading = sum(row.seconds for (cause, _), row in idle.items() if cause == idle_gaps.DATA)
-    python = sum(row.seconds for (cause, _), row in idle.items() if cause == idle_gaps.HOST)
-    waited = min(max(length * (1 - share) - loading, 0.0), python)
+    known = sum(row.seconds for (cause, _), row in idle.items() if cause in _WAITING)
+    python = sum(row.seconds for (cause, _), row in idle.items() if cause in _RUNNING)
+    waited = min(max(length * (1 - share) - known, 0.0), python)
     if waited <= 0:
         return
     for (cause, _), row in idle.items():
-        if cause == idle_gaps.HOST:
+        if cause in _RUNNING:
             row.seconds *= 1 - waited / python
     idle[idle_gaps.UNEXPLAINED, ""] = IdleTime(waited, 1)
 

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..measured.collective_log import KINDS
 from .intervals import Interval
 from .trace_events import HostRange
 
@@ -94,4 +95,12 @@ class PhaseClock:
             (segment.start, segment.end)
             for segment in self._segments.get(self._main, [])
             if DATA_LOADING in segment.name.split("/")
+        ]
+
+    def collective_intervals(self) -> list[Interval]:
+        """Return when the main thread was in a collective of its ranks, or in a message to one of them."""
+        return [
+            (segment.start, segment.end)
+            for segment in self._segments.get(self._main, [])
+            if segment.name.rpartition("/")[2] in KINDS
         ]

@@ -4,6 +4,8 @@ The causes, the first that fits: `data`, the host fetched a batch; `copy`, the d
 `synchronisation`, the gap began while the host waited for the device, so that nothing more was queued;
 `host`, the kernel behind the gap was only launched when the gap had begun; `launch`, it was queued before,
 and the gap is no longer than what a device needs between two kernels. What fits none is `unexplained`.
+Without a device two more are told: `dataset`, this process made a batch itself, in Python; `collectives`, it
+was in a collective, where it waits for other ranks and for the transfer.
 """
 
 from __future__ import annotations
@@ -17,13 +19,15 @@ from .host_phases import PhaseClock
 from .intervals import Interval, intersect_interval, subtract_intervals, total_length, unite_intervals
 from .trace_events import COPY, DeviceActivity, HostCall, Trace
 
-DATA, COPYING, SYNCHRONISATION, HOST, LAUNCH, UNEXPLAINED = CAUSES = (
+DATA, COPYING, SYNCHRONISATION, HOST, LAUNCH, UNEXPLAINED, DATASET, COLLECTIVES = CAUSES = (
     "data",
     "copy",
     "synchronisation",
     "host",
     "launch",
     "unexplained",
+    "dataset",
+    "collectives",
 )
 # Between two kernels that are both queued a device needs a microsecond or two.
 LONGEST_LAUNCH = 5e-6

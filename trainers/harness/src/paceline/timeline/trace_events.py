@@ -11,6 +11,8 @@ PHASE_PREFIX = "phase: "
 STEP_PREFIX = "step: "
 # What torch itself puts around the fetching of a DataLoader's batch.
 FETCH_PREFIX = "enumerate(DataLoader)#"
+# In the name of a fetch without workers, where the loop itself makes the batch.
+OWN_FETCH = "SingleProcess"
 
 KERNEL, COPY, FILL = "kernel", "copy", "fill"
 _ACTIVITIES = {"kernel": KERNEL, "gpu_memcpy": COPY, "gpu_memset": FILL}
