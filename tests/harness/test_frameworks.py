@@ -52,6 +52,32 @@ def test_a_document_names_the_passes_within_a_step(tmp_path: Path) -> None:
     assert "a step holds 4 forward passes, 4 backward passes, 1 optimizer step" in ended.stdout
 
 
+LOSS_MODULE = """
+import torch
+from torch import nn
+model, entropy = nn.Sequential(nn.Linear(8, 4), nn.ReLU()), nn.CrossEntropyLoss()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+while True:
+    for _ in range(4):
+        entropy(model(torch.randn(16, 8)), torch.randint(4, (16,))).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def test_a_loss_is_no_forward_pass(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(LOSS_MODULE)
+    options = ("--quick", "--repetitions", "1", "--steps", "20", "--document", "out.json")
+    ended = Project(tmp_path).call("script", *options, "train.py")
+    assert "a step holds 4 forward passes, 4 backward passes, 1 optimizer step" in ended.stdout
+
+
+def test_without_a_counting_no_forward_pass_is_named(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(LOSS_MODULE.replace("while True", "for _ in range(30)"))
+    ended = Project(tmp_path).call("script", "--keep-running", "--steps", "20", "train.py")
+    assert "a step holds 4 backward passes, 1 optimizer step" in ended.stdout
+
+
 def test_a_trainer_of_transformers_steps_after_four_batches(tmp_path: Path) -> None:
     left = run_framework(tmp_path, "transformers_trainer", kind="counting")
     counted = left["result"]["operations"]

@@ -91,7 +91,7 @@ def build_document(run: Measurement) -> Raw:
         **derived_metrics.document_members(swept, job),
     }
     if timed[0].step is not None:
-        raw["step"] = {**timed[0].step, "passes": _count_passes(phases, counted)}
+        raw["step"] = {**timed[0].step, "passes": _count_passes(run, phases)}
     if ranks is not None:
         raw["ranks"] = ranks
     counting = _counting_member(run, values)
@@ -355,14 +355,27 @@ def _phase_rows(timed: Sequence[TimedRepetition]) -> list[Raw]:
     return [{**row, "share": row["total"] / step} for row in typical["phases"]][:500]
 
 
-def _count_passes(phases: Sequence[Raw], counted: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Return how often per step the main thread was in each phase of this name, wherever it nests."""
+def _count_passes(run: Measurement, phases: Sequence[Raw]) -> dict[str, float]:
+    """Return how often per step the main thread was in each phase of this name, wherever it nests.
+
+    Of the forward phases, where not marked by hand, only a model's are passes. A counting tells which
+    ones are; without one they are left out.
+    """
+    before = run.inputs.taken_from
+    if before is not None and "passes" in before.document.get("step", {}):
+        return dict(before.document["step"]["passes"])
     sums: defaultdict[str, float] = defaultdict(float)
     for row in phases:
         name = row["path"].rpartition("/")[2]
         if name in PASSES and row["thread"] == "main":
             sums[name] += row["count"]
-    operations = counted[0]["operations"] if counted else None
+    counting = run.counted[0] if run.counted else None
+    if run.request.benchmark.auto and "forward" in sums:
+        if counting is None:
+            del sums["forward"]
+        else:
+            sums["forward"] *= counting["model_share"]
+    operations = counting["operations"] if counting else None
     if operations is not None and "optimizer" in sums:
         # A wrapper of an optimizer is called in micro-steps too, in which it doesn't step.
         sums["optimizer"] = math.fsum(tally["optimizer_steps"] for tally in operations.values())

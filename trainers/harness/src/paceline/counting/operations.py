@@ -52,6 +52,9 @@ class ThreadTallies:
         self.by_phase: defaultdict[str, Tally] = defaultdict(Tally)
         # The outermost call of a module that is running.
         self.forward_pass: ForwardPass | None = None
+        # Such calls so far, of modules with weights and of others.
+        self.model_calls = 0
+        self.weightless_calls = 0
 
     def current_tally(self) -> Tally:
         """Return the tally of the phase that is open now."""

@@ -145,6 +145,7 @@ class CountingRecorder(MarkRecorder[CountedPhaseNode]):
             "counts": {name: number / steps for name, number in self.calls.counts.items()},
             "operations": self.operations.per_step(steps),
             "model_flops": self.operations.model_flops(steps),
+            "model_share": self.operations.model_share(),
             "memory": self.meter.growths(),
             "inputs": self._files.result(folder) if self._files else None,
             "times": dict(self.loop.times),

@@ -1,5 +1,7 @@
 """Finds operations that autograd recorded for a backward pass that never came: a forgotten no_grad.
 
+Which outermost calls are a model's is counted beside it: a loss is a module too, and no forward pass.
+
 The graph of a module's outermost call is watched by a hook on its results' nodes, which lives as long as they
 do. A graph that ends before the hook was called served nothing; one that is left at the end doesn't count.
 """
@@ -24,6 +26,8 @@ class CountedThread(Protocol):
     """The thread that an outermost call of a module runs in."""
 
     forward_pass: ForwardPass | None
+    model_calls: int
+    weightless_calls: int
 
 
 class ForwardPass:
@@ -71,6 +75,10 @@ def watch_forward_passes(current_thread: Callable[[], CountedThread], switch: An
             thread = current_thread()
             if thread.forward_pass is not None:
                 return original(*args, **kwargs)
+            if has_weights(args[0]):
+                thread.model_calls += 1
+            else:
+                thread.weightless_calls += 1
             thread.forward_pass = forward_pass = ForwardPass(switch)
             try:
                 results = original(*args, **kwargs)
@@ -83,6 +91,19 @@ def watch_forward_passes(current_thread: Callable[[], CountedThread], switch: An
 
     with replace_function(torch.nn.Module, "__call__", wrap_call):
         yield
+
+
+def has_weights(module: Any) -> bool:
+    """Whether it or a module within it has any; methods that tell so may be the program's own."""
+    within, seen = [module], set()
+    for current in within:
+        if current is None or id(current) in seen:
+            continue
+        seen.add(id(current))
+        if any(weight is not None for weight in (getattr(current, "_parameters", None) or {}).values()):
+            return True
+        within += (getattr(current, "_modules", None) or {}).values()
+    return False
 
 
 def _requires_gradient(arguments: Sequence[Any]) -> bool:

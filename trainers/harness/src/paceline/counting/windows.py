@@ -146,6 +146,16 @@ class OperationWindow:
                 by_phase[path or UNATTRIBUTED].append(tally)
         return {path: _sum_tallies(tallies, steps) for path, tallies in by_phase.items()}
 
+    def model_share(self) -> float:
+        """Return which part of the main thread's outermost calls of modules is a model's, the rest a loss's.
+
+        All of them where none has weights.
+        """
+        main = self.tallies.get(self._marks.main_ident)
+        if main is None or not main.model_calls:
+            return 1.0
+        return main.model_calls / (main.model_calls + main.weightless_calls)
+
     def model_flops(self, steps: int) -> dict[str, Any]:
         """Return the model's FLOPs per step by type, what wasn't counted, and whether code was compiled."""
         tallies = [tally for thread in self.tallies.values() for tally in thread.by_phase.values()]

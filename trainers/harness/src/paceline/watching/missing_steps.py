@@ -19,7 +19,7 @@ STEPPED = {
     "batch": "batches of a DataLoader",
     "environment": "environment steps",
 }
-PHASES = {"forward": "forward passes", "backward": "backward passes", "generate": "generations"}
+PHASES = {"forward": "calls of modules", "backward": "backward passes", "generate": "generations"}
 # Child processes that worked less have only been asked something.
 CHILD_SECONDS = 1.0
 # Libraries that hand out results before they are computed, and what waits for them.
@@ -57,7 +57,7 @@ class _Seen:
             self.child_seconds += work.get("child_seconds", 0.0)
 
     def describe(self) -> str:
-        """Return `seen were 12 batches of a DataLoader and 12 forward passes`, or what wasn't there."""
+        """Return `seen: 12 batches of a DataLoader, 12 calls of modules`, or what wasn't there."""
         found = [f"{self.stepped[kind]:,} {noun}" for kind, noun in STEPPED.items() if self.stepped[kind]]
         found += [f"{self.phases[name]:,} {noun}" for name, noun in PHASES.items() if self.phases[name]]
         others = [name for name in self.libraries if name != "torch"]
