@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from paceline.watching.step_watch import StepWatch
 
 from .conftest import LOOP, Project
 
@@ -65,6 +66,39 @@ def test_the_time_limit_ends_the_run(project: Project) -> None:
     started = time.monotonic()
     assert "took longer than its time_limit of 1 s" in project.call("run", "tiny").stderr
     assert time.monotonic() - started < 20
+
+
+def test_a_hang_is_told_from_a_limit_that_is_too_low(project: Project) -> None:
+    hanging = "if n == 5: time.sleep(60)"
+    for work, said in (
+        (hanging, "at least 5 steps of 110 seen, the last "),
+        ("time.sleep(0.2)", " ago: raise it or"),
+    ):
+        project.write(
+            f"import paceline, time\nfor n in paceline.steps(range(200)):\n    {work}", time_limit=5
+        )
+        stderr = project.call("run", "tiny").stderr
+        assert said in stderr.splitlines()[-1]
+        assert ("raise it" in stderr) == (work != hanging)
+        assert stderr.splitlines()[-2] == "--- its time limit was over"
+
+
+@pytest.mark.parametrize(
+    ("told", "stalled"),
+    [
+        # Five steps within a second, then none for the rest of ten.
+        ([(0, 1), (5, 1.5)], True),
+        # An evaluation came before that took a third as long.
+        ([(0, 1), (5, 1.5), (6, 4)], False),
+        # The second step may take as long as the first one's compiling.
+        ([(0, 1), (1, 1.5)], False),
+    ],
+)
+def test_steps_stay_away(told: list[tuple[int, float]], stalled: bool) -> None:
+    watch = StepWatch(0.0)
+    for done, now in told:
+        watch.note(done, now)
+    assert watch.has_stalled(10.0) == stalled
 
 
 WRONG = {

@@ -23,7 +23,14 @@ from paceline import document, manifest
 from workers.host import processes
 from workers.host.box import NO_BOX, Box, BoxedCommand, BoxView
 from workers.host.building import PATH
-from workers.host.errors import BadDocumentError, CrashError, NoDocumentError, Stopped, TimeLimitError
+from workers.host.errors import (
+    BadDocumentError,
+    CrashError,
+    MeasuringError,
+    NoDocumentError,
+    Stopped,
+    TimeLimitError,
+)
 from workers.host.folders import read_untrusted_file, remove_tree
 from workers.host.logs import Log
 
@@ -45,6 +52,9 @@ CLOCK_TOLERANCE = 1.0
 HARNESS = "paceline: "
 DASHES = "---"
 ENDED_WELL = "--- it ended without an error"
+TIMED_OUT = "--- its time limit was over"
+# Seconds in which the harness may end by itself when the time limit is over: it knows how far it was.
+TIME_TO_TELL = 10.0
 LARGEST_DOCUMENT = document.SIZE_LIMIT
 
 
@@ -129,7 +139,7 @@ def run_harness(
     if result.status != 0:
         exceeded = "memory" if out_of_memory else result.exceeded
         lines = log.last_lines()
-        kind = NoDocumentError if ENDED_WELL in lines[-2:-1] and not exceeded else CrashError
+        kind = CrashError if exceeded else failure_kind(lines)
         raise kind(limit_reason(exceeded, box) or crash_reason(result.status, lines))
     data = read_document(scratch)
     check_clock(data, time.monotonic() - started)
@@ -160,7 +170,7 @@ def measurement_spec(
         command=boxed.command,
         folder=measurement.checkout,
         environment=environment,
-        time_limit=measurement.time_limit,
+        time_limit=measurement.time_limit + TIME_TO_TELL,
         limits=measurement.limits,
         lock=measurement.lock,
     )
@@ -232,6 +242,12 @@ def harness_folder(scratch: Path) -> Path:
     (scratch / "harness").mkdir()
     (scratch / "harness" / package.name).symlink_to(package)
     return scratch / "harness"
+
+
+def failure_kind(lines: list[str]) -> type[MeasuringError]:
+    """Of a harness that failed, by how it marks the end of what it repeats."""
+    kinds = {ENDED_WELL: NoDocumentError, TIMED_OUT: TimeLimitError}
+    return next((kinds[line] for line in lines[-2:-1] if line in kinds), CrashError)
 
 
 def crash_reason(status: int, lines: list[str]) -> str:

@@ -126,3 +126,9 @@ def test_a_scratch_folder_that_is_a_link_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PermissionError), launching.scratch_folder(tmp_path, "gpu-1"):
         pass
     top.unlink()
+
+
+def test_how_the_harness_ended_tells_the_kind_of_a_failure() -> None:
+    ends = {"--- it ended without an error": "no document", "--- its time limit was over": "timeout"}
+    for end, kind in {**ends, "---": "crash", "": "crash"}.items():
+        assert launching.failure_kind(["done", end, "paceline: it failed"]).kind == kind

@@ -38,7 +38,7 @@ from .measured import turns
 from .measurement import MeasurementRequest
 from .site.errors import SiteError
 from .toml_table import ManifestError, Scalar, check_scalar
-from .watching.process import MeasurementError, NothingMeasuredError
+from .watching.process import MeasurementError, NothingMeasuredError, TimeLimitError
 
 
 class TerminatedError(BaseException):
@@ -47,6 +47,8 @@ class TerminatedError(BaseException):
 
 # Ends what a measured process printed, where that isn't why nothing was measured. Workers know the line.
 ENDED_WELL = "--- it ended without an error"
+# Ends them where its time was over, which they don't say either.
+TIMED_OUT = "--- its time limit was over"
 # Of the caller's making: each is one sentence.
 FAILURES = (ManifestError, document.DocumentError, comparison.ComparisonError, SiteError, TerminatedError)
 
@@ -89,7 +91,8 @@ def _describe_failure(failure: BaseException) -> str:
         return f"{failure.filename or 'file'}: {failure.strerror or failure}"
     if isinstance(failure, MeasurementError) and (failure.shown or failure.output):
         repeated = "" if failure.shown else f"--- the last lines of its output\n{failure.output}\n"
-        end = ENDED_WELL if isinstance(failure, NothingMeasuredError) else "---"
+        ends = {NothingMeasuredError: ENDED_WELL, TimeLimitError: TIMED_OUT}
+        end = next((end for kind, end in ends.items() if isinstance(failure, kind)), "---")
         print(f"{repeated}{end}", file=sys.stderr)
     return str(failure)
 

@@ -356,13 +356,10 @@ class _CaseRunner:
     def _check_process(self, process: MeasuredProcess) -> None:
         process.check_output()
         if not self._request.keep_running and perf_counter() > self._deadline:
-            hang = process.describe_hang()
-            advice = f"{hang}; do all ranks take the same collectives?" if hang else ""
-            raise TimeLimitError(
-                f"{self._benchmark.name} took longer than its time_limit of {self._benchmark.time_limit} s, "
-                + (advice or "raise it or measure fewer steps"),
-                process.tail(),
+            limit = (
+                f"{self._benchmark.name} took longer than its time_limit of {self._benchmark.time_limit} s"
             )
+            raise TimeLimitError(f"{limit}, {process.describe_lateness()}", process.tail())
 
     def _report_progress(self, done: float, text: str) -> None:
         self._progress(round(done / self._parts, 3), text)

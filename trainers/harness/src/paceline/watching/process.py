@@ -22,8 +22,10 @@ from ..measured.plan import ProcessPlan
 from ..measured.rank_presence import describe_hang, read_presence
 from ..measured.rank_results import FAILED_RANK, rank_result_paths
 from ..ranks.rank_rows import choose_measured_rank
+from ..units import format_count, format_duration
 from . import process_tree
 from .missing_steps import describe_missing_steps
+from .step_watch import StepWatch
 
 OUTPUT_LIMIT = 64 * 2**20
 TAIL_LINES = 20
@@ -73,6 +75,7 @@ class MeasuredProcess:
         plan_file = folder / "plan.json"
         self.plan.save(plan_file)
         self.started = perf_counter()
+        self._watch = StepWatch(self.started)
         with self.output.open("wb") as output:
             self._process = subprocess.Popen(
                 _start_command(plan, str(plan_file)),
@@ -134,7 +137,9 @@ class MeasuredProcess:
 
     def steps_done(self) -> int:
         """Return how many steps the process has taken; of a timed window they are told now and then."""
-        return int(struct.unpack("q", Path(self.plan.progress).read_bytes()[:8])[0])
+        done = int(struct.unpack("q", Path(self.plan.progress).read_bytes()[:8])[0])
+        self._watch.note(done, perf_counter())
+        return done
 
     def _steps_needed(self) -> int:
         """Return how many steps the script must take, the warm-up's included."""
@@ -151,6 +156,24 @@ class MeasuredProcess:
     def describe_hang(self) -> str:
         """Say which ranks wait in a collective and which never came, or nothing where none waits."""
         return describe_hang(read_presence(self._folder))
+
+    def describe_lateness(self) -> str:
+        """Say how far it is and what to do: of ranks that wait, of steps that stay away, or of slow ones."""
+        # Nobody follows the steps of a whole loop.
+        done = 0 if self.plan.kind == "whole" else self.steps_done()
+        now, hang = perf_counter(), self.describe_hang()
+        stalled = self._watch.has_stalled(now)
+        silence = format_duration(now - self._watch.quiet_since)
+        seen = (
+            f"at least {format_count(done, 'step')} of {self._steps_needed():,} seen, the last {silence} ago"
+        )
+        if hang:
+            advice = f"{hang}; do all ranks take the same collectives?"
+        elif stalled:
+            advice = "that is long after those before, look at what it has done since"
+        else:
+            advice = "raise it or measure fewer steps"
+        return f"{seen}: {advice}" if done else advice
 
     def tail(self) -> str:
         """Return the last lines that the process wrote."""
