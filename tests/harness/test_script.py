@@ -146,3 +146,8 @@ def test_a_manifest_may_ask_for_automatic_phases(tmp_path: Path) -> None:
 def test_a_missing_script_is_named(tmp_path: Path) -> None:
     ended = Project(tmp_path).call("script", "trian.py")
     assert ended.stderr.strip() == "paceline: script: there is no file trian.py"
+
+
+def test_a_missing_script_of_a_launcher_is_named(tmp_path: Path) -> None:
+    ended = Project(tmp_path).call("script", "torchrun", "--nproc-per-node", "2", "trian.py", "--lr", "1")
+    assert ended.stderr.strip() == f"paceline: torchrun: trian.py is not a file here, in {tmp_path}"

@@ -129,7 +129,9 @@ def _read_launcher(arguments: argparse.Namespace) -> None:
             raise ManifestError(f"{name}: its line must hold python and then the script")
         first = programs[0] + 1
         words[programs[0]] = sys.executable
+    absent = ""
     for place in range(first, len(words)):
+        absent = absent or (words[place] if words[place].endswith(".py") else "")
         is_module = words[place] in ("-m", "--module") and place + 1 < len(words)
         if is_module or (words[place].endswith(".py") and Path(words[place]).is_file()):
             flag = "--module" if name == "deepspeed" else "-m"
@@ -138,6 +140,8 @@ def _read_launcher(arguments: argparse.Namespace) -> None:
             arguments.script = Path(words[place + is_module])
             arguments.arguments = words[place + is_module + 1 :]
             return
+    if absent:
+        raise ManifestError(f"{name}: {absent} is not a file here, in {Path.cwd()}")
     raise ManifestError(f"{name}: its line names no script, a file that ends in .py or -m MODULE")
 
 
