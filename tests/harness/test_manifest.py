@@ -375,7 +375,7 @@ def test_a_module_may_be_measured_in_several_processes() -> None:
         ("steps = 5", 'steps = 5\nscript = "train.py"', "module: stands beside script, name one of them"),
         ("package.train", "package/train.py", "module: is 'package/train.py', must be a module's name"),
         ("auto = true", "", "step: needs auto = true"),
-        ('"batch"', '"epoch"', "step: 'epoch' is unknown"),
+        ('"batch"', '"epoch"', "step: 'epoch' is unknown; known are optimizer, batch, "),
         ("= 4", "= 257", "processes: is 257, must be between 1 and 256"),
     ],
 )

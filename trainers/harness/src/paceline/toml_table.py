@@ -229,7 +229,7 @@ class TomlTable:
         if value is None:
             return known[0]
         if not isinstance(value, str):
-            raise self.error(key, f"must be one of {', '.join(known)}")
+            raise self.error(key, f"must be one of {_list_known(known)}")
         if value not in known:
             raise self.unknown_value_error(key, value, known)
         return value
@@ -279,4 +279,9 @@ def _is_finite(value: object) -> bool:
 
 def _suggest_nearest(value: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(value, known, n=1, cutoff=0.5)
-    return f", did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"
+    return f", did you mean {near[0]!r}?" if near else f"; known are {_list_known(known)}"
+
+
+def _list_known(known: Sequence[str]) -> str:
+    """Without the empty one, which stands for a key that is left out."""
+    return ", ".join(filter(None, known))
