@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -140,6 +141,12 @@ def test_what_cannot_be_done_is_one_sentence(
     assert ended.returncode == 1
     assert sentence in ended.stderr.splitlines()[-1]
     assert not (tmp_path / "paceline.toml").exists()
+
+
+def test_a_script_without_a_step_is_told_so(tmp_path: Path) -> None:
+    write_files(tmp_path, {"tool.py": "import torch\nprint('done')\n"})
+    ended = Project(tmp_path).call("init", "--script", "tool.py")
+    assert re.search(r"^failed +python tool.py: tool.py took no step: ", ended.stdout, re.MULTILINE)
 
 
 def test_candidates_are_ranked_and_libraries_left_out(tmp_path: Path) -> None:

@@ -234,8 +234,9 @@ def _print_failed(attempts: Sequence[Attempt]) -> None:
 
 
 def _find_reason(attempt: Attempt) -> str:
-    if attempt.trial.state is TrialState.NO_STEP and not attempt.trial.sentence:
-        return f"no step within {attempt.trial.start_seconds:.0f} s"
+    if attempt.trial.state is TrialState.NO_STEP:
+        # It ended well, or goes on: what it printed last is no reason.
+        return attempt.trial.sentence or f"no step within {attempt.trial.start_seconds:.0f} s"
     return sentences.find_error(attempt.trial.output) or attempt.trial.sentence
 
 

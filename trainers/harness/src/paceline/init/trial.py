@@ -13,6 +13,7 @@ from time import perf_counter
 from .. import metrics, process_environment
 from ..benchmarks import Benchmark, QuickSettings, make_case
 from ..measured.plan import ProcessPlan
+from ..units import format_count
 from ..watching.process import MeasuredProcess, MeasurementError, TooFewStepsError
 from .candidates import Candidate
 from .window import Window
@@ -116,7 +117,8 @@ def _describe_end(process: MeasuredProcess, start: float, progress: list[tuple[f
             took = perf_counter() - process.started - start
             seen = progress if progress[-1][1] > 1 else [(0.0, 0), (took, short.taken)]
             return Trial(TrialState.ENDED, start, seen, short.taken)
-        return Trial(TrialState.NO_STEP, start, sentence=str(short), output=short.output)
+        few = f"{process.plan.script} ended after {format_count(short.taken, 'whole step')}, 2 are needed"
+        return Trial(TrialState.NO_STEP, start, sentence=few, output=short.output)
     except MeasurementError as failure:
         state = TrialState.NO_STEP if "took no step" in str(failure) else TrialState.FAILED
         return Trial(state, start, sentence=str(failure), output=failure.output)
