@@ -151,3 +151,16 @@ def test_a_missing_script_is_named(tmp_path: Path) -> None:
 def test_a_missing_script_of_a_launcher_is_named(tmp_path: Path) -> None:
     ended = Project(tmp_path).call("script", "torchrun", "--nproc-per-node", "2", "trian.py", "--lr", "1")
     assert ended.stderr.strip() == f"paceline: torchrun: trian.py is not a file here, in {tmp_path}"
+
+
+@pytest.mark.parametrize(("package", "folder"), [("src/tinynet", "src"), ("tinynet", ".")])
+def test_a_module_of_the_repository_is_found_for_a_script(tmp_path: Path, package: str, folder: str) -> None:
+    for name in (package, "scripts"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / package / "__init__.py").write_text("")
+    (tmp_path / "scripts" / "train.py").write_text("import tinynet\n" + TRAIN + "\nmain(10**6)\n")
+    ended = Project(tmp_path).call("script", *ONCE, "scripts/train.py")
+    assert ended.stderr.splitlines()[-1].endswith(f"give --python-path {folder}")
+    assert (
+        Project(tmp_path).call("script", *ONCE, "--python-path", folder, "scripts/train.py").returncode == 0
+    )

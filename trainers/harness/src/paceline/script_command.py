@@ -7,7 +7,7 @@ import hashlib
 import re
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from .benchmarks import RANKS_LIMIT, Benchmark, Case, QuickSettings, case_key
 from .manifest import REPETITIONS_LIMIT, STEPS_LIMIT
 from .measurement import MeasurementRequest
 from .toml_table import ManifestError, Scalar
-from .watching.process import TooFewStepsError
+from .watching.process import MeasurementError, TooFewStepsError
 
 STEPS = 200
 WARMUP_SHARE = 5  # one step in so many belongs to the warm-up
@@ -36,6 +36,7 @@ LAUNCHERS = {
     "mpiexec": ("mpiexec",),
     "srun": ("srun",),
 }
+_MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 # These start any program, Python among them.
 PROGRAM_LAUNCHERS = ("mpirun", "mpiexec", "srun")
 
@@ -89,6 +90,16 @@ def measure_script(arguments: argparse.Namespace, progress: protocol.Progress) -
     """
     _read_launcher(arguments)
     _complete_python_path(arguments)
+    try:
+        return _measure_window(arguments, progress)
+    except MeasurementError as failure:
+        folder = _find_missing_module(failure.output, arguments.python_path)
+        if failure.status and folder:
+            failure.args = (f"{failure}; what it lacks lies in this repository, give --python-path {folder}",)
+        raise
+
+
+def _measure_window(arguments: argparse.Namespace, progress: protocol.Progress) -> tuple[dict[str, Any], int]:
     steps = _in_range("--steps", STEPS if arguments.steps is None else arguments.steps, 2, STEPS_LIMIT)
     if arguments.keep_running:
         run = protocol.run_case(_build_request(arguments, steps), progress)
@@ -145,6 +156,19 @@ def _read_launcher(arguments: argparse.Namespace) -> None:
     raise ManifestError(f"{name}: its line names no script, a file that ends in .py or -m MODULE")
 
 
+def _find_missing_module(output: str, python_path: Sequence[str]) -> str:
+    """The folder, `src` or the current one, that has the module that the imports missed; or none."""
+    missed = _MISSING_MODULE.findall(output)
+    folders = [folder for folder in ("src", ".") if folder not in python_path]
+    return next((folder for name in missed[-1:] for folder in folders if _has_module(folder, name)), "")
+
+
+def _has_module(folder: str, name: str) -> bool:
+    place = Path(folder, *name.split("."))
+    # A folder of data may have the name of a package.
+    return any(place.glob("*.py")) or place.with_name(f"{place.name}.py").is_file()
+
+
 def _complete_python_path(arguments: argparse.Namespace) -> None:
     """Check the folders, and add `src` where a module lies only there; raises ManifestError."""
     for name in arguments.python_path:
@@ -152,9 +176,7 @@ def _complete_python_path(arguments: argparse.Namespace) -> None:
             raise ManifestError(f"--python-path {name}: there is no such folder in {Path.cwd()}")
     if not arguments.module or arguments.python_path:
         return
-    places = [Path(*str(arguments.script).split("."))]
-    places.append(places[0].with_name(f"{places[0].name}.py"))
-    found = [folder for folder in ("", "src") if any(Path(folder, place).exists() for place in places)]
+    found = [folder for folder in ("", "src") if _has_module(folder, str(arguments.script))]
     if found == ["src"]:
         print(f"paceline: {arguments.script} lies below src: --python-path src is taken", file=sys.stderr)
         arguments.python_path = ["src"]
