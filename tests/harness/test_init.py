@@ -149,6 +149,16 @@ def test_a_script_without_a_step_is_told_so(tmp_path: Path) -> None:
     assert re.search(r"^failed +python tool.py: tool.py took no step: ", ended.stdout, re.MULTILINE)
 
 
+def test_a_script_that_asks_for_its_rank_is_tried_in_two_processes(tmp_path: Path) -> None:
+    joined = "import torch.distributed as dist\ndist.init_process_group('gloo')\n"
+    write_files(tmp_path, {"train.py": joined + TRAIN + GUARD})
+    ended = Project(tmp_path).call("init", "--script", "train.py")
+    assert "paceline: trying python train.py in 2 processes" in ended.stderr
+    assert re.search(r"^ranks +2 processes of this host", ended.stdout, re.MULTILINE)
+    written = manifest.load_manifest(tmp_path / "paceline.toml").benchmarks["train"]
+    assert (written.processes, written.auto) == (2, True)
+
+
 def test_candidates_are_ranked_and_libraries_left_out(tmp_path: Path) -> None:
     training = SMALL + "if __name__ == '__main__':\n    pass\n"
     _, _, found = look_at(

@@ -61,6 +61,7 @@ class Candidate:
     commands: tuple[CommandLine, ...]
     facts: ScriptFacts
     variables: Mapping[str, str]
+    processes: int = 1  # ranks that it needs to start
 
     @property
     def folder(self) -> str:

@@ -165,6 +165,7 @@ def _write_attempt(target: Path, attempt: Attempt, window: Window, environment: 
         "auto": "times the script as it is, without marks in it",
         "arguments": added,
         "params": added,
+        "processes": "it asks its environment which rank it is",
         "steps": f"a step took {format_amount(window.step_seconds, 's')} here",
     }
     text = write_manifest(
@@ -199,6 +200,7 @@ def _print_guesses(
         ("looked at", f"{len(repository.files)} Python files in {repository.folder}"),
         ("script", f"{sentences.describe_start(candidate, ())}: {', '.join(candidate.reasons)}"),
         ("others", sentences.describe_others(found, candidate)),
+        ("ranks", sentences.describe_ranks(candidate)),
         ("arguments", sentences.describe_arguments(guess)),
         ("environment", sentences.describe_environment(environment)),
         ("data", preparation),
@@ -248,6 +250,10 @@ def _describe_failure(attempt: Attempt) -> MeasurementError:
         why = f"{sentences.find_error(attempt.trial.output)}; no command that makes its data was found"
     else:
         why = attempt.trial.sentence or f"took no step within {attempt.trial.start_seconds:.0f} s"
+    if attempt.candidate.processes > 1:
+        why = (
+            f"it asks its environment which rank it is, and in {attempt.candidate.processes} processes {why}"
+        )
     return MeasurementError(
         f"{tried}{why}; no {manifest.FILE_NAME} was written. Give arguments behind --, or another --script",
         attempt.trial.output,

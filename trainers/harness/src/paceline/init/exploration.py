@@ -29,6 +29,8 @@ from .window import Window, choose_window, shorten_window
 TRIALS_SECONDS = 120.0
 CANDIDATES_TRIED = 6
 PREPARATION_SECONDS = 180.0
+# Of a script that asks its environment which rank it is.
+RANKS = 2
 PREPARED = "tried, its data is here now"
 LEARNING_PHASES = ("backward", "optimizer")
 
@@ -83,6 +85,9 @@ class Exploration:
 
     def _try_start(self, candidate: Candidate, guess: ArgumentGuess) -> Attempt:
         seen = self._watch(candidate, guess)
+        if seen.missing_rank:
+            candidate = replace(candidate, processes=RANKS)
+            seen = self._watch(candidate, guess)
         preparation = guess_preparation(
             self.repository, self.commands, candidate, guess.words, told_only=not seen.misses_file
         )
@@ -112,7 +117,8 @@ class Exploration:
         return PREPARED
 
     def _watch(self, candidate: Candidate, guess: ArgumentGuess) -> Trial:
-        self.print_message(f"trying {sentences.describe_start(candidate, guess.words)}")
+        ranks = f" in {candidate.processes} processes" if candidate.processes > 1 else ""
+        self.print_message(f"trying {sentences.describe_start(candidate, guess.words)}{ranks}")
         return trial.watch_script(candidate, guess.words, self.repository.folder)
 
     def measure_attempt(self, attempt: Attempt) -> tuple[Attempt, Window, Document]:

@@ -54,6 +54,13 @@ def describe_arguments(guess: ArgumentGuess) -> str:
     return "; ".join(parts) or "none, its defaults"
 
 
+def describe_ranks(candidate: Candidate) -> str:
+    """How many processes it is started in, where it needs several."""
+    if candidate.processes == 1:
+        return ""
+    return f"{candidate.processes} processes of this host, since it asks its environment which rank it is"
+
+
 def describe_environment(environment: EnvironmentGuess) -> str:
     """What a commit's environment is made of, and what of it isn't as it is here."""
     parts = [*environment.requirements, *([environment.lock] if environment.lock else [])]

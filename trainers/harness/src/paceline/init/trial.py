@@ -33,6 +33,10 @@ _MISSING_FILE = re.compile(
 _WRONG_ARGUMENTS = re.compile(
     r"^usage:|error: (the following|argument|unrecognized)|Required options|IndexError: list index", re.M
 )
+# What a script says, and PyTorch for it, that its launcher would have given a rank.
+_MISSING_RANK = re.compile(
+    r"(?:environment variable |KeyError: ')((?:LOCAL_)?RANK|(?:LOCAL_)?WORLD_SIZE|MASTER_(?:ADDR|PORT))\b"
+)
 _MISSING_MODULE = re.compile(r"(?:ModuleNotFoundError|ImportError): No module named '([\w.]+)'")
 
 
@@ -69,6 +73,12 @@ class Trial:
         """Whether other arguments may help."""
         wrong = self.misses_file or bool(_WRONG_ARGUMENTS.search(self.output))
         return self.state is TrialState.NO_STEP or wrong
+
+    @property
+    def missing_rank(self) -> str:
+        """The variable of its rank that it asked for; empty for other failures."""
+        found = _MISSING_RANK.search(self.output)
+        return found[1] if found and self.state is TrialState.FAILED else ""
 
     @property
     def missing_module(self) -> str:
@@ -150,6 +160,7 @@ def build_benchmark(candidate: Candidate, window: Window, repetitions: int) -> B
         module=bool(candidate.module),
         variables=candidate.variables,
         python_path=candidate.python_path,
+        processes=candidate.processes,
     )
 
 
@@ -168,5 +179,6 @@ def _make_plan(benchmark: Benchmark, words: Sequence[str], folder: Path) -> Proc
         parent=0,
         auto=True,
         module=benchmark.module,
+        processes=benchmark.processes,
         python_path=[str(folder / name) for name in benchmark.python_path],
     )
