@@ -1,5 +1,6 @@
 import copy
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +70,21 @@ def make_value(name: str, *values: float, low: float | None = None, high: float 
     )
 
 
-@pytest.mark.parametrize(("before", "after"), [([1.0], [1.0]), ([1.0], [2.0]), ([1.0, 1.1], [2.0, 2.1])])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [([1.0], [1.0]), ([1.0], [2.0]), ([1.0, 1.1], [2.0, 2.1]), ([1.0, 1.1, 1.2], [2.0, 2.1, 2.2])],
+)
 def test_too_few_samples_are_a_question_mark(before: list[float], after: list[float]) -> None:
     assert comparison.compare_values(make_value("step_time", *before), make_value("step_time", *after)) == "?"
+
+
+def test_few_repetitions_are_noted() -> None:
+    before, after = changed_document(), changed_document()
+    assert len(before.repetitions) == 3
+    few = "note: 3 repetitions before and 3 after are too few to tell (?), each side needs 4"
+    assert few in comparison.compare_documents(before, after).splitlines()
+    enough = [replace(each, repetitions=[*each.repetitions, each.repetitions[0]]) for each in (before, after)]
+    assert "too few" not in comparison.compare_documents(*enough)
 
 
 def test_a_counter_that_was_counted_once_may_still_be_the_same() -> None:
@@ -80,13 +93,13 @@ def test_a_counter_that_was_counted_once_may_still_be_the_same() -> None:
 
 
 def test_what_may_be_negative_has_differences() -> None:
-    before = make_value("memory_growth", -1e3, 0, 1e3)
+    before = make_value("memory_growth", -1e3, 0, 0, 1e3)
     assert comparison.compare_values(before, before) == "~"
-    leak = make_value("memory_growth", 1e6, 1.001e6, 0.999e6)
-    worse = "+1 MB/1000 steps [+998 kB/1000 steps, +1 MB/1000 steps] worse (90%)"
+    leak = make_value("memory_growth", 1e6, 1.001e6, 0.999e6, 1e6)
+    worse = "+1 MB/1000 steps [+998 kB/1000 steps, +1 MB/1000 steps] worse (97%)"
     assert comparison.compare_values(before, leak) == worse
     # Nor has it ratios where it happened to grow on both sides.
-    grown = make_value("memory_growth", 2e6, 2.001e6, 1.999e6)
+    grown = make_value("memory_growth", 2e6, 2.001e6, 1.999e6, 2e6)
     assert comparison.compare_values(leak, grown).startswith("+1 MB/1000 steps [")
 
 

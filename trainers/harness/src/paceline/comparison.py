@@ -9,14 +9,13 @@ from .device_report import timeline_tables
 from .document import Document, MetricValue
 from .metrics import is_signed
 from .statistics import ratio_interval, shift_interval
-from .units import align_columns, format_amount
+from .units import align_columns, format_amount, format_count
 
 MOST_DIFFERING = 10
 MUCH_OF_ALL = 0.25
-
-
-# Of the widest interval that the samples give: two against two reach 67 %, three against three 90 %.
-LEAST_CONFIDENCE = 0.8
+# On each side, as a site's comparison has it: the widest interval of three against three holds 90 %, and of a
+# document's many metrics some would differ by chance.
+LEAST_SAMPLES = 4
 
 
 class ComparisonError(Exception):
@@ -86,7 +85,7 @@ def compare_values(before: MetricValue, after: MetricValue) -> str:
     else:
         middle, low, high, confidence = ratio_interval(before.samples, after.samples)
         text, none = f"{middle:.3f} [{low:.3f}, {high:.3f}]", 1.0
-    if confidence < LEAST_CONFIDENCE:
+    if min(len(before.samples), len(after.samples)) < LEAST_SAMPLES:
         return "?"
     if low <= none <= high:
         return "~"
@@ -133,6 +132,10 @@ def _comparison_notes(before: Document, after: Document) -> list[str]:
         f"note: {name} differs, {before.environment[name]} before and {after.environment[name]} after"
         for name in differing
     ]
+    counts = [len(measured.repetitions) for measured in (before, after)]
+    if min(counts) < LEAST_SAMPLES:
+        few = f"{format_count(counts[0], 'repetition')} before and {counts[1]} after"
+        notes.append(f"note: {few} are too few to tell (?), each side needs {LEAST_SAMPLES}")
     for label, measured in (("before", before), ("after", after)):
         tainting = [warning for warning in measured.warnings if warning.taints]
         notes += [f"note: {label} is tainted: {warning.message}" for warning in tainting]
