@@ -39,9 +39,20 @@ def phases_context(document: Json) -> Json:
         "phase_rows": [row for row in main if row["path"] != phases.UNATTRIBUTED],
         "unattributed": next((row for row in main if row["path"] == phases.UNATTRIBUTED), None),
         "flame": _flame_chart_json(main),
+        "flame_caption": _flame_caption(document),
         "other_threads": sorted(others, key=_thread_name),
         "device_times": any(row.get("device_total") is not None for row in rows),
     }
+
+
+def _flame_caption(document: Json) -> str:
+    """What is drawn; and of which repetition, since medians of each phase wouldn't add up to a step."""
+    drawn = (
+        "One step of the main thread from left to right: outer phases on top, what is nested in them below."
+    )
+    if len(document.get("repetitions") or []) < 2:
+        return drawn
+    return f"{drawn} It is the repetition with the median step; what else is told are medians over all."
 
 
 def _flame_chart_json(rows: list[Json]) -> str:

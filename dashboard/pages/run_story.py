@@ -91,15 +91,24 @@ def _intervals_differ(row: Json, point: RunPoint) -> bool:
 def largest_phases(document: Json) -> list[tuple[str, float]]:
     """(path, share of the step in it alone) of the two that take most; none where no phase is named.
 
-    `backward itself` where others are nested in it: a chart draws it with them.
+    `backward itself` where others are nested in it: a chart draws it with them. Medians over the repetitions,
+    as ranks and comparisons tell them; the document's `phases` are one repetition's.
     """
-    rows = [row for row in document.get("phases") or [] if row.get("thread") in (None, "main")]
-    total = sum(row["self"] for row in rows)
+    rows = document.get("phases") or []
+    main = [row for row in rows if row.get("thread") in (None, "main")]
+    beside = {row["path"] for row in rows if row not in main}
+    medians = {
+        (row["name"], row["phase"]): row["value"]
+        for row in document.get("metrics") or []
+        # That of a path is the sum over its threads.
+        if row["phase"] not in beside
+    }
+    total = medians.get(("step_time", None)) or sum(row["self"] for row in main)
     if total <= 0:
         return []
-    named = sorted((row for row in rows if not row["path"].startswith("(")), key=lambda row: -row["self"])
-    holders = {row["path"].rpartition("/")[0] for row in rows}
+    times = {row["path"]: medians.get(("phase_self_time", row["path"]), row["self"]) for row in main}
+    named = sorted((path for path in times if not path.startswith("(")), key=lambda path: -times[path])
+    holders = {path.rpartition("/")[0] for path in times}
     return [
-        (f"{row['path']}{' itself' if row['path'] in holders else ''}", row["self"] / total)
-        for row in named[:2]
+        (f"{path}{' itself' if path in holders else ''}", min(1.0, times[path] / total)) for path in named[:2]
     ]

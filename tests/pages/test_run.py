@@ -51,6 +51,7 @@ def test_a_run_that_is_done_shows_all_that_was_measured(client: Client, measured
 def test_its_phases_are_a_flame_chart(client: Client, measured: Run) -> None:
     (bars,) = embedded_figure(client, f"/runs/{measured.pk}/", "flame")["data"]
     assert "backward  24 %" in bars["text"]
+    assert "It is the repetition with the median step" in get_page(client, measured)
 
 
 def test_start_up_warm_up_and_window_are_bands(client: Client, measured: Run) -> None:
@@ -83,6 +84,19 @@ def test_a_phase_that_holds_others_is_told_by_itself() -> None:
     rows = [("learn", 0.5), ("learn/push", 0.1), ("act", 0.4)]
     document = {"phases": [{"path": path, "self": seconds, "thread": "main"} for path, seconds in rows]}
     assert largest_phases(document) == [("learn itself", 0.5), ("act", 0.4)]
+
+
+def test_the_largest_phases_are_told_by_medians_over_repetitions() -> None:
+    rows = [("backward", 2.0, "main"), ("act", 6.0, "main"), ("act", 1.0, "loader"), ("log", 2.0, "main")]
+    phases = [{"path": path, "self": seconds, "thread": thread} for path, seconds, thread in rows]
+    medians = {"step_time": [(None, 8.0)], "phase_self_time": [("backward", 4.0), ("act", 3.0)]}
+    metrics = [
+        {"name": name, "phase": phase, "value": value}
+        for name, values in medians.items()
+        for phase, value in values
+    ]
+    # What another thread does by the same name is in the metric, and not in the step.
+    assert largest_phases({"phases": phases, "metrics": metrics}) == [("act", 0.75), ("backward", 0.5)]
 
 
 def test_the_story_sets_a_run_beside_the_one_before_it(client: Client) -> None:
