@@ -10,7 +10,7 @@ from django.http.response import HttpResponseBase
 from django.template import loader
 from django.views import csrf, defaults
 
-from dashboard.api.problems import NOT_HERE, answer_problem, is_api_request
+from dashboard.problem_details import NOT_HERE, answer_problem, is_api_request
 from dashboard.structured_logs import current_ids
 
 OF_DJANGO = re.compile(r"No \w+ matches the given query\.")

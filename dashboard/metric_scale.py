@@ -67,6 +67,10 @@ class MetricScale:
         return math.log(self.on_ratio_scale(after) / self.on_ratio_scale(before))
 
 
+# Two processes that do the same differ by this much at least, as the logarithm of their ratio.
+LEAST_NOISE = 0.003
+
+
 @dataclass(frozen=True, slots=True)
 class NamedScale(MetricScale):
     """The arithmetic of a metric of which the name alone was read."""

@@ -117,25 +117,25 @@ MIDDLEWARE = [
     "dashboard.structured_logs.identify_requests",
     "dashboard.client_addresses.name_clients",
     # Before what answers by itself: files and refusals have the headers too.
-    "dashboard.browser_security.restrict_browsers",
+    "dashboard.middleware.browser_security.restrict_browsers",
     "django.middleware.security.SecurityMiddleware",
-    "dashboard.readable_requests.refuse_unreadable_requests",
+    "dashboard.middleware.readable_requests.refuse_unreadable_requests",
     "dashboard.static_files.serving.ServeStaticFiles",
     "dashboard.compressed_pages.CompressPages",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     # Before the one below: it says which requests bear a token and need no CSRF cookie.
-    "dashboard.access.middleware.AccessMiddleware",
+    "dashboard.middleware.access.AccessMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
-    "dashboard.throttling.limited_requests.LimitRequests",
+    "dashboard.middleware.limited_requests.LimitRequests",
     "dashboard.accounts.second_factors.RequireSecondFactors",
     # Last: a kept page is answered to whom the others let pass.
-    "dashboard.page_cache.middleware.KeepPages",
+    "dashboard.middleware.kept_pages.KeepPages",
 ]
 
 CSRF_FAILURE_VIEW = "dashboard.error_pages.show_forged_request"

@@ -150,6 +150,14 @@ LAYERS = (
     ("gathering", "merged_checks", "false_alarm_budget", "apply"),
     ("judging", "triage"),
 )
+# Packages of the dashboard that import each other still: what is told of a regression is written by
+# `sentences`, which know the facts that others find. No other package may join them.
+IN_CIRCLE = frozenset(
+    {
+        *("alerts", "charts", "comparisons", "project_setup", "pull_requests", "regressions", "retention"),
+        "sentences",
+    }
+)
 # What the decision may import beside itself. Of the models it reads the lists of choices alone: no row, no
 # query. None of the standard modules that know the time, the files or other processes is among these.
 DECISION = frozenset(
@@ -213,6 +221,24 @@ def regression_modules(root: Path) -> dict[str, set[str]]:
     folder = root / "dashboard/regressions"
     names = {module_name(folder, file): file for file in sorted(folder.rglob("*.py"))}
     return {name: set(inner_imports(name, file, set(names))) for name, file in names.items()}
+
+
+def package_imports(root: Path) -> dict[str, set[str]]:
+    """Each package or module of dashboard/ below `root`, with those beside it that it imports."""
+    folder = root / "dashboard"
+    imports: dict[str, set[str]] = {}
+    for file in sorted(folder.rglob("*.py")):
+        parts = file.relative_to(folder).with_suffix("").parts
+        if "migrations" in parts or parts == ("__init__",):
+            continue
+        package = ".".join(["dashboard", *parts[:-1]])
+        mine = imports.setdefault(parts[0], set())
+        for _, name in imported_names(file.read_text(), package):
+            first, _, rest = name.partition(".")
+            if first == "dashboard" and rest:
+                mine.add(rest.split(".")[0])
+        mine.discard(parts[0])
+    return imports
 
 
 def module_name(folder: Path, file: Path) -> str:

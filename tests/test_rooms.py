@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.rooms import (
+    IN_CIRCLE,
     LAYERS,
     ROOMS,
     forbidden_imports,
     import_circles,
     impure_decisions,
+    package_imports,
     regression_modules,
     upward_imports,
 )
@@ -126,6 +128,21 @@ def test_a_planted_layer_is_found(tmp_path: Path, path: str, line: str, sentence
 def test_a_planted_circle_is_found() -> None:
     modules = {"apply": {"gathering"}, "gathering": {"snapshot"}, "snapshot": {"apply"}, "changes": {"apply"}}
     assert import_circles(modules) == ["apply", "gathering", "snapshot"]
+
+
+def test_no_other_package_joins_a_circle() -> None:
+    assert set(import_circles(package_imports(ROOT))) == IN_CIRCLE
+
+
+def test_a_planted_circle_of_packages_is_found(tmp_path: Path) -> None:
+    for path, line in (
+        ("runs/claiming.py", "from dashboard.experiments.lease import end"),
+        ("experiments/__init__.py", "def later():\n    from dashboard import runs"),
+        ("leases.py", "import dashboard.runs.claiming"),
+    ):
+        (tmp_path / "dashboard" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "dashboard" / path).write_text(line)
+    assert set(import_circles(package_imports(tmp_path))) == {"runs", "experiments"}
 
 
 def test_the_decision_reads_no_rows_no_clock_and_no_git() -> None:

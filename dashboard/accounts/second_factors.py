@@ -18,7 +18,7 @@ from django.http.response import HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from dashboard.api.problems import answer_problem, is_api_request
+from dashboard.problem_details import answer_problem, is_api_request
 from dashboard.secrets import decrypt_token, encrypt_text, is_lost
 
 NEEDS_FACTOR = "Your account needs a second factor: set it up first."

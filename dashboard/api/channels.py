@@ -19,9 +19,9 @@ from dashboard.alerts.channel_changes import WrongSettings
 from dashboard.alerts.channel_settings import write_settings
 from dashboard.alerts.kinds import KINDS
 from dashboard.api.listing import ListedPage, PageQuery, read_page
-from dashboard.api.problems import ApiError
 from dashboard.api.shapes import Body, OneOf
 from dashboard.models import AlertRule, Channel, Delivery, Project
+from dashboard.problem_details import ApiError
 from dashboard.querysets import channels as channel_queries
 
 router = Router(tags=["channels"])

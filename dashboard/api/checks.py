@@ -15,9 +15,9 @@ from pydantic import BaseModel, Field
 from dashboard import pull_requests
 from dashboard.access import AuditAction, record_action, visitor_of
 from dashboard.api.listing import ListedPage, PageQuery, read_page
-from dashboard.api.problems import ApiError
 from dashboard.api.shapes import Body, Json, OneOf, page_address
 from dashboard.models import Check, Project
+from dashboard.problem_details import ApiError
 from dashboard.pull_requests import CheckError
 from dashboard.pull_requests.report import read_report
 from dashboard.querysets.checks import CHECKS_OF_KEYS, checks_with_related

@@ -16,9 +16,9 @@ from pydantic import BaseModel, Field
 from dashboard import claims
 from dashboard.access import visitor_of
 from dashboard.api.listing import ListedPage, PageQuery, read_page
-from dashboard.api.problems import ApiError
 from dashboard.api.shapes import Body, CommitName, Json, OneOf, describe_commit_name, page_address
 from dashboard.models import Claim, ClaimMeasurement, Project
+from dashboard.problem_details import ApiError
 from dashboard.querysets import claims as claim_queries
 
 router = Router(tags=["claims"])

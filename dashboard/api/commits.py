@@ -15,9 +15,9 @@ from pydantic import BaseModel, Field
 from dashboard import cancelling
 from dashboard.access import visitor_of
 from dashboard.api.listing import ListedPage, PageQuery, read_page
-from dashboard.api.problems import ApiError
 from dashboard.api.shapes import Json
 from dashboard.models import Commit, Project, Trigger
+from dashboard.problem_details import ApiError
 from dashboard.querysets import projects as project_queries
 from dashboard.querysets.commits import COSTED_OF_KEYS, commits_with_costs
 

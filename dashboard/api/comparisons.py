@@ -9,7 +9,6 @@ from django.shortcuts import get_object_or_404
 from ninja import Query, Router
 from pydantic import BaseModel, Field
 
-from dashboard.api.problems import ApiError
 from dashboard.api.shapes import (
     CommitName,
     Configured,
@@ -27,6 +26,7 @@ from dashboard.comparisons.requests import LONGEST, ComparisonError, read_reques
 from dashboard.comparisons.revisions import Side
 from dashboard.environments import Difference
 from dashboard.models import Project
+from dashboard.problem_details import ApiError
 from dashboard.sentences import comparisons as sentences
 
 router = Router(tags=["comparisons"])

@@ -14,8 +14,8 @@ from django.views.decorators.http import require_safe
 
 from dashboard.access.rules import OPERATION_RULES
 from dashboard.api.etags import answer_version, hash_body
-from dashboard.api.problems import PREFIX, PROBLEM_TYPE, Problem
 from dashboard.api.site_api import api, api_patterns
+from dashboard.problem_details import PREFIX, PROBLEM_TYPE, Problem
 
 SECURITY_SCHEMES = {
     "token": {

@@ -13,11 +13,11 @@ from pydantic import BaseModel, Field
 
 from dashboard import posted_documents
 from dashboard.access import visitor_of
-from dashboard.api.problems import ApiError
 from dashboard.api.runs import LONGEST_REVISION, RunRow, describe_run
 from dashboard.ingest import BadDocument
 from dashboard.models import Project
 from dashboard.posted_documents import DEFAULT_MACHINE, DocumentOrigin, DocumentRefused
+from dashboard.problem_details import ApiError
 from dashboard.querysets import runs as run_queries
 from dashboard.repositories import RepositoryBusy
 

@@ -14,7 +14,6 @@ from pydantic import BaseModel, Field
 from dashboard import cancelling, experiments
 from dashboard.access import visitor_of
 from dashboard.api.listing import ListedPage, PageQuery, read_page
-from dashboard.api.problems import ApiError
 from dashboard.api.shapes import (
     Body,
     CommitName,
@@ -29,6 +28,7 @@ from dashboard.api.shapes import (
 )
 from dashboard.experiments import EstimateRequest, ExperimentError
 from dashboard.models import Experiment, Project
+from dashboard.problem_details import ApiError
 from dashboard.querysets import experiments as experiment_queries
 from dashboard.querysets.picked_rows import PAIR_DETAILS
 from dashboard.sentences import experiments as sentences

@@ -18,7 +18,7 @@ from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 from pydantic import BaseModel, Field
 
-from dashboard.api.problems import ApiError
+from dashboard.problem_details import ApiError
 from dashboard.querysets.composed import ComposedQuery
 from dashboard.querysets.picked_rows import read_picked
 

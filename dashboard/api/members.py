@@ -14,9 +14,9 @@ from pydantic import BaseModel, Field
 
 from dashboard.access import AuditAction
 from dashboard.api.listing import ListedPage, PageQuery, read_page
-from dashboard.api.problems import ApiError
 from dashboard.api.shapes import Json
 from dashboard.models import AuditEntry, Membership, Project
+from dashboard.problem_details import ApiError
 
 router = Router(tags=["members"])
 

@@ -14,7 +14,6 @@ from pydantic import BaseModel, Field
 
 from dashboard.access import Action, visitor_of
 from dashboard.api.listing import ListedPage, PageQuery, read_page
-from dashboard.api.problems import ApiError
 from dashboard.api.shapes import (
     Body,
     CommitName,
@@ -28,6 +27,7 @@ from dashboard.api.shapes import (
     page_address,
 )
 from dashboard.models import Change, Delivery, Project, Regression, Triage
+from dashboard.problem_details import ApiError
 from dashboard.project_names import current_slug
 from dashboard.querysets import regression_details as details
 from dashboard.querysets import regressions as regression_queries

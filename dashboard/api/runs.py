@@ -19,7 +19,6 @@ from dashboard.access import visitor_of
 from dashboard.api.commits import TriggerRow, describe_trigger
 from dashboard.api.etags import answer_version, make_etag
 from dashboard.api.listing import ListedPage, PageQuery, read_page
-from dashboard.api.problems import ApiError
 from dashboard.api.series import LONGEST_CASE
 from dashboard.api.shapes import (
     Body,
@@ -32,6 +31,7 @@ from dashboard.api.shapes import (
     page_address,
 )
 from dashboard.models import Document, Project, Run, RunLog
+from dashboard.problem_details import ApiError
 from dashboard.querysets import runs as run_queries
 from dashboard.repositories import MOST_COMMITS
 from dashboard.triggers.receiving import MOST_BENCHMARKS, TriggerError, parse_revisions

@@ -12,7 +12,6 @@ from ninja import Query, Router
 from pydantic import BaseModel, Field
 
 from dashboard.api.listing import ListedPage, PageQuery, read_page
-from dashboard.api.problems import ApiError
 from dashboard.api.shapes import (
     Configured,
     Json,
@@ -23,6 +22,7 @@ from dashboard.api.shapes import (
     page_address,
 )
 from dashboard.models import Case, Change, Commit, Point, Project, Series
+from dashboard.problem_details import ApiError
 from dashboard.querysets import projects as project_queries
 from dashboard.querysets import series as series_queries
 

@@ -43,9 +43,9 @@ from dashboard.api import (
     tokens,
 )
 from dashboard.api.etags import add_etag
-from dashboard.api.problems import NOT_HERE, ApiError, answer_problem
 from dashboard.api.shapes import UNKNOWN_FIELD
 from dashboard.host_protocol import holds_unstorable
+from dashboard.problem_details import NOT_HERE, ApiError, answer_problem
 
 VERSION = "1"
 ROUTERS: tuple[Router, ...] = (

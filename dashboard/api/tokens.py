@@ -14,10 +14,10 @@ from pydantic import BaseModel, Field
 from dashboard.access import AccessError, make_token, revoke_token, visitor_of
 from dashboard.access.token_making import DEFAULT_DAYS, LONGEST_NAME, MOST_DAYS
 from dashboard.api.listing import ListedPage, PageQuery, read_page
-from dashboard.api.problems import NEEDS_TOKEN, ApiError
 from dashboard.api.shapes import Body, OneOf
 from dashboard.models import ApiToken, Project
 from dashboard.models.access import PROJECT_ACTIONS
+from dashboard.problem_details import NEEDS_TOKEN, ApiError
 
 router = Router(tags=["tokens"])
 

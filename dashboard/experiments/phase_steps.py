@@ -11,7 +11,7 @@ import numpy as np
 from dashboard.detection.paired_parts import PartsEstimate, estimate_parts
 from dashboard.detection.pairs import FEWEST_PAIRS, ShareEstimate
 from dashboard.detection.segmentation import Floats
-from dashboard.experiments.scale import LEAST_NOISE
+from dashboard.metric_scale import LEAST_NOISE
 from dashboard.models import Experiment, ExperimentPair
 from dashboard.phases.paths import is_in_phase
 

@@ -16,13 +16,11 @@ from dashboard.policy.quiet_projects import quiet_projects
 
 Purpose = Experiment.Purpose
 
-AWAITED_PURPOSES = (Purpose.PERSON, Purpose.SCRIPT, Purpose.CHECK)
 # Until a machine has measured for so long, no share of its time says anything.
 GRACE = timedelta(minutes=20)
 LOOK_BACK = timedelta(hours=24)
 # What is measured again waits behind experiments; after this it counts as any other run.
 MOST_HELD_UP = timedelta(hours=1)
-IS_AWAITED = Q(purpose__in=AWAITED_PURPOSES) | Q(requested_by__isnull=False)
 
 
 def order_claimable(machine: Machine) -> QuerySet[Experiment]:
@@ -34,7 +32,7 @@ def order_claimable(machine: Machine) -> QuerySet[Experiment]:
     is_history = Q(not_before=None) | Q(not_before__lte=Now() - MOST_HELD_UP)
     if due_runs(machine).filter(is_history).exists():
         waiting = waiting.filter(project__experiment_share__gt=spent_share(machine))
-    waiting = waiting.exclude(project__in=quiet_projects()).annotate(awaited=IS_AWAITED)
+    waiting = waiting.exclude(project__in=quiet_projects()).annotate(awaited=Experiment.IS_AWAITED)
     if awaited_runs(machine).exists() and had_last_turn(machine):
         waiting = waiting.filter(awaited=True)
     return waiting.order_by("-awaited", "requested_at", "pk")
@@ -43,10 +41,14 @@ def order_claimable(machine: Machine) -> QuerySet[Experiment]:
 def must_yield(experiment: Experiment) -> bool:
     """Whether it goes on later, with the pairs that it has: the site asked for it, and somebody waits."""
     machine = experiment.machine
-    if machine is None or experiment.purpose in AWAITED_PURPOSES or experiment.requested_by_id is not None:
+    if (
+        machine is None
+        or experiment.purpose in Experiment.AWAITED_PURPOSES
+        or experiment.requested_by_id is not None
+    ):
         return False
     waiting = Experiment.objects.filter(
-        IS_AWAITED, state=Experiment.State.REQUESTED, head_configuration__pool=machine.pool_id
+        Experiment.IS_AWAITED, state=Experiment.State.REQUESTED, head_configuration__pool=machine.pool_id
     )
     return awaited_runs(machine).exists() or waiting.exclude(project__in=quiet_projects()).exists()
 

@@ -7,10 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 
-from dashboard.metric_scale import MetricScale
+from dashboard.metric_scale import LEAST_NOISE, MetricScale
 
-# Two processes that do the same differ by this much at least, as the logarithm of their ratio.
-LEAST_NOISE = 0.003
 # Of few pairs an interval may reach beyond what a ratio can be written as.
 FARTHEST = 700.0
 

@@ -14,7 +14,8 @@ import numpy as np
 from dashboard.detection.paired_steps import LARGEST_STEP, ComparedSteps, compare_steps, estimate_by_steps
 from dashboard.detection.pairs import ShareEstimate
 from dashboard.experiments.phase_steps import time_in_phase
-from dashboard.experiments.scale import LEAST_NOISE, StepScale
+from dashboard.experiments.scale import StepScale
+from dashboard.metric_scale import LEAST_NOISE
 from dashboard.models import Experiment, ExperimentPair
 
 Question = Experiment.Question

@@ -27,13 +27,14 @@ from dashboard.experiments.bounds import (
     waits_for_quality,
 )
 from dashboard.experiments.phase_steps import PhaseSteps, weigh_phases
-from dashboard.experiments.scale import FARTHEST, LEAST_NOISE, StepScale
+from dashboard.experiments.scale import FARTHEST, StepScale
 from dashboard.experiments.single_steps import (
     WITHOUT_STEP,
     largest_told,
     looks_at_steps,
     weigh_steps,
 )
+from dashboard.metric_scale import LEAST_NOISE
 from dashboard.models import Experiment, ExperimentPair, Metric
 
 Question = Experiment.Question

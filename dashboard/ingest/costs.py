@@ -8,8 +8,6 @@ from paceline.document import Document
 
 from dashboard.models import Run, RunCost
 
-WAITING = "waiting"
-
 
 def store_costs(run: Run, document: Document) -> None:
     """One row for each part; nothing of a document that doesn't tell."""
@@ -25,7 +23,7 @@ def store_costs(run: Run, document: Document) -> None:
 def _cost_parts(run: Run, document: Document) -> Iterator[tuple[str, float, int]]:
     if run.claimed_at is not None:
         asked = max(run.requested_at, run.not_before) if run.not_before else run.requested_at
-        yield WAITING, max(0.0, (run.claimed_at - asked).total_seconds()), 1
+        yield RunCost.WAITING, max(0.0, (run.claimed_at - asked).total_seconds()), 1
     for part, seconds in run.host_costs.items():
         yield part, float(seconds), 1
     if document.costs is not None:

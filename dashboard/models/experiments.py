@@ -34,6 +34,10 @@ class Experiment(LeasedJob):
         # Of what a document says that a parameter is worth.
         CLAIM = "claim"
 
+    # Somebody waits for what these measure.
+    AWAITED_PURPOSES = (Purpose.PERSON, Purpose.SCRIPT, Purpose.CHECK)
+    IS_AWAITED = models.Q(purpose__in=AWAITED_PURPOSES) | models.Q(requested_by__isnull=False)
+
     class Question(models.TextChoices):
         # Is the suspected step there? How much of it does the head have? How large is the difference?
         # Is the head worse by a floor or more?

@@ -202,6 +202,9 @@ class Run(Configured, LeasedJob):
 class RunCost(models.Model):
     """The seconds of one part of a run, from its request to its document; docs/pages.md lists the parts."""
 
+    # For a machine: no time of it.
+    WAITING = "waiting"
+
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="costs")
     part = models.CharField(max_length=200)
     seconds = models.FloatField()

@@ -12,8 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from dashboard.charts.stacked_bar import stack_widths
-from dashboard.ingest.costs import WAITING
-from dashboard.models import Experiment, Run
+from dashboard.models import Experiment, Run, RunCost
 from dashboard.pages.requested_project import requested_project
 from dashboard.querysets import run_costs
 from dashboard.sentences.experiments import PURPOSE_LABELS
@@ -61,8 +60,8 @@ def stack_parts(parts: Sequence[tuple[str, float, int]]) -> list[CostRow]:
 def costs_context(run: Run) -> dict[str, Any]:
     """What a run's page shows; nothing of a run whose document doesn't tell."""
     stored = run_costs.parts_of_run(run)
-    of_machine = [(row.part, row.seconds, row.processes) for row in stored if row.part != WAITING]
-    waited = next((row.seconds for row in stored if row.part == WAITING), None)
+    of_machine = [(row.part, row.seconds, row.processes) for row in stored if row.part != RunCost.WAITING]
+    waited = next((row.seconds for row in stored if row.part == RunCost.WAITING), None)
     return {
         "cost_rows": stack_parts(of_machine),
         "cost_sentence": cost_of_run_sentence([(part, seconds) for part, seconds, _ in of_machine]),

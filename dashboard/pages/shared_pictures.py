@@ -10,7 +10,7 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from dashboard.browser_security import CONTENT_SECURITY_POLICY, format_policy
+from dashboard.middleware.browser_security import CONTENT_SECURITY_POLICY, format_policy
 from dashboard.models import PictureLink, Project, Series
 from dashboard.pictures import (
     KINDS,

@@ -28,7 +28,7 @@ from django.db.models.functions import JSONObject, Ln
 from dashboard import detection
 from dashboard.detection.provable_effect import StepSpread, measure_step_spread
 from dashboard.detection.types import Better, Kind
-from dashboard.experiments.scale import LEAST_NOISE
+from dashboard.metric_scale import LEAST_NOISE
 from dashboard.models import Case, Experiment, ExperimentPair, Machine, Point, Series
 from dashboard.querysets.prepared import preparing_statements
 

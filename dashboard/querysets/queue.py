@@ -10,7 +10,6 @@ from typing import Any
 from django.db.models import Case, DurationField, ExpressionWrapper, F, OuterRef, QuerySet, Subquery, When
 from django.db.models.functions import Now
 
-from dashboard.experiments.precedence import IS_AWAITED
 from dashboard.models import Experiment, Machine, Project, Run, SeriesLatest
 from dashboard.querysets.composed import ComposedQuery
 from dashboard.querysets.projects import SILENT_AFTER
@@ -50,7 +49,7 @@ def count_waiting(visible: QuerySet[Project]) -> int:
 
 def count_waiting_experiments() -> int:
     """Those that somebody asked for and that no machine has begun, of all projects."""
-    return Experiment.objects.filter(IS_AWAITED, state=Experiment.State.REQUESTED).count()
+    return Experiment.objects.filter(Experiment.IS_AWAITED, state=Experiment.State.REQUESTED).count()
 
 
 def seconds_by_configuration(configurations: Iterable[int]) -> dict[int, float]:
@@ -87,7 +86,7 @@ def seconds_of_experiments(now: datetime) -> dict[int, dict[int, float | None]]:
     """
     alive = Machine.objects.filter(state=Machine.State.ACTIVE, seen_at__gte=now - SILENT_AFTER)
     measuring = Experiment.objects.filter(
-        IS_AWAITED, machine=OuterRef("pk"), state=Experiment.State.MEASURING
+        Experiment.IS_AWAITED, machine=OuterRef("pk"), state=Experiment.State.MEASURING
     )
     left = measuring.annotate(left=F("most_seconds") - F("seconds")).values("left")[:1]
     found: dict[int, dict[int, float | None]] = {}

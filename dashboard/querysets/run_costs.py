@@ -10,7 +10,6 @@ from typing import Any
 from django.db import connection
 from django.db.models import OuterRef, Q, QuerySet, Subquery, Sum
 
-from dashboard.ingest.costs import WAITING
 from dashboard.models import Commit, Machine, Project, Run, RunCost
 from dashboard.querysets.composed import ComposedQuery, Given
 
@@ -190,7 +189,7 @@ def costs_of_project(project: Project, now: datetime) -> ProjectCosts:
     """Of the runs and experiments that ended in the last WEEKS weeks, and the experiments of now."""
     asked: dict[str, Any] = {
         "measured": MEASURED,
-        "waiting": WAITING,
+        "waiting": RunCost.WAITING,
         "project": project.pk,
         "now": now,
         "since": now - timedelta(weeks=WEEKS),
@@ -224,4 +223,4 @@ def costs_of_project(project: Project, now: datetime) -> ProjectCosts:
 
 def machine_time(rows: QuerySet[RunCost]) -> QuerySet[RunCost]:
     """Without the waiting, in which the machine did something else."""
-    return rows.exclude(part=WAITING)
+    return rows.exclude(part=RunCost.WAITING)

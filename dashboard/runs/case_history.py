@@ -10,7 +10,6 @@ from statistics import median, stdev
 from django.conf import settings
 from django.db.models import Q, Sum
 
-from dashboard.ingest.costs import WAITING
 from dashboard.models import Point, Project, Regression, Run, RunCost, SeriesLatest
 from dashboard.policy.budget import CaseHistory
 
@@ -65,7 +64,7 @@ def _read_costs(project: Project) -> dict[tuple[Key, bool], tuple[float | None, 
     names = [f"run__configuration__case__{name}" for name in of_case]
     rows = RunCost.objects.filter(run__in=list(newest.values_list("pk", flat=True)[:MOST_RUNS]))
     summed = (
-        rows.exclude(part=WAITING)
+        rows.exclude(part=RunCost.WAITING)
         .values_list("run", *names, "run__configuration__quick", "run__repetitions")
         .annotate(total=Sum("seconds"), timed=Sum("seconds", filter=Q(part__in=OF_REPETITIONS), default=0.0))
     )

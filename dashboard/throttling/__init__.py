@@ -1,5 +1,6 @@
 """How often visitors may do what costs the site something, and how long they wait after failed sign-ins.
 
 Kept in Postgres, counted in one statement: all web processes see the same, and the queue may be away.
-`limited_requests` has the table of what is limited, `rates` and `attempts` count, `refusals` answers.
+`rates` and `attempts` count, `refusals` answers; the table of what is limited is in
+`dashboard.middleware.limited_requests`.
 """

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from dashboard.api.problems import answer_problem, is_api_request
+from dashboard.problem_details import answer_problem, is_api_request
 
 
 def refuse_for_now(request: HttpRequest, seconds: int, what: str = "requests") -> HttpResponse:

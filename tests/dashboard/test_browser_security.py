@@ -11,7 +11,7 @@ import pytest
 from django.http import HttpResponse
 from django.test import Client, RequestFactory, override_settings
 
-from dashboard.browser_security import HEADERS, hash_source, restrict_browsers
+from dashboard.middleware.browser_security import HEADERS, hash_source, restrict_browsers
 
 pytestmark = pytest.mark.django_db
 EXPECTED = {

@@ -309,7 +309,7 @@ def test_every_address_is_for_whom_its_rule_says(site: Site) -> None:
 @pytest.mark.usefixtures("_views_not_called")
 @pytest.mark.parametrize("site", ["public"], indirect=True)
 def test_a_rule_that_lets_anybody_in_is_noticed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dashboard.access.middleware.rule_of_match", lambda *_: ANYBODY)
+    monkeypatch.setattr("dashboard.middleware.access.rule_of_match", lambda *_: ANYBODY)
     found = list(find_differences(site, ["trigger", "host-claim"]))
     assert "post trigger by viewer: 299, not 403" in found
     assert "get host-claim by anonymous: 299, not 401" in found

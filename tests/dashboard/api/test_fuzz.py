@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 from schemathesis import GenerationMode
 
 from dashboard.api.description import describe_api, route_names
-from dashboard.api.problems import PROBLEM_TYPE
+from dashboard.problem_details import PROBLEM_TYPE
 from tests.dashboard.access.test_walk import EXAMPLES, Site
 from tests.dashboard.fuzzing import effects_taken_back, fuzz_settings
 

@@ -16,8 +16,8 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import get_resolver
 
 from dashboard.access.rules import OPERATION_RULES, RULES
+from dashboard.middleware import kept_pages
 from dashboard.models import Membership, Project, Regression, Run, Series
-from dashboard.page_cache import middleware
 from dashboard.page_cache.addresses import KEPT
 from dashboard.page_cache.memory import KeptPage, PageMemory
 from tests.dashboard.access.conftest import create_member
@@ -204,8 +204,8 @@ def test_a_page_is_made_again_after_a_minute(client: Client, monkeypatch: pytest
     where = "/projects/snake/runs/"
     client.get(where)
     assert count_queries(client, where) == 1
-    later = middleware.time.monotonic() + middleware.OLDEST_SECONDS + 1
-    monkeypatch.setattr(middleware.time, "monotonic", lambda: later)
+    later = kept_pages.time.monotonic() + kept_pages.OLDEST_SECONDS + 1
+    monkeypatch.setattr(kept_pages.time, "monotonic", lambda: later)
     assert count_queries(client, where) > 1
 
 

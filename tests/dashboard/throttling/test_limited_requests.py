@@ -9,9 +9,9 @@ from django.test import Client
 from django.urls import get_resolver
 
 from dashboard.access.rules import OPERATION_RULES, RULES, Who
+from dashboard.middleware.limited_requests import LIMITED_REQUESTS, find_group
 from dashboard.models import Run, Throttle
 from dashboard.throttling.keys import network_of
-from dashboard.throttling.limited_requests import LIMITED_REQUESTS, find_group
 from dashboard.throttling.rates import DEFAULT_RATES, Rate
 from dashboard.throttling.refusals import waiting_time
 from tests.pages import builders

@@ -8,7 +8,7 @@ from http import HTTPStatus
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 
-from dashboard.api.problems import answer_problem, is_api_request
+from dashboard.problem_details import answer_problem, is_api_request
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 LONGEST_SHOWN = 40
