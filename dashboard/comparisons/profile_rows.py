@@ -13,9 +13,14 @@ from typing import Any, Literal
 
 from dashboard.experiments.paired_functions import Costs, PairedCosts, pair_costs, sum_costs
 from dashboard.models import Run
-from dashboard.regressions.explanation.device_time import ON_DEVICE, tally_kernels
-from dashboard.regressions.explanation.profiles import SLOWED, profiled_seconds
-from dashboard.regressions.explanation.tensor_operations import operation_rows, tally_operations
+from dashboard.profile_tallies import (
+    ON_DEVICE,
+    SLOWED,
+    operation_rows,
+    profiled_seconds,
+    tally_kernels,
+    tally_operations,
+)
 
 What = Literal["new", "gone", "more", "fewer", "slower", "faster"]
 # What is done as often is only told where its time moved by this part of all that moved: the rest is noise.

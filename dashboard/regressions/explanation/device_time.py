@@ -11,18 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dashboard.models import Document
+from dashboard.profile_tallies import NOTHING, ON_DEVICE, KernelKey, Tally, Timeline, tally_kernels
 from dashboard.regressions.explanation.phase_shares import Sides
 from dashboard.regressions.explanation.profiles import NEAREST
 
 MOST = 10
 # A kernel that takes this part of the profiled step more, or is new, is worth a line.
 LEAST = 0.01
-ON_DEVICE = "cuda"
-
-Timeline = Mapping[str, Any]
-Key = tuple[str, str, str]  # kernel, operation, phase
-Tally = tuple[float, float]  # number and seconds per step
-NONE = (0.0, 0.0)
 
 
 def explain_on_device(sides: Sides) -> dict[str, Any]:
@@ -45,9 +40,9 @@ def subtract_timelines(before: Timeline, after: Timeline) -> dict[str, Any]:
     old, new = tally_kernels(before), tally_kernels(after)
     most = LEAST * after["step_seconds"]
     grown = [
-        kernel_row(key, old.get(key, NONE), now)
+        kernel_row(key, old.get(key, NOTHING), now)
         for key, now in new.items()
-        if now[1] - old.get(key, NONE)[1] >= most or (now[0] and not old.get(key, NONE)[0])
+        if now[1] - old.get(key, NOTHING)[1] >= most or (now[0] and not old.get(key, NOTHING)[0])
     ]
     grown.sort(key=lambda row: (row["seconds_before"] - row["seconds_after"], row["kernel"], row["phase"]))
     return {
@@ -58,17 +53,7 @@ def subtract_timelines(before: Timeline, after: Timeline) -> dict[str, Any]:
     }
 
 
-def tally_kernels(timeline: Timeline) -> dict[Key, Tally]:
-    found: defaultdict[Key, Tally] = defaultdict(lambda: NONE)
-    for row in timeline["rows"]:
-        if row["kind"] != "copy":
-            key = row["name"], row["operation"], row["phase"]
-            number, seconds = found[key]
-            found[key] = number + row["count"], seconds + row["seconds"]
-    return dict(found)
-
-
-def kernel_row(key: Key, before: Tally, after: Tally) -> dict[str, Any]:
+def kernel_row(key: KernelKey, before: Tally, after: Tally) -> dict[str, Any]:
     kernel, operation, phase = key
     return {
         "kernel": kernel,

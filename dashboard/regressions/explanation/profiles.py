@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dashboard.models import Document, Point
+from dashboard.profile_tallies import SLOWED, profiled_seconds
 from dashboard.regressions.explanation.suspects import Profile
 
 # Of a level's nearest runs: older ones may hold functions that the commits in between have changed.
 NEAREST = 3
-# A profiled step takes so many times as long as a measured one; more than this above the least was slowed.
-SLOWED = 1.2
 
 
 def profile_of_level(runs: Sequence[int]) -> Profile | None:
@@ -35,9 +34,3 @@ def step_times(runs: Sequence[int]) -> dict[int, float]:
     """What a step of the measured window took in each run that says so."""
     points = Point.objects.filter(run__in=runs, series__metric__name="step_time", series__phase="")
     return dict(points.filter(value__gt=0).values_list("run_id", "value"))
-
-
-def profiled_seconds(profile: Profile) -> float:
-    """What all functions took together, per profiled step."""
-    rest = (profile.get("rest") or {}).get("self", 0.0)
-    return float(sum(function["self"] for function in profile["functions"]) + rest)

@@ -6,22 +6,16 @@ the functions, not among them.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dashboard.models import Regression
 from dashboard.phases.paths import is_in_phase
+from dashboard.profile_tallies import NOTHING, OperationKey, Profile, operation_rows, tally_operations
 
 MOST = 10
 # What grew by less than this part of all growth isn't worth a line, unless the phase does it more often.
 LEAST = 0.05
-NONE = (0.0, 0.0)
-
-Profile = Mapping[str, Any]
-Key = tuple[str, str]  # operation, phase
-Tallies = Mapping[Key, tuple[float, float]]  # number and seconds per step
 
 
 def rank_operations(
@@ -40,7 +34,7 @@ def rank_operations(
     by_phase = all(row.get("phases") for profile in (before, after) for row in operation_rows(profile))
     old, new = tally_operations(before, by_phase), tally_operations(after, by_phase)
     counted, lost = (0, 0.0) if kind == "counter" else (1, delta or 0.0)
-    every = [Operation(key, old.get(key, NONE), now, counted) for key, now in new.items()]
+    every = [Operation(key, old.get(key, NOTHING), now, counted) for key, now in new.items()]
     grown = [operation for operation in every if operation.growth > 0]
     whole = max(sum(operation.growth for operation in grown), lost)
     worth = [operation for operation in grown if operation.is_worth(phase, whole)]
@@ -59,7 +53,7 @@ def rank_operations(
 class Operation:
     """An operation in a phase: (number, seconds) per step before and after; `counted` is which of them."""
 
-    key: Key
+    key: OperationKey
     before: tuple[float, float]
     after: tuple[float, float]
     counted: int
@@ -92,19 +86,3 @@ class Operation:
             "seconds_after": self.after[1],
             "share": self.growth / whole,
         }
-
-
-def operation_rows(profile: Profile | None) -> Sequence[Mapping[str, Any]]:
-    return (profile or {}).get("operations") or ()
-
-
-def tally_operations(profile: Profile | None, by_phase: bool) -> Tallies:
-    """Older documents don't say in which phase: then each operation is one."""
-    found: defaultdict[Key, tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
-    for row in operation_rows(profile):
-        parts: Iterable[Mapping[str, Any]] = row["phases"] if by_phase else [row]
-        for part in parts:
-            key = row["name"], part.get("phase", "")
-            number, seconds = found[key]
-            found[key] = number + part["count"], seconds + part.get("seconds", 0.0)
-    return found

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from dashboard.models import Commit, Project
-from dashboard.regressions.explanation.profiles import profile_of_level, profiled_seconds
+from dashboard.profile_tallies import profiled_seconds
+from dashboard.regressions.explanation.profiles import profile_of_level
 from tests.dashboard import factories
 
 

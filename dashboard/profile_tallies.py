@@ -1,0 +1,51 @@
+"""What the profiles and timelines of a document say, summed per step: by operation, by kernel, altogether."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+# A profiled step takes so many times as long as a measured one; more than this above the least was slowed.
+SLOWED = 1.2
+ON_DEVICE = "cuda"
+
+Profile = Mapping[str, Any]
+Timeline = Mapping[str, Any]
+Tally = tuple[float, float]  # number and seconds per step
+OperationKey = tuple[str, str]  # operation, phase
+KernelKey = tuple[str, str, str]  # kernel, operation, phase
+NOTHING: Tally = (0.0, 0.0)
+
+
+def profiled_seconds(profile: Profile) -> float:
+    """What all functions took together, per profiled step."""
+    rest = (profile.get("rest") or {}).get("self", 0.0)
+    return float(sum(function["self"] for function in profile["functions"]) + rest)
+
+
+def operation_rows(profile: Profile | None) -> Sequence[Mapping[str, Any]]:
+    return (profile or {}).get("operations") or ()
+
+
+def tally_operations(profile: Profile | None, by_phase: bool) -> Mapping[OperationKey, Tally]:
+    """Older documents don't say in which phase: then each operation is one."""
+    found: defaultdict[OperationKey, Tally] = defaultdict(lambda: NOTHING)
+    for row in operation_rows(profile):
+        parts: Iterable[Mapping[str, Any]] = row["phases"] if by_phase else [row]
+        for part in parts:
+            key = row["name"], part.get("phase", "")
+            number, seconds = found[key]
+            found[key] = number + part["count"], seconds + part.get("seconds", 0.0)
+    return found
+
+
+def tally_kernels(timeline: Timeline) -> dict[KernelKey, Tally]:
+    """Without copies, which are no kernels."""
+    found: defaultdict[KernelKey, Tally] = defaultdict(lambda: NOTHING)
+    for row in timeline["rows"]:
+        if row["kind"] != "copy":
+            key = row["name"], row["operation"], row["phase"]
+            number, seconds = found[key]
+            found[key] = number + row["count"], seconds + row["seconds"]
+    return dict(found)
