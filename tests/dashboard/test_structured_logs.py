@@ -141,7 +141,7 @@ def test_the_page_of_an_error_has_the_id_of_its_line(visitor: Client, printed: P
 
 def test_a_tasks_lines_have_its_id_and_its_subjects(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    monkeypatch.setattr(tasks.runs, "resolve_trigger", lambda _: seen.append(current_ids()))
+    monkeypatch.setattr(tasks.runs, "resolve_trigger", lambda *_, **__: seen.append(current_ids()))
     tasks.resolve_trigger.apply(args=[7], task_id="t-1")
     assert seen == [{"task": "t-1", "trigger": 7}]
     assert current_ids() == {}
