@@ -46,6 +46,11 @@ def take_messages(task: str, arguments: Sequence[Any]) -> int:
     return newest
 
 
+def return_messages(task: str, arguments: Sequence[Any]) -> None:
+    """After a passing trouble: they wait to be done as before, no longer than in the queue."""
+    _messages_for(task, arguments).update(send_again_at=Now() + PATIENCE)
+
+
 def drop_messages(task: str, arguments: Sequence[Any], newest: int | None = None) -> None:
     """After it was done, or given up. What was asked for after the newest one stays, where one is given."""
     messages = _messages_for(task, arguments)

@@ -14,8 +14,6 @@ from django.db.models.functions import Now
 from dashboard.models import Experiment, Machine, Run, Trigger
 from dashboard.policy.quiet_projects import quiet_projects
 
-Purpose = Experiment.Purpose
-
 # Until a machine has measured for so long, no share of its time says anything.
 GRACE = timedelta(minutes=20)
 LOOK_BACK = timedelta(hours=24)

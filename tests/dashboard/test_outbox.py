@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from dashboard import dispatch, failed_jobs, outbox, pull_requests, regressions
+from dashboard import dispatch, failed_jobs, outbox, pull_requests, regressions, runs
 from dashboard.models import OutboxMessage
 from workers.site import tasks
 
@@ -96,3 +96,15 @@ def test_a_message_that_comes_late_does_nothing_again(sent: Sent, monkeypatch: p
     for _ in range(2):
         tasks.history_rewritten.run(1, [2], ["main"])
     assert (done, OutboxMessage.objects.count()) == ([(1, [2], ["main"])], 0)
+
+
+def test_what_a_passing_trouble_kept_is_sent_again_soon(sent: Sent, monkeypatch: pytest.MonkeyPatch) -> None:
+    def find_busy(_: int) -> None:
+        raise runs.Busy("Another process tells of it.")
+
+    outbox.send_kept(*CALL)
+    monkeypatch.setattr(pull_requests, "tell_check", find_busy)
+    with pytest.raises(runs.Busy):
+        tasks.tell_check.__wrapped__(7)
+    soon = timezone.now() + outbox.PATIENCE + timedelta(seconds=1)
+    assert OutboxMessage.objects.filter(send_again_at__lt=soon).count() == 1

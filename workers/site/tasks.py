@@ -61,7 +61,12 @@ def from_outbox(task: str, *, alone: bool = True) -> Callable[[Act], Act]:
             newest = outbox.take_messages(task, arguments)
             if alone and not newest:
                 return
-            act(*arguments)
+            try:
+                act(*arguments)
+            except PASSING:
+                # It isn't under way any more: the next sweeps send it, where the retries give up.
+                outbox.return_messages(task, arguments)
+                raise
             outbox.drop_messages(task, arguments, newest)
 
         return cast(Act, attempt)
