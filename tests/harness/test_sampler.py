@@ -1,3 +1,4 @@
+import math
 import os
 import subprocess
 import sys
@@ -113,6 +114,24 @@ def test_what_a_device_did_before_the_window_isnt_the_windows(
     assert (rows["gpu_utilization"]["mean"], rows["gpu_tensor_utilization"]["mean"]) == (99.0, 80.0)
     short = {row["channel"]: row["mean"] for row in sampled.channels((0.45, 0.7))}
     assert (short["gpu_utilization"], short["gpu_tensor_utilization"]) == (None, None)
+
+
+def test_a_reading_that_is_no_number_is_one_that_was_missed(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = Device(bandwidth_percent=70.0)
+    devices = probe_fake(device, monkeypatch=monkeypatch)
+    devices.counters.clock = clock
+    sampled = make_sampler(clock, devices)
+    take_samples(sampled, clock, 0.0, 0.2, 0.4)
+    device.bandwidth_percent = math.nan
+    take_samples(sampled, clock, 0.6)
+    device.bandwidth_percent = 50.0
+    take_samples(sampled, clock, 0.8)
+    rows = {row["channel"]: row for row in sampled.channels((0.0, 0.8))}
+    row = rows["gpu_memory_bandwidth"]
+    assert [value for value in row["values"] if value is not None] == [70.0, 70.0, 50.0]
+    assert rows["gpu_tensor_utilization"]["values"][-3] == 40.0
 
 
 def test_throttling_and_co_tenants_are_remembered(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,6 +311,8 @@ def test_all_ways_to_find_and_read_processes_agree(busy: subprocess.Popen[bytes]
             ["python", "-c", "from multiprocessing.spawn import spawn_main; spawn_main()"],
             "multiprocessing.spawn",
         ),
+        (["python", "/lib/torch/_inductor/compile_worker/__main__.py", "--workers"], "compile_worker"),
+        (["python", "__main__.py"], "__main__.py"),
         (["python3"], "python3"),
         (["/opt/redis-server *:6379"], "redis-server"),
         (["ray::Worker.run (idle)"], "ray::Worker.run"),

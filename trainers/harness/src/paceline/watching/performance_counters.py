@@ -7,6 +7,7 @@ difference of two samples, which must lie more than a tenth of a second apart.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -84,10 +85,7 @@ class PerformanceCounters:
             asked.metrics[place].metricId = getattr(self.api, name)
         self.api.nvmlGpmMetricsGet(asked)
         self.status = KNOWN
-        return {
-            channel: asked.metrics[place].value if asked.metrics[place].nvmlReturn == 0 else None
-            for place, channel in enumerate(COUNTERS)
-        }
+        return {channel: _read_metric(asked.metrics[place]) for place, channel in enumerate(COUNTERS)}
 
     def close(self) -> None:
         """Free the samples."""
@@ -97,3 +95,9 @@ class PerformanceCounters:
                     with contextlib.suppress(self.api.NVMLError):
                         self.api.nvmlGpmSampleFree(sample)
         self._samples.clear()
+
+
+def _read_metric(metric: Any) -> float | None:
+    """Return the value; None where NVML has none, or says so by a value that is no number."""
+    value = float(metric.value)
+    return value if metric.nvmlReturn == 0 and math.isfinite(value) else None

@@ -78,7 +78,7 @@ def command_line(pid: int) -> list[str]:
 def process_label(words: Sequence[str]) -> str:
     """Name a command line: the module or script that Python runs, else the program.
 
-    >>> label(["/usr/bin/python3", "-u", "serve/service.py", "--port", "80"]), label(["/bin/redis-server"])
+    >>> process_label(["python3", "-u", "serve/service.py"]), process_label(["/bin/redis-server"])
     ('service.py', 'redis-server')
     """
     if not words:
@@ -101,7 +101,8 @@ def _python_label(words: Sequence[str]) -> str:
         if word in ("-X", "-W"):
             next(arguments, "")
         elif not word.startswith("-"):
-            return word.rpartition("/")[2]
+            # A package's entry is called after the package: torch's compile workers, for one.
+            return word.removesuffix("/__main__.py").rpartition("/")[2]
     return ""
 
 

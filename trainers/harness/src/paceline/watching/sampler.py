@@ -198,7 +198,9 @@ class Sampler:
         self._slow_due = -(-due // SLOW_INTERVAL) * SLOW_INTERVAL
 
     def _put(self, slot: int, name: str, device: int | None, value: float | None) -> None:
-        _fill_slot(self.series.setdefault((name, device), []), slot, value)
+        # A counter of an H100 once read as no number: a reading that was missed, and not worth the run.
+        known = value if value is not None and math.isfinite(value) else None
+        _fill_slot(self.series.setdefault((name, device), []), slot, known)
 
     def _grid(self, name: str) -> float:
         return SLOW_INTERVAL if name in SLOW else self._interval
