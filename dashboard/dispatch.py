@@ -67,7 +67,15 @@ SUBJECTS = {
 REQUEST_HEADER = "paceline_request"
 
 SERVICE = "service"
-# Apart from the service's: a sweep waits for no silent git remote, slow mail server or long judgement.
+# What waits for repositories and forges of other people, apart from judgements and alerts.
+FETCHES = "fetches"
+FETCHING = frozenset(
+    {
+        *(RESOLVE, POLL, FILL_BACKLOG, TEST_REPOSITORY),
+        *(PREPARE_CHECK, TELL_CHECK, COMPLETE_PULL_REQUEST, OBEY_COMMENT),
+    }
+)
+# A sweep waits for no slow mail server or long judgement.
 SWEEPS = "sweeps"
 EVERY_SECONDS = 10
 WATCH_SECONDS = 900
@@ -111,8 +119,9 @@ keep_heartbeat_file(app, settings.PACELINE_HEARTBEAT_FILE)
 _task_contexts: dict[str, Token[Ids]] = {}
 
 
-def send_task(name: str, *args: Any, queue: str = SERVICE) -> None:
+def send_task(name: str, *args: Any) -> None:
     """Send a task once the current transaction is committed; at once where there is none."""
+    queue = FETCHES if name in FETCHING else SERVICE
     transaction.on_commit(lambda: _publish_messages(name, args, queue, 1))
 
 

@@ -75,6 +75,10 @@ def _check_service_worker() -> str:
     return _check_heartbeat("service worker")
 
 
+def _check_fetch_worker() -> str:
+    return _check_heartbeat("fetch worker")
+
+
 def _check_scheduler() -> str:
     return _check_heartbeat("scheduler")
 
@@ -97,5 +101,6 @@ CHECKS: dict[str, Callable[[], str]] = {
     "queue": _check_queue,
     "worker": _check_worker,
     "service_worker": _check_service_worker,
+    "fetch_worker": _check_fetch_worker,
     "scheduler": _check_scheduler,
 }

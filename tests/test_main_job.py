@@ -81,7 +81,7 @@ def site(
         "EMAIL_URL": f"smtp://127.0.0.1:{mail.port}",
     }
     with ExitStack() as stack:
-        stack.enter_context(running_worker(environment, "service", log=tmp_path / "service.log"))
+        stack.enter_context(running_worker(environment, "service", "fetches", log=tmp_path / "service.log"))
         code = hosts.create_join_code(runs.pool_named("default"), "a test")
         stack.enter_context(
             running_agent(tmp_path / "host", live_server.url, code, log=tmp_path / "host.log")

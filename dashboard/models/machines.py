@@ -70,7 +70,7 @@ class JoinCode(models.Model):
 
 
 class Heartbeat(models.Model):
-    """When a part of the site that is no machine (scheduler, service worker) last said that it lives."""
+    """When a part of the site (scheduler, service, fetch worker) last said that it lives."""
 
     name = models.CharField(max_length=60, unique=True)
     seen_at = models.DateTimeField()

@@ -22,5 +22,5 @@ def machine_seen(name: str, pool: str, fingerprint: dict[str, Any] | None = None
 
 
 def part_seen(name: str) -> None:
-    """A part of the site that is no machine lives: `scheduler`, `service worker`."""
+    """A part of the site that is no machine lives: `scheduler`, `service worker`, `fetch worker`."""
     Heartbeat.objects.update_or_create(name=name, defaults={"seen_at": Now()})

@@ -25,7 +25,9 @@ from dashboard.services.processes import CHECKOUT, Site, host_program, migration
 from dashboard.services.supervisor import Supervisor
 
 START_TIMEOUT = 120  # seconds for the services that another process is starting
-QUEUE_PROCESSES = ("service", "sweep", "beat", "host")
+# Those that take messages -> their queue.
+WORKERS = {"service": "service", "fetch": "fetches", "sweep": "sweeps"}
+QUEUE_PROCESSES = (*WORKERS, "beat", "host")
 # A host that was heard of lately needs no other beside it. It says every ten seconds that it lives.
 SERVED_POOL = """
     SELECT count(*) FROM dashboard_machine JOIN dashboard_pool ON dashboard_pool.id = pool_id
@@ -140,7 +142,7 @@ def missing_processes(site: Site) -> list[str]:
         # Nobody but the one that holds the lock can be on the embedded queue.
         return list(QUEUE_PROCESSES)
     served = _served_queues(site)
-    absent = [name for name, queue in (("service", "service"), ("sweep", "sweeps")) if queue not in served]
+    absent = [name for name, queue in WORKERS.items() if queue not in served]
     # A site whose workers all answer has a scheduler too; a second one would only send each message twice.
     return [*absent, *(["beat"] if absent else []), *([] if _is_pool_served(site) else ["host"])]
 

@@ -84,6 +84,11 @@ def process_commands(site: Site) -> dict[str, list[str]]:
             *(*worker, "--hostname", f"service@{site.machine}", "--queues", "service"),
             *("--concurrency", "2", "--loglevel", "WARNING"),
         ],
+        # Threads: they wait for git and forges of other people. What computes is in the service's processes.
+        "fetch": [
+            *(*worker, "--hostname", f"fetch@{site.machine}", "--queues", "fetches"),
+            *("--pool", "threads", "--concurrency", "4", "--loglevel", "WARNING"),
+        ],
         # In one process: it does one short thing at a time.
         "sweep": [
             *(*worker, "--hostname", f"sweep@{site.machine}", "--queues", "sweeps"),
@@ -114,7 +119,7 @@ def process_program(name: str, site: Site) -> Program:
         grace=8,
         stop_group="site",
         # A page is waited for, a judgement isn't; nor is a run on this machine to be disturbed by it.
-        niceness=JUDGING_NICENESS if name == "service" else 0,
+        niceness=JUDGING_NICENESS if name in ("service", "fetch") else 0,
     )
 
 

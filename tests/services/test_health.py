@@ -28,6 +28,7 @@ def everybody_lives(db: None) -> None:
     runs.machine_seen("gpu-1", "default")
     runs.part_seen("scheduler")
     runs.part_seen("service worker")
+    runs.part_seen("fetch worker")
 
 
 def test_a_process_that_answers_lives(get):

@@ -23,7 +23,7 @@ from dashboard.services.processes import CHECKOUT
 from tests.services.programs import becomes_true
 from tests.services_plugin import remove_home
 
-PARTS = ("postgres", "redis", "web", "service", "sweep", "beat", "host")
+PARTS = ("postgres", "redis", "web", "service", "fetch", "sweep", "beat", "host")
 
 
 class Up:

@@ -20,7 +20,7 @@ Act = TypeVar("Act", bound=Callable[..., None])
 # What one hour leaves over the next one drops.
 PRUNE_BUDGET_SECONDS = 30
 
-# Nobody waits here while another process fetches: judgements and alerts would wait too. The sweep asks again.
+# Nobody waits here while somebody else fetches: other repositories would wait too. The sweep asks again.
 NO_PATIENCE = 0.0
 
 # Passing troubles. What is given up here is sent again by a later sweep.

@@ -37,7 +37,7 @@ class StopRequested(BaseException):
 
 class Command(SiteCommand):
     help = (
-        "Start the whole site: database, queue, web server, measuring worker, service worker and scheduler; "
+        "Start the whole site: database, queue, web server, measuring worker, the site's workers; "
         "Ctrl-C ends them all. The port and the folder of the data are environment variables: "
         "see docs/operations.md."
     )

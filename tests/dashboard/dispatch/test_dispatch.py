@@ -52,9 +52,17 @@ def test_nothing_goes_out_with_a_rollback(pool: str) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_task_is_sent_by_name(pool: str) -> None:
-    dispatch.send_task(dispatch.JUDGE, 7, queue=dispatch.pool_queue(pool))
-    assert take_messages(dispatch.pool_queue(pool)) == [["workers.judge", [7]]]
+def test_a_task_is_sent_by_name_and_no_judgement_waits_for_a_repository(
+    pool: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatch, "SERVICE", pool)
+    monkeypatch.setattr(dispatch, "FETCHES", f"{pool}-fetches")
+    for task in (dispatch.JUDGE, dispatch.RESOLVE, dispatch.DELIVER, dispatch.POLL, dispatch.TELL_CHECK):
+        dispatch.send_task(task, 7)
+    assert take_messages(pool) == [["workers.judge", [7]], ["workers.deliver", [7]]]
+    assert take_messages(f"{pool}-fetches") == [
+        [task, [7]] for task in ("workers.resolve_trigger", "workers.poll_project", "workers.tell_check")
+    ]
 
 
 @pytest.mark.django_db(transaction=True)

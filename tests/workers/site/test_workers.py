@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,12 @@ while not Path({path!r}).exists():
 def test_a_service_worker_says_that_it_lives_and_takes_messages(
     site_environment: dict[str, str], tmp_path: Path
 ) -> None:
-    with running_worker(site_environment, "service", log=tmp_path / "worker.log"):
-        wait_until(lambda: Heartbeat.objects.filter(name="service worker"))
+    with running_worker(site_environment, "service", "fetches", log=tmp_path / "worker.log"):
+        for part in ("service worker", "fetch worker"):
+            wait_until(partial(Heartbeat.objects.filter(name=part).exists))
         dispatch.send_task(dispatch.SCHEDULER_HEARTBEAT)
         wait_until(lambda: Heartbeat.objects.filter(name="scheduler"))
-    assert Heartbeat.objects.count() == 2
+    assert Heartbeat.objects.count() == 3
 
 
 def test_a_host_is_woken_by_a_message_and_claims_once(
