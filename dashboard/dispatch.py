@@ -40,6 +40,7 @@ SWEEP = "workers.sweep"
 SCHEDULER_HEARTBEAT = "workers.scheduler_heartbeat"
 WATCH_MACHINES = "workers.watch_machines"
 WATCH_CLAIMS = "workers.watch_claims"
+READ_CLAIMS = "workers.read_claims"
 PRUNE = "workers.prune"
 REMIND = "workers.remind"
 POLL = "workers.poll_project"
@@ -56,6 +57,7 @@ SUBJECTS = {
     POLL: "project",
     FILL_BACKLOG: "project",
     REMOVE_PROJECT: "project",
+    READ_CLAIMS: "project",
     RESOLVE: "trigger",
     DELIVER: "delivery",
     PREPARE_CHECK: "check",

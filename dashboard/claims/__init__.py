@@ -7,6 +7,14 @@ regressions. See docs/claims.md.
 from dashboard.claims.asking import Asked, ask_claims
 from dashboard.claims.errors import ClaimsError
 from dashboard.claims.settling import experiment_ended
-from dashboard.claims.watching import sweep_claims, watch_claims
+from dashboard.claims.watching import read_new_claims, sweep_claims, watch_claims
 
-__all__ = ["Asked", "ClaimsError", "ask_claims", "experiment_ended", "sweep_claims", "watch_claims"]
+__all__ = [
+    "Asked",
+    "ClaimsError",
+    "ask_claims",
+    "experiment_ended",
+    "read_new_claims",
+    "sweep_claims",
+    "watch_claims",
+]

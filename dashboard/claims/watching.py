@@ -17,7 +17,7 @@ from dashboard.claims.reading import read_claims, resolve_commit
 from dashboard.claims.settling import experiment_ended
 from dashboard.claims.starting import start_measurement
 from dashboard.claims.storing import store_claims
-from dashboard.models import ClaimMeasurement, ClaimsFile, Experiment, Machine, Project
+from dashboard.models import ClaimMeasurement, ClaimsFile, Commit, Experiment, Machine, Project
 from dashboard.policy.effective import EffectivePolicy
 from dashboard.policy.project_policy import project_policy
 
@@ -43,23 +43,41 @@ def watch_claims() -> None:
 
 
 def watch_project(project: Project) -> None:
-    """Raises ClaimsError. Reads the mirror as it was fetched last: triggers and polls fetch it."""
-    newest = project.commits.filter(branch=project.branch).order_by("-position", "-pk").first()
+    """Read the claims of its newest commit, and ask for those that are due. Raises ClaimsError."""
+    newest = read_newest(project)
     if newest is None:
         return
-    files = list(ClaimsFile.objects.filter(project=project).select_related("asked_at_commit", "commit"))
-    if project.claims_read_at != newest.hash:
+    files = ClaimsFile.objects.filter(project=project).select_related("asked_at_commit", "commit")
+    policy = project_policy(project)
+    for file in files:
+        if not file.problem and is_due(file, policy, newest.position):
+            ask_claims(project, file.benchmark, newest.hash)
+
+
+def read_new_claims(project_id: int) -> None:
+    """After new commits came in; what the policy asks for waits for its watch."""
+    project = Project.objects.filter(pk=project_id, removed_slug="").first()
+    try:
+        if project is not None:
+            read_newest(project)
+    except ClaimsError as error:
+        logger.info("The claims of %s aren't read: %s", project, error)
+
+
+def read_newest(project: Project) -> Commit | None:
+    """Store the claims of the newest commit of the project's branch, which is returned.
+
+    Reads the mirror as it was fetched last: triggers and polls fetch it. Raises ClaimsError.
+    """
+    newest = project.commits.filter(branch=project.branch).order_by("-position", "-pk").first()
+    if newest is not None and project.claims_read_at != newest.hash:
         facts = resolve_commit(project, newest.hash)
         found = read_claims(project, facts)
         with transaction.atomic():
             commit = runs.get_or_create_commits(project, [facts])[facts.hash]
             store_claims(project, commit, found)
             Project.objects.filter(pk=project.pk).update(claims_read_at=newest.hash)
-        files = list(ClaimsFile.objects.filter(project=project).select_related("asked_at_commit", "commit"))
-    policy = project_policy(project)
-    for file in files:
-        if not file.problem and is_due(file, policy, newest.position):
-            ask_claims(project, file.benchmark, newest.hash)
+    return newest
 
 
 def is_due(file: ClaimsFile, policy: EffectivePolicy, position: int) -> bool:

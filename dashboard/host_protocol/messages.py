@@ -23,6 +23,8 @@ from dashboard.host_protocol.kept_files import files_problem
 # As the columns of the site's tables hold them.
 LARGEST_KEY, LARGEST_INTEGER, LARGEST_SMALL = 2**63 - 1, 2**31 - 1, 2**15 - 1
 LARGEST_DURATION = 1e9
+# In digits, a sign among them.
+LONGEST_INTEGER = 20
 MOST_ITEMS = 10_000
 MOST_OTHERS = 50
 # Of a window's steps a pair keeps so many; longer ones a few steps at a time.
@@ -205,9 +207,11 @@ def is_short_text(value: Any) -> bool:
 def read_message(data: bytes) -> MessageFields:
     """A message from its bytes; MessageError where it is no JSON object, or none that can be stored."""
     try:
-        values = json.loads(data, parse_constant=_refuse_constant, parse_float=_finite_float)
+        values = json.loads(
+            data, parse_constant=_refuse_constant, parse_float=_finite_float, parse_int=_storable_integer
+        )
     except (ValueError, RecursionError) as error:
-        raise MessageError("The message is no JSON with finite numbers.") from error
+        raise MessageError("The message is no JSON with numbers that can be stored.") from error
     fields = MessageFields(values)
     fields.check_texts()
     return fields
@@ -236,6 +240,14 @@ def _finite_float(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(text)
+    return number
+
+
+def _storable_integer(text: str) -> int:
+    # Beyond it no column holds it, and of thousands of digits Python reads none back.
+    number = int(text) if len(text) <= LONGEST_INTEGER else 2 * LARGEST_KEY
+    if abs(number) > LARGEST_KEY:
+        raise ValueError(text[:LONGEST_INTEGER])
     return number
 
 

@@ -13,6 +13,7 @@ from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 from paceline.manifest import Benchmark, ManifestError
 
+from dashboard import dispatch
 from dashboard.models import Backlog, Case, Commit, Project, Run, Trigger
 from dashboard.policy.decision import Chosen, Reason
 from dashboard.policy.newest_manifest import follow_manifest_policy
@@ -102,6 +103,8 @@ def _request_planned(trigger: Trigger, plan: Plan, quick: bool) -> list[int]:
         if not Trigger.objects.select_for_update().filter(pk=trigger.pk, state=Trigger.State.RECEIVED):
             return []
         commits = store_commits(project, plan)
+        if any(commit.branch == project.branch for commit in commits.values()):
+            dispatch.send_task(dispatch.READ_CLAIMS, project.pk)
         urgent = _as_wanted(project, commits, decision.newest, decision.quick)
         others = _as_wanted(project, commits, decision.backlog, decision.quick)
         if trigger.source in UNATTENDED and not plan.always:

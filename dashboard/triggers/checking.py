@@ -25,7 +25,10 @@ def check_revisions_exist(project: Project, revisions: Mapping[str, Any]) -> Non
         )
     missing = [name for name in named_revisions(revisions) if not is_stored_commit(project, name)]
     if missing:
-        _check_mirror(project.mirror, missing)
+        try:
+            _check_mirror(project.mirror, missing)
+        except RepositoryError as error:
+            raise TriggerError(str(error), next(iter(revisions))) from error
 
 
 def named_revisions(revisions: Mapping[str, Any]) -> list[str]:
@@ -43,6 +46,7 @@ def is_stored_commit(project: Project, revision: str) -> bool:
 
 
 def _check_mirror(mirror: Mirror, revisions: list[str]) -> None:
+    """Raises RepositoryError where one of them doesn't exist."""
     missing = [revision for revision in revisions if not _has_revision(mirror, revision)]
     if not missing:
         return
@@ -52,10 +56,7 @@ def _check_mirror(mirror: Mirror, revisions: list[str]) -> None:
         # Slow, busy or away: that isn't the fault of the name.
         return
     for revision in missing:
-        try:
-            repositories.resolve_revision(mirror, revision)
-        except RepositoryError as error:
-            raise TriggerError(str(error)) from error
+        repositories.resolve_revision(mirror, revision)
 
 
 def _has_revision(mirror: Mirror, revision: str) -> bool:

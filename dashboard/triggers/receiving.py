@@ -19,7 +19,11 @@ LONGEST_COUNT, LONGEST_SHOWN = 6, 20
 
 
 class TriggerError(Exception):
-    """What was asked for can't be measured; the message is one sentence for people."""
+    """What was asked for can't be measured; the message is one sentence for people, about `field` if any."""
+
+    def __init__(self, sentence: str, field: str = "") -> None:
+        super().__init__(sentence)
+        self.field = field
 
 
 def parse_revisions(
@@ -36,7 +40,7 @@ def parse_revisions(
         if span:
             repositories.parse_range(span)
     except RepositoryError as error:
-        raise TriggerError(str(error)) from error
+        raise TriggerError(str(error), next(iter(revisions))) from error
     if "last" in revisions:
         revisions["last"] = _parse_last(revisions["last"])
     return revisions
@@ -48,7 +52,7 @@ def _parse_last(value: int | str) -> int:
     count = int(text) if text.isascii() and text.isdigit() and len(text) <= LONGEST_COUNT else 0
     if not 1 <= count <= MOST_COMMITS:
         raise TriggerError(
-            f"The last {text[:LONGEST_SHOWN]} commits can't be measured: ask for 1 to {MOST_COMMITS}."
+            f"The last {text[:LONGEST_SHOWN]} commits can't be measured: ask for 1 to {MOST_COMMITS}.", "last"
         )
     return count
 
@@ -74,7 +78,7 @@ def receive_trigger(
     """
     names = list(dict.fromkeys(benchmarks))
     if len(names) > MOST_BENCHMARKS or any(len(name) > LONGEST_NAME or "\x00" in name for name in names):
-        raise TriggerError("That many or that long names of benchmarks can't be right.")
+        raise TriggerError("That many or that long names of benchmarks can't be right.", "benchmarks")
     with transaction.atomic():
         trigger = Trigger.objects.create(
             project=project,

@@ -44,23 +44,39 @@ def test_runs_are_asked_for_as_on_the_page(script: Client, project: Project, adm
 
 
 @pytest.mark.parametrize(
-    ("body", "sentence"),
+    ("body", "sentence", "field"),
     [
-        ({"last": 0}, "last: it must be greater than or equal to 1."),
-        ({"last": 1, "commit": "main"}, "Ask for one of commit and last, not for both."),
-        ({"comit": "main"}, "comit: there is no field of that name: did you mean commit?"),
-        ({"commits": ["main"]}, "commits: there is no field of that name: did you mean commit?"),
-        ({"colour": "red"}, "colour: there is no field of that name."),
-        ({"commit": "--upload-pack=x"}, "--upload-pack=x"),
-        ({"benchmarks": ["x" * 101]}, "That many or that long names of benchmarks can't be right."),
+        ({"last": 0}, "last: it must be greater than or equal to 1.", "last"),
+        ({"last": 1, "commit": "main"}, "Ask for one of commit and last, not for both.", None),
+        ({"comit": "main"}, "comit: there is no field of that name: did you mean commit?", "comit"),
+        ({"commits": ["main"]}, "commits: there is no field of that name: did you mean commit?", "commits"),
+        ({"colour": "red"}, "colour: there is no field of that name.", "colour"),
+        ({"commit": "--upload-pack=x"}, "--upload-pack=x", "commit"),
+        (
+            {"benchmarks": ["x" * 101]},
+            "That many or that long names of benchmarks can't be right.",
+            "benchmarks",
+        ),
     ],
 )
 def test_what_cannot_be_measured_is_refused(
-    script: Client, project: Project, body: dict[str, Any], sentence: str
+    script: Client, project: Project, body: dict[str, Any], sentence: str, field: str | None
 ) -> None:
     answer = post_json(script, "/projects/snake/runs", **body)
     assert (answer.status_code, sentence in answer.json()["detail"]) == (422, True)
+    assert answer.json().get("field") == field
     assert not Trigger.objects.exists()
+
+
+def test_a_commit_that_does_not_exist_is_refused(
+    script: Client, project: Project, repository: Repository
+) -> None:
+    project.repository = str(repository.folder)
+    project.save()
+    answer = post_json(script, "/projects/snake/runs", range="HEAD..nowhere")
+    assert (answer.status_code, answer.json()["field"]) == (422, "range")
+    assert "nowhere" in answer.json()["detail"]
+    assert post_json(script, "/projects/snake/runs", commit="HEAD").status_code == 202
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from django.utils import timezone
 from paceline.claims.claims_file import parse_claims
 
-from dashboard import claims, dispatch
+from dashboard import claims, dispatch, runs
 from dashboard.access import command_account
 from dashboard.claims import watching
 from dashboard.claims.standing import MeasuredVerdict, stand_along_branch
@@ -32,6 +32,7 @@ from dashboard.models import (
 from dashboard.sentences import claims as sentences
 from tests.dashboard import factories
 from tests.dashboard.conftest import Repository
+from workers.site import tasks
 
 MANIFEST = """
 [benchmarks.snake]
@@ -324,6 +325,21 @@ def test_what_is_not_there_gets_one_sentence(
     with pytest.raises(claims.ClaimsError, match=re.escape(sentence)):
         ask_by_command(project, **how)
     assert not Claim.objects.exists()
+
+
+def test_claims_are_read_as_soon_as_their_commit_is_known(
+    project: Project, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(dispatch, "send_task", lambda *message: sent.append(message))
+    trigger = project.triggers.create(source="web")
+    runs.resolve_trigger(trigger.pk)
+    assert (dispatch.READ_CLAIMS, project.pk) in sent
+    tasks.read_claims(project.pk)
+    file = ClaimsFile.objects.get()
+    assert file.commit is not None
+    assert (file.commit.hash, file.problem) == (repository.git("rev-parse", "HEAD"), "")
+    assert not ClaimMeasurement.objects.exists()
 
 
 def test_the_policy_asks_when_its_time_has_come(project: Project, repository: Repository) -> None:

@@ -84,14 +84,19 @@ def test_without_a_token_nothing_is_told(client: Client, guess: str, machine: Ma
 @pytest.mark.parametrize(
     ("path", "message", "sentence"),
     [
-        ("claim", b"{", "The message is no JSON with finite numbers."),
+        ("claim", b"{", "The message is no JSON with numbers that can be stored."),
         ("claim", b"[]", "The message must be an object."),
         ("claim", {}, "fingerprint must be an object."),
         ("runs/advance", {"state": "preparing"}, "lease must be an object."),
         ("runs/advance", {"lease": {"key": 1, "attempt": 1, "token": "x"}}, "lease.token must be a UUID."),
         ("runs/advance", {"lease": {"key": -1}}, "lease.token must be a text."),
-        ("runs/heartbeat", b'{"progress": NaN}', "The message is no JSON with finite numbers."),
-        ("runs/heartbeat", b'{"progress": 1e999}', "The message is no JSON with finite numbers."),
+        ("runs/heartbeat", b'{"progress": NaN}', "The message is no JSON with numbers that can be stored."),
+        (
+            "runs/heartbeat",
+            b'{"progress": ' + b"9" * 400 + b"}",
+            "The message is no JSON with numbers that can be stored.",
+        ),
+        ("runs/heartbeat", b'{"progress": 1e999}', "The message is no JSON with numbers that can be stored."),
         ("register", {"protocol": True}, "protocol must be a whole number up to 32767."),
         ("register", {"protocol": 1, "version": "x" * 61}, "version must be 60 characters long at most."),
         (
