@@ -126,6 +126,7 @@ class FakeNvml:
         return len(self.devices)
 
     def nvmlDeviceGetHandleByIndex(self, index: int) -> Device:  # noqa: N802
+        self._answer(self.devices[index], "handle", 0)
         return self.devices[index]
 
     def nvmlDeviceGetHandleByUUID(self, uuid: str) -> Device | Instance:  # noqa: N802
@@ -243,7 +244,8 @@ class FakeNvml:
         return [SimpleNamespace(pid=pid) for pid in part.processes]
 
     def _answer(self, device: Device, call: str, value: int) -> int:
-        if device.lost:
+        # A handle that was got before it was lost is had for ever.
+        if device.lost and call != "handle":
             raise NVMLError_GpuIsLost("fell off the bus")
         if call in device.unsupported:
             raise NVMLError_NotSupported(f"{call} can't be read")

@@ -16,6 +16,8 @@ class Cuda:
     def __init__(self) -> None:
         self.now = 0.0
         self.waits = self.made = self.device = 0
+        self.reserved = {0: 2000}
+        self.waited_for: list[int] = []
         self.capturing = False
 
     def is_available(self) -> bool:
@@ -27,10 +29,11 @@ class Cuda:
     def is_current_stream_capturing(self) -> bool:
         return self.capturing
 
-    def synchronize(self) -> None:
+    def synchronize(self, device: int) -> None:
         if self.capturing:
             raise RuntimeError("operation not permitted when stream is capturing")
         self.waits += 1
+        self.waited_for.append(device)
 
     def current_device(self) -> int:
         return self.device
@@ -38,20 +41,23 @@ class Cuda:
     def get_device_name(self, number: int) -> str:
         return f"Device {number}"
 
-    def max_memory_allocated(self) -> int:
-        return 1000
+    def get_device_properties(self, device: int) -> SimpleNamespace:
+        return SimpleNamespace(uuid=f"uuid-{device}")
 
-    def max_memory_reserved(self) -> int:
-        return 2000
+    def max_memory_allocated(self, device: int) -> int:
+        return self.reserved.get(device, 0) // 2
 
-    def memory_stats(self) -> dict[str, int]:
-        return {"inactive_split_bytes.all.peak": 300}
+    def max_memory_reserved(self, device: int) -> int:
+        return self.reserved.get(device, 0)
+
+    def memory_stats(self, device: int) -> dict[str, int]:
+        return {"inactive_split_bytes.all.peak": self.reserved.get(device, 0) * 3 // 20}
 
     def device_count(self) -> int:
         return 2
 
     def memory_reserved(self, index: int) -> int:
-        return 2000 * index
+        return self.reserved.get(index, 0)
 
     def Event(self, enable_timing: bool = False) -> Any:  # noqa: N802  # torch's name
         self.made += 1
@@ -289,7 +295,29 @@ def test_device_memory_is_reported(cuda: Cuda) -> None:
     result = run_loop(3)[0].result()
     assert result["device_memory"] == {"allocated": 1000, "reserved": 2000, "inactive_split": 300}
     # Only those that hold memory of this process are in use.
-    assert result["devices"] == [1]
+    assert (result["devices"], result["device_ids"]) == ([0], ["uuid-0"])
+
+
+def test_a_device_that_is_not_the_current_one_is_waited_for_and_measured(cuda: Cuda) -> None:
+    cuda.reserved = {1: 8000, 0: 100}
+    recorder, _ = run_loop(3)
+    result = recorder.result()
+    assert result["device_memory"] == {"allocated": 4000, "reserved": 8000, "inactive_split": 1200}
+    assert (result["devices"], set(cuda.waited_for)) == ([0, 1], {0, 1})
+    # Marks in the current device's stream tell nothing of the other one.
+    assert set(device_times(recorder).values()) == {None}
+
+
+def test_a_device_of_which_nothing_is_held_is_not_named(cuda: Cuda) -> None:
+    cuda.reserved = {1: 8000}
+    assert run_loop(3)[0].result()["device"] == "cuda:1 Device 1"
+
+
+def test_a_phase_that_ends_before_it_began_in_another_stream_has_no_device_time(
+    cuda: Cuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Event, "elapsed_time", lambda _self, _end: -0.5)
+    assert set(device_times(run_loop(3)[0]).values()) == {None}
 
 
 def test_without_torch_there_is_no_device(monkeypatch: pytest.MonkeyPatch) -> None:

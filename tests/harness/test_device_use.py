@@ -13,7 +13,7 @@ from paceline.counting import model_flops
 from paceline.counting.operations import OperationMode, OperationSwitch, ThreadTallies
 from paceline.device_peaks import find_peaks
 from paceline.measured.phase_nodes import PhaseNode, ThreadState
-from paceline.run_warnings.devices import device_use_warnings
+from paceline.run_warnings.device_use import device_use_warnings
 from paceline.watching import nvml
 from paceline.watching.energy import READINGS_LIMIT, EnergyMeter
 
@@ -65,6 +65,26 @@ def test_the_devices_of_all_ranks_count(monkeypatch: pytest.MonkeyPatch) -> None
     repetition = make_repetition(sampler)
     repetition.ranks = ({"devices": [0]}, {"devices": [1]})
     assert device_use.find_device_use([repetition], []).samples["energy", None] == [pytest.approx(13.2)]
+
+
+def test_energy_is_that_of_the_device_whose_uuid_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler = sample_devices(
+        monkeypatch, Device(uuid="GPU-aa"), Device(uuid="GPU-bb", unsupported={"energy"})
+    )
+    named = {"devices": [0], "device_ids": ["bb"]}
+    assert device_use.find_device_use([make_repetition(sampler, **named)], []).samples == {}
+    named["device_ids"] = ["aa"]
+    use = device_use.find_device_use([make_repetition(sampler, **named)], [])
+    assert use.samples["energy", None] == [pytest.approx(6.6)]
+
+
+def test_only_devices_in_use_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler = sample_devices(monkeypatch, Device(gpu=30), Device(gpu=100))
+    rows = device_use.device_rows(make_repetition(sampler), "gpu_utilization")
+    assert [row["mean"] for row in rows] == [30.0]
+    # A helper may compute on another one.
+    sampler.co_tenants.own_devices.add(1)
+    assert len(device_use.device_rows(make_repetition(sampler), "gpu_utilization")) == 2
 
 
 @pytest.mark.parametrize(

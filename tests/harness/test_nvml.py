@@ -84,6 +84,31 @@ def test_a_lost_device_is_told_apart_and_the_others_go_on(probe: Probe) -> None:
     assert devices.throttling() == set()
 
 
+@pytest.mark.parametrize(
+    ("visible", "indices", "lost"),
+    [(None, [0, 2], {1}), ("0", [0], set()), ("1,2", [2], {1}), ("GPU-c", [2], set())],
+)
+def test_a_device_without_a_handle_hides_no_other(
+    probe: Probe, visible: str | None, indices: list[int], lost: set[int]
+) -> None:
+    fakes = [Device(uuid="GPU-aa"), Device(uuid="GPU-bb", unsupported={"handle"}), Device(uuid="GPU-cc")]
+    devices = probe(*fakes, **({} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}))
+    assert ([device.index for device in devices.visible], devices.lost) == (indices, lost)
+
+
+def test_a_device_is_found_by_its_uuid_whatever_its_number(probe: Probe) -> None:
+    parts = [Instance("MIG-p")]
+    devices = probe(Device(uuid="GPU-aa"), Device(uuid="GPU-bb"), Device(uuid="GPU-cc", instances=parts))
+    assert [devices.find_index(0, identity) for identity in ("bb", "cc", "p", "zz", None)] == [
+        1,
+        2,
+        2,
+        None,
+        0,
+    ]
+    assert devices.find_index(7, None) is None
+
+
 @pytest.mark.parametrize("old_driver", [False, True])
 def test_throttling_is_told_by_any_driver(probe: Probe, old_driver: bool) -> None:
     devices = probe(Device(reasons=0x04 | 0x40 | 0x01), old_driver=old_driver)
@@ -119,8 +144,8 @@ def test_of_a_divided_device_the_first_part_is_taken(probe: Probe) -> None:
 
 def foreign_processes(devices: Devices, ours: set[int]) -> set[tuple[int, int]]:
     tenancy = CoTenants()
-    devices.note_co_tenants(tenancy, ours)
-    return tenancy.foreign_processes
+    devices.note_co_tenants(tenancy, ours, 1.0)
+    return tenancy.foreign_processes()
 
 
 def test_a_co_tenant_is_seen_beside_us(probe: Probe) -> None:

@@ -32,15 +32,18 @@ def raw() -> Raw:
 
 def warning_codes(raw: Raw, **seen: Any) -> dict[str, bool]:
     """Return the warnings' codes and whether they taint."""
+    clocks = [{"channel": "gpu_sm_clock", "device": 0, "mean": mean} for mean in seen.get("clocks", ())]
     sampler = SimpleNamespace(
-        throttling=seen.get("throttling", set()),
-        co_tenants=SimpleNamespace(foreign_processes=seen.get("foreign", set())),
+        throttling=lambda _window: seen.get("throttling", set()),
+        foreign_processes=lambda _window: seen.get("foreign", set()),
+        co_tenants=SimpleNamespace(own_devices=seen.get("own", set())),
+        channels=lambda _window: clocks,
         lost=seen.get("lost", set()),
     )
     reported = raw["repetitions"][0]["quality"] | seen.get("diverged", {})
     result = {"dropped_phases": seen.get("dropped", 0), "quality": reported}
     raw["guards"] = judge_guards(raw, seen.get("guard", {}), diverged_names([reported]))
-    timed: Any = [SimpleNamespace(result=result, sampler=sampler)]
+    timed: Any = [SimpleNamespace(result=result, sampler=sampler, ranks=(), window=(0.0, 2.0))]
     counted = [
         {"calls": {"learn": calls}, "operations": None, "counts": {}, "displaced": False}
         for calls in seen.get("calls", [1.0, 1.0])
@@ -273,11 +276,20 @@ def test_a_job_that_nothing_measured(raw: Raw) -> None:
 
 def test_a_clock_that_changes_between_repetitions(raw: Raw) -> None:
     raw["environment"]["path"] = "cuda"
-    clocks = ((0, 1700.0), (0, 1200.0))
-    raw["telemetry"] = [
-        {"channel": "gpu_sm_clock", "device": device, "mean": clock} for device, clock in clocks
-    ]
-    assert warning_codes(raw) == {"clock_change": True}
+    assert warning_codes(raw, clocks=(1700.0, 1200.0)) == {"clock_change": True}
+    assert warning_codes(raw, clocks=(1700.0, 1600.0)) == {}
+
+
+def test_what_happens_to_devices_that_are_not_in_use_taints_nothing(raw: Raw) -> None:
+    raw["environment"]["path"] = "cuda"
+    disturbed = {
+        "throttling": {(0, "temperature")},
+        "lost": {0},
+        "foreign": {(0, 7)},
+        "clocks": (1700.0, 900.0),
+    }
+    assert len(warning_codes(raw, **disturbed)) == 4
+    assert warning_codes(raw, **disturbed, own={1}) == {}
 
 
 def test_two_devices_may_have_two_clocks(raw: Raw) -> None:

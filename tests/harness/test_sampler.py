@@ -140,8 +140,11 @@ def test_throttling_and_co_tenants_are_remembered(clock: Clock, monkeypatch: pyt
     take_samples(sampled, clock, 0.1)
     device.reasons, device.processes = 0, []
     take_samples(sampled, clock, 0.2)
-    assert sampled.throttling == {(0, "temperature")}
-    assert sampled.co_tenants.foreign_processes == {(0, 4_000_000)}
+    assert sampled.throttling((0.0, 0.3)) == {(0, "temperature")}
+    assert sampled.foreign_processes((0.0, 0.3)) == {(0, 4_000_000)}
+    # What was over before the window, or came after it, disturbed nothing.
+    assert sampled.throttling((0.15, 0.3)) == set()
+    assert sampled.foreign_processes((1.5, 2.0)) == set()
 
 
 def test_a_lost_device_is_remembered(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,8 +5,9 @@ What isn't known is None with the reason as a code, never a number.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 from .device_peaks import find_peaks
@@ -72,9 +73,30 @@ def _energy_of_repetition(repetition: TimedRepetition) -> tuple[float | None, fl
 
 
 def devices_of_repetition(repetition: TimedRepetition) -> list[int]:
-    """Return the devices, as CUDA counts them, that any rank computed on."""
-    results = repetition.ranks or (repetition.result,)
-    return sorted({device for result in results for device in result.get("devices", ())})
+    """Return the devices, as NVML counts them, that any rank held memory on; none where one can't be told."""
+    named = {
+        pair
+        for result in repetition.ranks or (repetition.result,)
+        for pair in zip_longest(result.get("devices", ()), result.get("device_ids", ()))
+    }
+    found = [repetition.sampler.find_device(number, identity) for number, identity in named]
+    return [] if None in found else sorted({index for index in found if index is not None})
+
+
+def is_in_use(repetition: TimedRepetition) -> Callable[[int], bool]:
+    """Return whether the repetition computed on a device of NVML's; on any where that can't be told.
+
+    Helpers may compute on a device of their own: NVML names their processes.
+    """
+    used = {*devices_of_repetition(repetition), *repetition.sampler.co_tenants.own_devices}
+    return lambda index: not used or index in used
+
+
+def device_rows(repetition: TimedRepetition, channel: str) -> list[Raw]:
+    """Return the telemetry of a channel, of each device that the repetition computed on."""
+    in_use = is_in_use(repetition)
+    rows = repetition.sampler.channels(repetition.window)
+    return [row for row in rows if row["channel"] == channel and in_use(row["device"])]
 
 
 def _use_of_flops(
@@ -113,7 +135,7 @@ def _judge_flops(used: Mapping[str, Any], timed: Sequence[TimedRepetition], samp
 
 
 def _read_counters(timed: Sequence[TimedRepetition]) -> Raw:
-    """Return the means of what the device's own counters tell; of several devices, of the busiest one."""
+    """Return the means of what the device's own counters tell; of several in use, of the busiest one."""
     values: Raw = {}
     for name, channel in (
         ("tensor_cores", "gpu_tensor_utilization"),
@@ -122,8 +144,8 @@ def _read_counters(timed: Sequence[TimedRepetition]) -> Raw:
         means = [
             row["mean"]
             for repetition in timed
-            for row in repetition.sampler.channels(repetition.window)
-            if row["channel"] == channel and row["mean"] is not None
+            for row in device_rows(repetition, channel)
+            if row["mean"] is not None
         ]
         values[name] = min(100.0, max(means)) if means else None
     if None not in values.values():

@@ -276,9 +276,12 @@ def _phase_device_time(rows: Sequence[Mapping[str, Any]], path: str) -> float | 
 
 
 def _highest_utilization(repetition: TimedRepetition, name: str) -> float | None:
-    if name == "gpu_utilization" and repetition.environment["path"] != "cuda":
-        return None
-    means = [row["mean"] for row in repetition.sampler.channels(repetition.window) if row["channel"] == name]
+    if name == "gpu_utilization":
+        in_use = repetition.environment["path"] == "cuda"
+        means = [row["mean"] for row in device_use.device_rows(repetition, name)] if in_use else []
+    else:
+        rows = repetition.sampler.channels(repetition.window)
+        means = [row["mean"] for row in rows if row["channel"] == name]
     return max((mean for mean in means if mean is not None), default=None)
 
 

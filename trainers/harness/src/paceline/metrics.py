@@ -88,7 +88,7 @@ _TABLE = (
         "bytes",
         "lower",
         "memory",
-        "Largest memory allocated on the CUDA device from the process's start to the window's end.",
+        "Largest memory allocated on the CUDA device until the window's end; of several the fullest.",
     ),
     Metric(
         "device_memory_reserved",
@@ -123,7 +123,7 @@ _TABLE = (
         "%",
         "higher",
         "utilization",
-        "Time-weighted mean utilization of the busiest device during the window.",
+        "Time-weighted mean utilization, in the window, of the busiest device in use.",
     ),
     Metric(
         "model_flops_utilization",

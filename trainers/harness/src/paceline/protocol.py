@@ -35,6 +35,8 @@ from .watching.sampler import Sampler
 
 # A profiled repetition, with its trace, takes so many times as long as a timed one at most.
 PROFILE_FACTOR = 3
+# So long telemetry goes on behind the window of a training that keeps running.
+SECONDS_BEHIND = 5.0
 
 Progress = Callable[[float, str], None]
 
@@ -169,7 +171,9 @@ class _CaseRunner:
             sampler = Sampler(ProcessTree(process.pid), self._devices, process.started)
             with OutputForwarder(process.output, sys.stderr) as output:
                 while not process.wait(sampler.until_next()):
-                    sampler.sample(late=process.is_past_half())
+                    # A training that goes on for days would fill the memory with what nobody is told.
+                    if not (self._request.keep_running and process.seconds_past_window() > SECONDS_BEHIND):
+                        sampler.sample(late=process.is_past_half())
                     output.forward()
                     self._check_process(process)
                     self._report_progress(min(index, wanted - 1) + process.progress_fraction(), text)

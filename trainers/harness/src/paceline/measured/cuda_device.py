@@ -10,7 +10,7 @@ import math
 import random
 import sys
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from types import TracebackType
 from typing import Any
@@ -36,23 +36,31 @@ def is_device_used() -> bool:
 
 
 def synchronize_device() -> None:
-    """Wait for the device; only ever called outside a step."""
+    """Wait for every device that the code computes on; only ever called outside a step."""
     if is_device_used() and not _is_capturing_graph():
-        sys.modules["torch"].cuda.synchronize()
+        cuda = sys.modules["torch"].cuda
+        # Code that says `cuda:1` everywhere leaves another device the current one.
+        for device in sorted({cuda.current_device(), *used_devices()}):
+            cuda.synchronize(device)
 
 
 def peak_device_memory() -> dict[str, int] | None:
     """Return the largest bytes allocated and reserved so far, or None without a device.
 
     `inactive_split` are those of free parts of blocks that are partly in use, which nobody else can be given:
-    what the allocator's fragmentation holds.
+    what the allocator's fragmentation holds. Of several devices it is the one that most was reserved on.
     """
     if not is_device_used():
         return None
     cuda = sys.modules["torch"].cuda
-    peaks = {"allocated": cuda.max_memory_allocated(), "reserved": cuda.max_memory_reserved()}
+    devices = used_devices() or [cuda.current_device()]
+    fullest = max(devices, key=cuda.max_memory_reserved)
+    peaks = {
+        "allocated": cuda.max_memory_allocated(fullest),
+        "reserved": cuda.max_memory_reserved(fullest),
+    }
     # An allocator of somebody's own has no such statistics.
-    split = cuda.memory_stats().get("inactive_split_bytes.all.peak")
+    split = cuda.memory_stats(fullest).get("inactive_split_bytes.all.peak")
     return peaks if split is None else {**peaks, "inactive_split": split}
 
 
@@ -64,12 +72,20 @@ def used_devices() -> list[int]:
     return [index for index in range(cuda.device_count()) if cuda.memory_reserved(index)]
 
 
+def device_identities(devices: Sequence[int]) -> list[str | None]:
+    """Return each device's UUID without NVML's prefix, whatever the process counts as its first device."""
+    properties = sys.modules["torch"].cuda.get_device_properties if devices else None
+    identities = [getattr(properties(device), "uuid", None) for device in devices] if properties else []
+    return [None if identity is None else str(identity) for identity in identities]
+
+
 def device_name() -> str | None:
     """Return the device that the code computes on, as `cuda:1 NVIDIA H100`; None without one."""
     if not is_device_used():
         return None
     cuda = sys.modules["torch"].cuda
-    number = cuda.current_device()
+    current, used = cuda.current_device(), used_devices()
+    number = used[0] if used and current not in used else current
     return f"cuda:{number} {cuda.get_device_name(number)}"
 
 
@@ -110,6 +126,10 @@ class PhaseEvents:
         costs them no more than MOST_COST of their time.
         """
         if not self.every:
+            return
+        if used_devices() not in ([], [sys.modules["torch"].cuda.current_device()]):
+            # Marks in the current device's stream tell nothing of what another device computes.
+            self.every = 0
             return
         wanted = min(EVENTS_LIMIT, 2 * phases * min(self._steps, SAMPLED_STEPS))
         self._unused = [_create_event() for _ in range(wanted)]
@@ -181,7 +201,10 @@ class PhaseEvents:
         for path, begin, end in self._pairs:
             # Two events of different devices have no time between them.
             with contextlib.suppress(RuntimeError, ValueError):
-                times[path].append(begin.elapsed_time(end))
+                span = begin.elapsed_time(end)
+                # A phase that is left in another stream may end there before it began here.
+                if span >= 0:
+                    times[path].append(span)
         self._milliseconds = {path: math.fsum(spans) for path, spans in times.items()}
         self._pairs, self._unused = [], []
 

@@ -123,6 +123,7 @@ class TimingRecorder(MarkRecorder[TimedPhaseNode]):
             "peak_memory": loop.peak_memory,
             "device_memory": loop.device_memory,
             "devices": loop.devices,
+            "device_ids": cuda_device.device_identities(loop.devices),
             "phases": phase_rows(self.all_nodes(), self.main.root, loop.timed_window()),
             "phase_times": self.own_step_times() if loop.takes_turns else None,
             "dropped_phases": self.dropped_phases,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ..benchmarks import Benchmark
 from ..measurement import ProfiledRepetition, TimedRepetition
-from . import devices, machine, results, stability
+from . import device_use, devices, machine, results, stability
 from .warning import Raw, Warnings
 
 
@@ -24,8 +24,9 @@ def find_warnings(
     """Return the document's warnings, those that taint first."""
     warnings = [
         *stability.stability_warnings(raw),
-        *machine.machine_warnings(raw, timed),
-        *devices.device_use_warnings(raw, profiled),
+        *machine.machine_warnings(raw),
+        *devices.device_warnings(raw, timed),
+        *device_use.device_use_warnings(raw, profiled),
         *results.result_warnings(raw, timed, counted, benchmark),
     ]
     return sorted(warnings, key=lambda warning: not warning["taints"])

@@ -1,65 +1,75 @@
-"""Warnings about what was seen of devices: the profiler, the energy, the operations of the model."""
+"""Warnings about the devices that were computed on: clocks held down, devices lost, strangers beside us."""
 
 from __future__ import annotations
 
-from ..measurement import ProfiledRepetition
-from ..units import format_amount
+from collections.abc import Sequence
+
+from ..device_use import device_rows, is_in_use
+from ..measurement import TimedRepetition
+from ..watching import nvml
 from .warning import Raw, WarningRows, make_warning
 
-# The counter of energy and the sampled power may differ by so much.
-ENERGY_TOLERANCE = 0.1
-LITTLE_EXPLAINED = 0.9
+CLOCK_CHANGE = 0.15
 
 
-def device_use_warnings(raw: Raw, profiled: ProfiledRepetition | None) -> WarningRows:
-    """Yield what was left open, and what can't be right."""
-    if profiled is not None:
-        yield from _profile_warnings(profiled)
-    use = raw.get("device_use", {})
-    yield from _energy_warnings(use.get("energy"))
-    yield from _flops_warnings(use.get("flops"))
-
-
-def _profile_warnings(profiled: ProfiledRepetition) -> WarningRows:
-    if profiled.error is not None:
-        name = f" ({profiled.error.name})" if profiled.error.name else ""
-        yield make_warning(
-            "device_profiler_locked",
-            f"no kernel could be seen: {profiled.error.sentence}{name}",
-            profiled.error.advice,
-        )
-    elif profiled.profile is None:
-        yield make_warning(
-            "device_profile_missing",
-            f"the profiled repetition tells nothing: {profiled.problem}"[:2000],
-            "nothing else of the run depends on it",
-        )
-    elif profiled.profile["device"] == "cuda" and profiled.profile["explained"] < LITTLE_EXPLAINED:
-        yield make_warning(
-            "device_profile_unexplained",
-            f"{1 - profiled.profile['explained']:.0%} of the device's time in profiled steps isn't explained",
-            "look at the trace that --trace writes, and mark the phases that wait",
-        )
-
-
-def _energy_warnings(energy: Raw | None) -> WarningRows:
-    if energy is None or energy["step"] is None or not energy["sampled"]:
+def device_warnings(raw: Raw, timed: Sequence[TimedRepetition]) -> WarningRows:
+    """Yield what disturbed the devices that were computed on, while the window was open."""
+    if raw["environment"]["path"] != "cuda":
         return
-    ratio = energy["step"] / energy["sampled"]
-    if abs(ratio - 1) > ENERGY_TOLERANCE:
+    reasons = sorted(
+        {
+            reason
+            for repetition in timed
+            for index, reason in repetition.sampler.throttling(repetition.window)
+            if is_in_use(repetition)(index)
+        }
+    )
+    if reasons:
         yield make_warning(
-            "energy_disagrees",
-            f"the device's counter tells {format_amount(energy['step'], 'J')} a step, its sampled power "
-            f"{format_amount(energy['sampled'], 'J')}",
-            "measure a longer window; on many devices the power is a mean over a second",
+            "throttling",
+            f"a device held its clock down: {', '.join(reasons)}",
+            "check its cooling and power limit",
+            # At full load many devices are at their power limit all the time. Were they only now and then,
+            # the clock would change.
+            taints=reasons != [nvml.POWER_CAP],
         )
+    lost = sorted(
+        {index for repetition in timed for index in repetition.sampler.lost if is_in_use(repetition)(index)}
+    )
+    if lost:
+        yield make_warning(
+            "device_lost",
+            f"the driver lost device {', '.join(map(str, lost))}, its readings end there",
+            "look for its error in the system's log, and restart the machine",
+            taints=True,
+        )
+    foreign = {
+        pid
+        for repetition in timed
+        for index, pid in repetition.sampler.foreign_processes(repetition.window)
+        if is_in_use(repetition)(index)
+    }
+    if foreign:
+        yield make_warning(
+            "co_tenant",
+            f"{len(foreign)} other process{'es' if len(foreign) > 1 else ''} computed on the device",
+            "measure on a device of its own",
+            taints=True,
+        )
+    for clocks in _clocks_by_device(timed):
+        if max(clocks) > min(clocks) * (1 + CLOCK_CHANGE):
+            yield make_warning(
+                "clock_change",
+                f"the device's clock was between {min(clocks):.0f} and {max(clocks):.0f} MHz",
+                "lock the device's clocks while measuring",
+                taints=True,
+            )
 
 
-def _flops_warnings(flops: Raw | None) -> WarningRows:
-    if flops is not None and flops["status"] == "impossible":
-        yield make_warning(
-            "model_flops_impossible",
-            "the model's operations would need more than the device can do in that time, "
-            f"{format_amount(flops['step'], 'FLOP')} a step",
-            "look for operations that were counted and not done, or a type that isn't the one computed with",
-        )
+def _clocks_by_device(timed: Sequence[TimedRepetition]) -> list[list[float]]:
+    """Return each used device's mean clock in the windows of the repetitions."""
+    clocks: dict[int, list[float]] = {}
+    for row in (row for repetition in timed for row in device_rows(repetition, "gpu_sm_clock")):
+        if row["mean"]:
+            clocks.setdefault(row["device"], []).append(row["mean"])
+    return list(clocks.values())

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
 from .performance_counters import PerformanceCounters
+from .sightings import Sightings
 
 # By the ends of NVML's names, which begin with one of the prefixes below: the second before driver 535.
 POWER_CAP = "power cap"
@@ -31,6 +33,8 @@ class Device:
     index: int
     handle: Any
     part: Any
+    # UUIDs without their prefix: the device's, and the instance's.
+    identities: frozenset[str] = frozenset()
 
     @property
     def is_divided(self) -> bool:
@@ -81,13 +85,13 @@ class CoTenants:
     processes are its ids ours, and only then is a process called foreign.
     """
 
-    others: set[tuple[int, int]] = field(default_factory=set)
-    own_processes_seen: bool = False
+    others: Sightings[tuple[int, int]] = field(default_factory=Sightings)
+    # The devices on which NVML named one of the measured processes.
+    own_devices: set[int] = field(default_factory=set)
 
-    @property
-    def foreign_processes(self) -> set[tuple[int, int]]:
-        """Return (device, process id) of the computing processes that surely aren't ours."""
-        return self.others if self.own_processes_seen else set()
+    def foreign_processes(self, start: float = -math.inf, end: float = math.inf) -> set[tuple[int, int]]:
+        """Return (device, process id) of those that computed between the moments and surely aren't ours."""
+        return self.others.between(start, end) if self.own_devices else set()
 
 
 @dataclass(slots=True)
@@ -138,15 +142,27 @@ class Devices:
             reasons |= {(device.index, reason) for bit, reason in self.reasons.items() if bits & bit}
         return reasons
 
-    def note_co_tenants(self, co_tenants: CoTenants, ours: set[int]) -> None:
+    def find_index(self, number: int, identity: str | None) -> int | None:
+        """Return NVML's index of a device that a process counts as `number`; None where it can't be told.
+
+        By its UUID where that is known: the process may have been given, or have chosen, other devices.
+        """
+        if identity is not None and any(device.identities for device in self.visible):
+            known = [device.index for device in self.visible if identity in device.identities]
+            return known[0] if known else None
+        return self.visible[number].index if number < len(self.visible) else None
+
+    def note_co_tenants(self, co_tenants: CoTenants, ours: set[int], moment: float) -> None:
         """Add the processes that compute on the devices right now."""
         for device in self.visible:
             try:
                 pids = {process.pid for process in self.api.nvmlDeviceGetComputeRunningProcesses(device.part)}
             except self.api.NVMLError:
                 continue
-            co_tenants.own_processes_seen = co_tenants.own_processes_seen or bool(pids & ours)
-            co_tenants.others |= {(device.index, pid) for pid in pids - ours}
+            if pids & ours:
+                co_tenants.own_devices.add(device.index)
+            for pid in pids - ours:
+                co_tenants.others.note((device.index, pid), moment)
 
     def close(self) -> None:
         """Close the connection to the driver."""
@@ -189,7 +205,7 @@ def _probe_with(api: ModuleType, environment: Mapping[str, str]) -> Devices:
     try:
         driver = api.nvmlSystemGetDriverVersion()
         devices.driver = driver.decode() if isinstance(driver, bytes) else str(driver)
-        devices.visible = _visible_devices(api, environment)
+        devices.visible = _visible_devices(api, environment, devices.lost)
     except api.NVMLError:
         devices.visible = []
     return devices
@@ -203,32 +219,61 @@ def _throttle_reasons(api: ModuleType) -> dict[int, str]:
     return {getattr(api, name): reason for name, reason in reasons.items() if hasattr(api, name)}
 
 
-def _visible_devices(api: Any, environment: Mapping[str, str]) -> list[Device]:
+def _visible_devices(api: Any, environment: Mapping[str, str], lost: set[int]) -> list[Device]:
     """Return the devices that CUDA_VISIBLE_DEVICES leaves, all where it says nothing.
+
+    Of those, one that the driver has lost is added to `lost`; the others are watched all the same.
 
     CUDA counts devices as NVML does where CUDA_DEVICE_ORDER is PCI_BUS_ID, which the protocol sets; in
     another order a number names no device that could be told, and all of them are watched.
     """
-    every = [api.nvmlDeviceGetHandleByIndex(index) for index in range(api.nvmlDeviceGetCount())]
+    every = _device_handles(api)
     wished = environment.get("CUDA_VISIBLE_DEVICES")
     same_order = environment.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID" or len(every) == 1
     words = [word.strip() for word in wished.split(",")] if wished is not None else None
     if words is None or (not same_order and any(word.isdigit() for word in words)):
-        return [_make_device(api, index, handle) for index, handle in enumerate(every)]
-    return list(_named_devices(api, every, words))
+        lost |= {index for index, handle in enumerate(every) if handle is None}
+        return [_make_device(api, index, handle) for index, handle in enumerate(every) if handle is not None]
+    return list(_named_devices(api, every, words, lost))
 
 
-def _named_devices(api: Any, every: Sequence[Any], words: Sequence[str]) -> Iterator[Device]:
+def _device_handles(api: Any) -> list[Any]:
+    """Return each device's handle, None for one that can't be had: it fell off the bus."""
+    handles: list[Any] = []
+    for index in range(api.nvmlDeviceGetCount()):
+        try:
+            handles.append(api.nvmlDeviceGetHandleByIndex(index))
+        except api.NVMLError:
+            handles.append(None)
+    return handles
+
+
+def _read_uuid(api: Any, handle: Any) -> str:
+    """Return a device's or an instance's UUID, nothing where it can't be read."""
+    with contextlib.suppress(api.NVMLError):
+        return _decode_text(api.nvmlDeviceGetUUID(handle)) if handle is not None else ""
+    return ""
+
+
+def _without_prefix(identity: str) -> str:
+    return identity.removeprefix("GPU-").removeprefix("MIG-")
+
+
+def _named_devices(api: Any, every: Sequence[Any], words: Sequence[str], lost: set[int]) -> Iterator[Device]:
     """Yield the named devices; like CUDA, stop at the first name that is none."""
-    identities = [_decode_text(api.nvmlDeviceGetUUID(handle)) for handle in every]
+    identities = [_read_uuid(api, handle) for handle in every]
     for word in words:
         if word.isdigit() and int(word) < len(every):
-            yield _make_device(api, int(word), every[int(word)])
+            if every[int(word)] is None:
+                lost.add(int(word))
+            else:
+                yield _make_device(api, int(word), every[int(word)])
         elif word.startswith("MIG-"):
             part = api.nvmlDeviceGetHandleByUUID(word)
             parent = api.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(part)
             index = identities.index(_decode_text(api.nvmlDeviceGetUUID(parent)))
-            yield Device(index, every[index], part)
+            known = frozenset(map(_without_prefix, (identities[index], word)))
+            yield Device(index, every[index], part, known)
         else:
             named = [
                 index
@@ -242,14 +287,20 @@ def _named_devices(api: Any, every: Sequence[Any], words: Sequence[str]) -> Iter
 
 def _make_device(api: Any, index: int, handle: Any) -> Device:
     """Return a device; of one that is divided, CUDA takes the first instance that it sees."""
+    part = _first_part(api, handle)
+    identities = filter(None, (_read_uuid(api, handle), _read_uuid(api, part)))
+    return Device(index, handle, part, frozenset(map(_without_prefix, identities)))
+
+
+def _first_part(api: Any, handle: Any) -> Any:
     try:
         divided = api.nvmlDeviceGetMigMode(handle)[0] == api.NVML_DEVICE_MIG_ENABLE
     except api.NVMLError:
         divided = False
     for instance in range(api.nvmlDeviceGetMaxMigDeviceCount(handle) if divided else 0):
         with contextlib.suppress(api.NVMLError):
-            return Device(index, handle, api.nvmlDeviceGetMigDeviceHandleByIndex(handle, instance))
-    return Device(index, handle, handle)
+            return api.nvmlDeviceGetMigDeviceHandleByIndex(handle, instance)
+    return handle
 
 
 def _read_milliwatts(api: Any, device: Device) -> float:

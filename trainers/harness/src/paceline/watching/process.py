@@ -76,6 +76,7 @@ class MeasuredProcess:
         self.plan.save(plan_file)
         self.started = perf_counter()
         self._watch = StepWatch(self.started)
+        self._window_over: float | None = None
         with self.output.open("wb") as output:
             self._process = subprocess.Popen(
                 _start_command(plan, str(plan_file)),
@@ -134,6 +135,13 @@ class MeasuredProcess:
     def is_past_half(self) -> bool:
         """Return whether more than half of a timed repetition's window is done."""
         return self.steps_done() > self.plan.warmup_steps + self.plan.steps / 2
+
+    def seconds_past_window(self) -> float:
+        """Return how long ago all steps of a timed repetition were first seen done; 0 before that."""
+        now = perf_counter()
+        if self._window_over is None and self.steps_done() >= self._steps_needed():
+            self._window_over = now
+        return 0.0 if self._window_over is None else now - self._window_over
 
     def steps_done(self) -> int:
         """Return how many steps the process has taken; of a timed window they are told now and then."""

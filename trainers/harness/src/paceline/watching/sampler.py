@@ -12,6 +12,7 @@ from ..statistics import mean
 from . import nvml, performance_counters
 from .energy import EnergyMeter, sum_energies
 from .process_tree import LabelUsage, ProcessTree, TreeReading
+from .sightings import Sightings
 
 INTERVAL = 0.1
 # What is costly to read, or changes slowly, has a grid of its own.
@@ -64,7 +65,7 @@ class Sampler:
         self.series: dict[tuple[str, int | None], Series] = {}
         self._shares: dict[str, tuple[Series, Series]] = {}
         self._counts: dict[str, int] = {}
-        self.throttling: set[tuple[int, str]] = set()
+        self._throttling: Sightings[tuple[int, str]] = Sightings()
         self.co_tenants = nvml.CoTenants()
         self.lost: set[int] = set()
         self._meters: dict[int, EnergyMeter] = {}
@@ -98,7 +99,8 @@ class Sampler:
                     self._put(slot, name, index, value)
         for index, joules in self._devices.read_energy():
             self._meters.setdefault(index, EnergyMeter()).add_reading(now - self._started, joules)
-        self.throttling |= self._devices.throttling()
+        for reason in self._devices.throttling():
+            self._throttling.note(reason, now - self._started)
         self.lost |= self._devices.lost
         if first_late or now - self._started >= self._slow_due:
             self._sample_slowly(now)
@@ -142,26 +144,33 @@ class Sampler:
         """Why the devices' performance counters can't be read, as a code."""
         return self._devices.counters.status
 
+    def throttling(self, window: tuple[float, float]) -> set[tuple[int, str]]:
+        """Return (device, reason) of what held a clock down in the window."""
+        return self._throttling.between(*window)
+
+    def foreign_processes(self, window: tuple[float, float]) -> set[tuple[int, int]]:
+        """Return (device, process id) of other processes that computed in the window."""
+        start, end = window
+        # They are looked for once in SLOW_INTERVAL: a reading stands for what is around it.
+        return self.co_tenants.foreign_processes(start - SLOW_INTERVAL, end + SLOW_INTERVAL)
+
+    def find_device(self, number: int, identity: str | None) -> int | None:
+        """Return NVML's index of what a measured process counts as `number`; None where it can't be told."""
+        return self._devices.find_index(number, identity)
+
     def energy(self, window: tuple[float, float], devices: Sequence[int]) -> float | None:
-        """Return the joules that these devices, as CUDA counts them, used in the window; None if unknown."""
-        meters = [self._meters.get(index) for index in self._nvml_indices(devices)]
+        """Return the joules that these devices, as NVML counts them, used in the window; None if unknown."""
+        meters = [self._meters.get(index) for index in devices]
         return sum_energies([meter.joules_between(window) if meter else None for meter in meters])
 
     def integrated_power(self, window: tuple[float, float], devices: Sequence[int]) -> float | None:
         """Return the same from the power that was sampled: its mean times the window."""
         means = []
-        for index in self._nvml_indices(devices):
+        for index in devices:
             inside = self._values_inside("gpu_power", self.series.get(("gpu_power", index), []), window)
             means.append(mean(inside) if inside else None)
         watts = sum_energies(means)
         return None if watts is None else watts * (window[1] - window[0])
-
-    def _nvml_indices(self, devices: Sequence[int]) -> list[int]:
-        """Return NVML's numbers of CUDA's devices; none where they can't be told."""
-        visible = self._devices.visible
-        if any(device >= len(visible) for device in devices):
-            return []
-        return [visible[device].index for device in devices]
 
     def _put_host(self, slot: int, reading: TreeReading, elapsed: float) -> None:
         seconds = elapsed if elapsed > 0 else None
@@ -191,7 +200,7 @@ class Sampler:
         self._put(slot, "memory_pss", None, proportional)
         if proportional is not None:
             self._proportional.append((now - self._started, proportional))
-        self._devices.note_co_tenants(self.co_tenants, self._tree.pids())
+        self._devices.note_co_tenants(self.co_tenants, self._tree.pids(), now - self._started)
         cost = self._clock() - before
         due = max((slot + 1) * SLOW_INTERVAL, now - self._started + cost / SLOW_SHARE)
         # On the grid again, so that the nearest slot is always the one that was meant.
