@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand
 from paceline.metrics import METRICS
 
 from dashboard.management.commands.experiment import Command as ExperimentCommand
-from dashboard.pages.experiment_form import FIELDS
+from dashboard.pages.experiments.form import FIELDS
 from tests.generate_docs import generated_files
 from tests.rooms import LAYERS, imported_names
 

@@ -1,57 +1,40 @@
 from django.urls import URLPattern, URLResolver, include, path
 
-from dashboard.pages import (
-    alarm_record,
+from dashboard.pages import checks, claims, deliveries, overview, queue, search
+from dashboard.pages.comparisons import compare
+from dashboard.pages.experiments import experiment
+from dashboard.pages.experiments import form as experiment_form
+from dashboard.pages.machines import machine, machines
+from dashboard.pages.noise import cases as case_noise
+from dashboard.pages.projects import commit, heatmap, new_project, project
+from dashboard.pages.projects import lists as project_lists
+from dashboard.pages.regressions import alarm_record, feed, inbox, regression, triage
+from dashboard.pages.regressions import history as regression_history
+from dashboard.pages.runs import costs as run_costs
+from dashboard.pages.runs import run
+from dashboard.pages.series import export as series_export
+from dashboard.pages.series import series
+from dashboard.pages.settings import (
     audit,
-    case_noise,
     channel_form,
     channels,
-    checks,
-    claims,
-    commit,
-    compare,
-    deliveries,
-    experiment_form,
-    experiments,
-    feed,
-    flame_pictures,
-    forge_settings,
-    heatmap,
-    hook_settings,
+    forge,
+    general,
+    hook,
     kept_files,
-    machine,
-    machines,
-    manifest_settings,
-    measuring_settings,
-    missing_runs,
-    new_project,
-    overview,
-    pictures,
-    project,
-    project_lists,
-    project_members,
-    project_policy,
-    project_settings,
-    project_tokens,
-    queue,
-    regression_history,
-    regression_list,
-    regressions,
-    removal_settings,
+    manifest,
+    measuring,
+    members,
+    policy,
+    removal,
     retention,
-    run,
-    run_costs,
-    search,
-    series,
-    series_export,
-    shared_pictures,
     sharing,
-    sharing_settings,
-    site_accounts,
-    site_jobs,
-    triage,
-    triggers,
+    tokens,
 )
+from dashboard.pages.sharing import flame_pictures, share, shared_pictures, step_picture
+from dashboard.pages.site import accounts as site_accounts
+from dashboard.pages.site import jobs as site_jobs
+from dashboard.pages.triggers import missing_runs, trigger
 
 SETTINGS = [
     path("channels/", channels.channels_page, name="project-channels"),
@@ -60,40 +43,40 @@ SETTINGS = [
     path("channels/<int:pk>/change/", channels.change_channel, name="project-channel-change"),
     path("channels/<int:pk>/rules/", channel_form.change_rules, name="project-channel-rules"),
     path("channels/tests/<int:pk>/", channels.delivered_test_fragment, name="project-channel-test"),
-    path("policy/", project_policy.policy_page, name="project-policy"),
+    path("policy/", policy.policy_page, name="project-policy"),
     path("retention/", retention.retention_page, name="project-retention"),
-    path("", project_settings.general_page, name="project-settings"),
-    path("repository/", project_settings.test_repository, name="project-repository"),
-    path("repository/<int:pk>/", project_settings.tested_repository_page, name="project-repository-test"),
+    path("", general.general_page, name="project-settings"),
+    path("repository/", general.test_repository, name="project-repository"),
+    path("repository/<int:pk>/", general.tested_repository_page, name="project-repository-test"),
     path(
         "repository/<int:pk>/status/",
-        project_settings.repository_status_fragment,
+        general.repository_status_fragment,
         name="project-repository-status",
     ),
-    path("measuring/", measuring_settings.measuring_page, name="project-measuring"),
-    path("manifest/", manifest_settings.manifest_page, name="project-manifest"),
+    path("measuring/", measuring.measuring_page, name="project-measuring"),
+    path("manifest/", manifest.manifest_page, name="project-manifest"),
     path("manifest/file/", kept_files.kept_file_page, name="project-kept-file"),
-    path("manifest/<int:pk>/", manifest_settings.difference_fragment, name="project-manifest-difference"),
-    path("forge/", forge_settings.forge_page, name="project-forge"),
-    path("forge/test/", forge_settings.forge_test_fragment, name="project-forge-test"),
-    path("hook/", hook_settings.hook_page, name="project-hook"),
-    path("remove/", removal_settings.removal_page, name="project-removal"),
-    path("sharing/", sharing_settings.sharing_page, name="project-sharing"),
-    path("export/", sharing_settings.export_project, name="project-export"),
-    path("members/", project_members.members_page, name="project-members"),
-    path("members/<int:member>/", project_members.change_member, name="project-member"),
-    path("tokens/", project_tokens.tokens_page, name="project-tokens"),
-    path("tokens/<int:token>/revoke/", project_tokens.revoke_project_token, name="project-token-revoke"),
+    path("manifest/<int:pk>/", manifest.difference_fragment, name="project-manifest-difference"),
+    path("forge/", forge.forge_page, name="project-forge"),
+    path("forge/test/", forge.forge_test_fragment, name="project-forge-test"),
+    path("hook/", hook.hook_page, name="project-hook"),
+    path("remove/", removal.removal_page, name="project-removal"),
+    path("sharing/", sharing.sharing_page, name="project-sharing"),
+    path("export/", sharing.export_project, name="project-export"),
+    path("members/", members.members_page, name="project-members"),
+    path("members/<int:member>/", members.change_member, name="project-member"),
+    path("tokens/", tokens.tokens_page, name="project-tokens"),
+    path("tokens/<int:token>/revoke/", tokens.revoke_project_token, name="project-token-revoke"),
     path("audit/", audit.project_audit_page, name="project-audit"),
 ]
 PROJECT: list[URLPattern | URLResolver] = [
     path("", project.project_page, name="project"),
     path("runs/", project_lists.runs_page, name="project-runs"),
     path("live-runs/", project.live_runs_fragment, name="project-live-runs"),
-    path("trigger/", triggers.request_runs, name="trigger"),
-    path("triggers/<int:pk>/", triggers.trigger_page, name="project-trigger"),
-    path("triggers/<int:pk>/status/", triggers.trigger_status_fragment, name="project-trigger-status"),
-    path("triggers/<int:pk>/cancel/", triggers.cancel_trigger, name="project-trigger-cancel"),
+    path("trigger/", trigger.request_runs, name="trigger"),
+    path("triggers/<int:pk>/", trigger.trigger_page, name="project-trigger"),
+    path("triggers/<int:pk>/status/", trigger.trigger_status_fragment, name="project-trigger-status"),
+    path("triggers/<int:pk>/cancel/", trigger.cancel_trigger, name="project-trigger-cancel"),
     path("commits/", project_lists.commits_page, name="project-commits"),
     path("commits/<str:commit>/", commit.commit_page, name="commit"),
     path("regressions/", regression_history.history_page, name="project-regressions"),
@@ -107,7 +90,7 @@ PROJECT: list[URLPattern | URLResolver] = [
     path("compare/flame.<str:kind>", flame_pictures.difference_flame, name="project-compare-flame"),
     path("compare.md", compare.comparison_markdown, name="project-compare-markdown"),
     path("compare.csv", compare.comparison_csv, name="project-compare-csv"),
-    path("experiments/", experiments.experiments_page, name="project-experiments"),
+    path("experiments/", experiment.experiments_page, name="project-experiments"),
     path("experiments/new/", experiment_form.new_experiment_page, name="experiment-new"),
     path("claims/", claims.claims_page, name="project-claims"),
     path("claims/<str:benchmark>/", claims.benchmark_page, name="benchmark-claims"),
@@ -130,7 +113,7 @@ SERIES = [
     path("picture.<str:kind>", shared_pictures.series_picture, name="series-picture"),
     path("badge.svg", shared_pictures.series_badge, name="series-badge"),
     path("embed/", shared_pictures.series_embed, name="series-embed"),
-    path("share/", sharing.share_series_page, name="series-share"),
+    path("share/", share.share_series_page, name="series-share"),
 ]
 RUN = [
     path("", run.run_page, name="run"),
@@ -141,19 +124,19 @@ RUN = [
     path("cancel/", run.cancel_run, name="run-cancel"),
     path("picture.<str:kind>", shared_pictures.run_picture, name="run-picture"),
     path("flame.<str:kind>", flame_pictures.run_flame, name="run-flame"),
-    path("share/", sharing.share_run_page, name="run-share"),
+    path("share/", share.share_run_page, name="run-share"),
 ]
 REGRESSION = [
-    path("", regressions.regression_page, name="regression"),
+    path("", regression.regression_page, name="regression"),
     path("triage/", triage.submit_triage, name="regression-triage"),
     path("snooze/", triage.submit_snooze, name="regression-snooze"),
     path("picture.<str:kind>", shared_pictures.regression_picture, name="regression-picture"),
-    path("share/", sharing.share_regression_page, name="regression-share"),
+    path("share/", share.share_regression_page, name="regression-share"),
 ]
 EXPERIMENT = [
-    path("", experiments.experiment_page, name="experiment"),
-    path("status/", experiments.experiment_status_fragment, name="experiment-status"),
-    path("cancel/", experiments.cancel_experiment, name="experiment-cancel"),
+    path("", experiment.experiment_page, name="experiment"),
+    path("status/", experiment.experiment_status_fragment, name="experiment-status"),
+    path("cancel/", experiment.cancel_experiment, name="experiment-cancel"),
 ]
 CHECK = [
     path("", checks.check_page, name="check"),
@@ -169,7 +152,7 @@ SHARED = [
     path("", shared_pictures.shared_page, name="shared-page"),
     path("badge.svg", shared_pictures.shared_badge, name="shared-badge"),
     path("picture.<str:kind>", shared_pictures.shared_picture, name="shared-picture"),
-    path("step.png", pictures.step_picture, name="step-picture"),
+    path("step.png", step_picture.step_picture, name="step-picture"),
 ]
 # In groups: Django tries one pattern after the other, and an address is looked up at each request.
 urlpatterns = [
@@ -182,7 +165,7 @@ urlpatterns = [
     path("site/accounts/", site_accounts.accounts_page, name="site-accounts"),
     path("site/accounts/<int:pk>/", site_accounts.account_page, name="site-account"),
     path("site/jobs/", site_jobs.jobs_page, name="site-jobs"),
-    path("regressions/", regression_list.regressions_page, name="regressions"),
+    path("regressions/", inbox.regressions_page, name="regressions"),
     path("machines/", machines.machines_page, name="machines"),
     path("machines/codes/", machines.make_join_code, name="machine-code"),
     path("deliveries/", deliveries.deliveries_page, name="deliveries"),

@@ -12,8 +12,8 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.models import Commit, Project, SeriesLatest
-from dashboard.pages import case_grid
-from dashboard.pages.heatmap import TAINTED, HeatCell, shade_value
+from dashboard.pages.projects import case_grid
+from dashboard.pages.projects.heatmap import TAINTED, HeatCell, shade_value
 from dashboard.querysets.case_grid import read_case_states
 from dashboard.sentences.numbers import MINUS, format_signed_quantity
 from tests.pages import builders

@@ -8,7 +8,7 @@ from dashboard.charts.difference_icicle import draw_difference
 from dashboard.charts.forest import ForestAxis
 from dashboard.comparisons.phase_rows import pair_phases
 from dashboard.comparisons.profile_rows import StackPair, differing_rows
-from dashboard.pages.phase_comparison import PhaseComparison, drawn_comparison
+from dashboard.pages.comparisons.phases import PhaseComparison, drawn_comparison
 
 
 def test_an_axis_holds_all_ratios_and_no_difference() -> None:

@@ -15,7 +15,7 @@ from pytest_django.fixtures import Settings
 
 from dashboard import hosts
 from dashboard.models import Commit, JoinCode, Machine, Metric, Pool, Run, Sentinel
-from dashboard.pages.machines import count_codes
+from dashboard.pages.machines.machines import count_codes
 from dashboard.querysets.machines import NEWEST_RUNS
 from dashboard.secrets.tokens import hash_token
 from tests.pages import builders

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from dashboard.models import Run
-from dashboard.pages import run_ranks
+from dashboard.pages.runs.ranks import MOST_RANKS, ranks_context
 from tests.dashboard.processes import documents
 from tests.pages import builders
 from tests.pages.documents import create_document
@@ -69,11 +69,11 @@ def test_a_run_of_one_process_shows_no_ranks(client: Client) -> None:
 
 def test_of_many_ranks_the_slowest_is_among_those_that_are_shown() -> None:
     rows = [documents.rank_row(rank, {"backward": 0.01}) for rank in range(40)]
-    context = run_ranks.ranks_context({"ranks": documents.ranks_member(rows, slowest=33)})
+    context = ranks_context({"ranks": documents.ranks_member(rows, slowest=33)})
     shown = [row["rank"].number for row in context["ranks"]]
-    assert len(shown) == run_ranks.MOST_RANKS
+    assert len(shown) == MOST_RANKS
     assert shown[-1] == 33
-    assert len(context["more_ranks"]) == 40 - run_ranks.MOST_RANKS
+    assert len(context["more_ranks"]) == 40 - MOST_RANKS
 
 
 def test_ranks_whose_waits_are_unknown_make_a_page(client: Client) -> None:

@@ -74,7 +74,7 @@ def test_nothing_that_people_read_is_rounded_elsewhere() -> None:
     allowed = {
         # Attributes of drawings, a refused option as it was typed, and the noise of binary fractions.
         *("dashboard/charts/badge.py", "dashboard/charts/canvas.py", "dashboard/charts/claim_history.py"),
-        *("dashboard/charts/forest.py", "dashboard/pages/compare.py"),
+        *("dashboard/charts/forest.py", "dashboard/pages/comparisons/compare.py"),
         "dashboard/charts/icicle.py",
         "dashboard/charts/sparkline.py",
         "dashboard/charts/stacked_bar.py",

@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 
 from dashboard.models import Change, Commit, Run, Series
-from dashboard.pages.series_trend import environment_markers
+from dashboard.pages.series.trend import environment_markers
 from dashboard.querysets.trends import newest_rows
 from dashboard.regressions import judge_run
 from dashboard.sentences.doubts import describe_doubts

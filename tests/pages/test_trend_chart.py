@@ -17,7 +17,7 @@ from dashboard.charts.thinning import thin_line
 from dashboard.charts.trend import MOST_MARKED, Trend, TrendLine, TrendPoint, draw_trend
 from dashboard.charts.trend_axes import commit_ticks
 from dashboard.charts.trend_marks import FAILURE_HEIGHT, TrendChange, TrendFailure, TrendMarker, TrendStep
-from dashboard.pages.series_trend import MOST_DRAWN, MOST_TAINTED_DRAWN, choose_drawn
+from dashboard.pages.series.trend import MOST_DRAWN, MOST_TAINTED_DRAWN, choose_drawn
 from dashboard.querysets.trends import TrendRow
 from dashboard.sentences.numbers import DASH
 from tests.pages.test_charts import trace_named, validate_figure

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from dashboard.models import Document, Regression
-from dashboard.pages.regression_device import rest_of_kernels
+from dashboard.pages.regressions.device import rest_of_kernels
 from dashboard.regressions.explanation.device_time import explain_on_device, subtract_timelines
 from dashboard.regressions.explanation.phase_shares import Sides
 from dashboard.sentences import device_time

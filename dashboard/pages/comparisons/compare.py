@@ -1,0 +1,236 @@
+"""Any two commits, branches, tags, runs or cases of a project beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from dashboard import experiments
+from dashboard.charts.difference_icicle import draw_difference
+from dashboard.charts.forest import ForestAxis, ForestRow
+from dashboard.comparisons.addresses import compare_address, lasting_address
+from dashboard.comparisons.comparing import CaseComparison, Comparison, compare_revisions
+from dashboard.comparisons.metric_rows import MetricRow
+from dashboard.comparisons.phase_rows import PhaseRow
+from dashboard.comparisons.profile_rows import ProfileRow
+from dashboard.comparisons.requests import ComparisonError, read_request
+from dashboard.models import Run
+from dashboard.pages.comparisons.files import FileResponse, write_csv, write_markdown
+from dashboard.pages.experiments.links import configuration_fields
+from dashboard.pages.paging import parse_whole_number
+from dashboard.pages.requested_project import requested_project
+from dashboard.pictures import KINDS
+from dashboard.querysets import comparisons as queries
+from dashboard.sentences import comparisons as sentences
+
+# A page has a budget of bytes: the files and the API have all.
+MOST_DIFFERENT, MOST_ALIKE, MOST_UNKNOWN = 40, 60, 30
+MOST_CASES = 30
+MOST_UNPAIRED = 20
+MOST_PHASES = 20
+MOST_FUNCTIONS, MOST_OPERATIONS, MOST_KERNELS = 25, 15, 15
+MOST_EXPERIMENTS = 3
+MOST_FRAMES = 1_000_000
+FILES = (
+    ("Markdown", "project-compare-markdown"),
+    ("CSV", "project-compare-csv"),
+    ("JSON", "api-comparison"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMetric:
+    """A row of the forest plot; `place` is None where the metric has no ratio."""
+
+    row: MetricRow
+    place: ForestRow | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPhase:
+    """The widths of its two bars are in per cent of the longest one."""
+
+    row: PhaseRow
+    base_width: float
+    head_width: float
+
+
+@require_safe
+def compare_page(request: HttpRequest, slug: str) -> HttpResponse:
+    """The form alone where nothing is asked for; a refused request comes back with its sentence."""
+    project = requested_project(request, slug)
+    asked = read_request(request.GET)
+    context: dict[str, Any] = {"project": project, "asked": asked, "error": None, "comparison": None}
+    if asked.base and asked.head:
+        try:
+            comparison = compare_revisions(project, asked)
+        except ComparisonError as error:
+            context["error"] = error
+        else:
+            context |= comparison_context(request, comparison)
+    context["names"] = queries.known_names(project)
+    return render(request, "compare.html", context, status=400 if context["error"] else 200)
+
+
+@require_safe
+def comparison_markdown(request: HttpRequest, slug: str) -> HttpResponse:
+    return _answer_file(request, slug, write_markdown)
+
+
+@require_safe
+def comparison_csv(request: HttpRequest, slug: str) -> HttpResponse:
+    return _answer_file(request, slug, write_csv)
+
+
+def _answer_file(request: HttpRequest, slug: str, write: FileResponse) -> HttpResponse:
+    def answer(comparison: Comparison) -> HttpResponse:
+        return write(comparison, request.build_absolute_uri(lasting_address(comparison)))
+
+    return answer_comparison(request, slug, answer)
+
+
+def answer_comparison(
+    request: HttpRequest, slug: str, answer: Callable[[Comparison], HttpResponse]
+) -> HttpResponse:
+    """The answer of what isn't a page to the comparison that the address names, or one sentence of text."""
+    project = requested_project(request, slug)
+    try:
+        comparison = compare_revisions(project, read_request(request.GET))
+    except ComparisonError as error:
+        return HttpResponse(f"{error}\n", content_type="text/plain; charset=utf-8", status=400)
+    return answer(comparison)
+
+
+def comparison_context(request: HttpRequest, comparison: Comparison) -> dict[str, Any]:
+    address = lasting_address(comparison)
+    query = address.partition("?")[2]
+    project = comparison.project
+    context = {
+        "comparison": comparison,
+        "address": request.build_absolute_uri(address),
+        "files": [(label, f"{reverse(name, args=[project.slug])}?{query}") for label, name in FILES],
+        "swapped": compare_address(
+            project, **{**comparison.request.as_query(), **_swapped_fields(comparison)}
+        ),
+        "nothing": sentences.nothing_sentence(comparison),
+        "warnings": sentences.comparability_sentences(comparison),
+        "cases": [
+            (summary, compare_address(project, **{**_side_fields(comparison), **summary.pair.as_fields()}))
+            for summary in comparison.cases[:MOST_CASES]
+        ],
+        "more_cases": max(0, len(comparison.cases) - MOST_CASES),
+        "unpaired": comparison.pairing.unpaired[:MOST_UNPAIRED],
+        "more_unpaired": max(0, len(comparison.pairing.unpaired) - MOST_UNPAIRED),
+    }
+    if comparison.chosen:
+        context |= chosen_context(request, comparison, comparison.chosen)
+    return context
+
+
+def _side_fields(comparison: Comparison) -> dict[str, str]:
+    return {"base": comparison.request.base, "head": comparison.request.head}
+
+
+def _swapped_fields(comparison: Comparison) -> dict[str, str]:
+    asked = comparison.request
+    swapped = {"base": asked.head, "head": asked.base}
+    return swapped | ({"case": asked.head_case, "head_case": asked.case} if asked.head_case else {})
+
+
+def chosen_context(request: HttpRequest, comparison: Comparison, compared: CaseComparison) -> dict[str, Any]:
+    different, alike, unknown = compared.different, compared.alike, compared.unknown
+    axis, shown = draw_forest(different[:MOST_DIFFERENT])
+    profile = compared.profile
+    query = lasting_address(comparison).partition("?")[2]
+    sides = (comparison.base.commit, comparison.head.commit)
+    return {
+        "compared": compared,
+        "lead": sentences.lead_sentence(compared),
+        "ticks": axis.ticks(),
+        "none_at": axis.position(1.0),
+        "different": shown,
+        "more_different": max(0, len(different) - MOST_DIFFERENT),
+        "alike": alike[:MOST_ALIKE],
+        "more_alike": max(0, len(alike) - MOST_ALIKE),
+        "alike_count": len(alike),
+        "unknown": unknown[:MOST_UNKNOWN],
+        "more_unknown": max(0, len(unknown) - MOST_UNKNOWN),
+        "unknown_count": len(unknown),
+        "phases": draw_phases(compared.phases),
+        "more_phases": max(0, len(compared.phases) - MOST_PHASES),
+        "icicle": draw_difference(
+            profile.stacks,
+            parse_whole_number(request, "frame", 0, MOST_FRAMES),
+            by_calls=request.GET.get("width") == "calls",
+        ),
+        "tables": profile_tables(compared),
+        "flames": [
+            f"{reverse('project-compare-flame', args=[comparison.project.slug, kind])}?{query}"
+            for kind in KINDS
+        ],
+        "measured": queries.experiments_of_pair(*sides, MOST_EXPERIMENTS),
+        "experiment": experiment_fields(comparison, compared),
+    }
+
+
+def draw_forest(rows: Sequence[MetricRow]) -> tuple[ForestAxis, list[ShownMetric]]:
+    """All on one axis; what has no ratio has no place on it."""
+    with_ratio = [row for row in rows if row.ratio is not None and row.effect == "ratio"]
+    ends = (end for row in with_ratio for end in (row.ratio, row.low, row.high) if end)
+    axis = ForestAxis.of_ratios(ends)
+    return axis, [
+        ShownMetric(
+            row,
+            axis.place_row(row.ratio, row.low, row.high)
+            if row.ratio is not None and row.effect == "ratio"
+            else None,
+        )
+        for row in rows
+    ]
+
+
+def draw_phases(rows: Sequence[PhaseRow]) -> list[ShownPhase]:
+    longest = max((value or 0.0 for row in rows for value in (row.base, row.head)), default=0.0) or 1.0
+    return [
+        ShownPhase(row, *(round(100 * (value or 0.0) / longest, 2) for value in (row.base, row.head)))
+        for row in rows[:MOST_PHASES]
+    ]
+
+
+def profile_tables(compared: CaseComparison) -> list[tuple[str, str, Sequence[ProfileRow], int]]:
+    """(title, where they are, rows, how many more) of what the profiles differ in; without empty ones."""
+    profile = compared.profile
+    parts = (
+        ("Functions", "File", profile.functions, MOST_FUNCTIONS),
+        ("Operations", "Phase", profile.operations, MOST_OPERATIONS),
+        ("Kernels", "Phase", profile.kernels, MOST_KERNELS),
+    )
+    return [
+        (title, where, rows[:most], max(0, len(rows) - most)) for title, where, rows, most in parts if rows
+    ]
+
+
+def experiment_fields(comparison: Comparison, compared: CaseComparison) -> dict[str, str]:
+    """What is posted to have the pair measured side by side; empty where it can't be.
+
+    What was imported or posted can't be measured here, and one case of one commit is no pair.
+    """
+    pair = compared.pair
+    origins = {run.origin for run in pair.runs}
+    same = comparison.base.commit == comparison.head.commit and not pair.has_two_cases
+    if not comparison.project.repository or same or origins - {Run.Origin.MEASURED}:
+        return {}
+    largest = next((row for row in compared.different if row.headline and not row.phase), None)
+    return {
+        **configuration_fields(pair.base.configuration),
+        "base": comparison.base.commit.hash,
+        "head": comparison.head.commit.hash,
+        "head_case": str(pair.head.configuration.case) if pair.has_two_cases else "",
+        "metric": largest.metric.name if largest else experiments.DEFAULT_METRIC,
+    }

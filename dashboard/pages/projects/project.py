@@ -1,0 +1,104 @@
+"""One project: its cases by its headline metrics, what needs a person, its newest runs and triggers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+from django_htmx.http import HttpResponseClientRefresh
+
+from dashboard.access import visitor_of
+from dashboard.access.rules import is_offered
+from dashboard.models import Project, Run, Sentinel, Trigger
+from dashboard.pages.noise.summary import NoiseSummary, summarize_noise
+from dashboard.pages.paging import ROWS_PER_PAGE
+from dashboard.pages.projects.case_grid import grid_context
+from dashboard.pages.requested_project import requested_project
+from dashboard.pages.triggers.form import trigger_form_context
+from dashboard.querysets import disturbances, limits, presence, projects, regressions, runs, sentinels
+from dashboard.querysets.case_grid import CaseState
+from dashboard.querysets.composed import ComposedQuery
+from dashboard.querysets.picked_rows import read_picked
+from dashboard.runs.planning import PUSHED
+from dashboard.sentences import numbers
+
+SUMMARY_ROWS = 8
+NEWEST_TRIGGERS = 5
+# What is mostly empty.
+WARNED_OF: dict[str, ComposedQuery[Any]] = {
+    "moved": sentinels.RECENTLY_MOVED,
+    "crossed": limits.CROSSED_OF_PROJECT,
+}
+
+
+@require_safe
+def project_page(request: HttpRequest, slug: str) -> HttpResponse:
+    project = requested_project(request, slug)
+    now = timezone.now()
+    grid = grid_context(request, project)
+    standing = regressions.standing_regressions(project, SUMMARY_ROWS)
+    newest = projects.project_triggers(project)[: 4 * NEWEST_TRIGGERS]
+    triggers = read_picked(projects.TRIGGERS_OF_KEYS, newest)
+    warned = presence.read_filled(
+        WARNED_OF, ROWS_PER_PAGE, project=project.pk, since=now - sentinels.MOVED_WITHIN
+    )
+    shown = [] if grid["dense"] else [row.state for row in grid["rows"]]
+    context = {
+        "project": project,
+        "tab": "summary",
+        **grid,
+        "regressions": standing.open,
+        "imported_regressions": standing.imported,
+        "moved": [(sentinel, _format_sentinel_change(sentinel)) for sentinel in warned["moved"]],
+        "crossed": warned["crossed"],
+        "refused": projects.newest_refusal(triggers, now),
+        "tainted_cases": disturbances.mostly_tainted_cases(now, Project.objects.filter(pk=project.pk)),
+        "noise": NoiseSummary() if grid["is_signed"] else summarize_noise(grid["states"], shown),
+        **_runs_context(project, triggers),
+        "triggers": triggers[:NEWEST_TRIGGERS],
+        # New commits come by themselves: nobody needs to be told how.
+        "is_pushed": any(trigger.source in PUSHED for trigger in triggers),
+    }
+    if is_offered(visitor_of(request), "trigger", project):
+        context |= trigger_form_context(project, durations=known_durations(grid["states"]))
+    return render(request, "project.html", context, status=400 if grid["grid_refused"] else 200)
+
+
+def known_durations(states: Sequence[CaseState]) -> dict[str, float]:
+    """Seconds that the newest whole run of each case took, by the case's name."""
+    return {
+        str(state.case): state.seconds for state in states if state.seconds is not None and not state.quick
+    }
+
+
+def _format_sentinel_change(sentinel: Sentinel) -> str:
+    """`+12 % [10, 14]`."""
+    interval = numbers.format_percent_interval(sentinel.low, sentinel.high)
+    return f"{numbers.format_percent_change(sentinel.ratio or 1.0)} {interval}".strip()
+
+
+@require_safe
+def live_runs_fragment(request: HttpRequest, slug: str) -> HttpResponseBase:
+    """The newest runs alone: asked for again and again while one of them is active
+    or a trigger is about to become runs."""
+    project = requested_project(request, slug)
+    context = _runs_context(project)
+    if not context["live"]:
+        # The last one has ended: its values are in the tables of the whole page.
+        return HttpResponseClientRefresh()
+    return render(request, "fragments/live_runs.html", {"project": project, **context})
+
+
+def _runs_context(project: Project, triggers: Sequence[Trigger] | None = None) -> dict[str, Any]:
+    """`triggers`: the newest ones, where the page has read them."""
+    listed, more = runs.summarize_runs(project, held=5, waiting=2, ended=6)
+    active = any(run.state not in Run.TERMINAL for run in listed)
+    if triggers is None:
+        unresolved = projects.has_unresolved_trigger(project)
+    else:
+        unresolved = any(trigger.state == Trigger.State.RECEIVED for trigger in triggers)
+    return {"runs": listed, "more_active": more, "under_way": active, "live": active or unresolved}

@@ -1,0 +1,1 @@
+"""The settings of a project, a file for each of their sections."""

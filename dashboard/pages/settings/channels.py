@@ -1,0 +1,139 @@
+"""The channels of a project: which there are, and what a person does with one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from dashboard import alerts
+from dashboard.access import visitor_of
+from dashboard.alerts import channel_changes
+from dashboard.alerts.kinds import KINDS, kind_of
+from dashboard.models import Channel, Delivery, Project
+from dashboard.pages.settings.sections import settings_context
+from dashboard.querysets import channels as channel_queries
+from dashboard.sentences import channels as sentences
+
+View = Callable[..., HttpResponse]
+
+
+def of_project(view: View) -> View:
+    """The view gets the project. The table of rules has let in who may change its channels."""
+
+    @wraps(view)
+    def find(request: HttpRequest, slug: str, *args: Any, **kwargs: Any) -> HttpResponse:
+        return view(request, get_object_or_404(Project, slug=slug), *args, **kwargs)
+
+    return find
+
+
+@require_safe
+@of_project
+def channels_page(request: HttpRequest, project: Project) -> HttpResponse:
+    return render_channels(request, project)
+
+
+def render_channels(request: HttpRequest, project: Project, **extra: Any) -> HttpResponse:
+    now = timezone.now()
+    rows = [
+        {
+            "channel": channel,
+            "label": kind_of(channel).label,
+            "told": sentences.told_text(channel),
+            "when": sentences.timing_text(channel, now),
+            "state": sentences.channel_state(channel, now),
+        }
+        for channel in channel_queries.listed_channels(project)
+    ]
+    context = {
+        **settings_context(request, project.slug, "project-channels"),
+        "rows": rows,
+        "kinds": [(name, kind.label) for name, kind in KINDS.items()],
+        "feed": reverse("project-feed", args=[project.slug]),
+        **extra,
+    }
+    return render(request, "project_channels.html", context)
+
+
+@require_POST
+@of_project
+@never_cache
+def change_channel(request: HttpRequest, project: Project, pk: int) -> HttpResponse:
+    """The form's fields: `action`, a key of ACTIONS, and `until` to mute."""
+    channel = get_object_or_404(Channel.objects.select_related("project"), project=project, pk=pk)
+    act = ACTIONS.get(request.POST.get("action", ""))
+    if act is None:
+        messages.error(request, "A channel can't be told to do that.")
+        return redirect("project-channels", project.slug)
+    try:
+        return act(request, channel) or redirect("project-channels", project.slug)
+    except alerts.ChannelError as error:
+        messages.error(request, str(error))
+        return redirect("project-channels", project.slug)
+
+
+def _test_channel(request: HttpRequest, channel: Channel) -> HttpResponse:
+    """The answer shows how it goes: the page asks again until it is known."""
+    delivery = channel_changes.send_test(visitor_of(request), channel)
+    return render_channels(request, channel.project, tested=delivery, testing=True)
+
+
+def _mute_channel(request: HttpRequest, channel: Channel) -> None:
+    until = channel_changes.mute_channel(visitor_of(request), channel, request.POST.get("until", ""))
+    messages.success(request, f"{channel.name or channel.address} is muted until {until:%Y-%m-%d}.")
+
+
+def _unmute_channel(request: HttpRequest, channel: Channel) -> None:
+    channel_changes.unmute_channel(visitor_of(request), channel)
+    messages.success(request, f"{channel.name or channel.address} is told again.")
+
+
+def _turn_on(request: HttpRequest, channel: Channel) -> None:
+    channel_changes.enable_channel(visitor_of(request), channel, enabled=True)
+    messages.success(request, f"{channel.name or channel.address} is turned on.")
+
+
+def _turn_off(request: HttpRequest, channel: Channel) -> None:
+    channel_changes.enable_channel(visitor_of(request), channel, enabled=False)
+    messages.success(request, f"{channel.name or channel.address} is turned off: it is told nothing.")
+
+
+def _remove_channel(request: HttpRequest, channel: Channel) -> None:
+    name = channel.name or channel.address
+    channel_changes.remove_channel(visitor_of(request), channel)
+    messages.success(request, f"{name} is removed, with the log of what it was told.")
+
+
+def _renew_secret(request: HttpRequest, channel: Channel) -> HttpResponse:
+    """The answer shows the secret, which nothing else shows: no redirect, then."""
+    secret = channel_changes.renew_secret(visitor_of(request), channel)
+    return render_channels(request, channel.project, secret=secret, secret_of=channel)
+
+
+ACTIONS: dict[str, Callable[[HttpRequest, Channel], HttpResponse | None]] = {
+    "test": _test_channel,
+    "mute": _mute_channel,
+    "unmute": _unmute_channel,
+    "turn-on": _turn_on,
+    "turn-off": _turn_off,
+    "remove": _remove_channel,
+    "renew-secret": _renew_secret,
+}
+
+
+@require_safe
+@of_project
+def delivered_test_fragment(request: HttpRequest, project: Project, pk: int) -> HttpResponse:
+    """How a test message went; asked for again and again while it is under way."""
+    rows = Delivery.objects.select_related("channel__project").filter(event=Delivery.Event.TEST)
+    delivery = get_object_or_404(rows, channel__project=project, pk=pk)
+    return render(request, "fragments/channel_test.html", {"tested": delivery, "project": project})

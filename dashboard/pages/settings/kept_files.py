@@ -1,0 +1,69 @@
+"""The files that the site keeps beside a project's manifest: each is shown and changed, many are uploaded."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from dashboard.access import visitor_of
+from dashboard.host_protocol.kept_files import LARGEST_FILE
+from dashboard.kept_files import KeptFileError, decode_file, keep_files
+from dashboard.models import Project
+from dashboard.pages.form_fields import read_text
+from dashboard.pages.settings.sections import settings_context
+
+SECTION = "project-manifest"
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def kept_file_page(request: HttpRequest, slug: str) -> HttpResponse:
+    """One file, named by `path` in the address. The form's fields: `path`, `text`, or `files` with `folder`;
+    and `action`: keep, remove or upload. `former` is the path that a kept file had.
+    """
+    context = settings_context(request, slug, SECTION)
+    project: Project = context["project"]
+    if request.method != "POST":
+        path = request.GET.get("path", "")
+        kept = project.kept_files.filter(path=path).first()
+        return render_file(
+            request, context, path, kept.text if kept else "", former=kept.path if kept else ""
+        )
+    action, former = request.POST.get("action", ""), read_text(request.POST, "former")
+    path, text = request.POST.get("path", "").strip(), request.POST.get("text", "")
+    try:
+        changed = read_changes(request, action, path, text, former)
+        keep_files(visitor_of(request), project, changed)
+    except KeptFileError as error:
+        return render_file(request, context, path, text, former=former, refused=str(error))
+    names = ", ".join(changed)
+    done = "is no longer kept" if action == "remove" else "counts from now on"
+    messages.success(request, f"{names} {done}.")
+    return redirect(SECTION, slug)
+
+
+def read_changes(
+    request: HttpRequest, action: str, path: str, text: str, former: str
+) -> dict[str, str | None]:
+    """By its path what becomes of each file that the form names. Raises KeptFileError."""
+    if action == "remove":
+        return {former or path: None}
+    if action == "upload":
+        folder = request.POST.get("folder", "").strip().strip("/")
+        uploaded = [file for file in request.FILES.getlist("files") if file.name]
+        if not uploaded:
+            raise KeptFileError("Choose at least one file.")
+        named = {f"{folder}/{file.name}" if folder else str(file.name): file for file in uploaded}
+        return {name: decode_file(name, file.read(LARGEST_FILE + 1)) for name, file in named.items()}
+    moved: dict[str, str | None] = {former: None} if former and former != path else {}
+    return {**moved, path: decode_file(path, text.encode("utf-8", "surrogatepass"))}
+
+
+def render_file(
+    request: HttpRequest, context: dict[str, object], path: str, text: str, *, former: str, refused: str = ""
+) -> HttpResponse:
+    shown = {**context, "path": path, "text": text, "former": former, "refused": refused}
+    return render(request, "settings_kept_file.html", shown, status=400 if refused else 200)

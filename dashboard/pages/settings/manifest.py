@@ -1,0 +1,124 @@
+"""The manifest of a project: the repository's, or one that the site keeps, with its cases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.db.models.functions import Length
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from dashboard.access import visitor_of
+from dashboard.host_protocol import files_version
+from dashboard.models import Project, RepositoryTest
+from dashboard.pages.settings import repository_form
+from dashboard.pages.settings.sections import settings_context
+from dashboard.project_setup.changing import keep_manifest
+from dashboard.project_setup.errors import SetupError
+from dashboard.project_setup.manifests import EXAMPLE, compare_texts, plan_benchmarks, read_manifest_text
+from dashboard.project_setup.testing import request_test
+from dashboard.sentences import repository_tests as sentences
+
+SECTION = "project-manifest"
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def manifest_page(request: HttpRequest, slug: str) -> HttpResponse:
+    """The form's fields: `manifest`, and `action`: preview, keep or use-repository."""
+    context = settings_context(request, slug, SECTION)
+    project: Project = context["project"]
+    if request.method != "POST":
+        return render_manifest(request, context, project.manifest)
+    action = request.POST.get("action", "")
+    if action == "use-repository":
+        keep_manifest(visitor_of(request), project, "")
+        messages.success(request, "The repository's manifest counts from now on.")
+        return redirect(SECTION, slug)
+    try:
+        text = read_manifest_text(request.POST.get("manifest", ""))
+        benchmarks = plan_benchmarks(text)
+        if action == "keep":
+            changed = keep_manifest(visitor_of(request), project, text)
+            messages.success(
+                request, "It is kept, and counts from now on." if changed else "It was kept already."
+            )
+            return redirect(SECTION, slug)
+    except SetupError as error:
+        return render_manifest(request, context, request.POST.get("manifest", ""), str(error))
+    preview = {"benchmarks": benchmarks, **repository_form.benchmark_totals(benchmarks)}
+    return render_manifest(
+        request, context, text, preview={**preview, **difference_context(request, project, text)}
+    )
+
+
+def difference_context(request: HttpRequest, project: Project, text: str) -> dict[str, Any]:
+    """What a manifest differs in from the one in force. The repository's has to be read by a worker first."""
+    if project.manifest:
+        return {
+            "difference": compare_texts(project.manifest, text),
+            "reading": None,
+            "compared": "the one kept now",
+        }
+    user = visitor_of(request).user
+    if user is None or not project.repository:
+        return {"difference": None, "reading": None, "compared": ""}
+    test = request_test(user, project.repository, project.credentials, project.branch, project)
+    return {"difference": None, "reading": test, "compared": ""}
+
+
+def render_manifest(
+    request: HttpRequest,
+    context: dict[str, Any],
+    text: str,
+    refused: str = "",
+    preview: dict[str, Any] | None = None,
+) -> HttpResponse:
+    project: Project = context["project"]
+    files = list(project.kept_files.annotate(size=Length("text")))
+    shown = {
+        **context,
+        "kept": bool(project.manifest),
+        "files": files,
+        "version": files_version({file.path: file.text for file in files}),
+        "text": text or EXAMPLE,
+        "refused": refused,
+        "preview": preview is not None,
+        # Of the preview's fragment.
+        "manifest_refused": "",
+        "benchmarks": [],
+        "difference": None,
+        "reading": None,
+        "compared": "",
+        "unknown": "",
+        **(preview or {}),
+    }
+    return render(request, "settings_manifest.html", shown, status=400 if refused else 200)
+
+
+@never_cache
+@require_POST
+def difference_fragment(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """The difference between the form's `manifest` and the newest commit's, once that has been read."""
+    rows = RepositoryTest.objects.filter(project__slug=slug, requested_by=visitor_of(request).user)
+    test = get_object_or_404(rows, pk=pk)
+    written = request.POST.get("manifest", "").replace("\r\n", "\n")
+    known = test.facts.get("manifest")
+    context = {
+        "reading": None if test.outcome else test,
+        "project": test.project,
+        "difference": compare_texts(known, written) if known else None,
+        "compared": f"paceline.toml of {test.facts['commit']['hash'][:10]}" if known else "",
+        "unknown": difference_refusal(test),
+    }
+    return render(request, "fragments/manifest_difference.html", context)
+
+
+def difference_refusal(test: RepositoryTest) -> str:
+    """Why there is nothing to compare with; empty while it is read, and where there is."""
+    if not test.outcome:
+        return ""
+    return sentences.manifest_sentence(test) if test.is_readable else sentences.outcome_sentence(test)

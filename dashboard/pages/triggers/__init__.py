@@ -1,0 +1,1 @@
+"""Asking for runs, and the page of what was asked for."""
