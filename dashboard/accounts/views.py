@@ -37,7 +37,7 @@ def sends_mail() -> bool:
 
 
 class SignInView(passwords.LoginView):
-    template_name = "sign_in.html"
+    template_name = "account/sign_in.html"
 
     def get_context_data(self, **named: Any) -> dict[str, Any]:
         return super().get_context_data(

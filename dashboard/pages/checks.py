@@ -28,13 +28,13 @@ def checks_page(request: HttpRequest, slug: str) -> HttpResponse:
     project = requested_project(request, slug)
     listed = requested_page(request, project.checks.all(), ROWS_PER_PAGE, details=CHECKS_OF_KEYS)
     context = {"project": project, "tab": "checks", "page": listed, "checks": list(listed)}
-    return render(request, "project_checks.html", context)
+    return render(request, "checks/checks.html", context)
 
 
 @require_safe
 def check_page(request: HttpRequest, pk: int) -> HttpResponse:
     check = get_object_or_404(checks_with_related(), pk=pk)
-    return render(request, "check.html", check_context(check))
+    return render(request, "checks/check.html", check_context(check))
 
 
 @require_safe
@@ -43,7 +43,7 @@ def check_status_fragment(request: HttpRequest, pk: int) -> HttpResponseBase:
     check = get_object_or_404(checks_with_related(), pk=pk)
     if check.state not in Check.ACTIVE:
         return HttpResponseClientRefresh()
-    return render(request, "fragments/check_status.html", check_context(check))
+    return render(request, "checks/status.html", check_context(check))
 
 
 def check_context(check: Check) -> dict[str, Any]:

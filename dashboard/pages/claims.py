@@ -63,7 +63,7 @@ def claims_page(request: HttpRequest, slug: str) -> HttpResponse:
         for file in files
     ]
     context = {"project": project, "tab": "claims", "rows": rows, "policy": project_policy(project)}
-    return render(request, "project_claims.html", context)
+    return render(request, "claims/claims.html", context)
 
 
 @require_safe
@@ -92,7 +92,7 @@ def benchmark_page(request: HttpRequest, slug: str, benchmark: str) -> HttpRespo
         "tabs": [(name, number) for name, number in counts.items() if number or name in ("all", show)],
         "waiting": claim_queries.waiting_counts(project).get(benchmark, 0),
     }
-    return render(request, "benchmark_claims.html", context)
+    return render(request, "claims/benchmark.html", context)
 
 
 @require_safe
@@ -115,7 +115,7 @@ def claim_page(request: HttpRequest, pk: int) -> HttpResponse:
         "page": listed,
         "measurements": [measurement_row(measurement) for measurement in listed],
     }
-    return render(request, "claim.html", context)
+    return render(request, "claims/claim.html", context)
 
 
 def table_rows(rows: Sequence[Claim], values: dict[int, list[float]]) -> list[ClaimRow]:
@@ -211,7 +211,7 @@ def measure_claims(request: HttpRequest, slug: str) -> HttpResponse:
         if error.field == "commit":
             context = {"project": project, "tab": "claims", "written": written, "refused": str(error)}
             context["form_page"] = form_page(project, written)
-            return render(request, "measure_claims.html", context, status=400)
+            return render(request, "claims/measure.html", context, status=400)
         messages.error(request, str(error))
     else:
         messages.success(request, asked_sentence(asked))

@@ -32,7 +32,7 @@ def deliveries_page(request: HttpRequest) -> HttpResponse:
     context = {"page": listed, "deliveries": list(listed), "of": channel}
     if not context["deliveries"]:
         context["channel_projects"] = _projects_to_tell_of(visitor_of(request))
-    return render(request, "deliveries.html", context)
+    return render(request, "deliveries/deliveries.html", context)
 
 
 def _projects_to_tell_of(visitor: Visitor) -> list[Project]:

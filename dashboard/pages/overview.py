@@ -83,7 +83,7 @@ def overview_page(request: HttpRequest) -> HttpResponse:
         "projects": lines,
         "words": words,
     }
-    return render(request, "overview.html", context)
+    return render(request, "overview/overview.html", context)
 
 
 def _projects_page(request: HttpRequest, seen: SeenProjects, words: str) -> Page[Project]:
@@ -122,7 +122,7 @@ def active_runs_fragment(request: HttpRequest) -> HttpResponseBase:
     work = _describe_work(active, list(experiments.active_experiments(visible)[: MOST_RUNS + 1]))
     if work["seen"] != parse_whole_number(request, "seen", 0, 2 * (MOST_RUNS + 1)):
         return HttpResponseClientRefresh()
-    return render(request, "fragments/active_runs.html", {**work, "live": True})
+    return render(request, "overview/active_runs.html", {**work, "live": True})
 
 
 def _failed_jobs(sight: Sight) -> QuerySet[FailedJob]:

@@ -75,7 +75,7 @@ def compare_page(request: HttpRequest, slug: str) -> HttpResponse:
         else:
             context |= comparison_context(request, comparison)
     context["names"] = queries.known_names(project)
-    return render(request, "compare.html", context, status=400 if context["error"] else 200)
+    return render(request, "comparisons/compare.html", context, status=400 if context["error"] else 200)
 
 
 @require_safe

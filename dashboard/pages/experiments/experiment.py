@@ -54,12 +54,12 @@ def experiments_page(request: HttpRequest, slug: str) -> HttpResponse:
         "purpose": purpose,
         "purposes": [(value.value, label) for value, label in sentences.PURPOSE_LABELS.items()],
     }
-    return render(request, "project_experiments.html", context)
+    return render(request, "experiments/experiments.html", context)
 
 
 @require_safe
 def experiment_page(request: HttpRequest, pk: int) -> HttpResponse:
-    return render(request, "experiment.html", _experiment_context(_find_with_pairs(pk)))
+    return render(request, "experiments/experiment.html", _experiment_context(_find_with_pairs(pk)))
 
 
 def _find_with_pairs(pk: int) -> Experiment:
@@ -78,9 +78,9 @@ def experiment_status_fragment(request: HttpRequest, pk: int) -> HttpResponseBas
     seen = (parse_whole_number(request, "pairs", 0, MOST_SEEN), request.GET.get("profiled") == "yes")
     if seen == (experiment.measured, experiment.profiled):
         context = _status_context(experiment, experiment.measured, experiment.profiled)
-        return render(request, "fragments/experiment_status.html", context)
+        return render(request, "experiments/status.html", context)
     context = {**_experiment_context(_find_with_pairs(pk)), "changed": True}
-    return render(request, "fragments/experiment_status.html", context)
+    return render(request, "experiments/status.html", context)
 
 
 def _status_context(experiment: Experiment, measured: int, profiled: bool) -> dict[str, Any]:

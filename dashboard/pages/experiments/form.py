@@ -78,7 +78,7 @@ def _render_form(
         "cases": cases,
         "metrics": metric_choices(project),
     }
-    return render(request, "new_experiment.html", context, status=400 if error else 200)
+    return render(request, "experiments/form.html", context, status=400 if error else 200)
 
 
 def known_commit(project: Project, revision: str) -> Commit | None:

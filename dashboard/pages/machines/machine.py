@@ -74,7 +74,7 @@ def machine_page(request: HttpRequest, pk: int) -> HttpResponse:
         **_noise_context(machine, list(dict.fromkeys(newest))),
         **_sentinel_context(machine, seen),
     }
-    return render(request, "machine.html", context)
+    return render(request, "machines/machine.html", context)
 
 
 @require_safe
@@ -84,7 +84,7 @@ def machine_status_fragment(request: HttpRequest, pk: int) -> HttpResponseBase:
     context = _status_context(machine, visitor_of(request).seen_projects)
     if context["status"] != request.GET.get("seen"):
         return HttpResponseClientRefresh()
-    return render(request, "fragments/machine_status.html", context)
+    return render(request, "machines/status.html", context)
 
 
 def _status_context(machine: Machine, seen: SeenProjects) -> dict[str, Any]:

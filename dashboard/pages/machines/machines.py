@@ -63,7 +63,7 @@ class PoolGroup:
 
 @require_safe
 def machines_page(request: HttpRequest) -> HttpResponse:
-    return render(request, "machines.html", _list_context(request))
+    return render(request, "machines/machines.html", _list_context(request))
 
 
 def _list_context(request: HttpRequest) -> dict[str, Any]:
@@ -139,12 +139,12 @@ def make_join_code(request: HttpRequest) -> HttpResponse:
     name = request.POST.get("pool", "").strip()
     if refused := pool_name_refusal(name):
         context = {**_list_context(request), "pool": name[:LONGEST_POOL], "refused": refused}
-        return render(request, "machines.html", context, status=400)
+        return render(request, "machines/machines.html", context, status=400)
     code = hosts.create_join_code(
         runs.pool_named(name), request.user.get_username(), actor=visitor_of(request)
     )
     context = {**_list_context(request), "joining": joining_commands(code), "joining_pool": name}
-    return render(request, "machines.html", context)
+    return render(request, "machines/machines.html", context)
 
 
 def pool_name_refusal(name: str) -> str:

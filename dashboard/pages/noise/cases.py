@@ -66,7 +66,7 @@ def noise_page(request: HttpRequest, slug: str) -> HttpResponse:
         "too_noisy": TOO_NOISY,
         "case_count": len(states),
     }
-    return render(request, "project_noise.html", context, status=400 if asked.refused else 200)
+    return render(request, "noise/cases.html", context, status=400 if asked.refused else 200)
 
 
 def read_noise(states: Sequence[CaseState]) -> list[CaseNoise]:

@@ -91,7 +91,7 @@ def commit_page(request: HttpRequest, slug: str, commit: str) -> HttpResponse:
         raise Http404(f"More than one commit of {project.slug} begins with {commit}: give more of its hash.")
     if found[0].hash != commit:
         return redirect("commit", project.slug, found[0].hash)
-    return render(request, "commit.html", _commit_context(request, project, found[0]))
+    return render(request, "projects/commit.html", _commit_context(request, project, found[0]))
 
 
 def _commit_context(request: HttpRequest, project: Project, commit: Commit) -> dict[str, Any]:

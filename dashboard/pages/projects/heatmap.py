@@ -80,7 +80,7 @@ def heatmap_page(request: HttpRequest, slug: str) -> HttpResponse:
         "commits": list(commits.order_by("-position")),
         "case_count": len(states),
     }
-    return render(request, "project_heatmap.html", context, status=400 if refused else 200)
+    return render(request, "projects/heatmap.html", context, status=400 if refused else 200)
 
 
 def newest_positions(states: Iterable[SeriesLatest]) -> list[int]:

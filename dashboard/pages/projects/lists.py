@@ -51,7 +51,7 @@ def runs_page(request: HttpRequest, slug: str) -> HttpResponse:
         "refused": refused,
         "single_case": projects.has_single_case(project),
     }
-    return render(request, "project_runs.html", context, status=400 if refused else 200)
+    return render(request, "projects/runs.html", context, status=400 if refused else 200)
 
 
 def _filter_runs(rows: QuerySet[Run], state: str, filters: ListFilter, commit: str) -> QuerySet[Run]:
@@ -88,7 +88,7 @@ def commits_page(request: HttpRequest, slug: str) -> HttpResponse:
         "words": words,
         **missing_context(project),
     }
-    return render(request, "project_commits.html", context)
+    return render(request, "projects/commits.html", context)
 
 
 @require_safe
@@ -98,7 +98,7 @@ def triggers_page(request: HttpRequest, slug: str) -> HttpResponse:
         request, projects.project_triggers(project), ROWS_PER_PAGE, details=projects.TRIGGERS_OF_KEYS
     )
     context = {"project": project, "tab": "triggers", "page": page, "triggers": list(page)}
-    return render(request, "project_triggers.html", context)
+    return render(request, "projects/triggers.html", context)
 
 
 def describe_commits(project: Project, shown: Iterable[Commit]) -> list[dict[str, Any]]:

@@ -53,7 +53,7 @@ def render_first_form(
     request: HttpRequest, typed: Mapping[str, str], error: SetupError | None
 ) -> HttpResponse:
     context = repository_form.form_context(request, typed, error)
-    return render(request, "new_project.html", context, status=400 if error else 200)
+    return render(request, "projects/new_project.html", context, status=400 if error else 200)
 
 
 @never_cache
@@ -169,7 +169,7 @@ def render_tested(
         "most_commits": MOST_COMMITS,
         "most_runs": settings.PACELINE_MOST_RUNS,
     }
-    return render(request, "new_project.html", context, status=400 if error else 200)
+    return render(request, "projects/new_project.html", context, status=400 if error else 200)
 
 
 def expected_context(request: HttpRequest, test: RepositoryTest) -> dict[str, Any]:

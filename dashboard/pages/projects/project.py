@@ -65,7 +65,7 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
     }
     if is_offered(visitor_of(request), "trigger", project):
         context |= trigger_form_context(project, durations=known_durations(grid["states"]))
-    return render(request, "project.html", context, status=400 if grid["grid_refused"] else 200)
+    return render(request, "projects/project.html", context, status=400 if grid["grid_refused"] else 200)
 
 
 def known_durations(states: Sequence[CaseState]) -> dict[str, float]:
@@ -90,7 +90,7 @@ def live_runs_fragment(request: HttpRequest, slug: str) -> HttpResponseBase:
     if not context["live"]:
         # The last one has ended: its values are in the tables of the whole page.
         return HttpResponseClientRefresh()
-    return render(request, "fragments/live_runs.html", {"project": project, **context})
+    return render(request, "projects/live_runs.html", {"project": project, **context})
 
 
 def _runs_context(project: Project, triggers: Sequence[Trigger] | None = None) -> dict[str, Any]:

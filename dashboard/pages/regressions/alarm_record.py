@@ -86,7 +86,7 @@ def trust_page(request: HttpRequest, slug: str) -> HttpResponse:
         "times": measure_times(suspicions),
         "false_alarms": find_false_alarms(suspicions, MOST_FALSE),
     }
-    return render(request, "project_trust.html", context, status=400 if refused else 200)
+    return render(request, "regressions/alarm_record.html", context, status=400 if refused else 200)
 
 
 def summarize_alarms(name: str, alarms: Sequence[Suspicion], commits: int) -> AlarmRecord:

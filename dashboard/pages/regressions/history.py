@@ -93,7 +93,7 @@ def history_page(request: HttpRequest, slug: str) -> HttpResponse:
         "summary": summarize_times(dated),
         "trained": project.training_hours_per_week is not None,
     }
-    return render(request, "project_regressions.html", context, status=400 if refused else 200)
+    return render(request, "regressions/history.html", context, status=400 if refused else 200)
 
 
 def date_regression(row: Any, project: Project, now: datetime, with_gpu: Collection[int]) -> DatedRegression:

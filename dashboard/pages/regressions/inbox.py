@@ -61,7 +61,7 @@ def regressions_page(request: HttpRequest) -> HttpResponse:
         "tally": tally_sentence(tally_proofs(chosen)),
         "example": _measurable_project({project.slug: project.repository} if project else repositories),
     }
-    return render(request, "regressions.html", context, status=400 if refused else 200)
+    return render(request, "regressions/inbox.html", context, status=400 if refused else 200)
 
 
 def _chosen_project(request: HttpRequest, visible: QuerySet[Project]) -> Project | None:

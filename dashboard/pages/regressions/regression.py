@@ -112,7 +112,7 @@ def render_regression(
         "typed": typed,
         **proved,
     }
-    return render(request, "regression.html", context, status=status)
+    return render(request, "regressions/regression.html", context, status=status)
 
 
 def available_actions(regression: Regression) -> list[tuple[str, str, str, str]]:

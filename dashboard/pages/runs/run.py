@@ -66,7 +66,7 @@ def run_page(request: HttpRequest, pk: int) -> HttpResponse:
     elif run.origin == Run.Origin.IMPORTED:
         context["points"] = run_points.points_of_run(run.pk)
     context["preview"] = preview_of(run)
-    return render(request, "run.html", context)
+    return render(request, "runs/run.html", context)
 
 
 def _document_context(request: HttpRequest, run: Run, document: Json) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def run_frames_fragment(request: HttpRequest, pk: int) -> HttpResponse:
     run = get_object_or_404(Run, pk=pk)
     document = run_queries.document_without_telemetry(run)
     context = {"run": run, "zoomed": True, **(_frames_context(request, document) if document else {})}
-    response = render(request, "fragments/run_frames.html", context)
+    response = render(request, "runs/frames.html", context)
     response["HX-Push-Url"] = f"{run.get_absolute_url()}?{request.GET.urlencode()}"
     return response
 
@@ -134,7 +134,7 @@ def run_status_fragment(request: HttpRequest, pk: int) -> HttpResponseBase:
         # There is more to show now than this part: the whole page is loaded again.
         return HttpResponseClientRefresh()
     context = {**_common_context(run), "log": run_queries.read_log_tail(run)}
-    return render(request, "fragments/run_status.html", context)
+    return render(request, "runs/status.html", context)
 
 
 @require_safe

@@ -71,7 +71,7 @@ def series_page(request: HttpRequest, pk: int) -> HttpResponse:
         "headlines": [sibling for sibling in siblings if sibling.headline],
         "others": [sibling for sibling in siblings if not sibling.headline],
     }
-    return render(request, "series.html", context)
+    return render(request, "series/series.html", context)
 
 
 @require_safe
@@ -81,7 +81,7 @@ def series_part(request: HttpRequest, pk: int) -> JsonResponse:
     trend = read_series_trend(request, series)
     context = {"series": series, "project": series.case.project, **chart_context(trend)}
     context |= points_context(request, trend)
-    table = render_to_string("fragments/series_points.html", context, request)
+    table = render_to_string("series/points.html", context, request)
     return JsonResponse({"figure": context["figure"], "points": table, "thinned": context["thinned"]})
 
 

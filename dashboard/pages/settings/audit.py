@@ -22,13 +22,13 @@ ROWS_PER_PAGE = 50
 def project_audit_page(request: HttpRequest, slug: str) -> HttpResponse:
     context = settings_context(request, slug, "project-audit")
     entries = AuditEntry.objects.filter(project=context["project"])
-    return render(request, "settings_audit.html", {**context, **_entries_context(request, entries)})
+    return render(request, "settings/audit.html", {**context, **_entries_context(request, entries)})
 
 
 @require_safe
 def site_audit_page(request: HttpRequest) -> HttpResponse:
     context = {**site_context(request, "site-audit"), **_entries_context(request, AuditEntry.objects.all())}
-    return render(request, "site_audit.html", context)
+    return render(request, "site/audit.html", context)
 
 
 def _entries_context(request: HttpRequest, entries: QuerySet[AuditEntry]) -> dict[str, Any]:

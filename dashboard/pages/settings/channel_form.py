@@ -116,7 +116,7 @@ def render_form(
         "digests": [("", "at once"), ("daily", "a digest each day"), ("weekly", "a digest each Monday")],
     }
     status = 400 if errors or rule_error else 200
-    return render(request, "project_channel.html", context, status=status)
+    return render(request, "settings/channel.html", context, status=status)
 
 
 @require_POST

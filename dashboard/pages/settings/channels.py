@@ -61,7 +61,7 @@ def render_channels(request: HttpRequest, project: Project, **extra: Any) -> Htt
         "feed": reverse("project-feed", args=[project.slug]),
         **extra,
     }
-    return render(request, "project_channels.html", context)
+    return render(request, "settings/channels.html", context)
 
 
 @require_POST
@@ -136,4 +136,4 @@ def delivered_test_fragment(request: HttpRequest, project: Project, pk: int) -> 
     """How a test message went; asked for again and again while it is under way."""
     rows = Delivery.objects.select_related("channel__project").filter(event=Delivery.Event.TEST)
     delivery = get_object_or_404(rows, channel__project=project, pk=pk)
-    return render(request, "fragments/channel_test.html", {"tested": delivery, "project": project})
+    return render(request, "settings/channel_test.html", {"tested": delivery, "project": project})

@@ -143,7 +143,7 @@ def render_forge(
         "label": KIND_LABELS[ForgeKind(connection.kind)] if connection else "",
         "last_heard": connection and connection.project.forge_deliveries.order_by("-received_at").first(),
     }
-    return render(request, "settings_forge.html", shown, status=400 if error else 200)
+    return render(request, "settings/forge.html", shown, status=400 if error else 200)
 
 
 @never_cache
@@ -158,4 +158,4 @@ def forge_test_fragment(request: HttpRequest, slug: str) -> HttpResponse:
             refused = ""
         except ForgeAnswerError as error:
             refused = str(error)
-    return render(request, "fragments/forge_test.html", {"refused": refused})
+    return render(request, "settings/forge_test.html", {"refused": refused})

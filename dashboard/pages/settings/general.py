@@ -103,7 +103,7 @@ def render_general(
         "name": request.POST.get("slug", project.slug)[:LONGEST_NAME],
         "former_names": list(project.former_names.all()),
     }
-    return render(request, "settings_general.html", shown, status=400 if error else 200)
+    return render(request, "settings/general.html", shown, status=400 if error else 200)
 
 
 def describe_credentials(project: Project) -> str:
@@ -151,7 +151,7 @@ def tested_repository_page(request: HttpRequest, slug: str, pk: int) -> HttpResp
         **context,
         **repository_form.tested_context(test, reverse("project-repository-status", args=[slug, pk])),
     }
-    return render(request, "settings_repository.html", shown)
+    return render(request, "settings/repository.html", shown)
 
 
 def own_test(request: HttpRequest, slug: str, pk: int) -> RepositoryTest:

@@ -26,7 +26,7 @@ def hook_page(request: HttpRequest, slug: str) -> HttpResponse:
     context = settings_context(request, slug, "project-hook")
     project: Project = context["project"]
     secret = renew_hook_secret(visitor_of(request), project) if request.method == "POST" else ""
-    return render(request, "settings_hook.html", {**context, **hook_context(project), "secret": secret})
+    return render(request, "settings/hook.html", {**context, **hook_context(project), "secret": secret})
 
 
 def hook_context(project: Project) -> dict[str, Any]:

@@ -66,4 +66,4 @@ def render_file(
     request: HttpRequest, context: dict[str, object], path: str, text: str, *, former: str, refused: str = ""
 ) -> HttpResponse:
     shown = {**context, "path": path, "text": text, "former": former, "refused": refused}
-    return render(request, "settings_kept_file.html", shown, status=400 if refused else 200)
+    return render(request, "settings/kept_file.html", shown, status=400 if refused else 200)

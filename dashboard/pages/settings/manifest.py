@@ -96,7 +96,7 @@ def render_manifest(
         "unknown": "",
         **(preview or {}),
     }
-    return render(request, "settings_manifest.html", shown, status=400 if refused else 200)
+    return render(request, "settings/manifest.html", shown, status=400 if refused else 200)
 
 
 @never_cache
@@ -114,7 +114,7 @@ def difference_fragment(request: HttpRequest, slug: str, pk: int) -> HttpRespons
         "compared": f"paceline.toml of {test.facts['commit']['hash'][:10]}" if known else "",
         "unknown": difference_refusal(test),
     }
-    return render(request, "fragments/manifest_difference.html", context)
+    return render(request, "settings/manifest_difference.html", context)
 
 
 def difference_refusal(test: RepositoryTest) -> str:

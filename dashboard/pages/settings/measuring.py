@@ -150,4 +150,4 @@ def render_measuring(
         for group in GROUPS
     ]
     shown = {**context, "groups": groups, "sentinels": written["sentinels"]}
-    return render(request, "settings_measuring.html", shown, status=400 if errors else 200)
+    return render(request, "settings/measuring.html", shown, status=400 if errors else 200)

@@ -42,7 +42,7 @@ def members_page(request: HttpRequest, slug: str) -> HttpResponse:
 def _render_members(request: HttpRequest, context: dict[str, Any], status: int = 200) -> HttpResponse:
     members = context["project"].memberships.select_related("user").order_by("user__username")
     shown = {"members": list(members), "roles": ROLES, "typed": "", "chosen": Membership.Role.VIEWER}
-    return render(request, "settings_members.html", {**shown, **context}, status=status)
+    return render(request, "settings/members.html", {**shown, **context}, status=status)
 
 
 @require_POST

@@ -81,4 +81,4 @@ def _render_policy(
         "schedules": list(project.schedules.order_by("next_at", "name")),
         "quiet": quiet,
     }
-    return render(request, "settings_policy.html", {**context, **shown}, status=status)
+    return render(request, "settings/policy.html", {**context, **shown}, status=status)

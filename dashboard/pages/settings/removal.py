@@ -35,4 +35,4 @@ def removal_page(request: HttpRequest, slug: str) -> HttpResponse:
 
 def render_removal(request: HttpRequest, context: dict[str, Any], refused: str = "") -> HttpResponse:
     shown = {**context, "kept": project_queries.count_rows(context["project"]), "refused": refused}
-    return render(request, "settings_removal.html", shown, status=400 if refused else 200)
+    return render(request, "settings/removal.html", shown, status=400 if refused else 200)

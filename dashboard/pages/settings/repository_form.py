@@ -134,7 +134,7 @@ def benchmark_totals(benchmarks: list[PlannedBenchmark]) -> dict[str, Any]:
 def render_status(request: HttpRequest, test: RepositoryTest, status_address: str) -> HttpResponseBase:
     if test.outcome:
         return HttpResponseClientRefresh()
-    return render(request, "fragments/repository_test.html", tested_context(test, status_address))
+    return render(request, "settings/repository_test.html", tested_context(test, status_address))
 
 
 def render_preview(request: HttpRequest) -> HttpResponse:
@@ -145,4 +145,4 @@ def render_preview(request: HttpRequest) -> HttpResponse:
         context: dict[str, Any] = {"benchmarks": [], "manifest_refused": str(error), **benchmark_totals([])}
     else:
         context = {"benchmarks": benchmarks, "manifest_refused": "", **benchmark_totals(benchmarks)}
-    return render(request, "fragments/manifest_preview.html", context)
+    return render(request, "settings/manifest_preview.html", context)

@@ -33,4 +33,4 @@ def retention_page(request: HttpRequest, slug: str) -> HttpResponse:
         "dropped": [(row, describe_dropped(row)) for row in dropped[:MOST_LISTED]],
         "command": f"python manage.py prune {project.slug} --dry-run",
     }
-    return render(request, "settings_retention.html", {**context, **shown})
+    return render(request, "settings/retention.html", {**context, **shown})

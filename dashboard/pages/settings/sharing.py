@@ -60,7 +60,7 @@ def render_settings(
         "typed": typed,
         "refused": refused,
     }
-    return render(request, "settings_sharing.html", {**context, **shown}, status=400 if refused else 200)
+    return render(request, "settings/sharing.html", {**context, **shown}, status=400 if refused else 200)
 
 
 @require_POST

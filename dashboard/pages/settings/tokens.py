@@ -69,7 +69,7 @@ def _render_tokens(request: HttpRequest, context: dict[str, Any], status: int = 
         "most_days": MOST_DAYS,
         "typed": {"name": "", "days": str(DEFAULT_DAYS), "actions": []},
     }
-    return render(request, "settings_tokens.html", {**shown, **context}, status=status)
+    return render(request, "settings/tokens.html", {**shown, **context}, status=status)
 
 
 @require_POST

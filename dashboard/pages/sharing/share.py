@@ -67,7 +67,7 @@ def render_sharing(request: HttpRequest, name: str, subject: Subject) -> HttpRes
         "pasted": pasted_texts(subject, title, own_addresses(name, subject)) if is_public(project) else [],
         "picture": reverse(f"{name}-picture", args=[subject.pk, "svg"]),
     }
-    return render(request, "sharing.html", context)
+    return render(request, "sharing/share.html", context)
 
 
 def own_addresses(name: str, subject: Subject) -> dict[str, str]:

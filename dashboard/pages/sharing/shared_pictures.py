@@ -145,7 +145,7 @@ def render_bare(
             "image": settings.PACELINE_URL + preview,
         },
     }
-    response = render(request, "embed.html", context)
+    response = render(request, "sharing/embed.html", context)
     ancestors = tuple(project.embed_origins.split()) or ("'none'",)
     policy = CONTENT_SECURITY_POLICY | {"frame-ancestors": ancestors}
     response.headers["Content-Security-Policy"] = format_policy(policy)

@@ -86,7 +86,7 @@ def render_accounts(
         "provider_name": provider_name(),
         **(invited or {}),
     }
-    return render(request, "site_accounts.html", shown, status=400 if error else 200)
+    return render(request, "site/accounts.html", shown, status=400 if error else 200)
 
 
 def error_by_field(error: AccountError | None) -> dict[str, str]:
@@ -199,4 +199,4 @@ def render_account(
         "errors": error_by_field(None),
         **(about or {}),
     }
-    return render(request, "site_account.html", shown, status=status)
+    return render(request, "site/account.html", shown, status=status)

@@ -69,7 +69,7 @@ def render_jobs(request: HttpRequest) -> HttpResponse:
         "page": page,
         "jobs": [{"row": job, "address": page_of_job(job)} for job in page],
     }
-    return render(request, "site_jobs.html", shown)
+    return render(request, "site/jobs.html", shown)
 
 
 def page_of_job(job: FailedJob) -> str:

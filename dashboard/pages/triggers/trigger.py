@@ -53,13 +53,13 @@ def _render_form(request: HttpRequest, project: Project, typed: QueryDict, refus
         "refused": refused,
         **trigger_form_context(project, typed),
     }
-    return render(request, "measure.html", context, status=400 if refused else 200)
+    return render(request, "triggers/measure.html", context, status=400 if refused else 200)
 
 
 @require_safe
 def trigger_page(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     trigger = _find_trigger(slug, pk)
-    return render(request, "trigger.html", {"tab": "triggers", **_status_context(trigger)})
+    return render(request, "triggers/trigger.html", {"tab": "triggers", **_status_context(trigger)})
 
 
 @require_safe
@@ -68,7 +68,7 @@ def trigger_status_fragment(request: HttpRequest, slug: str, pk: int) -> HttpRes
     context = _status_context(_find_trigger(slug, pk))
     if not context["live"]:
         return HttpResponseClientRefresh()
-    return render(request, "fragments/trigger_status.html", context)
+    return render(request, "triggers/status.html", context)
 
 
 @require_POST
