@@ -14,8 +14,8 @@ from time import perf_counter
 
 from paceline import document
 
-from workers.host import launching
-from workers.host.box import KINDS, NO_BOX, Box, BoxError, BoxView, Sandbox, open_box
+from workers.host.box.box import KINDS, NO_BOX, Box, BoxError, BoxView, Sandbox, open_box
+from workers.host.execution import launching
 from workers.host.logs import Log
 
 from .lines import Line, format_part

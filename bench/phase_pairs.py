@@ -30,9 +30,9 @@ from paceline.document import Document
 from bench.detection.planted_parts import PLANTED, SHARES, STEPS
 from bench.robustness.null_commits import coming_and_going_neighbour
 from bench.small_proofs import describe_deviation, measure_sides
-from workers.host import pair_values
-from workers.host.experiment_executor import is_base_first
-from workers.host.typical_times import Times, typical_times_by_phase
+from workers.host.execution import pair_values
+from workers.host.execution.experiment_executor import is_base_first
+from workers.host.execution.typical_times import Times, typical_times_by_phase
 
 if TYPE_CHECKING:
     from dashboard.models import ExperimentPair

@@ -37,8 +37,8 @@ from paceline.measured.turns import FIRST, SECOND
 from bench.lines import Line, format_part
 from bench.robustness.null_commits import coming_and_going_neighbour
 from dashboard.detection.paired_steps import OF_MEDIAN_DEVIATION
-from workers.host import pair_values
-from workers.host.experiment_executor import is_base_first, seed_of_pair
+from workers.host.execution import pair_values
+from workers.host.execution.experiment_executor import is_base_first, seed_of_pair
 
 if TYPE_CHECKING:
     from dashboard.models import Experiment, ExperimentPair

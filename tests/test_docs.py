@@ -90,7 +90,7 @@ def is_there(name: str) -> bool:
     ("name", "there"),
     [
         ("dashboard.regressions.decision.repair.is_repaired_by", True),
-        ("workers.host.experiment_executor.ExperimentExecutor.give_up", True),
+        ("workers.host.execution.experiment_executor.ExperimentExecutor.give_up", True),
         ("dashboard.regressions.decision.repair.is_mended", False),
         ("dashboard.nowhere", False),
     ],

@@ -18,7 +18,7 @@ from bench.pages.addresses import list_addresses
 from bench.pages.requests import AnswerTimes, time_requests
 
 if TYPE_CHECKING:
-    from workers.host.site_client import SiteClient
+    from workers.host.site_api.client import SiteClient
 
 # Hosts that hand in documents at once.
 HOSTS = 4
@@ -125,7 +125,7 @@ def measure_rate(
     waiting: Sequence[WaitingRun], address: str, token: str, processes: dict[str, psutil.Process]
 ) -> Rate:
     """All of them handed in by HTTP, as fast as HOSTS hosts can, until the last one is judged."""
-    from workers.host.site_client import SiteClient
+    from workers.host.site_api.client import SiteClient
 
     client = SiteClient(address, token)
     before = {name: processor_seconds(process) for name, process in processes.items()}
@@ -168,7 +168,7 @@ def measure_pages(
     waiting: Sequence[WaitingRun], address: str, token: str, port: int, per_minute: float
 ) -> dict[str, AnswerTimes]:
     """Pages asked for IN_FLIGHT times at once, again and again, while so many runs a minute come in."""
-    from workers.host.site_client import SiteClient
+    from workers.host.site_api.client import SiteClient
 
     client, addresses = SiteClient(address, token), list_addresses()
     seconds: dict[str, list[float]] = {name: [] for name in PAGES}

@@ -23,7 +23,7 @@ from dashboard.repositories.history import MOST_COMMITS
 from dashboard.runs import remeasuring
 from dashboard.sentences import learning
 from dashboard.sentinels import movement, pinning
-from workers.host import pair_values
+from workers.host.execution import pair_values
 
 METHOD = Path(__file__).resolve().parents[2] / "docs/method"
 PROJECT, EXPERIMENT = Project(), Experiment()

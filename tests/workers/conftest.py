@@ -17,9 +17,9 @@ from dashboard.models import Project, Run
 from tests.workers import repositories
 from tests.workers.scripts import UNDISTURBED
 from workers.host.configuration import HostConfiguration, OwnerSettings, Registration, write_identity
-from workers.host.launching import Measurement
+from workers.host.execution.launching import Measurement
 from workers.host.machine import take_fingerprint
-from workers.host.site_client import SiteClient
+from workers.host.site_api.client import SiteClient
 from workers.host.work import execute_next
 
 MANIFEST = """

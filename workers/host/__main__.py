@@ -8,7 +8,6 @@ import socket
 import sys
 from pathlib import Path
 
-from workers.host import process_reaper
 from workers.host.agent import JoinOptions, run_agent
 from workers.host.configuration import (
     ConfigurationError,
@@ -16,6 +15,7 @@ from workers.host.configuration import (
     configure_logging,
     read_identity,
 )
+from workers.host.processes import reaper
 from workers.host.slots import MOST_SLOTS, PARENT, Slot, plan_slots
 
 
@@ -64,7 +64,7 @@ def main() -> int:
 
 def chosen_slots(options: argparse.Namespace) -> list[Slot]:
     if options.slot:
-        process_reaper.die_with_parent(int(os.environ[PARENT]))
+        reaper.die_with_parent(int(os.environ[PARENT]))
         device = int(options.device) if options.device else None
         return [Slot(options.slot, device, tuple(map(int, options.cores.split(","))))]
     if options.slots == "auto":

@@ -23,7 +23,7 @@ from kombu.exceptions import KombuError
 from dashboard.host_protocol import queues
 from dashboard.repositories import safe_name, try_lock
 from workers.host import machine
-from workers.host.box import NO_BOX, Box, BoxError, open_box
+from workers.host.box.box import NO_BOX, Box, BoxError, open_box
 from workers.host.configuration import (
     HOW_TO_JOIN,
     ConfigurationError,
@@ -37,11 +37,11 @@ from workers.host.configuration import (
     write_registration,
 )
 from workers.host.errors import HostOutdated, JoinRefused, SiteAway, TokenRefused
-from workers.host.executor import NO_BOX_HERE
-from workers.host.outages import StopRequested, ending_signals, try_until_answered
-from workers.host.site_client import SiteClient
+from workers.host.execution.executor import NO_BOX_HERE
+from workers.host.site_api.client import SiteClient
+from workers.host.site_api.outages import StopRequested, ending_signals, try_until_answered
+from workers.host.site_api.spool import DocumentSpool
 from workers.host.slots import Slot, pin_process, run_slots
-from workers.host.spool import DocumentSpool
 
 logger = logging.getLogger(__name__)
 

@@ -14,9 +14,10 @@ from celery.signals import setup_logging, worker_init, worker_process_init, work
 
 from dashboard.heartbeat_file import keep_heartbeat_file
 from dashboard.host_protocol import queues
-from workers.host import process_reaper, work
+from workers.host import work
 from workers.host.configuration import configure_logging, load_configuration
-from workers.host.site_client import SiteClient
+from workers.host.processes import reaper
+from workers.host.site_api.client import SiteClient
 
 HOME = "PACELINE_HOST_HOME"
 SLOT = "PACELINE_HOST_SLOT"
@@ -73,7 +74,7 @@ def measure_next(_pool: str) -> None:
 def end_with_agent(**_: Any) -> None:
     """In the worker's main process: without its agent nobody would say that this host lives."""
     if agent := os.environ.get(AGENT):
-        process_reaper.die_with_parent(int(agent))
+        reaper.die_with_parent(int(agent))
     os.environ[WORKER] = str(os.getpid())
 
 
@@ -83,7 +84,7 @@ def end_with_worker(**_: Any) -> None:
     worker = int(os.environ[WORKER])
     # A worker without a pool is its own only process.
     if os.getpid() != worker:
-        process_reaper.die_with_parent(worker)
+        reaper.die_with_parent(worker)
 
 
 @worker_ready.connect

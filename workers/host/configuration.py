@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from dashboard import structured_logs
 from dashboard.repositories import safe_name
-from workers.host.box import Sandbox, read_sandbox
+from workers.host.box.box import Sandbox, read_sandbox
 
 IDENTITY_FILE = "host.json"
 REGISTRATION_FILE = "registration.json"

@@ -22,8 +22,8 @@ from workers.host.configuration import (
 )
 from workers.host.errors import SiteAway, TokenRefused
 from workers.host.machine import list_near_cores
-from workers.host.outages import StopRequested, ending_signals, try_until_answered
-from workers.host.site_client import SiteClient
+from workers.host.site_api.client import SiteClient
+from workers.host.site_api.outages import StopRequested, ending_signals, try_until_answered
 
 logger = logging.getLogger(__name__)
 

@@ -10,9 +10,9 @@ from workers.host import machine
 from workers.host.configuration import HostConfiguration
 from workers.host.disk_budget import enforce_disk_budget
 from workers.host.errors import SiteAway, TokenRefused
-from workers.host.executor import Executor
-from workers.host.run_executor import RunExecutor, document_spool
-from workers.host.site_client import SiteClient
+from workers.host.execution.executor import Executor
+from workers.host.execution.run_executor import RunExecutor, document_spool
+from workers.host.site_api.client import SiteClient
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +55,6 @@ def make_executor(
     if isinstance(assignment, RunAssignment):
         return RunExecutor(assignment, lock, configuration, client)
     # Not above: what only experiments need would make every other run wait for its import.
-    from workers.host.experiment_executor import ExperimentExecutor
+    from workers.host.execution.experiment_executor import ExperimentExecutor
 
     return ExperimentExecutor(assignment, lock, configuration, client)

@@ -8,7 +8,8 @@ import threading
 from pathlib import Path
 
 from tests.workers.host.boxes import SMALL, Cell
-from workers.host import box, processes
+from workers.host.box import box
+from workers.host.processes import process_tree
 
 CODE = "import signal, time; signal.signal(15, signal.SIG_IGN); print('running', flush=True); time.sleep(600)"
 
@@ -22,8 +23,8 @@ def main() -> None:
     held = Cell(box.open_box(SMALL, home, (kind,)), folder).prepare()
     command = [sys.executable, "-I", "-S", "-c", CODE]
     with held.box.wrap_command(command, held.checkout, held.view(), {}) as boxed:
-        spec = processes.ProcessSpec(boxed.command, held.checkout, {}, time_limit=600, grace=0.5)
-        processes.run_process_tree(spec, forward_output, threading.Event())
+        spec = process_tree.ProcessSpec(boxed.command, held.checkout, {}, time_limit=600, grace=0.5)
+        process_tree.run_process_tree(spec, forward_output, threading.Event())
 
 
 if __name__ == "__main__":

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from workers.host import box, launching, processes
-from workers.host.box import KINDS, Box, BoxView, Sandbox
+from workers.host.box import box
+from workers.host.box.box import KINDS, Box, BoxView, Sandbox
+from workers.host.execution import launching
+from workers.host.processes import process_tree
 
 MIB = 1024**2
 SMALL = Sandbox(
@@ -52,7 +54,7 @@ def small_box(kind: str, home: Path, sandbox: Sandbox = SMALL) -> Box:
 class BoxedRun:
     """How a command in a box ended, and what it printed."""
 
-    result: processes.ProcessResult
+    result: process_tree.ProcessResult
     printed: str
 
 
@@ -98,8 +100,8 @@ class Cell:
         printed = bytearray()
         output: Callable[[bytes], None] = printed.extend
         with self.box.wrap_command(command, self.checkout, view or self.view(), environment) as boxed:
-            kept = processes.FolderLimit(self.scratch, self.box.sandbox.kept_disk, 500)
-            spec = processes.ProcessSpec(
+            kept = process_tree.FolderLimit(self.scratch, self.box.sandbox.kept_disk, 500)
+            spec = process_tree.ProcessSpec(
                 boxed.command,
                 self.checkout,
                 environment,
@@ -108,7 +110,7 @@ class Cell:
                 output_limit=self.box.sandbox.output,
                 folder_limit=kept,
             )
-            result = processes.run_process_tree(spec, output, threading.Event())
+            result = process_tree.run_process_tree(spec, output, threading.Event())
         return BoxedRun(result, printed.decode(errors="replace"))
 
 

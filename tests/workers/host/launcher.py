@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 from dashboard.repositories import try_lock
-from workers.host import processes
+from workers.host.processes import process_tree
 
 
 def forward_output(data: bytes) -> None:
@@ -19,8 +19,8 @@ def main() -> None:
     lock, code = Path(sys.argv[1]), sys.argv[2]
     with try_lock(lock) as held:
         command = [sys.executable, "-I", "-S", "-c", code]
-        order = processes.ProcessSpec(command, Path.cwd(), {}, time_limit=600, lock=held, grace=1)
-        processes.run_process_tree(order, forward_output, threading.Event())
+        order = process_tree.ProcessSpec(command, Path.cwd(), {}, time_limit=600, lock=held, grace=1)
+        process_tree.run_process_tree(order, forward_output, threading.Event())
 
 
 if __name__ == "__main__":

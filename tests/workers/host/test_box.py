@@ -16,13 +16,14 @@ from paceline import document
 
 from tests.workers.conftest import MANIFEST, TRAIN
 from tests.workers.host.boxes import KINDS, SMALL, Cell, small_box
-from workers.host import box, box_mounts, cgroup, launching
-from workers.host.box import ACCOUNT, Box, BoxError, BoxView, Sandbox
-from workers.host.box_launcher import identity_map
+from workers.host.box import box, cgroup, mounts
+from workers.host.box.box import ACCOUNT, Box, BoxError, BoxView, Sandbox
+from workers.host.box.launcher import identity_map
+from workers.host.environments.pip_options import index_options, index_ports, list_sources
 from workers.host.errors import BuildError, CrashError
+from workers.host.execution import launching
 from workers.host.logs import Log
-from workers.host.pip_options import index_options, index_ports, list_sources
-from workers.host.processes import ProcessResult
+from workers.host.processes.process_tree import ProcessResult
 
 PARENTS = cgroup.GroupParents({"memory": (2, Path("/sys/fs/cgroup")), "pids": (2, Path("/sys/fs/cgroup"))})
 
@@ -279,7 +280,7 @@ def test_a_wrong_setting_is_named(variable: str, value: str) -> None:
 def test_devices_are_those_of_drivers_and_no_disks(tmp_path: Path) -> None:
     for name in ("null", "nvidia0", "nvidiactl", "sda", "mem", "tty"):
         (tmp_path / name).touch()
-    shown = [words[0] for kind, *words in box_mounts.device_mounts(tmp_path) if kind == "device"]
+    shown = [words[0] for kind, *words in mounts.device_mounts(tmp_path) if kind == "device"]
     assert shown == ["/dev/null", "/dev/nvidia0", "/dev/nvidiactl"]
 
 
@@ -289,15 +290,15 @@ def test_groups_that_may_use_a_device_are_kept(tmp_path: Path) -> None:
         (tmp_path / name).touch()
         (tmp_path / name).chmod(mode)
     own = os.getegid()
-    assert box_mounts.device_groups(tmp_path) == ([own] if own else [])
+    assert mounts.device_groups(tmp_path) == ([own] if own else [])
     assert identity_map(ACCOUNT, 0, [44]) == "0 0 1\n65530 65530 1\n44 44 1\n"
 
 
 def test_outer_folders_are_shown_before_those_in_them(tmp_path: Path) -> None:
     scratch, harness = tmp_path / "scratch", tmp_path / "scratch" / "harness"
     view = BoxView(read_only=[harness, Path("/usr/lib/python3")], writable=[scratch])
-    mounts = [mount for mount in box_mounts.folder_mounts(view, {}) if str(tmp_path) in mount[2]]
-    assert [(target, writable) for _, _, target, writable in mounts] == [
+    own = [mount for mount in mounts.folder_mounts(view, {}) if str(tmp_path) in mount[2]]
+    assert [(target, writable) for _, _, target, writable in own] == [
         (str(scratch), True),
         (str(harness), False),
     ]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from workers.host import cgroup
-from workers.host.cgroup import GroupParents, Hierarchy
+from workers.host.box import cgroup
+from workers.host.box.cgroup import GroupParents, Hierarchy
 
 
 def write_process(folder: Path, groups: str, mounts: str) -> Path:

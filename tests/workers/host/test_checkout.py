@@ -11,8 +11,8 @@ import pytest
 
 from dashboard.repositories import Git, locate_mirror, try_lock
 from tests.workers.repositories import commit_files, create_repository, head_commit, run_git
-from workers.host import checkout
-from workers.host.checkout import Checkouts, Worktree
+from workers.host.checkout import worktree
+from workers.host.checkout.worktree import Checkouts, Worktree
 from workers.host.errors import CheckoutError, Stopped
 
 
@@ -265,23 +265,23 @@ def test_a_path_through_a_link_of_the_commit_is_refused(source: Path, checkouts:
     (source / "outside.py").symlink_to("/etc/hostname")
     folder = checkouts.prepare(LocalRepository(str(source)), "demo", commit_files(source, {}))
     with pytest.raises(CheckoutError, match=r"The script 'outside.py' leads out of the checkout"):
-        checkout.find_inside(folder, "outside.py", "The script")
+        worktree.find_inside(folder, "outside.py", "The script")
 
 
 @pytest.mark.parametrize("name", ["../up.py", "/etc/hostname", "a/../../up.py"])
 def test_a_path_out_of_the_checkout_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(CheckoutError, match="leads out of the checkout"):
-        checkout.find_inside(tmp_path, name, "The script")
+        worktree.find_inside(tmp_path, name, "The script")
 
 
 def test_the_manifest_of_the_commit_is_read(tmp_path: Path) -> None:
     (tmp_path / "paceline.toml").write_text("x = 1")
-    assert checkout.place_manifest(tmp_path, None) == "x = 1"
+    assert worktree.place_manifest(tmp_path, None) == "x = 1"
 
 
 def test_a_commit_without_a_manifest_is_told(tmp_path: Path) -> None:
     with pytest.raises(CheckoutError, match=r"The manifest 'paceline.toml' is not a file of this commit"):
-        checkout.place_manifest(tmp_path, None)
+        worktree.place_manifest(tmp_path, None)
 
 
 def test_the_servers_manifest_never_writes_through_a_link(tmp_path: Path) -> None:
@@ -289,7 +289,7 @@ def test_the_servers_manifest_never_writes_through_a_link(tmp_path: Path) -> Non
     target.write_text("precious")
     (tmp_path / "checkout").mkdir()
     (tmp_path / "checkout" / "paceline.toml").symlink_to(target)
-    checkout.place_manifest(tmp_path / "checkout", "x = 1")
+    worktree.place_manifest(tmp_path / "checkout", "x = 1")
     assert target.read_text() == "precious"
     assert (tmp_path / "checkout" / "paceline.toml").read_text() == "x = 1"
 
@@ -301,11 +301,11 @@ def test_kept_files_are_placed_inside_the_checkout_alone(tmp_path: Path) -> None
     top = tmp_path / "checkout"
     (top / "link.txt").symlink_to(tmp_path / "outside" / "old.txt")
     (top / "folder").symlink_to(tmp_path / "outside")
-    checkout.place_files(top, {"link.txt": "new", "bench/train.py": "print()"})
+    worktree.place_files(top, {"link.txt": "new", "bench/train.py": "print()"})
     assert ((top / "link.txt").read_text(), (top / "bench/train.py").read_text()) == ("new", "print()")
     for name in ("folder/new.txt", "../new.txt", "bench", "link.txt/x", ".git/config"):
         with pytest.raises(CheckoutError, match="The kept file"):
-            checkout.place_files(top, {name: "new"})
+            worktree.place_files(top, {name: "new"})
     assert [(path.name, path.read_text()) for path in (tmp_path / "outside").iterdir()] == [
         ("old.txt", "precious")
     ]

@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from dashboard.host_protocol import Lease, RunAssignment
-from workers.host.countings import MOST_OF_CASE, CountingStore
+from workers.host.execution.countings import MOST_OF_CASE, CountingStore
 
 RUN = RunAssignment(
     lease=Lease(1, 1, UUID(int=1)),

@@ -10,17 +10,17 @@ import pytest
 from paceline.environment_table import Environment
 
 from tests.workers.host.wheels import build_wheel
-from workers.host.building import BuildRunner
-from workers.host.environments import (
+from workers.host.environments.building import BuildRunner
+from workers.host.environments.environments import (
     COMPLETION_MARK,
     Environments,
     lend_instruments,
     list_environments,
     write_mark,
 )
+from workers.host.environments.requirements import environment_key, read_requirements
 from workers.host.errors import BuildError, Stopped
 from workers.host.logs import Log
-from workers.host.requirements import environment_key, read_requirements
 
 SURROUNDINGS = {"PIP_NO_INDEX": "1", "DATABASE_URL": "postgresql:///secret"}
 

@@ -23,8 +23,8 @@ from dashboard.models import Case, Commit, Document, Experiment, Metric, Project
 from tests.workers import repositories
 from tests.workers.conftest import MANIFEST, Host, Requested
 from tests.workers.scripts import UNDISTURBED
-from workers.host.executor import PreparedCode
-from workers.host.experiment_executor import SIDES, ExperimentExecutor, seed_of_pair
+from workers.host.execution.executor import PreparedCode
+from workers.host.execution.experiment_executor import SIDES, ExperimentExecutor, seed_of_pair
 
 SHORT = MANIFEST.replace("steps = 20", "steps = 10")
 # Waiting takes as long while other tests run beside it.

@@ -20,14 +20,14 @@ import pytest
 from paceline.environment_table import Environment
 
 from tests.workers.host.boxes import KINDS, MIB, SMALL, Cell, small_box
-from workers.host import launching
-from workers.host.building import BuildRunner
-from workers.host.environments import Environments
+from workers.host.environments.building import BuildRunner
+from workers.host.environments.environments import Environments
 from workers.host.errors import BuildError
+from workers.host.execution import launching
 from workers.host.logs import Log
-from workers.host.processes import ProcessResult
+from workers.host.processes.process_tree import ProcessResult
 
-ROOT = Path(launching.__file__).parent.parent.parent
+ROOT = Path(launching.__file__).parents[3]
 SECRET = "the-token-of-this-machine"
 
 
@@ -170,7 +170,7 @@ def test_a_box_whose_reaper_or_launcher_is_killed_ends(cell: Cell, victim: str) 
     while not (cell.scratch / "alive").exists() and time.monotonic() < until:
         time.sleep(0.01)
     reapers = [
-        child for child in psutil.Process().children() if "process_reaper.py" in " ".join(child.cmdline())
+        child for child in psutil.Process().children() if "processes/reaper.py" in " ".join(child.cmdline())
     ]
     (reapers[0] if victim == "reaper" else reapers[0].children()[0]).kill()
     running.join(timeout=10)

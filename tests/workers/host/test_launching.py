@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from workers.host import launching
 from workers.host.errors import BadDocumentError, NoDocumentError
-from workers.host.launching import Measurement, Progress
+from workers.host.execution import launching
+from workers.host.execution.launching import Measurement, Progress
 
 SECRETS = {"DATABASE_URL": "a", "BROKER_URL": "b", "SECRET_KEY": "c", "EMAIL_URL": "d", "GITHUB_TOKEN": "e"}
 

@@ -10,12 +10,12 @@ from dashboard import hosts, runs
 from dashboard.models import Machine
 from tests.workers.conftest import Host, Requested
 from tests.workers.waiting import wait_until
-from workers.host import outages
 from workers.host.errors import SiteAway, Stopped
-from workers.host.launching import Progress
-from workers.host.lease_heartbeat import LeaseHeartbeat
+from workers.host.execution.launching import Progress
+from workers.host.execution.lease_heartbeat import LeaseHeartbeat
 from workers.host.logs import Log
-from workers.host.outages import ask_site
+from workers.host.site_api import outages
+from workers.host.site_api.outages import ask_site
 
 
 def make_heartbeat(host: Host, log: Log, stop: threading.Event) -> LeaseHeartbeat:

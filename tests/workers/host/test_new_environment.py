@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from workers.host import new_environment
-from workers.host.building import BuildRunner, BuildStep
+from workers.host.environments import new_environment
+from workers.host.environments.building import BuildRunner, BuildStep
 from workers.host.logs import Log
 
 

@@ -7,7 +7,7 @@ import sys
 
 SCRIPT = """
 import os, signal, time
-from workers.host import outages
+from workers.host.site_api import outages
 
 class Finalized:
     def __del__(self):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from workers.host import pair_values
+from workers.host.execution import pair_values
 
 
 def fake_document(waited: float = 0.0, **fields: Any) -> Any:

@@ -9,13 +9,13 @@ import pytest
 from paceline.manifest import Preparation, parse_manifest
 
 from tests.workers.host.boxes import MIB, small_box
-from workers.host.box import NO_BOX, Box, Sandbox
-from workers.host.building import BuildRunner
-from workers.host.commit_code import CommitCode
-from workers.host.environments import BuiltEnvironment, Environments, list_environments
+from workers.host.box.box import NO_BOX, Box, Sandbox
+from workers.host.checkout.commit_code import CommitCode
+from workers.host.environments.building import BuildRunner
+from workers.host.environments.environments import BuiltEnvironment, Environments, list_environments
+from workers.host.environments.prepared_data import PREPARED, prepare_data
 from workers.host.errors import BuildError
 from workers.host.logs import Log
-from workers.host.prepared_data import PREPARED, prepare_data
 
 MANIFEST = '[benchmarks.a]\nversion = 1\nscript = "a.py"\nsteps = 5'
 MAKE = """

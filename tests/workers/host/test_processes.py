@@ -15,8 +15,8 @@ import pytest
 
 from dashboard.repositories import try_lock
 from tests.workers.waiting import wait_until
-from workers.host import processes
-from workers.host.processes import Limits, ProcessResult, ProcessSpec
+from workers.host.processes import process_tree
+from workers.host.processes.process_tree import Limits, ProcessResult, ProcessSpec
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 # A child that leaves the session and a grandchild whose parent has gone: both must be found.
@@ -37,7 +37,7 @@ def python_spec(code: str, folder: Path, time_limit: float = 30, **more: object)
 
 def run_tree(what: ProcessSpec, stop: threading.Event | None = None) -> tuple[ProcessResult, str]:
     printed = bytearray()
-    return processes.run_process_tree(what, printed.extend, stop or threading.Event()), printed.decode()
+    return process_tree.run_process_tree(what, printed.extend, stop or threading.Event()), printed.decode()
 
 
 def alive_processes(printed: str) -> list[int]:
@@ -97,7 +97,7 @@ def test_the_stop_ends_the_whole_tree(tmp_path: Path) -> None:
         printed.extend(data)
         stop.set()
 
-    ended = processes.run_process_tree(python_spec(FAMILY + "time.sleep(600)", tmp_path), output, stop)
+    ended = process_tree.run_process_tree(python_spec(FAMILY + "time.sleep(600)", tmp_path), output, stop)
     assert ended.stopped
     assert alive_processes(printed.decode()) == []
 
@@ -129,7 +129,7 @@ def test_a_tree_that_prints_too_much_is_ended(tmp_path: Path) -> None:
 
 def test_a_tree_that_fills_its_folder_is_ended(tmp_path: Path) -> None:
     code = "import time; open('large', 'wb').write(bytes(10**6)); time.sleep(600)"
-    limit = processes.FolderLimit(tmp_path, 500_000, 100)
+    limit = process_tree.FolderLimit(tmp_path, 500_000, 100)
     assert run_tree(python_spec(code, tmp_path, folder_limit=limit))[0].exceeded == "folder"
 
 

@@ -22,7 +22,7 @@ from tests.workers.host.wheels import build_wheel
 from tests.workers.repositories import commit_files, create_repository, head_commit
 from tests.workers.waiting import wait_until
 from workers.host import machine
-from workers.host.box import NO_BOX
+from workers.host.box.box import NO_BOX
 
 # Starts a process that outlives the harness, waits for the document and tampers with it.
 TAMPER = """
@@ -313,7 +313,7 @@ def test_the_box_is_kept_with_the_run(host: Host, requested: Requested) -> None:
 def test_without_a_box_nothing_is_measured_unless_its_owner_says_so(
     host: Host, requested: Requested, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workers.host.executor.open_box", lambda *_: NO_BOX)
+    monkeypatch.setattr("workers.host.execution.executor.open_box", lambda *_: NO_BOX)
     run = execute_run(host, requested())
     assert (run.state, run.failure) == ("failed", "environment")
     assert run.reason.startswith("This machine gives no box for measured code: install bubblewrap there")

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from workers.host.errors import HostOutdated, LeaseLost, SiteAway, SiteBroken, TokenRefused
-from workers.host.site_client import SiteClient
+from workers.host.site_api.client import SiteClient
 
 
 class Answering(BaseHTTPRequestHandler):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from workers.host.typical_times import typical_times, typical_times_by_phase
+from workers.host.execution.typical_times import typical_times, typical_times_by_phase
 
 STEPS = 300
 

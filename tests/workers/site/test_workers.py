@@ -94,5 +94,5 @@ def child_that_measures(pid: int) -> int:
     return next(
         child.pid
         for child in psutil.Process(pid).children(recursive=True)
-        if any("process_reaper.py" in " ".join(grandchild.cmdline()) for grandchild in child.children())
+        if any("processes/reaper.py" in " ".join(grandchild.cmdline()) for grandchild in child.children())
     )

@@ -10,8 +10,8 @@ from pathlib import Path, PurePosixPath
 
 from paceline.environment_table import Environment, parse_install
 
-from workers.host.building import BUILD_FOLDER, BuildRunner, BuildStep
-from workers.host.checkout import read_text_inside
+from workers.host.checkout.worktree import read_text_inside
+from workers.host.environments.building import BUILD_FOLDER, BuildRunner, BuildStep
 from workers.host.errors import BuildError, CheckoutError
 
 CONDA_PROGRAMS = ("micromamba", "mamba", "conda")

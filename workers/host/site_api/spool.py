@@ -10,7 +10,7 @@ from uuid import UUID
 
 from dashboard.host_protocol import Lease
 from workers.host.errors import BadDocumentError, LeaseLost, SiteBroken
-from workers.host.site_client import SiteClient
+from workers.host.site_api.client import SiteClient
 
 logger = logging.getLogger(__name__)
 

@@ -18,15 +18,15 @@ from paceline import document
 from paceline.document import Document
 
 from dashboard.host_protocol import ExperimentAssignment, PairMeasured, SideAssignment
-from workers.host import launching, pair_values
-from workers.host.commit_code import CodeSource
+from workers.host.checkout.commit_code import CodeSource
 from workers.host.configuration import HostConfiguration
 from workers.host.errors import BadDocumentError, MeasuringError, Stopped
-from workers.host.executor import Executor, PreparedCode, machine_trouble
+from workers.host.execution import launching, pair_values
+from workers.host.execution.executor import Executor, PreparedCode, machine_trouble
+from workers.host.execution.typical_times import typical_times_by_phase
 from workers.host.logs import Log
-from workers.host.outages import ask_site
-from workers.host.site_client import SiteClient
-from workers.host.typical_times import typical_times_by_phase
+from workers.host.site_api.client import SiteClient
+from workers.host.site_api.outages import ask_site
 
 logger = logging.getLogger(__name__)
 

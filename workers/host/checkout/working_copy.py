@@ -13,7 +13,7 @@ from pathlib import Path
 
 from paceline.preparation import read_file_states, written_files
 
-from workers.host.box import Box
+from workers.host.box.box import Box
 from workers.host.errors import BuildError
 from workers.host.folders import remove_tree
 

@@ -20,9 +20,8 @@ from typing import Any
 
 from paceline import document, manifest
 
-from workers.host import processes
-from workers.host.box import NO_BOX, Box, BoxedCommand, BoxView
-from workers.host.building import PATH
+from workers.host.box.box import NO_BOX, Box, BoxedCommand, BoxView
+from workers.host.environments.building import PATH
 from workers.host.errors import (
     BadDocumentError,
     CrashError,
@@ -33,6 +32,7 @@ from workers.host.errors import (
 )
 from workers.host.folders import read_untrusted_file, remove_tree
 from workers.host.logs import Log
+from workers.host.processes import process_tree
 
 # Which devices may be used, and where their libraries are, is the machine's affair.
 PASSED_ON = (
@@ -79,9 +79,9 @@ class Measurement:
     turns: Path | None = None
     # What was counted before; it lies in the scratch folder.
     counted: Path | None = None
-    # The machine's lock: see processes.Order.
+    # The machine's lock: see process_tree.ProcessSpec.
     lock: int | None = None
-    limits: processes.Limits = field(default_factory=processes.Limits)
+    limits: process_tree.Limits = field(default_factory=process_tree.Limits)
     # What is seen beside the interpreter's environment: that which lies below it, data.
     folders: Sequence[Path] = ()
     # Of the files that the site keeps beside the code; empty where there are none.
@@ -126,7 +126,7 @@ def run_harness(
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
     view = measurement_view(measurement, scratch, box)
     with box.wrap_command(measurement.command(scratch), measurement.checkout, view, environment) as boxed:
-        result = processes.run_process_tree(
+        result = process_tree.run_process_tree(
             measurement_spec(measurement, boxed, scratch, environment, box), log.write, stop
         )
         out_of_memory = boxed.group.out_of_memory()
@@ -164,9 +164,9 @@ def check_clock(data: bytes, elapsed: float) -> None:
 
 def measurement_spec(
     measurement: Measurement, boxed: BoxedCommand, scratch: Path, environment: Mapping[str, str], box: Box
-) -> processes.ProcessSpec:
+) -> process_tree.ProcessSpec:
     """What to start, with the limits of the box where there is one."""
-    spec = processes.ProcessSpec(
+    spec = process_tree.ProcessSpec(
         command=boxed.command,
         folder=measurement.checkout,
         environment=environment,
@@ -176,7 +176,7 @@ def measurement_spec(
     )
     if not box.encloses:
         return spec
-    kept = processes.FolderLimit(scratch, box.sandbox.kept_disk, MOST_KEPT_FILES)
+    kept = process_tree.FolderLimit(scratch, box.sandbox.kept_disk, MOST_KEPT_FILES)
     return replace(spec, output_limit=box.sandbox.output, folder_limit=kept)
 
 

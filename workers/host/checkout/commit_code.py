@@ -11,9 +11,9 @@ from paceline.manifest import FILE_NAME, Benchmark, Manifest, ManifestError, par
 
 from dashboard.host_protocol import files_version
 from dashboard.repositories import Git
-from workers.host import checkout
+from workers.host.checkout import worktree
 from workers.host.errors import CheckoutError
-from workers.host.site_client import SiteClient
+from workers.host.site_api.client import SiteClient
 
 
 @dataclass(frozen=True)
@@ -48,18 +48,18 @@ class CodeSource:
         self, commit: str, home: Path, machine: str, stop: threading.Event, folder_suffix: str = ""
     ) -> CommitCode:
         """Check a commit out, CheckoutError says why not. Folders of other suffixes exist beside it."""
-        checkouts = checkout.Checkouts(home, machine, Git(stop))
+        checkouts = worktree.Checkouts(home, machine, Git(stop))
         folder = checkouts.prepare(self.site, self.project, commit, folder_suffix)
-        checkout.place_files(folder, self.files)
+        worktree.place_files(folder, self.files)
         try:
-            parsed = parse_manifest(checkout.place_manifest(folder, self.manifest), FILE_NAME)
+            parsed = parse_manifest(worktree.place_manifest(folder, self.manifest), FILE_NAME)
         except ManifestError as error:
             raise CheckoutError(f"The manifest of {commit[:10]} can't be used: {error}.") from error
         benchmark = parsed.benchmarks.get(self.benchmark)
         if benchmark is None:
             raise CheckoutError(f"The manifest of {commit[:10]} has no benchmark {self.benchmark}.")
         if not benchmark.module:
-            checkout.find_inside(folder, benchmark.script, "The script")
+            worktree.find_inside(folder, benchmark.script, "The script")
         version = files_version(self.files)
         tree = f"{checkouts.tree(self.project, commit)} {version}"
         return CommitCode(commit, folder, parsed, benchmark, tree, version)

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from paceline.environment_table import install_problem, parse_install
 
-from workers.host.checkout import read_text_inside
+from workers.host.checkout.worktree import read_text_inside
 from workers.host.errors import BuildError, CheckoutError
 
 INCLUDES = ("-r", "--requirement", "-c", "--constraint")

@@ -14,10 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from workers.host import pip_options, processes
-from workers.host.box import NO_BOX, Box, BoxView
+from workers.host.box.box import NO_BOX, Box, BoxView
+from workers.host.environments import pip_options
 from workers.host.errors import BuildError, Stopped
 from workers.host.logs import Log
+from workers.host.processes import process_tree
 
 BUILD_SECONDS = 3600
 PASSED_ON = (
@@ -106,10 +107,10 @@ class BuildRunner:
         environment = self.build_environment(step)
         folder = step.checkout if self.box.encloses else step.copy or step.checkout
         with self.box.wrap_command(command, step.checkout, self.view(step), environment) as boxed:
-            spec = processes.ProcessSpec(
+            spec = process_tree.ProcessSpec(
                 boxed.command, folder, environment, BUILD_SECONDS, folder_limit=self.limit(step)
             )
-            result = processes.run_process_tree(spec, tee_output(printed.write, self.log.write), self.stop)
+            result = process_tree.run_process_tree(spec, tee_output(printed.write, self.log.write), self.stop)
             out_of_memory = boxed.group.out_of_memory()
         if result.stopped:
             raise Stopped
@@ -141,12 +142,12 @@ class BuildRunner:
             ports=pip_options.index_ports(self.surroundings),
         )
 
-    def limit(self, step: BuildStep) -> processes.FolderLimit | None:
+    def limit(self, step: BuildStep) -> process_tree.FolderLimit | None:
         """The space of a build in a box."""
         if not self.box.encloses:
             return None
         others = (step.copy,) if step.copy else ()
-        return processes.FolderLimit(step.folder, self.box.sandbox.build_disk, MOST_FILES, others)
+        return process_tree.FolderLimit(step.folder, self.box.sandbox.build_disk, MOST_FILES, others)
 
     def build_environment(self, step: BuildStep) -> dict[str, str]:
         """The variables of a step's commands."""

@@ -5,7 +5,7 @@ It either starts bubblewrap, which makes the namespaces and mounts and runs this
 `finish`, or does the same by the kernel's own calls. `finish` sets what bubblewrap can't: how many files a
 file system in memory may hold, a writable layer over the checkout, limits, and the account.
 
-    box_launcher.py enter '{"kind": "namespaces", "account": 65530, ...}' COMMAND [ARGUMENT]...
+    launcher.py enter '{"kind": "namespaces", "account": 65530, ...}' COMMAND [ARGUMENT]...
 
 Exit status: the command's, or 128 + N where signal N ended it; 125 where the box could not be made.
 """

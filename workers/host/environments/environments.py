@@ -21,11 +21,11 @@ from pathlib import Path
 from paceline.environment_table import Environment, parse_install
 
 from dashboard.repositories import hold_lock
-from workers.host import lock_files, own_dependencies, requirements
-from workers.host.building import BUILD_FOLDER, BUILD_SECONDS, BuildRunner, BuildStep
+from workers.host.environments import lock_files, own_dependencies, requirements
+from workers.host.environments.building import BUILD_FOLDER, BUILD_SECONDS, BuildRunner, BuildStep
+from workers.host.environments.requirements import Requirements
 from workers.host.errors import BuildError
 from workers.host.folders import remove_tree
-from workers.host.requirements import Requirements
 
 # Written last. Nothing is renamed, since the scripts of an environment hold the path it was built at.
 COMPLETION_MARK = "paceline-environment.json"

@@ -13,14 +13,14 @@ from pathlib import Path
 
 from paceline.preparation import Preparation, content_digest, kept_files, read_file_states, read_files
 
-from workers.host.building import BUILD_FOLDER, BuildRunner, BuildStep
-from workers.host.commit_code import CommitCode
-from workers.host.environments import COMPLETION_MARK, BuiltEnvironment, build_once, write_mark
+from workers.host.checkout.commit_code import CommitCode
+from workers.host.checkout.placing import place_link
+from workers.host.checkout.working_copy import WorkingCopy, is_file_or_link, working_copy
+from workers.host.environments.building import BUILD_FOLDER, BuildRunner, BuildStep
+from workers.host.environments.environments import COMPLETION_MARK, BuiltEnvironment, build_once, write_mark
+from workers.host.environments.requirements import environment_key
 from workers.host.errors import BuildError, CheckoutError
 from workers.host.folders import remove_tree
-from workers.host.placing import place_link
-from workers.host.requirements import environment_key
-from workers.host.working_copy import WorkingCopy, is_file_or_link, working_copy
 
 PREPARED = "prepared"
 FILES = "files"

@@ -22,8 +22,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from workers.host import box_launcher, box_mounts, cgroup
-from workers.host.box_mounts import BoxView
+from workers.host.box import cgroup, mounts
+from workers.host.box.launcher import PORTS_VERSION, landlock_version
+from workers.host.box.mounts import BoxView
 
 __all__ = ["NO_BOX", "Box", "BoxError", "BoxView", "BoxedCommand", "Sandbox", "open_box", "read_sandbox"]
 
@@ -122,7 +123,7 @@ class Box:
     @property
     def limits_ports(self) -> bool:
         """Whether a build can be kept from the services of this host while it reaches an index."""
-        return box_launcher.landlock_version() >= box_launcher.PORTS_VERSION
+        return landlock_version() >= PORTS_VERSION
 
     @property
     def account(self) -> int | None:
@@ -182,7 +183,7 @@ class Box:
         name = str(next(_numbers))
         with cgroup.limited_group(self.groups, name, self.sandbox.memory, self.sandbox.processes) as group:
             settings = self.launcher_settings(folder, view, surroundings, group)
-            launcher = [sys.executable, "-I", "-S", str(box_mounts.LAUNCHER), "enter", json.dumps(settings)]
+            launcher = [sys.executable, "-I", "-S", str(mounts.LAUNCHER), "enter", json.dumps(settings)]
             yield BoxedCommand([*launcher, *command], group)
 
     def hand_over(self, path: Path) -> None:
@@ -200,7 +201,7 @@ class Box:
 
         `renewed` says that files came into it since the last time, which its own mode doesn't tell.
         """
-        if self.account is None or folder.stat().st_uid != 0 or not box_mounts.outermost_folders([folder]):
+        if self.account is None or folder.stat().st_uid != 0 or not mounts.outermost_folders([folder]):
             return
         if folder.stat().st_mode & 0o005 != 0o005 or (renewed and current_umask() & 0o005):
             subprocess.run(["chmod", "-R", "a+rX", "--", str(folder)], check=False, capture_output=True)
@@ -208,7 +209,7 @@ class Box:
     def launcher_settings(
         self, folder: Path, view: BoxView, surroundings: Mapping[str, str], group: cgroup.ControlGroup
     ) -> dict[str, Any]:
-        """What box_launcher.py is told."""
+        """What launcher.py is told."""
         wanted = self.sandbox
         owner = os.geteuid() if self.account is None else self.account
         # Above what its own files may take: who fills those is to be told that the disk is full.
@@ -221,11 +222,11 @@ class Box:
             "program": self.program,
             "python": os.path.realpath(sys.executable),
             "account": self.account,
-            "device_groups": box_mounts.device_groups(),
+            "device_groups": mounts.device_groups(),
             "network": view.network,
             "ports": sorted(view.ports) if view.ports is not None and self.limits_ports else None,
             "groups": group.members,
-            "mounts": box_mounts.list_mounts(view, owner, surroundings),
+            "mounts": mounts.list_mounts(view, owner, surroundings),
             "private": [str(path) for path in view.private],
             "layered": str(view.layered) if view.layered and self.layers else None,
             "disk": wanted.disk,

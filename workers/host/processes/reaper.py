@@ -5,7 +5,7 @@ its path, with `-I -S` and a pipe as standard input; the end of that pipe, be it
 killed, ends the tree. As the reaper of its subtree it also finds grandchildren that changed their session.
 Standard library only, and no polling: on the machine that is measured it sleeps.
 
-    process_reaper.py '{"grace": 3.0, "limits": {"RLIMIT_CORE": 0}, "lock": 7}' COMMAND [ARGUMENT]...
+    reaper.py '{"grace": 3.0, "limits": {"RLIMIT_CORE": 0}, "lock": 7}' COMMAND [ARGUMENT]...
 
 Exit status: the command's, or 128 + N where signal N ended it; 127 where it could not be started.
 """

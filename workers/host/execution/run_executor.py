@@ -12,15 +12,15 @@ from typing import Any
 
 from dashboard.host_protocol import RunAssignment
 from dashboard.repositories import safe_name
-from workers.host import launching
-from workers.host.commit_code import CodeSource
+from workers.host.checkout.commit_code import CodeSource
 from workers.host.configuration import HostConfiguration
-from workers.host.countings import CountingStore
 from workers.host.errors import CrashError, LeaseLost, MeasuringError, SiteAway
-from workers.host.executor import Executor, PreparedCode, machine_trouble
-from workers.host.outages import ask_site
-from workers.host.site_client import SiteClient
-from workers.host.spool import DocumentSpool
+from workers.host.execution import launching
+from workers.host.execution.countings import CountingStore
+from workers.host.execution.executor import Executor, PreparedCode, machine_trouble
+from workers.host.site_api.client import SiteClient
+from workers.host.site_api.outages import ask_site
+from workers.host.site_api.spool import DocumentSpool
 
 MEASUREMENT = "measurement"
 

@@ -15,19 +15,19 @@ from pathlib import Path
 
 from paceline.environment_table import Environment, InstallTarget, parse_install
 
-from workers.host.building import BUILD_FOLDER, BuildRunner, BuildStep
-from workers.host.environments import (
+from workers.host.checkout.placing import place_copy
+from workers.host.checkout.working_copy import WorkingCopy, is_file_or_link, working_copy
+from workers.host.environments.building import BUILD_FOLDER, BuildRunner, BuildStep
+from workers.host.environments.environments import (
     COMPLETION_MARK,
     BuiltEnvironment,
     Environments,
     build_once,
     write_mark,
 )
+from workers.host.environments.requirements import environment_key, read_requirements
 from workers.host.errors import BuildError, CheckoutError
 from workers.host.folders import remove_tree
-from workers.host.placing import place_copy
-from workers.host.requirements import environment_key, read_requirements
-from workers.host.working_copy import WorkingCopy, is_file_or_link, working_copy
 
 PRODUCTS = "products"
 MOST_PRODUCTS = 100_000

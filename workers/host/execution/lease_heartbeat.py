@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from workers.host.errors import SiteAway, TokenRefused
-from workers.host.launching import Progress
+from workers.host.execution.launching import Progress
 from workers.host.logs import Log
 
 logger = logging.getLogger(__name__)

@@ -14,12 +14,12 @@ from typing import Any
 from paceline.environment_table import InstallTarget, parse_install
 
 from dashboard.repositories import hold_lock
-from workers.host.building import BUILD_SECONDS, BuildRunner, BuildStep
-from workers.host.checkout import read_text_inside
+from workers.host.checkout.working_copy import working_copy
+from workers.host.checkout.worktree import read_text_inside
+from workers.host.environments.building import BUILD_SECONDS, BuildRunner, BuildStep
+from workers.host.environments.requirements import FILE_ADDRESS
 from workers.host.errors import BuildError, CheckoutError
 from workers.host.folders import read_untrusted_file, remove_tree
-from workers.host.requirements import FILE_ADDRESS
-from workers.host.working_copy import working_copy
 
 NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?")
 EXTRA = re.compile(r"""\bextra\s*==\s*["']([^"']+)["']""")

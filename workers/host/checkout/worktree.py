@@ -24,9 +24,9 @@ from dashboard.repositories import (
     locate_mirror,
     safe_name,
 )
+from workers.host.checkout.placing import open_place
 from workers.host.errors import CheckoutError
-from workers.host.outages import ask_site
-from workers.host.placing import open_place
+from workers.host.site_api.outages import ask_site
 
 # Whoever measures waits for a fetch that is under way.
 PATIENCE_SECONDS = 900

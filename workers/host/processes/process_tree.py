@@ -16,7 +16,7 @@ from typing import IO, cast
 
 from workers.host.folders import measure_folder
 
-REAPER = Path(__file__).with_name("process_reaper.py")
+REAPER = Path(__file__).with_name("reaper.py")
 GIB = 1024**3
 
 

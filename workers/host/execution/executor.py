@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from workers.host.box import NO_BOX, BoxError, open_box
-from workers.host.building import BuildRunner
-from workers.host.commit_code import CodeSource, CommitCode
+from workers.host.box.box import NO_BOX, BoxError, open_box
+from workers.host.checkout.commit_code import CodeSource, CommitCode
 from workers.host.configuration import HostConfiguration
+from workers.host.environments.building import BuildRunner
+from workers.host.environments.own_code import build_code
+from workers.host.environments.prepared_data import prepare_data
 from workers.host.errors import (
     BuildError,
     CheckoutError,
@@ -25,12 +27,10 @@ from workers.host.errors import (
     Stopped,
     TokenRefused,
 )
-from workers.host.lease_heartbeat import LeaseHeartbeat
+from workers.host.execution.lease_heartbeat import LeaseHeartbeat
 from workers.host.logs import Log
-from workers.host.own_code import build_code
-from workers.host.prepared_data import prepare_data
-from workers.host.processes import Limits
-from workers.host.site_client import SiteClient
+from workers.host.processes.process_tree import Limits
+from workers.host.site_api.client import SiteClient
 
 logger = logging.getLogger(__name__)
 

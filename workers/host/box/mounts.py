@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from workers.host import box_launcher
+from workers.host.box import launcher
 
-LAUNCHER = Path(box_launcher.__file__)
+LAUNCHER = Path(launcher.__file__)
 SYSTEM = (
     *("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"),
     *("nix/store", "opt/amdgpu", "opt/cuda", "opt/rocm"),
@@ -76,7 +76,7 @@ def list_mounts(view: BoxView, account: int, surroundings: Mapping[str, str]) ->
         ["tmpfs", "/tmp"],  # noqa: S108 - inside the box
         ["symlink", "../tmp", "/var/tmp"],  # noqa: S108
         *folder_mounts(view, surroundings),
-        ["bind", str(LAUNCHER), box_launcher.INSIDE, False],
+        ["bind", str(LAUNCHER), launcher.INSIDE, False],
     ]
 
 

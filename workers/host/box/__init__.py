@@ -1,0 +1,1 @@
+"""The box in which code runs that somebody pushed: namespaces, mounts, limits."""

@@ -1,0 +1,1 @@
+"""Process trees that a host starts, and that never outlive it."""
