@@ -11,7 +11,7 @@ from dashboard.alerts.email import compose_email
 from dashboard.alerts.payload import alert_payload
 from dashboard.models import Commit, Run
 from tests.pages import builders
-from tests.pages.test_series import embedded_figure
+from tests.pages.series.test_series import embedded_figure
 
 pytestmark = pytest.mark.django_db
 

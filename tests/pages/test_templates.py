@@ -44,7 +44,7 @@ from tests.dashboard.accounts.openid_provider import CLIENT_ID, CLIENT_SECRET, s
 from tests.pages.claim_builders import claim_pages
 from tests.pages.comparison_builders import comparison_pages
 from tests.pages.experiment_builders import MANIFEST
-from tests.pages.test_channels import visit_channel_pages
+from tests.pages.settings.test_channels import visit_channel_pages
 from tests.pages.test_shared_pictures import visit_shared_pictures
 from tests.pages.visited_pages import (
     check_pages,

@@ -46,11 +46,11 @@ from tests.pages.case_builders import create_cases
 from tests.pages.check_builders import create_check, create_pull_request, measure_case
 from tests.pages.documents import complete_document, metric_row
 from tests.pages.experiment_builders import MANIFEST, create_ended, create_experiment, get_configuration
-from tests.pages.test_causes import MOVED
+from tests.pages.regressions.test_causes import MOVED
+from tests.pages.runs.test_costs import give_costs
+from tests.pages.runs.test_document_parts import STACKS
 from tests.pages.test_disturbances import disturb_most
 from tests.pages.test_noise import measure_noisy_project, renew_latest
-from tests.pages.test_run_costs import give_costs
-from tests.pages.test_run_parts import STACKS
 
 EXCERPT = {
     "file": builders.SUSPECT["file"],

@@ -28,7 +28,7 @@ from tests.pages.builders import create_commits
 from tests.pages.check_builders import create_check, measure_case
 from tests.workers import repositories
 from tests.workers.conftest import Host
-from tests.workers.host.test_measured_checks import MANIFEST, SLOWER, TRAIN
+from tests.workers.host.execution.test_measured_checks import MANIFEST, SLOWER, TRAIN
 
 TINY = MANIFEST.replace("benchmarks.loop", "benchmarks.tiny") + "cases = [{ size = 1 }]\n"
 CallCommand = Callable[..., subprocess.CompletedProcess[str]]

@@ -16,7 +16,7 @@ from dashboard import dispatch, hosts, runs
 from dashboard.models import Document, Heartbeat, Machine, Run
 from tests.processes import running_agent, running_worker
 from tests.workers.conftest import TRAIN, Requested
-from tests.workers.host.test_run_executor import processes_in, read_state
+from tests.workers.host.execution.test_run_executor import processes_in, read_state
 from tests.workers.waiting import wait_until
 
 GATE = """

@@ -12,7 +12,7 @@ from django.test import Client
 from dashboard.models import Commit, Project, Series
 from tests.pages import builders
 from tests.pages.conftest import shown_text
-from tests.pages.test_series import embedded_figure
+from tests.pages.series.test_series import embedded_figure
 
 pytestmark = pytest.mark.django_db
 

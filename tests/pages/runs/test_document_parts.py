@@ -12,7 +12,7 @@ from django.test import Client
 from dashboard.models import Run
 from tests.pages import builders
 from tests.pages.documents import complete_document
-from tests.pages.test_series import embedded_figure
+from tests.pages.series.test_series import embedded_figure
 
 pytestmark = pytest.mark.django_db
 

@@ -14,7 +14,7 @@ from dashboard.models import Document, Point, Run, RunLog
 from dashboard.pages.runs.story import largest_phases
 from tests.pages import builders
 from tests.pages.conftest import shown_text
-from tests.pages.test_series import embedded_figure
+from tests.pages.series.test_series import embedded_figure
 
 pytestmark = pytest.mark.django_db
 

@@ -14,7 +14,7 @@ from dashboard.charts.phase_stack import StackedPhase, StackedRun, draw_phase_st
 from dashboard.charts.still import HIGH, WIDE, choose_step, draw_still
 from dashboard.charts.trend import Trend, draw_trend
 from dashboard.charts.trend_marks import TrendFailure, TrendMarker, TrendStep
-from tests.pages.test_trend_chart import STEP, trend_points
+from tests.pages.charts.test_trend import STEP, trend_points
 
 
 def draw_line(x: list[float], y: list[float], mode: str = "lines") -> str:

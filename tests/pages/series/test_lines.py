@@ -16,7 +16,7 @@ from dashboard.sentences import numbers
 from tests.dashboard import factories
 from tests.pages import builders
 from tests.pages.conftest import shown_text
-from tests.pages.test_series import embedded_figure
+from tests.pages.series.test_series import embedded_figure
 
 pytestmark = pytest.mark.django_db
 

@@ -9,7 +9,7 @@ import pytest
 from dashboard.models import Experiment
 from tests.processes import running_agent
 from tests.workers.conftest import Host
-from tests.workers.host.test_experiment_executor import suspected
+from tests.workers.host.execution.test_experiment_executor import suspected
 from tests.workers.waiting import wait_until
 
 __all__ = ["suspected"]

@@ -7,7 +7,7 @@ from paceline import manifest
 from dashboard import runs
 from dashboard.models import Experiment, Run, Trigger
 from tests.workers.conftest import MANIFEST, Host
-from tests.workers.host.test_experiment_executor import suspected
+from tests.workers.host.execution.test_experiment_executor import suspected
 
 __all__ = ["suspected"]
 

@@ -6,7 +6,7 @@ import pytest
 
 from dashboard.models import Document
 from tests.workers.conftest import TRAIN, Host, Requested
-from tests.workers.host.test_run_executor import execute_run
+from tests.workers.host.execution.test_run_executor import execute_run
 
 # At its end the harness renames the document into place; what runs beside it in the box replaces it then.
 FORGER = """

@@ -20,7 +20,7 @@ from dashboard.charts.trend_marks import FAILURE_HEIGHT, TrendChange, TrendFailu
 from dashboard.pages.series.trend import MOST_DRAWN, MOST_TAINTED_DRAWN, choose_drawn
 from dashboard.querysets.trends import TrendRow
 from dashboard.sentences.numbers import DASH
-from tests.pages.test_charts import trace_named, validate_figure
+from tests.pages.charts.test_charts import trace_named, validate_figure
 
 START = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 STEP = TrendChange(2, 0.001, 0.0014, "+40 %", worse=True, url="/regressions/1/")

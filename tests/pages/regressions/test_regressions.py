@@ -18,7 +18,7 @@ from tests.dashboard import factories
 from tests.dashboard.conftest import Repository
 from tests.pages import builders
 from tests.pages.documents import metric_row
-from tests.pages.test_series import embedded_figure
+from tests.pages.series.test_series import embedded_figure
 
 pytestmark = pytest.mark.django_db
 
