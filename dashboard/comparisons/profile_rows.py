@@ -62,7 +62,10 @@ class StackPair:
 
 @dataclass(frozen=True, slots=True)
 class ProfileComparison:
-    """What two profiles differ in; `runs` lent them. `missing` are the sides that have none."""
+    """What two profiles differ in; `runs` lent them. `missing` are the sides that have none.
+
+    Of `tainted` runs calls are compared, and no times.
+    """
 
     functions: Sequence[ProfileRow] = ()
     operations: Sequence[ProfileRow] = ()
@@ -70,6 +73,7 @@ class ProfileComparison:
     stacks: Sequence[StackPair] = ()
     runs: tuple[int, int] | None = None
     missing: tuple[str, ...] = ()
+    tainted: tuple[int, ...] = ()
 
 
 def choose_profile(
@@ -88,14 +92,15 @@ def choose_profile(
     return next(((run, profiles[run]) for run in (*calm, *known)), None)
 
 
-def compare_profiles(base: Profile, head: Profile) -> ProfileComparison:
-    """Of functions, operations and stacks."""
+def compare_profiles(base: Profile, head: Profile, *, has_times: bool = True) -> ProfileComparison:
+    """Of functions, operations and stacks; by their calls alone where the times tell nothing."""
     by_phase = all(row.get("phases") for profile in (base, head) for row in operation_rows(profile))
     tallies = (tally_operations(base, by_phase), tally_operations(head, by_phase))
-    has_times = all("seconds" in row for profile in (base, head) for row in operation_rows(profile))
+    timed = all("seconds" in row for profile in (base, head) for row in operation_rows(profile))
+    functions = [sum_costs(profile.get("functions") or ()) for profile in (base, head)]
     return ProfileComparison(
-        functions=differing_rows(*(sum_costs(profile.get("functions") or ()) for profile in (base, head))),
-        operations=differing_rows(*tallies, has_times=has_times),
+        functions=differing_rows(*functions, has_times=has_times),
+        operations=differing_rows(*tallies, has_times=has_times and timed),
         stacks=pair_stacks(base.get("stacks") or (), head.get("stacks") or ()),
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Exists, OuterRef, QuerySet
 
 from dashboard.models import Case, Project, SeriesLatest
 from dashboard.models.series import find_tainted
@@ -120,6 +120,18 @@ def count_cases_by_metric(project: Project) -> dict[str, int]:
     )
     cases = Count("series__configuration__case", distinct=True)
     return dict(rows.values_list("series__metric__name").annotate(cases=cases))
+
+
+def _compose_lacking_cases() -> QuerySet[Case]:
+    headlines = SeriesLatest.objects.filter(
+        series__configuration__case=OuterRef("pk"), series__headline=True, series__phase=""
+    )
+    lacks = ~Exists(headlines.filter(series__metric__name=Given("metric")))
+    return Case.objects.filter(Exists(headlines), lacks, project=Given("project")).order_by("pk")[:MOST_CASES]
+
+
+# The cases of a project that have headline metrics, and not this one.
+LACKING_CASES: ComposedQuery[Case] = ComposedQuery(lambda *_: _compose_lacking_cases())
 
 
 def headlines_of(configurations: Iterable[int]) -> dict[int, list[SeriesLatest]]:

@@ -31,8 +31,13 @@ class TriageError(Exception):
     """It can't be done; the message is one sentence that names the field."""
 
 
-def triage_regression(regression_id: int, visitor: Visitor, action: str, comment: str = "") -> Triage:
-    """Write down what a person says, and act on it. Raises TriageError, Regression.DoesNotExist."""
+def triage_regression(
+    regression_id: int, visitor: Visitor, action: str, comment: str = "", *, seen: str | None = None
+) -> Triage:
+    """Write down what a person says, and act on it. Raises TriageError, Regression.DoesNotExist.
+
+    `seen`: what the person saw that it was; where somebody else has said something since, nothing is changed.
+    """
     said = clean_comment(action, comment)
     with transaction.atomic():
         # Before the regression, as judging does.
@@ -40,6 +45,11 @@ def triage_regression(regression_id: int, visitor: Visitor, action: str, comment
         project = Project.objects.select_for_update(no_key=True).get(pk=of)
         regression = Regression.objects.select_for_update().get(pk=regression_id)
         row = Triage(regression=regression, person=visitor.user, action=action, comment=said)
+        if action in BECOMES and seen is not None and regression.triaged != seen:
+            raise TriageError(
+                f"action: since you opened this page {regression.triaged_by or 'somebody'} said "
+                f"{regression.triaged or 'that it is open'}; nothing was changed."
+            )
         if action in BECOMES:
             change_triage(project, row, BECOMES[Action(action)])
         row.save()

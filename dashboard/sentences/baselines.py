@@ -8,6 +8,8 @@ from dashboard.detection import Comparison
 from dashboard.metric_scale import MetricScale
 from dashboard.sentences import numbers
 
+# Wider intervals around no difference hide what people would want to know.
+WIDEST_EQUAL = 0.1
 LABELS = {ROLLING: "rolling", MERGE_BASE: "merge base"}
 PROBLEMS = {
     "unknown": "No commit of this name is known here yet.",
@@ -36,9 +38,17 @@ def format_comparison(metric: MetricScale, comparison: Comparison, level: float)
 
 
 def comparison_word(better: str, comparison: Comparison) -> str:
-    """Whether the newest point is better or worse than its baseline, or no different; empty: not known."""
+    """Whether the newest point is better or worse than its baseline, or no different; empty: not known.
+
+    That it is no different is said only where the interval leaves no room for a difference that matters.
+    """
     if comparison.verdict == "?":
         return ""
     if comparison.verdict == "~":
-        return "no different"
+        return "no different" if _is_narrow(comparison) else "too uncertain to tell apart"
     return "better" if comparison.verdict == better else "worse"
+
+
+def _is_narrow(comparison: Comparison) -> bool:
+    low, high = comparison.low, comparison.high
+    return low is None or high is None or max(high - 1, 1 - low) <= WIDEST_EQUAL

@@ -28,7 +28,7 @@ Assert = Callable[[int], Any]
 PAGES = {
     "/": 13,
     "/work/?seen={shown}": 2,
-    "/projects/snake/": 11,
+    "/projects/snake/": 12,
     "/projects/snake/regressions/": 3,
     "/projects/snake/heatmap/": 3,
     "/projects/snake/noise/": 3,
@@ -74,7 +74,7 @@ MEMBERS_PAGES = {
     "/deliveries/": 7,
     "/regressions/": 11,
     "/machines/": 13,
-    "/projects/snake/": 15,
+    "/projects/snake/": 16,
     "/projects/snake/settings/": 6,
     "/projects/snake/settings/policy/": 6,
     "/projects/snake/settings/retention/": 6,

@@ -18,7 +18,7 @@ from dashboard.comparisons.addresses import compare_address, lasting_address
 from dashboard.comparisons.comparing import CaseComparison, Comparison, compare_revisions
 from dashboard.comparisons.metric_rows import MetricRow
 from dashboard.comparisons.phase_rows import PhaseRow
-from dashboard.comparisons.profile_rows import ProfileRow
+from dashboard.comparisons.profile_rows import ProfileComparison, ProfileRow
 from dashboard.comparisons.requests import ComparisonError, read_request
 from dashboard.models import Run
 from dashboard.pages.comparisons.files import FileResponse, write_csv, write_markdown
@@ -167,7 +167,7 @@ def chosen_context(request: HttpRequest, comparison: Comparison, compared: CaseC
         "icicle": draw_difference(
             profile.stacks,
             parse_whole_number(request, "frame", 0, MOST_FRAMES),
-            by_calls=request.GET.get("width") == "calls",
+            by_calls=_is_drawn_by_calls(request, profile),
         ),
         "tables": profile_tables(compared),
         "flames": [
@@ -177,6 +177,11 @@ def chosen_context(request: HttpRequest, comparison: Comparison, compared: CaseC
         "measured": queries.experiments_of_pair(*sides, MOST_EXPERIMENTS),
         "experiment": experiment_fields(comparison, compared),
     }
+
+
+def _is_drawn_by_calls(request: HttpRequest, profile: ProfileComparison) -> bool:
+    width = request.GET.get("width")
+    return width == "calls" or (bool(profile.tainted) and width != "time")
 
 
 def draw_forest(rows: Sequence[MetricRow]) -> tuple[ForestAxis, list[ShownMetric]]:

@@ -17,7 +17,12 @@ from dashboard.models import Change, Commit, Project, SeriesLatest
 from dashboard.pages.list_filters import FilterError, matches_words, read_choice
 from dashboard.pages.paging import requested_page
 from dashboard.querysets import regressions
-from dashboard.querysets.case_grid import CaseState, count_cases_by_metric, headlines_of, read_case_states
+from dashboard.querysets.case_grid import (
+    CaseState,
+    count_cases_by_metric,
+    headlines_of,
+    read_case_states,
+)
 from dashboard.querysets.commits import values_until
 from dashboard.querysets.series import OVERVIEW_METRIC
 from dashboard.sentences import labels, numbers

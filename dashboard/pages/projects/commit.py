@@ -32,7 +32,9 @@ NAMED_CASES = 12
 
 @dataclass(frozen=True, slots=True)
 class ComparedCell:
-    """A value beside the one before it; `moved` is None where there is none before it.
+    """A value beside the one before it, or the levels of the step that detection found to begin here.
+
+    `moved` is None where there is nothing before it.
 
     `within_noise`: their intervals overlap, so that the movement tells nothing.
     """
@@ -171,8 +173,11 @@ def _list_cases(
 
 
 def compare_values(measured: MeasuredValue, base: BaseValue | None, change: Change | None) -> ComparedCell:
-    before = None if base is None else base.value
-    moved = measure_movement(measured.metric, measured.unit, before, measured.value)
+    # Two neighbouring values may lie the other way round: the levels of the step that was found tell.
+    before, after = (None if base is None else base.value, measured.value)
+    if change is not None:
+        before, after = change.before, change.after
+    moved = measure_movement(measured.metric, measured.unit, before, after)
     overlapping = base is not None and intervals_overlap(measured, base)
     return ComparedCell(measured, base, moved, overlapping, change)
 

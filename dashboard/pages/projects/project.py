@@ -20,18 +20,25 @@ from dashboard.pages.projects.case_grid import grid_context
 from dashboard.pages.requested_project import requested_project
 from dashboard.pages.triggers.form import trigger_form_context
 from dashboard.querysets import disturbances, limits, presence, projects, regressions, runs, sentinels
-from dashboard.querysets.case_grid import CaseState
-from dashboard.querysets.composed import ComposedQuery
+from dashboard.querysets.case_grid import LACKING_CASES, CaseState
+from dashboard.querysets.composed import NOW, ComposedQuery, Given
 from dashboard.querysets.picked_rows import read_picked
 from dashboard.runs.planning import PUSHED
 from dashboard.sentences import numbers
 
 SUMMARY_ROWS = 8
+MOST_FAILURES = 6
 NEWEST_TRIGGERS = 5
 # What is mostly empty.
 WARNED_OF: dict[str, ComposedQuery[Any]] = {
     "moved": sentinels.RECENTLY_MOVED,
     "crossed": limits.CROSSED_OF_PROJECT,
+    "lacking": LACKING_CASES,
+    "failures": ComposedQuery(
+        lambda _most: runs.recent_failures(NOW, Project.objects.filter(pk=Given("project")))[
+            : MOST_FAILURES + 1
+        ]
+    ),
 }
 
 
@@ -44,7 +51,12 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
     newest = projects.project_triggers(project)[: 4 * NEWEST_TRIGGERS]
     triggers = read_picked(projects.TRIGGERS_OF_KEYS, newest)
     warned = presence.read_filled(
-        WARNED_OF, ROWS_PER_PAGE, project=project.pk, since=now - sentinels.MOVED_WITHIN
+        WARNED_OF,
+        ROWS_PER_PAGE,
+        project=project.pk,
+        since=now - sentinels.MOVED_WITHIN,
+        now=now,
+        metric=grid["grid"].metric,
     )
     shown = [] if grid["dense"] else [row.state for row in grid["rows"]]
     context = {
@@ -55,6 +67,10 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
         "imported_regressions": standing.imported,
         "moved": [(sentinel, _format_sentinel_change(sentinel)) for sentinel in warned["moved"]],
         "crossed": warned["crossed"],
+        # They would be missing without a word.
+        "other_cases": len(warned["lacking"]),
+        "failures": warned["failures"][:MOST_FAILURES],
+        "more_failures": len(warned["failures"]) > MOST_FAILURES,
         "refused": projects.newest_refusal(triggers, now),
         "tainted_cases": disturbances.mostly_tainted_cases(now, Project.objects.filter(pk=project.pk)),
         "noise": NoiseSummary() if grid["is_signed"] else summarize_noise(grid["states"], shown),
@@ -97,8 +113,15 @@ def _runs_context(project: Project, triggers: Sequence[Trigger] | None = None) -
     """`triggers`: the newest ones, where the page has read them."""
     listed, more = runs.summarize_runs(project, held=5, waiting=2, ended=6)
     active = any(run.state not in Run.TERMINAL for run in listed)
+    ended = any(run.state in Run.TERMINAL for run in listed)
     if triggers is None:
         unresolved = projects.has_unresolved_trigger(project)
     else:
         unresolved = any(trigger.state == Trigger.State.RECEIVED for trigger in triggers)
-    return {"runs": listed, "more_active": more, "under_way": active, "live": active or unresolved}
+    return {
+        "runs": listed,
+        "more_active": more,
+        "under_way": active,
+        "coming": (active or unresolved) and not ended,
+        "live": active or unresolved,
+    }

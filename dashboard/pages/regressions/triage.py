@@ -27,12 +27,12 @@ SUCCESS_MESSAGES = {
 
 @require_POST
 def submit_triage(request: HttpRequest, pk: int) -> HttpResponse:
-    """The form's fields: `action`, one of Triage.Action, and `comment`."""
+    """The form's fields: `action`, one of Triage.Action, `comment`, and `seen`, what was said before."""
     regression = requested_regression(pk)
     address = regression.get_absolute_url()
     action, comment = request.POST.get("action", ""), request.POST.get("comment", "")
     try:
-        triage_regression(regression.pk, visitor_of(request), action, comment)
+        triage_regression(regression.pk, visitor_of(request), action, comment, seen=request.POST.get("seen"))
     except TriageError as error:
         # Shown again with what was typed: a redirect would lose it.
         refused = str(error)

@@ -125,6 +125,7 @@ def baseline_context(
     return {
         **context,
         "newest_point": newest,
+        "newer_tainted": len(points) - 1 - points.index(newest),
         "baseline_value": baseline.value,
         "baseline_ratio": format_comparison(series.metric, found, baseline.value),
         "baseline_word": comparison_word(series.metric.better, found),

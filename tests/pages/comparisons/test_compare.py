@@ -149,6 +149,18 @@ def test_of_many_known_names_it_says_that_there_are_more(client: Client, planted
     assert re.search(r"tags (v1\.\d, ){3}v1\.\d and more; measured commits", said)
 
 
+def test_of_a_tainted_profile_calls_are_compared_and_no_times(client: Client, planted: list[Commit]) -> None:
+    query = {"base": planted[0].hash, "head": planted[3].hash}
+    assert not client.get(PAGE, query).context["icicle"].by_calls
+    planted[3].runs.update(tainted=True)
+    answer = client.get(PAGE, query)
+    whats = {row.what for _, _, rows, _ in answer.context["tables"] for row in rows}
+    assert whats
+    assert whats <= {"new", "gone", "more", "fewer"}
+    assert answer.context["icicle"].by_calls
+    assert "is tainted: calls are compared, and times tell nothing." in shown_text(answer)
+
+
 def test_a_tainted_run_is_left_out_and_told(client: Client, planted: list[Commit]) -> None:
     case = planted[0].project.cases.get()
     spoilt = builders.create_measured_run(planted[3], case, 0.009, tainted=True, warning_codes=["co_tenant"])

@@ -54,8 +54,18 @@ def test_a_step_stands_beside_the_value_before_and_leads_to_its_regression(
     step_time = next(cell for cell in row.cells if cell and cell.measured.metric == "step_time")
     assert (step_time.word, step_time.base.hash) == ("worse", stepped.last_good.hash)
     assert step_time.moved.distance == pytest.approx(math.log(1.38), abs=0.05)
-    assert f'<a class="worse" href="/regressions/{stepped.pk}/">worse' in answer.content.decode()
+    assert f'<a class="worse" href="/regressions/{stepped.pk}/" title="a level of' in answer.content.decode()
     assert "began with this commit" in shown_text(answer)
+
+
+def test_the_levels_of_a_step_tell_where_two_neighbours_lie_the_other_way(
+    client: Client, stepped: Regression
+) -> None:
+    points = Point.objects.filter(series=stepped.series, run__commit=stepped.first_bad)
+    points.update(value=stepped.changes.get(series=stepped.series).before * 0.9)
+    (row,) = client.get(page_of(stepped.first_bad)).context["rows"]
+    step_time = next(cell for cell in row.cells if cell and cell.measured.metric == "step_time")
+    assert (step_time.word, step_time.change_text[0]) == ("worse", "+")
 
 
 def test_work_that_moved_between_phases_is_told_apart(client: Client, stepped: Regression) -> None:

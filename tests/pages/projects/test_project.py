@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import html
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
 from dashboard.models import Commit, Configuration, Run, Series, Trigger
 from tests.pages import builders
@@ -31,6 +34,7 @@ def test_the_first_runs_are_on_their_way(client: Client) -> None:
     Run.objects.filter(pk=run.pk).update(state=Run.State.FAILED)
     failed = get_page(client, "/projects/snake/")
     assert "None of the runs below has a value of throughput." in failed
+    assert "on their way" not in failed
     assert "Nothing is measured yet" not in failed
 
 
@@ -121,6 +125,29 @@ def test_a_refused_trigger_shows_its_reason(client: Client) -> None:
     assert "No such commit." in shown
 
 
+def test_a_benchmark_that_fails_is_not_watched_also_while_more_is_coming(client: Client) -> None:
+    run = builders.create_only_run(Run.State.FAILED)
+    Run.objects.filter(pk=run.pk).update(failure="crash", reason="It fell over.", finished_at=timezone.now())
+    line = run.commit
+    builders.create_run(line, run.case, Run.State.REQUESTED, quick=True)
+    shown = get_page(client, "/projects/snake/")
+    assert "What isn't watched" in html.unescape(shown)
+    assert "crash: It fell over." in shown
+    assert "on their way" not in shown
+
+
+def test_cases_that_lack_the_metric_are_counted(client: Client) -> None:
+    project = builders.create_history(count=3).cases.get().project
+    assert "no throughput" not in get_page(client, "/projects/snake/")
+    other = builders.create_case(project, "imported")
+    builders.create_measured_run(Commit.objects.earliest("position"), other, 0.002)
+    series = Series.objects.filter(configuration__case=other)
+    series.filter(metric__name="throughput").delete()
+    assert "1 more case has no throughput: choose another metric to see it." in get_page(
+        client, "/projects/snake/"
+    )
+
+
 def test_runs_refresh_themselves_while_one_is_active(client: Client) -> None:
     run = builders.create_only_run(Run.State.MEASURING)
     assert 'hx-get="/projects/snake/live-runs/"' in get_page(client, "/projects/snake/")
@@ -142,7 +169,9 @@ def test_what_is_measured_stands_before_what_waits_and_what_has_ended(client: Cl
 def test_a_project_waits_for_the_runs_of_a_trigger(client: Client) -> None:
     project = builders.create_project()
     trigger = Trigger.objects.create(project=project, source="web")
-    assert "the repository is being read" in get_page(client, "/projects/snake/")
+    shown = get_page(client, "/projects/snake/")
+    assert "Asked for: the repository is being read" in shown
+    assert "Nothing is measured yet" not in shown
     assert client.get("/projects/snake/live-runs/").status_code == 200
     Trigger.objects.filter(pk=trigger.pk).update(state="refused")
     assert client.get("/projects/snake/live-runs/")["HX-Refresh"] == "true"

@@ -69,6 +69,22 @@ def test_a_refused_form_keeps_what_was_typed(client: Client, grace: User, regres
     assert "Half an &lt;hour&gt; of typing</textarea>" in shown
 
 
+def test_what_somebody_said_meanwhile_is_not_overwritten_unseen(
+    client: Client, grace: User, regression: Regression
+) -> None:
+    submit_form(client, regression, action="intended", seen="")
+    stale = {"action": "not real", "seen": "", "comment": "It is noise"}
+    answer = client.post(f"/regressions/{regression.pk}/triage/", stale)
+    shown = answer.content.decode()
+    assert answer.status_code == 400
+    assert "since you opened this page grace said intended; nothing was changed." in shown
+    assert "It is noise</textarea>" in shown
+    assert Regression.objects.get().triaged == "intended"
+    submit_form(client, regression, action="comment", comment="Still noise", seen="")
+    submit_form(client, regression, action="not real", seen="intended")
+    assert Regression.objects.get().triaged == "not real"
+
+
 def test_who_is_not_signed_in_is_sent_to_sign_in_and_back(client: Client, regression: Regression) -> None:
     answer = client.post(f"/regressions/{regression.pk}/triage/", {"action": "intended"})
     assert answer["Location"] == f"/sign-in/?next=/regressions/{regression.pk}/"
@@ -96,7 +112,7 @@ def test_only_what_can_be_done_is_offered(client: Client, grace: User, regressio
     assert 'value="reopen"' not in client.get(where).content.decode()
     shown = submit_form(client, regression, action="intended")
     assert 'value="reopen"' in shown
-    assert 'value="intended"' not in shown
+    assert 'name="action" value="intended"' not in shown
 
 
 def test_the_log_outlives_the_account(client: Client, grace: User, regression: Regression) -> None:
