@@ -104,7 +104,7 @@ class RunExecutor(Executor):
     def finish(self) -> None:
         """Kept on disk first: whatever ends this process meanwhile, its successor hands it in."""
         lease, rest = self.assignment.lease, self.heartbeat.rest_of_log()
-        kept = document_spool(self.configuration).keep(lease, self.document)
+        kept = self.keep_document()
         try:
             # The log's end first: a run that is done changes no more.
             ask_site(lambda: self.client.heartbeat_run(lease, None, "", rest))
@@ -112,12 +112,24 @@ class RunExecutor(Executor):
             logger.info("%s is done", self.assignment.name)
             self.countings.keep_counted(self.assignment, self.document)
         except SiteAway:
-            logger.warning("%s: its document stays in %s until the site is back", self.assignment.name, kept)
+            if kept is not None:
+                logger.warning("%s: its document stays in %s until the site is back", self.job.name, kept)
             raise
         except (LeaseLost, MeasuringError):
-            kept.unlink(missing_ok=True)
+            remove_document(kept)
             raise
-        kept.unlink(missing_ok=True)
+        remove_document(kept)
+
+    def keep_document(self) -> Path | None:
+        """Keep the document on disk. None where the disk takes nothing: it is handed in all the same.
+
+        Most often what was measured has filled the disk.
+        """
+        try:
+            return document_spool(self.configuration).keep(self.assignment.lease, self.document)
+        except OSError as error:
+            logger.warning("%s: its document can't be kept on disk: %s", self.assignment.name, error)
+            return None
 
     def give_up(self, error: MeasuringError) -> None:
         rest = self.heartbeat.rest_of_log()
@@ -130,6 +142,11 @@ def told_seconds(document: bytes) -> float:
         return float(json.loads(document)["costs"]["seconds"])
     except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
         return 0.0
+
+
+def remove_document(kept: Path | None) -> None:
+    if kept is not None:
+        kept.unlink(missing_ok=True)
 
 
 def document_spool(configuration: HostConfiguration) -> DocumentSpool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 import psutil
 import pytest
@@ -14,7 +16,7 @@ from django.test import Client
 from pytest_django.live_server_helper import LiveServer
 
 from dashboard import runs
-from dashboard.host_protocol import files_version
+from dashboard.host_protocol import Lease, files_version
 from dashboard.models import Document, Machine, Run, RunLog, Series
 from tests.harness.strangers import UNCOMPILED
 from tests.workers.conftest import MANIFEST, TRAIN, Host, Requested, join_host, request_run_at
@@ -23,6 +25,8 @@ from tests.workers.repositories import commit_files, create_repository, head_com
 from tests.workers.waiting import wait_until
 from workers.host import machine
 from workers.host.box.box import NO_BOX
+from workers.host.execution.run_executor import document_spool
+from workers.host.site_api.spool import DocumentSpool
 
 # Starts a process that outlives the harness, waits for the document and tampers with it.
 TAMPER = """
@@ -117,6 +121,35 @@ def test_ranks_of_a_module_go_the_whole_way(host: Host, requested: Requested, cl
 
 def test_a_message_without_a_run_does_nothing(host: Host, transactional_db: None) -> None:
     assert not host.execute_next()
+
+
+def test_a_document_is_handed_in_where_the_disk_takes_nothing(host: Host, requested: Requested) -> None:
+    run = requested()
+    (host.home / "spool").write_text("")
+    assert execute_run(host, run).state == "done"
+
+
+def test_what_else_lies_in_the_spool_keeps_no_host_from_its_work(
+    host: Host, transactional_db: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    spool = document_spool(host.configuration)
+    late = spool.keep(Lease(1, 1, uuid4()), b"{}")
+    draft, stray = late.with_suffix(".draft"), late.with_name("notes.json")
+    for file in (draft, stray):
+        file.write_text("{}")
+    assert not host.execute_next()
+    assert [file for file in (late, draft, stray) if file.exists()] == [stray]
+    assert "No work could be asked for" not in caplog.text
+
+
+def test_a_full_disk_keeps_no_part_of_a_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("workers.host.site_api.spool.os.fsync", fail)
+    with pytest.raises(OSError, match="No space left"):
+        DocumentSpool(tmp_path).keep(Lease(1, 1, uuid4()), b"{}")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_message_claims_nothing_while_the_machine_measures(host: Host, requested: Requested) -> None:
