@@ -15,7 +15,7 @@ import pytest
 
 from dashboard.repositories import try_lock
 from tests.workers.waiting import wait_until
-from workers.host.processes import process_tree
+from workers.host.processes import process_tree, reaper
 from workers.host.processes.process_tree import Limits, ProcessResult, ProcessSpec
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -100,6 +100,19 @@ def test_the_stop_ends_the_whole_tree(tmp_path: Path) -> None:
     ended = process_tree.run_process_tree(python_spec(FAMILY + "time.sleep(600)", tmp_path), output, stop)
     assert ended.stopped
     assert alive_processes(printed.decode()) == []
+
+
+def test_a_process_that_cannot_be_signalled_protects_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    signalled = []
+
+    def refuse(process: int, _number: int) -> None:
+        signalled.append(process)
+        raise PermissionError
+
+    monkeypatch.setattr(reaper, "list_descendants", lambda _root: [7, 8])
+    monkeypatch.setattr(reaper.os, "kill", refuse)
+    tree = object.__new__(reaper.ProcessReaper)
+    assert tree.signal_all(signal.SIGTERM) == len(signalled) == 2
 
 
 def test_a_core_file_is_never_written_and_files_are_limited(tmp_path: Path) -> None:

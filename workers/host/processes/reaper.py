@@ -143,7 +143,8 @@ class ProcessReaper:
         """Send to every process of the tree; how many there were."""
         processes = list_descendants(os.getpid())
         for process in processes:
-            with contextlib.suppress(ProcessLookupError):
+            # One that is gone, or that another account runs: it must not keep the others alive.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(process, number)
         return len(processes)
 
