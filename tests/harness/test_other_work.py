@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import subprocess
+import sys
 from time import process_time
 
 import pytest
@@ -58,6 +60,20 @@ def test_the_kernel_tells_a_busy_processor() -> None:
     busy = busy_seconds(before, read_processor_ticks())
     assert busy is not None
     assert busy > 0.2
+
+
+def test_a_program_whose_threads_end_meanwhile_is_told() -> None:
+    restless = (
+        "import threading\nprint(flush=True)\n"
+        "while True: (thread := threading.Thread(target=len, args=((),))).start(), thread.join()"
+    )
+    command = [sys.executable, "-c", restless]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as program:
+        assert program.stdout
+        program.stdout.readline()
+        told = [tree_seconds(os.getpid()) for _ in range(3_000)]
+        program.kill()
+    assert None not in told
 
 
 def test_what_its_own_processes_use_is_no_other_work() -> None:

@@ -105,15 +105,13 @@ def busy_seconds(before: Mapping[str, ProcessorTicks], after: Mapping[str, Proce
 
 
 def tree_seconds(root: int) -> float | None:
-    """Return what a process and its descendants have used so far; None where the kernel doesn't say.
+    """Return what a process and its descendants have used so far; None without a process.
 
     What has ended counts once it was waited for.
     """
-    try:
-        ticks = sum(_read_times(pid) for pid in [root, *_find_descendants(root)]) if root else None
-    except (OSError, ValueError):
+    if not root:
         return None
-    return None if ticks is None else ticks / os.sysconf("SC_CLK_TCK")
+    return sum(_read_times(pid) for pid in [root, *_find_descendants(root)]) / os.sysconf("SC_CLK_TCK")
 
 
 def _read_times(pid: int) -> int:
@@ -127,10 +125,17 @@ def _read_times(pid: int) -> int:
 
 def _find_descendants(pid: int) -> Iterator[int]:
     for thread in _list_threads(pid):
-        children = Path(f"/proc/{pid}/task/{thread}/children")
-        for child in children.read_text().split() if children.exists() else ():
-            yield int(child)
-            yield from _find_descendants(int(child))
+        for child in _list_children(pid, thread):
+            yield child
+            yield from _find_descendants(child)
+
+
+def _list_children(pid: int, thread: str) -> list[int]:
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{thread}/children").read_text().split()]
+    except OSError:
+        # The thread has ended since it was listed: one of many, in a program that starts threads.
+        return []
 
 
 def _list_threads(pid: int) -> list[str]:
