@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from paceline.auto import collectives
 from paceline.measured import collective_log
 from paceline.measured.collective_log import BEHIND_BACKWARD, KINDS, CollectiveLog
 
@@ -71,3 +73,39 @@ def test_a_reduction_in_the_backward_pass_is_not_taken_for_unhidden(log: Collect
     log.add(ALL_REDUCE, 100, True, 1.0, 3.0, BEHIND_BACKWARD)
     log.overlap.add_overlapped(4.0, 1.0)
     assert result_of(log)["overlap"] == pytest.approx(1 / 4)
+
+
+def make_distributed() -> Any:
+    """torch.distributed with a collective that goes on beside its caller, and one that waits inside."""
+
+    class Work:
+        def wait(self) -> None:
+            pass
+
+        def is_completed(self) -> bool:
+            return True
+
+    return SimpleNamespace(
+        is_available=lambda: True,
+        all_reduce=lambda _tensor: Work(),
+        barrier=lambda: Work().wait(),
+        distributed_c10d=SimpleNamespace(),
+        Work=Work,
+        _broadcast_coalesced=lambda: None,
+    )
+
+
+def test_a_collective_that_nobody_waits_for_is_never_taken_for_a_later_one(
+    log: CollectiveLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collectives, "log", log)
+    distributed = make_distributed()
+    collectives.patch_distributed(distributed, lambda: False)
+    for _ in range(20):
+        # Its work is gone with this line, and the barrier's often lies where it lay.
+        distributed.all_reduce(None)
+        distributed.barrier()
+    # Nothing was seen to go on beside the rank.
+    assert result_of(log)["overlap"] is None
+    distributed.all_reduce(None).wait()
+    assert result_of(log)["overlap"] is not None

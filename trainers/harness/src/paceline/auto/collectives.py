@@ -12,6 +12,7 @@ from collections.abc import Callable
 from threading import get_ident
 from time import perf_counter
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import paceline
 
@@ -50,11 +51,11 @@ COLLECTIVES = {
 }
 # Between two ranks: nobody else comes to them.
 MESSAGES = {name: (name.removeprefix("i"), "tensor") for name in ("send", "recv", "isend", "irecv")}
-PENDING_LIMIT = 1000
 
 _inside: set[int] = set()
-# Asynchronous collectives that nobody has waited for yet, by the id of their work.
-_pending: dict[int, Collective] = {}
+# Asynchronous collectives that nobody has waited for yet, by their work. One whose end is taken otherwise, by
+# its future or not at all, goes with its work: the next one may get the same address.
+_pending: WeakKeyDictionary[Any, Collective] = WeakKeyDictionary()
 
 
 def patch_distributed(distributed: Any, is_traced: Callable[[], bool]) -> None:
@@ -132,9 +133,9 @@ def _wrap_collective(
         if work is None or not hasattr(work, "wait"):
             log.add(number, size, of_all, arrived, left)
             return work
-        if len(_pending) >= PENDING_LIMIT:
-            _pending.clear()
-        _pending[id(work)] = log.launch(number, size, of_all, arrived, left)
+        launched = log.launch(number, size, of_all, arrived, left)
+        if isinstance(work, distributed.Work):
+            _pending[work] = launched
         return work
 
     return wrapped
@@ -143,7 +144,7 @@ def _wrap_collective(
 def _wrap_wait(original: Function) -> Function:
     @functools.wraps(original)
     def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
-        launched = _pending.pop(id(self), None)
+        launched = _pending.pop(self, None)
         if launched is None:
             return original(self, *args, **kwargs)
         had_ended = self.is_completed()
