@@ -4,12 +4,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from paceline.watching import nvml, process_tree, process_usage
 from paceline.watching.nvml import Devices
 from paceline.watching.process_tree import WALK_EVERY, LabelUsage, ProcessTree, TreeReading
+from paceline.watching.process_usage import ProcessUsage
 from paceline.watching.sampler import LABELS_LIMIT, VALUES_LIMIT, Sampler
 
 from .fake_nvml import Device, FakeNvml
@@ -278,6 +280,73 @@ def test_what_was_written_to_disk_is_told(tmp_path: Path) -> None:
     assert second is not None
     assert first.written is None
     assert second.written is None or second.written >= 0
+
+
+def usage(cpu: float = 0.0, written: int = 0, started_at: float = 0.0, parent: int = 0) -> ProcessUsage:
+    return ProcessUsage(cpu, 1, 1, started_at, 0, written, parent)
+
+
+def read_scripted(
+    monkeypatch: pytest.MonkeyPatch, *readings: dict[int, ProcessUsage]
+) -> list[TreeReading | None]:
+    """Read the tree of process 1, whose processes use what is given, every tenth of a second from 10 on."""
+    moments = iter(number / 10 for number in range(100, 200))
+    monkeypatch.setattr(process_usage, "process_clock", lambda: next(moments))
+    monkeypatch.setattr(process_usage, "command_line", lambda pid: [f"/bin/program{pid}"])
+    monkeypatch.setattr(process_tree, "orphaned_pids", lambda _pid: [])
+    monkeypatch.setattr(process_tree, "WALK_EVERY", 1)
+    tree, read = ProcessTree(1), []
+    for usages in readings:
+        monkeypatch.setattr(process_usage, "process_usage", usages.get)
+        found = {pid: [] for pid in usages} | {1: [pid for pid in usages if pid != 1]}
+        monkeypatch.setattr(
+            process_tree, "cheap_descendant_pids", lambda pid, found=found: [*found.get(pid, [])]
+        )
+        read.append(tree.read())
+    return read
+
+
+def test_what_an_ended_process_wrote_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = {2: usage(written=700, parent=1), 3: usage(written=40, parent=2)}
+    # The kernel adds what a child wrote to its parent's bytes once that has waited for it.
+    waited_for = usage(written=760)
+    told = read_scripted(monkeypatch, {1: usage()}, {1: usage(), **both}, {1: usage()}, {1: waited_for})
+    assert [reading.written for reading in told if reading] == [None, 740, 0, 20]
+
+
+def test_a_process_that_is_found_late_uses_no_more_than_there_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    # It used a whole processor for half a second, of which a tenth lies between the readings.
+    late = usage(cpu=0.5, started_at=9.6)
+    later = replace(late, cpu=0.6)
+    told = read_scripted(monkeypatch, {1: usage()}, {1: usage(), 2: late}, {1: usage(), 2: later})
+    assert [reading.cpu for reading in told[1:] if reading] == pytest.approx([0.1, 0.1])
+
+
+def test_a_newborn_process_is_ours_before_it_is_told() -> None:
+    fork = "import os, time\nif os.fork() == 0: time.sleep(60)\nos.wait()"
+    with subprocess.Popen([sys.executable, "-c", fork], start_new_session=True) as process:
+        tree = ProcessTree(process.pid)
+        tree.read()
+        wait_for_child(process.pid, copy=True)
+        ours, children = tree.pids(), process_tree.descendant_pids(process.pid)
+        process_tree.kill_tree(process.pid)
+    assert ours == {process.pid, *children}
+
+
+@pytest.mark.skipif(not process_usage.HAS_CHILDREN, reason="the kernel doesn't list a process's children")
+def test_a_process_whose_parent_has_ended_still_counts() -> None:
+    daemon = "import subprocess; subprocess.Popen(['sleep', '60'], stdout=-3)"
+    start = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {daemon!r}]); print(flush=True)"
+    command = [sys.executable, "-c", start + "; input()"]
+    with subprocess.Popen(command, stdin=-1, stdout=-1, start_new_session=True) as process:
+        assert process.stdout
+        process.stdout.readline()
+        tree = ProcessTree(process.pid)
+        reading = tree.read()
+        assert reading is not None
+        assert set(reading.shares) == {"main", "sleep"}
+        assert len(tree.pids()) == 2
+        process_tree.kill_tree(process.pid)
 
 
 def test_a_forked_process_is_told_from_its_parent() -> None:

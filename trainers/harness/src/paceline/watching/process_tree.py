@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from . import process_usage
-from .process_usage import ProcessUsage, cheap_descendant_pids, descendant_pids
+from .process_usage import ProcessUsage, cheap_descendant_pids, descendant_pids, orphaned_pids
 
 __all__ = ["MAIN", "LabelUsage", "ProcessTree", "TreeReading", "descendant_pids", "kill_tree"]
 
@@ -17,6 +17,8 @@ MAIN = "main"
 FORKED = "main (forked)"
 # Finding the processes costs more than reading those that are known.
 WALK_EVERY = 5
+# Finding those that have lost their parents costs the most: all that is above us is asked.
+ORPHANS_EVERY = 4 * WALK_EVERY
 
 
 @dataclass(slots=True)
@@ -56,19 +58,23 @@ class ProcessTree:
         self.pid = pid
         self._labels: dict[int, str] = {pid: MAIN}
         self._copies: set[int] = set()
-        self._before: dict[tuple[int, float], ProcessUsage] = {}
+        # Of each living process, how much of its use is in readings already.
+        self._told: dict[int, ProcessUsage] = {}
         self._readings = 0
+        self._read_at = 0.0
 
     def read(self) -> TreeReading | None:
         """Return the tree's reading, or None where the process is gone or can't be read."""
         if self._readings % WALK_EVERY == 0:
             self._walk()
-        usages = {pid: used for pid in self._labels if (used := process_usage.process_usage(pid)) is not None}
+        usages = self._read_usages()
         if self.pid not in usages:
             return None
-        first = not self._readings
+        first, now = not self._readings, process_usage.process_clock()
+        elapsed, self._read_at = now - self._read_at, now
         self._readings += 1
-        reading = self._sum_usages(usages)
+        self._pass_on_bytes(usages)
+        reading = self._sum_usages(usages, elapsed)
         if first:
             reading.cpu = reading.read = reading.written = None
         return reading
@@ -79,41 +85,95 @@ class ProcessTree:
         return sum(size for size in sizes if size is not None) if sizes[0] is not None else None
 
     def pids(self) -> set[int]:
-        """Return the processes of the latest walk."""
-        return set(self._labels)
+        """Return the tree's processes, also those that were born after the latest walk."""
+        return {self.pid, *self._find_pids(orphaned_pids(self.pid))}
 
     def _walk(self) -> None:
         # What was forked a moment ago has its parent's command and memory, until it runs its own: it is
         # left out until it is seen to stay a copy.
-        main, copies = process_usage.command_line(self.pid), set[int]()
-        self._labels = {self.pid: MAIN}
-        for pid in cheap_descendant_pids(self.pid):
+        main, copies, labels = process_usage.command_line(self.pid), set[int](), {self.pid: MAIN}
+        orphans = [] if self._readings % ORPHANS_EVERY else orphaned_pids(self.pid)
+        for pid in self._find_pids(orphans):
             words = process_usage.command_line(pid)
             if words and words != main:
-                self._labels[pid] = process_usage.process_label(words)
+                labels[pid] = process_usage.process_label(words)
             elif words and pid in self._copies:
-                self._labels[pid] = FORKED
+                labels[pid] = FORKED
             elif words:
                 copies.add(pid)
-        self._copies = copies | {pid for pid, name in self._labels.items() if name == FORKED}
+        self._labels = labels
+        self._copies = copies | {pid for pid, name in labels.items() if name == FORKED}
 
-    def _sum_usages(self, usages: Mapping[int, ProcessUsage]) -> TreeReading:
+    def _find_pids(self, orphans: Sequence[int]) -> list[int]:
+        """Return what descends from the process, also by parents that have ended meanwhile."""
+        found = cheap_descendant_pids(self.pid)
+        for pid in (*self._labels, *self._copies, *orphans):
+            if pid != self.pid and pid not in found:
+                found += [pid, *cheap_descendant_pids(pid)]
+        return found
+
+    def _read_usages(self) -> dict[int, ProcessUsage]:
+        """Return what the known processes use, and forget those that are gone."""
+        usages = {}
+        for pid in self._labels:
+            used, told = process_usage.process_usage(pid), self._told.get(pid)
+            # Another process may have got the id of one that is gone.
+            if used is not None and (told is None or told.started_at == used.started_at):
+                usages[pid] = used
+        self._labels = {pid: name for pid, name in self._labels.items() if pid in usages or pid == self.pid}
+        return usages
+
+    def _pass_on_bytes(self, usages: Mapping[int, ProcessUsage]) -> None:
+        """Pass on what was told of ended processes: who waits for one has its bytes among its own."""
+        parents = {pid: told.parent for pid, told in self._told.items()}
+        for pid in self._told.keys() - usages.keys():
+            told, heir = self._told.pop(pid), parents[pid]
+            while heir in parents and heir not in usages:
+                heir = parents[heir]
+            if heir in self._told:
+                self._told[heir] = _add_bytes(self._told[heir], told)
+
+    def _sum_usages(self, usages: Mapping[int, ProcessUsage], elapsed: float) -> TreeReading:
         reading = TreeReading()
         for pid, used in usages.items():
-            before = self._before.get((pid, used.started_at), ProcessUsage(0.0, 0, 0, used.started_at, 0, 0))
-            self._before[pid, used.started_at] = used
-            share = LabelUsage(used.cpu - before.cpu, used.resident, 1)
+            told = self._told.get(pid) or _told_at_first_sight(used, self._read_at, elapsed)
+            self._told[pid] = replace(
+                used, read=_larger(used.read, told.read), written=_larger(used.written, told.written)
+            )
+            share = LabelUsage(used.cpu - told.cpu, used.resident, 1)
             reading.shares.setdefault(self._labels[pid], LabelUsage()).add(share)
             reading.threads += used.threads
-            reading.read = _add_growth(reading.read, used.read, before.read)
-            reading.written = _add_growth(reading.written, used.written, before.written)
+            reading.read = _add_growth(reading.read, used.read, told.read)
+            reading.written = _add_growth(reading.written, used.written, told.written)
         reading.cpu = sum(share.cpu for share in reading.shares.values())
         reading.resident = sum(share.resident for share in reading.shares.values())
         return reading
 
 
+def _told_at_first_sight(used: ProcessUsage, now: float, elapsed: float) -> ProcessUsage:
+    """Return what a process used before the latest reading: its processor time is spread over its life.
+
+    It may have been there for a while. All of its time in one reading would be more than the machine has.
+    """
+    age = now - used.started_at
+    before = used.cpu * (1 - elapsed / age) if age > elapsed else 0.0
+    return replace(used, cpu=before, read=0, written=0)
+
+
+def _add_bytes(told: ProcessUsage, other: ProcessUsage) -> ProcessUsage:
+    return replace(told, read=_add(told.read, other.read), written=_add(told.written, other.written))
+
+
+def _add(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
+
+
+def _larger(now: int | None, before: int | None) -> int | None:
+    return now if now is None or before is None else max(now, before)
+
+
 def _add_growth(total: int | None, now: int | None, before: int | None) -> int | None:
-    return None if total is None or now is None or before is None else total + now - before
+    return None if total is None or now is None or before is None else total + max(0, now - before)
 
 
 def kill_tree(pid: int) -> None:

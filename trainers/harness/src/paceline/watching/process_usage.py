@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,8 @@ _PAGE = os.sysconf("SC_PAGE_SIZE") if HAS_PROC else 4096
 class ProcessUsage:
     """One process: processor seconds since its start, resident bytes, threads, bytes from and to disks.
 
-    `started_at` tells it from a later process of the same id. What the system doesn't say of disks is None.
+    The bytes are those of its ended children too, once it has waited for them; what the system doesn't say
+    of disks is None. `started_at`, by `process_clock`, tells it from a later process of the same id.
     """
 
     cpu: float
@@ -36,6 +38,7 @@ class ProcessUsage:
     started_at: float
     read: int | None = None
     written: int | None = None
+    parent: int = 0
 
 
 def process_usage(pid: int) -> ProcessUsage | None:
@@ -43,6 +46,11 @@ def process_usage(pid: int) -> ProcessUsage | None:
     usage = _proc_usage(pid) if HAS_PROC else _psutil_usage(pid) if HAS_PSUTIL else None
     # A process gives its memory back a moment before it counts as a zombie.
     return usage if usage and usage.resident else None
+
+
+def process_clock() -> float:
+    """Return the seconds of the clock by which processes start: since the boot, as /proc has it."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if HAS_PROC else time.time()
 
 
 def descendant_pids(pid: int) -> list[int]:
@@ -53,6 +61,17 @@ def descendant_pids(pid: int) -> list[int]:
 def cheap_descendant_pids(pid: int) -> list[int]:
     """Return the same at a cost that doesn't grow with the machine; a newborn process may be missing."""
     return _children_descendants(pid) if HAS_CHILDREN else descendant_pids(pid)
+
+
+def orphaned_pids(session: int) -> list[int]:
+    """Return the processes of a session whose parents have ended: one of our ancestors has taken them over.
+
+    Which one does so depends on the system. What began a session of its own can't be told from a stranger.
+    """
+    if not HAS_CHILDREN:
+        return []
+    children = (child for ancestor in _proc_ancestors(os.getpid()) for child in _child_pids(ancestor))
+    return [child for child in children if child != session and _session_of(child) == session]
 
 
 def proportional_memory(pid: int) -> int | None:
@@ -116,9 +135,10 @@ def _proc_usage(pid: int) -> ProcessUsage | None:
         cpu=(int(fields[11]) + int(fields[12])) / _TICK,
         resident=int(fields[21]) * _PAGE,
         threads=int(fields[17]),
-        started_at=float(fields[19]),
+        started_at=int(fields[19]) / _TICK,
         read=int(disks[b"read_bytes"]) if disks else None,
         written=int(disks[b"write_bytes"]) if disks else None,
+        parent=int(fields[1]),
     )
 
 
@@ -130,7 +150,7 @@ def _psutil_usage(pid: int) -> ProcessUsage | None:
                 return None
             times, resident = process.cpu_times(), process.memory_info().rss
             cpu, started_at = times.user + times.system, process.create_time()
-            return ProcessUsage(cpu, resident, process.num_threads(), started_at)
+            return ProcessUsage(cpu, resident, process.num_threads(), started_at, parent=process.ppid())
     except psutil.Error:
         return None
 
@@ -140,18 +160,34 @@ def _children_descendants(pid: int) -> list[int]:
     descendants: list[int] = []
     waiting = [pid]
     while waiting:
-        below = [int(child) for task in _children_files(waiting.pop()) for child in _read_bytes(task).split()]
+        below = _child_pids(waiting.pop())
         descendants += below
         waiting += below
     return descendants
 
 
-def _children_files(pid: int) -> Iterator[str]:
+def _child_pids(pid: int) -> list[int]:
     try:
         threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
     except OSError:
-        return
-    yield from (f"/proc/{pid}/task/{thread}/children" for thread in threads)
+        return []
+    files = (f"/proc/{pid}/task/{thread}/children" for thread in threads)
+    return [int(child) for file in files for child in _read_bytes(file).split()]
+
+
+def _proc_ancestors(pid: int) -> Iterator[int]:
+    """Yield the process and all above it."""
+    while pid:
+        yield pid
+        fields = _read_bytes(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+        pid = int(fields[1]) if fields else 0
+
+
+def _session_of(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return None
 
 
 def _proc_descendants(pid: int) -> list[int]:
