@@ -115,7 +115,7 @@ ROOMS = (
         "workers.host",
         STANDARD
         | {"celery", "kombu", "redis", "psutil", "pynvml", "paceline.manifest", "paceline.document"}
-        | {"paceline.environment_table", "paceline.preparation"}
+        | {"paceline.environment_table", "paceline.preparation", "paceline.watching.nvml"}
         | {"dashboard.repositories", "dashboard.host_protocol"}
         | {"dashboard.heartbeat_file", "dashboard.structured_logs"},
     ),

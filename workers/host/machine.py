@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from paceline.watching import nvml
 
 from dashboard.repositories import safe_name, try_lock
 
@@ -83,34 +84,24 @@ def operating_system() -> str:
 
 
 def list_gpus() -> tuple[tuple[Gpu, ...], str | None]:
-    """The GPUs and the driver's version; none where NVML or its driver is absent."""
+    """The GPUs that measured code may use and the driver's version; none where NVML or its driver is absent.
+
+    As the harness finds them, by CUDA_VISIBLE_DEVICES; of one that MIG divides, the part.
+    """
+    devices = nvml.probe_devices({"CUDA_DEVICE_ORDER": "PCI_BUS_ID", **os.environ})
     try:
-        import pynvml
-    except ImportError:
-        return (), None
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return (), None
-    try:
-        visible = visible_devices(os.environ)
-        handles = [
-            pynvml.nvmlDeviceGetHandleByIndex(index)
-            for index in range(pynvml.nvmlDeviceGetCount())
-            if visible is None or index in visible
-        ]
-        gpus = tuple(
-            Gpu(
-                decode_text(pynvml.nvmlDeviceGetName(handle)),
-                int(pynvml.nvmlDeviceGetMemoryInfo(handle).total),
-            )
-            for handle in handles
-        )
-        return gpus, decode_text(pynvml.nvmlSystemGetDriverVersion())
-    except pynvml.NVMLError:
-        return (), None
+        gpus = (read_gpu(devices.api, device.part) for device in devices.visible)
+        return tuple(gpu for gpu in gpus if gpu is not None), devices.driver
     finally:
-        pynvml.nvmlShutdown()
+        devices.close()
+
+
+def read_gpu(api: Any, part: Any) -> Gpu | None:
+    """One device, or a part of it; None where it falls off the bus meanwhile."""
+    try:
+        return Gpu(decode_text(api.nvmlDeviceGetName(part)), int(api.nvmlDeviceGetMemoryInfo(part).total))
+    except api.NVMLError:
+        return None
 
 
 def list_near_cores() -> list[tuple[int, ...]]:
@@ -138,12 +129,6 @@ def list_near_cores() -> list[tuple[int, ...]]:
         return []
     finally:
         pynvml.nvmlShutdown()
-
-
-def visible_devices(variables: Mapping[str, str]) -> set[int] | None:
-    """The GPUs that a slot may use, by their index; None where nothing restricts them to some."""
-    words = variables.get("CUDA_VISIBLE_DEVICES", "").replace(" ", "").split(",")
-    return {int(word) for word in words} if all(word.isdecimal() for word in words) else None
 
 
 def decode_text(value: str | bytes) -> str:

@@ -12,13 +12,14 @@ from workers.host import machine
 
 
 class FakeNvml:
-    """Two devices, as NVML tells of them; the outer edge of this room."""
+    """Two devices, the second of them divided, as NVML tells of them; the outer edge of this room."""
 
     class NVMLError(Exception):
         pass
 
-    def __init__(self, *, driver: bool = True) -> None:
+    def __init__(self, *, driver: bool = True, lost: int | None = None) -> None:
         self.driver = driver
+        self.lost = lost
 
     def nvmlInit(self) -> None:  # noqa: N802
         if not self.driver:
@@ -31,13 +32,27 @@ class FakeNvml:
         return 2
 
     def nvmlDeviceGetHandleByIndex(self, index: int) -> int:  # noqa: N802
+        if index == self.lost:
+            raise self.NVMLError
         return index
 
-    def nvmlDeviceGetName(self, handle: int) -> str | bytes:  # noqa: N802
-        return b"H200" if handle else "H200"
+    def nvmlDeviceGetUUID(self, handle: int) -> str:  # noqa: N802
+        return f"GPU-{handle}a"
 
-    def nvmlDeviceGetMemoryInfo(self, _handle: int) -> SimpleNamespace:  # noqa: N802
-        return SimpleNamespace(total=150_000_000_000)
+    def nvmlDeviceGetHandleByUUID(self, _uuid: str) -> int:  # noqa: N802
+        return 7
+
+    def nvmlDeviceGetDeviceHandleFromMigDeviceHandle(self, _part: int) -> int:  # noqa: N802
+        return 1
+
+    def nvmlDeviceGetMigMode(self, _handle: int) -> list[int]:  # noqa: N802
+        raise self.NVMLError
+
+    def nvmlDeviceGetName(self, handle: int) -> str | bytes:  # noqa: N802
+        return ("H200", b"H100")[handle] if handle < 7 else "H100 MIG 1g.10gb"
+
+    def nvmlDeviceGetMemoryInfo(self, handle: int) -> SimpleNamespace:  # noqa: N802
+        return SimpleNamespace(total=150_000_000_000 if handle < 7 else 10_000_000_000)
 
     def nvmlSystemGetDriverVersion(self) -> bytes:  # noqa: N802
         return b"570.86"
@@ -45,7 +60,34 @@ class FakeNvml:
 
 def test_devices_and_driver_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml())
-    assert machine.list_gpus() == ((machine.Gpu("H200", 150_000_000_000),) * 2, "570.86")
+    h200, h100 = (machine.Gpu(name, 150_000_000_000) for name in ("H200", "H100"))
+    assert machine.list_gpus() == ((h200, h100), "570.86")
+
+
+@pytest.mark.parametrize(
+    ("visible", "names"),
+    [
+        ("", []),
+        ("-1", []),
+        ("1", ["H100"]),
+        ("1, 0", ["H100", "H200"]),
+        ("GPU-0a", ["H200"]),
+        ("MIG-5", ["H100 MIG 1g.10gb"]),
+    ],
+)
+def test_a_fingerprint_tells_the_gpus_of_its_slot(
+    monkeypatch: pytest.MonkeyPatch, visible: str, names: list[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml())
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    gpus, driver = machine.list_gpus()
+    assert ([gpu.name for gpu in gpus], driver) == (names, "570.86")
+
+
+def test_a_lost_device_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(lost=0))
+    gpus, driver = machine.list_gpus()
+    assert ([gpu.name for gpu in gpus], driver) == (["H100"], "570.86")
 
 
 def test_without_a_driver_there_are_no_devices(monkeypatch: pytest.MonkeyPatch) -> None:

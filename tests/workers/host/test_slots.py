@@ -15,7 +15,6 @@ from tests.processes import running_agent
 from tests.workers.waiting import wait_until
 from workers.host import machine, slots
 from workers.host.configuration import ConfigurationError
-from workers.host.machine import visible_devices
 from workers.host.slots import Slot, plan_slots, split_cores
 
 
@@ -69,13 +68,6 @@ def test_no_core_is_in_two_slots() -> None:
     """Where a GPU is near to all cores, beside one that is near to few."""
     shares = split_cores(range(6), [(0, 1), range(6)])
     assert shares == [(0, 1), (2, 3, 4, 5)]
-
-
-@pytest.mark.parametrize(
-    ("value", "devices"), [("", None), ("2", {2}), ("0, 3", {0, 3}), ("GPU-1a2b", None), ("0,x", None)]
-)
-def test_a_fingerprint_tells_the_gpus_of_its_slot(value: str, devices: set[int] | None) -> None:
-    assert visible_devices({"CUDA_VISIBLE_DEVICES": value}) == devices
 
 
 def test_a_host_without_nvml_has_no_near_cores() -> None:
