@@ -74,6 +74,8 @@ def test_other_work_on_the_processor_taints(raw: Raw) -> None:
     for row, waited in zip(raw["repetitions"], (0.2, 0.05, 0.12), strict=True):
         row["waited"] = waited
     assert warning_codes(raw) == {"processor_contention": True}
+    (contention,) = stability.stability_warnings(raw)
+    assert contention["message"].endswith("for 12% of the window in the median repetition")
 
 
 def test_what_was_measured_again_is_told(raw: Raw) -> None:

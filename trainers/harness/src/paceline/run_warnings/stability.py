@@ -71,7 +71,8 @@ def _processor_contention(raw: Raw) -> WarningRows:
     if share > CONTENTION_SHARE:
         yield make_warning(
             "processor_contention",
-            f"other work kept the measured thread from a processor for up to {share:.0%} of the window",
+            f"other work kept the measured thread from a processor for {share:.0%} of the window "
+            "in the median repetition",
             "end other work on the machine while it measures",
             # The time waited is in every step, and the caches were shared as well.
             taints=True,
