@@ -101,16 +101,19 @@ class ProcessTree:
                 labels[pid] = FORKED
             elif words:
                 copies.add(pid)
+            elif pid in self._labels:
+                # Between two programs a process has no command.
+                labels[pid] = self._labels[pid]
         self._labels = labels
         self._copies = copies | {pid for pid, name in labels.items() if name == FORKED}
 
     def _find_pids(self, orphans: Sequence[int]) -> list[int]:
         """Return what descends from the process, also by parents that have ended meanwhile."""
-        found = cheap_descendant_pids(self.pid)
+        found = dict.fromkeys(cheap_descendant_pids(self.pid))
         for pid in (*self._labels, *self._copies, *orphans):
             if pid != self.pid and pid not in found:
-                found += [pid, *cheap_descendant_pids(pid)]
-        return found
+                found |= dict.fromkeys((pid, *cheap_descendant_pids(pid)))
+        return list(found)
 
     def _read_usages(self) -> dict[int, ProcessUsage]:
         """Return what the known processes use, and forget those that are gone."""
