@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
+from paceline.measurement import TimedRepetition
+from paceline.reported_numbers import leave_out_unusable, unusable_numbers
 
 from tests.harness.strangers import UNCOMPILED, run_processes
 
@@ -73,6 +76,21 @@ def test_the_slow_worker_is_named_and_the_loop_starves(left: dict[str, Any]) -> 
     assert slow["fetch_time"] >= 16 * 0.004
     assert slow["wait_time"] > 0.5 * loader["wait_time"]
     assert slow["busy"] > 0.5 > max(row["busy"] for row in loader["workers"] if row["worker"] != 1)
+
+
+def test_a_helpers_count_that_is_no_number_is_left_out() -> None:
+    helper = {"name": "Evaluation", "count": 1, "cpu_time": 0.1, "phases": {}}
+    result = {"counts": {}, "gauges": {}, "unusable": {}}
+    ranks = [
+        {**result, "helpers": [{**helper, "counts": {"games": 2.0, "score": odd}}]} for odd in (1.0, math.nan)
+    ]
+    repetition = TimedRepetition(0, ranks[0], {}, 0.0, 1.0, 1.0, 1.0, Any, ranks=ranks)  # type: ignore[arg-type]
+    usable = leave_out_unusable(repetition)
+    assert [row["helpers"][0]["counts"] for row in usable.ranks] == [
+        {"games": 2.0, "score": 1.0},
+        {"games": 2.0},
+    ]
+    assert unusable_numbers([usable.result]) == {("helpers", "score"): 1}
 
 
 FORKED_RANKS = (

@@ -20,8 +20,8 @@ FAILING = {
     "tiny.py ended after 5 of 110 steps": "import paceline\nfor n in paceline.steps(range(5)): pass",
     "ended without a result": "import os; os._exit(0)",
     "tiny.py was killed by signal 9": "import os; os.kill(os.getpid(), 9)",
-    "gauge depth is nan, must be between -1e+100": (
-        "import paceline\nfor n in paceline.steps(range(999)): paceline.gauge('depth', float('nan'))"
+    "a count's name must be a printable string of at most 190 characters, not 'tokens": (
+        "import paceline\nfor n in paceline.steps(range(999)): paceline.count('tokens\\tseen')"
     ),
     "paceline.steps was called inside another": (
         "import paceline\nfor n in paceline.steps(range(9)):\n  for m in paceline.steps(range(9)): pass"

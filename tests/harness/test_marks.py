@@ -1,3 +1,4 @@
+import math
 import threading
 import time
 from contextlib import nullcontext
@@ -214,6 +215,26 @@ def test_steps_inside_steps_are_refused() -> None:
     next(outer)
     with pytest.raises(RuntimeError, match=r"inside another paceline\.steps"):
         list(recorder.steps(range(9)))
+
+
+@pytest.mark.parametrize("name", ["", "tokens\tseen", "x" * 191, 3])
+@pytest.mark.parametrize("report", ["count", "gauge", "quality"])
+def test_a_number_has_a_name_that_a_document_can_hold(name: str, report: str) -> None:
+    with pytest.raises(ValueError, match=f"a {report}'s name must be a printable string of at most 190"):
+        getattr(make_recorder(), report)(name, 1)
+
+
+def test_what_is_no_finite_number_is_counted_and_left_out() -> None:
+    recorder = make_timing_recorder(1, 4)
+    for number in recorder.steps(range(9)):
+        # As with fp16: the first gradients overflow, in the warm-up and behind it.
+        recorder.gauge("grad_norm", math.inf if number < 3 else 2.0)
+        recorder.gauge("loss", math.nan if number else 1.0)
+        recorder.count("tokens", math.inf if number == 0 else 16)
+        recorder.count("games", math.nan if number == 2 else 10**400 if number == 3 else 1)
+    result = recorder.result()
+    assert (result["gauges"], result["counts"]) == ({"grad_norm": 2.0}, {"tokens": 16.0})
+    assert result["unusable"] == {"gauges": {"grad_norm": 2, "loss": 4}, "counts": {"games": 2}}
 
 
 def test_a_gauge_shows_the_window_and_a_count_only_adds_there() -> None:

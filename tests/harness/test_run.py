@@ -181,3 +181,18 @@ def test_the_harness_of_the_checkout_is_not_taken(project: Project) -> None:
     (project.folder / "paceline").mkdir()
     (project.folder / "paceline" / "__init__.py").write_text("raise SystemExit('the wrong one')")
     assert project.measure()["harness"]["version"] == "0.2.0"
+
+
+def test_one_odd_number_costs_only_itself(project: Project, value: Value) -> None:
+    odd = (
+        "    paceline.gauge('grad_norm', float('inf') if number < 15 else 3)\n"
+        "    paceline.gauge('huge', 1e300)\n    paceline.count('tokens', float('nan'))\n"
+    )
+    project.write(f"{LOOP}{odd}paceline.quality('loss', float('nan'))\n")
+    raw = project.measure()
+    assert value(raw, "gauge.grad_norm")["value"] == 3
+    assert not {"gauge.huge", "count.tokens", "quality.loss"} & {row["name"] for row in raw["metrics"]}
+    told = {row["code"]: row["message"] for row in raw["warnings"]}
+    assert "gauge grad_norm leaves out 10 readings" in told["number_left_out"]
+    assert "huge" in told["number_left_out"]
+    assert "loss" in told["quality_diverged"]

@@ -42,6 +42,7 @@ def warning_codes(raw: Raw, **seen: Any) -> dict[str, bool]:
     )
     reported = raw["repetitions"][0]["quality"] | seen.get("diverged", {})
     result = {"dropped_phases": seen.get("dropped", 0), "quality": reported}
+    result["unusable"] = seen.get("unusable", {})
     raw["guards"] = judge_guards(raw, seen.get("guard", {}), diverged_names([reported]))
     timed: Any = [SimpleNamespace(result=result, sampler=sampler, ranks=(), window=(0.0, 2.0))]
     counted = [
@@ -199,6 +200,18 @@ def test_a_training_that_diverged(raw: Raw, value: float) -> None:
         del row["quality"]["loss"]
     assert warning_codes(raw, diverged={"loss": value}, guard=guards) == {"quality_diverged": True}
     assert raw["guards"][0]["state"] == "diverged"
+
+
+def test_numbers_that_are_left_out_are_told(raw: Raw) -> None:
+    unusable = {"gauges": {"grad_norm": 3}, "counts": {"tokens": 1}, "helpers": {"games": 2}}
+    assert warning_codes(raw, unusable=unusable) == {"number_left_out": False}
+    timed: Any = [SimpleNamespace(result={"unusable": unusable})] * 2
+    (warning,) = results._unusable_numbers(timed)
+    assert warning["message"] == (
+        "count tokens is left out: no finite number was added to it, 2 readings; "
+        "gauge grad_norm leaves out 6 readings: no finite number; "
+        "a helper's count games is left out: no finite number was added to it, 4 readings"
+    )
 
 
 @pytest.mark.parametrize(

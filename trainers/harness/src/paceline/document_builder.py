@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -21,14 +22,14 @@ from . import (
     run_warnings,
 )
 from .counting import read_files
-from .document import FORMAT, LARGEST, READINGS_LIMIT
+from .document import FORMAT, READINGS_LIMIT
 from .learning_guards import diverged_names, finite_qualities, judge_guards, values_by_seed
 from .measurement import Measurement, MeasurementRequest, TimedRepetition
 from .ranks.children_members import children_members, loader_samples
 from .ranks.rank_metrics import is_exact_counter, rank_samples
 from .ranks.rank_rows import build_ranks_member
+from .reported_numbers import leave_out_unusable
 from .statistics import mean, median, median_interval, theil_sen_slope
-from .watching.process import MeasurementError
 from .watching.sampler import thin_series
 
 # Phases whose number in a step is told with what a step is.
@@ -40,9 +41,9 @@ Samples = dict[tuple[str, str | None], list[float]]
 
 
 def build_document(run: Measurement) -> Raw:
-    """Return the document as plain data; raises MeasurementError where a number is out of range."""
+    """Return the document as plain data."""
+    run = replace(run, timed=[leave_out_unusable(repetition) for repetition in run.timed])
     request, timed, counted = run.request, run.timed, run.counted
-    _refuse_numbers_out_of_range(timed)
     reported = [
         *(repetition.result["quality"] for repetition in timed),
         *(row.quality for row in run.learned),
@@ -397,15 +398,3 @@ def _telemetry_rows(timed: Sequence[TimedRepetition], uses_device: bool) -> list
     for row in rows:
         row["values"], row["interval"] = thin_series(row["values"], row["interval"], most)
     return rows
-
-
-def _refuse_numbers_out_of_range(timed: Sequence[TimedRepetition]) -> None:
-    for repetition in timed:
-        for field, kind in (("gauges", "gauge"), ("counts", "count")):
-            _refuse_values_out_of_range(kind, repetition.result[field])
-
-
-def _refuse_values_out_of_range(kind: str, values: Mapping[str, float]) -> None:
-    for name, value in values.items():
-        if not -LARGEST <= value <= LARGEST:
-            raise MeasurementError(f"{kind} {name} is {value}, must be between {-LARGEST:g} and {LARGEST:g}")

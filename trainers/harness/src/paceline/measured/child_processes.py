@@ -22,6 +22,7 @@ from ..auto.pacing import ENVIRONMENT
 from ..counting.recorder import CountingRecorder
 from . import child_hooks, rank_identity
 from .helper_records import HelperRecord, SharedTotal, read_records
+from .mark_recorder import reported_number
 from .phase_nodes import PhaseNode, ThreadState
 from .phase_rows import TimedPhaseNode
 from .plan import ProcessPlan
@@ -75,7 +76,7 @@ class ChildRecorder(TimingRecorder):
     def count(self, name: str, n: float) -> None:
         """Add to a counter, here and in the shared memory."""
         super().count(name, n)
-        self._record.add_count(name, n)
+        self._record.add_count(name, reported_number(n))
 
 
 def hook_children(plan_file: str) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from threading import Lock, current_thread, get_ident
 from time import perf_counter
@@ -17,6 +18,8 @@ from .phase_nodes import PhaseNode, ThreadState, bind_borders, bind_borders_with
 NODE_LIMIT = 400
 PATH_LIMIT = 200
 REPORTED_LIMIT = 100
+# With `quality.` before it, it is the name of a metric, which has 200 characters at most.
+REPORTED_NAME_LIMIT = 190
 
 NodeType = TypeVar("NodeType", bound=PhaseNode)
 
@@ -31,6 +34,14 @@ def stable_thread_name(name: str) -> str:
 def printable_text(text: str) -> str:
     """Return at most a hundred characters of it, without those that can't be shown."""
     return "".join(letter for letter in text if letter.isprintable())[:100]
+
+
+def reported_number(value: float) -> float:
+    """Return what the code reported as a float, infinite where it is too large for one."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 class UnrecordedPhase:
@@ -61,6 +72,8 @@ class MarkRecorder(Generic[NodeType]):
         self._current: dict[int, ThreadState] = {}
         self.counts: defaultdict[str, float] = defaultdict(float)
         self.gauges: dict[str, tuple[float, int]] = {}
+        # By `counts` or `gauges` and name: the readings so far that were no finite numbers.
+        self.unusable: defaultdict[tuple[str, str], int] = defaultdict(int)
         self.qualities: dict[str, float] = {}
         self.settings: dict[str, str] = {}
         self.main_ident = get_ident()
@@ -123,22 +136,47 @@ class MarkRecorder(Generic[NodeType]):
 
     def count(self, name: str, n: float) -> None:
         """Add to one of the code's own counters."""
+        number = reported_number(n)
         with self._lock:
-            if name in self.counts or len(self.counts) < REPORTED_LIMIT:
-                self.counts[name] += n
+            if not self._accepts("count", name, self.counts):
+                return
+            # What is added here later must not become NaN for one odd number: the window may open behind it.
+            if math.isfinite(number):
+                self.counts[name] += number
+            else:
+                self.counts.setdefault(name, 0.0)
+                self.unusable["counts", name] += 1
 
     def gauge(self, name: str, value: float) -> None:
         """Add one reading to a gauge's mean."""
+        number = reported_number(value)
         with self._lock:
-            if name in self.gauges or len(self.gauges) < REPORTED_LIMIT:
-                total, readings = self.gauges.get(name, (0.0, 0))
-                self.gauges[name] = (total + float(value), readings + 1)
+            if not self._accepts("gauge", name, self.gauges):
+                return
+            total, readings = self.gauges.get(name, (0.0, 0))
+            if math.isfinite(number):
+                self.gauges[name] = (total + number, readings + 1)
+            else:
+                self.gauges[name] = (total, readings)
+                self.unusable["gauges", name] += 1
 
     def quality(self, name: str, value: float) -> None:
         """Keep a quality's last value."""
+        number = reported_number(value)
         with self._lock:
-            if name in self.qualities or len(self.qualities) < REPORTED_LIMIT:
-                self.qualities[name] = float(value)
+            if self._accepts("quality", name, self.qualities):
+                self.qualities[name] = number
+
+    def _accepts(self, kind: str, name: str, kept: Mapping[str, object]) -> bool:
+        """Whether there is room for the name; raises ValueError where no document can hold it."""
+        if name in kept:
+            return True
+        if not isinstance(name, str) or not name or not name.isprintable() or len(name) > REPORTED_NAME_LIMIT:
+            raise ValueError(
+                f"a {kind}'s name must be a printable string of at most {REPORTED_NAME_LIMIT} characters, "
+                f"not {name!r}"
+            )
+        return len(kept) < REPORTED_LIMIT
 
     def setting(self, name: str, value: object) -> None:
         """Keep what the code chose last."""

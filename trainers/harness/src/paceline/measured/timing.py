@@ -131,6 +131,7 @@ class TimingRecorder(MarkRecorder[TimedPhaseNode]):
             "stolen": self.other_work.stolen,
             "counts": {name: value / loop.steps for name, value in loop.window_counts.items()},
             "gauges": loop.window_gauges,
+            "unusable": loop.unusable,
             "quality": dict(self.qualities),
             "collectives": collective_log.result(loop.steps),
             "loaders": loader_log.result(loop.children_before, loop.children_after, loop.steps, loop.seconds),
@@ -168,6 +169,7 @@ class _TimedStepLoop(StepLoop):
         self.devices: list[int] = []
         self.window_counts: dict[str, float] = {}
         self.window_gauges: dict[str, float] = {}
+        self.unusable: dict[str, dict[str, int]] = {}
         self.totals: dict[int, tuple[float, int]] = {}
         self.children_before: Children = {}
         self.children_after: Children = {}
@@ -272,6 +274,7 @@ class _TimedStepLoop(StepLoop):
             self.window_counts = dict(self._timing.counts)
             self.window_gauges = _gauge_means(self._timing.gauges)
             self._timing.gauges.clear()
+            self._timing.unusable.clear()
         self._timing.device.create_events(len(self._main.nodes), self._phases_per_second())
         garbage_collection.prepare_garbage_collector()
         cuda_device.synchronize_device()
@@ -349,11 +352,21 @@ class _TimedStepLoop(StepLoop):
             self.window_counts = {name: n - before.get(name, 0) for name, n in self._timing.counts.items()}
             # A gauge that nobody set during the window keeps what it showed before.
             self.window_gauges |= _gauge_means(self._timing.gauges)
+            self._leave_out_unusable()
         # Totals are frozen here: what follows the loop (an evaluation) has phases too.
         self.totals = {
             id(node): (node.total - node.base_total, node.count - node.base_count)
             for node in self._timing.all_nodes()
         }
+
+    def _leave_out_unusable(self) -> None:
+        """Keep no count that lacks what was added, and no gauge that only showed what is no number."""
+        for (kind, name), readings in self._timing.unusable.items():
+            self.unusable.setdefault(kind, {})[name] = readings
+            if kind == "counts":
+                self.window_counts.pop(name, None)
+            elif not self._timing.gauges[name][1]:
+                self.window_gauges.pop(name, None)
 
     def _processor_wait(self) -> float:
         return processor.processor_wait_seconds() - (self._turns.waited if self._turns is not None else 0.0)
@@ -363,7 +376,7 @@ class _TimedStepLoop(StepLoop):
 
 
 def _gauge_means(gauges: dict[str, tuple[float, int]]) -> dict[str, float]:
-    return {name: total / readings for name, (total, readings) in gauges.items()}
+    return {name: total / readings for name, (total, readings) in gauges.items() if readings}
 
 
 def _step_times(times: array[float]) -> dict[str, Any]:

@@ -11,10 +11,12 @@ from ..benchmarks import Benchmark
 from ..learning_guards import DIVERGED, MISSING, VIOLATED, diverged_names, values_by_seed
 from ..measured.processor import CONTENTION_SHARE
 from ..measurement import TimedRepetition
+from ..reported_numbers import COUNTS, GAUGES, unusable_numbers
 from ..statistics import mean
-from ..units import format_amount
+from ..units import format_amount, format_count
 from .warning import Raw, WarningRows, make_warning
 
+NAMES_TOLD = 10
 UNCERTAIN_WIDTH = 0.5  # of an exponent: the difference between linear and n log n, or worse
 
 
@@ -24,6 +26,7 @@ def result_warnings(
     """Yield what the run's results leave open, and what they cross."""
     yield from _inexact_counters(counted)
     yield from _guard_warnings(raw, diverged_names(row.result["quality"] for row in timed))
+    yield from _unusable_numbers(timed)
     yield from _dropped_phases(timed)
     yield from _limit_warnings(raw)
     yield from _scaling_warnings(raw)
@@ -90,6 +93,28 @@ def _describe_bound(row: Mapping[str, Any]) -> str:
     """The bound of a guard that a value lies beyond."""
     below = row["minimum"] is not None and row["value"] < row["minimum"]
     return f"at least {row['minimum']:g}" if below else f"at most {row['maximum']:g}"
+
+
+def _unusable_numbers(timed: Sequence[TimedRepetition]) -> WarningRows:
+    """What the code reported that no document can hold: which numbers, how often, and what became of them."""
+    found = unusable_numbers(repetition.result for repetition in timed)
+    told = [_describe_unusable(member, name, readings) for (member, name), readings in sorted(found.items())]
+    if told:
+        rest = len(told) - NAMES_TOLD
+        yield make_warning(
+            "number_left_out",
+            "; ".join(told[:NAMES_TOLD]) + (f"; and {rest} more" if rest > 0 else ""),
+            "a gradient's norm is infinite at first with fp16 and a GradScaler; elsewhere look for a "
+            "division by nothing, or a type that overflows",
+        )
+
+
+def _describe_unusable(member: str, name: str, readings: int) -> str:
+    times = format_count(readings, "reading")
+    if member == GAUGES:
+        return f"gauge {name} leaves out {times}: no finite number"
+    whose = "count" if member == COUNTS else "a helper's count"
+    return f"{whose} {name} is left out: no finite number was added to it, {times}"
 
 
 def _dropped_phases(timed: Sequence[TimedRepetition]) -> WarningRows:
