@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -83,6 +84,27 @@ def test_a_training_survives_the_harness(training: Project, steps: int) -> None:
     ended = subprocess.run(killer, cwd=training.folder, capture_output=True, text=True, timeout=100)
     assert ended.returncode == 7, ended.stderr
     assert read_weights(training, name) == read_weights(training, "alone")
+
+
+EPOCHS = """
+import paceline
+taken = []
+for epoch in range(3):
+    for batch in paceline.steps(iter(range(40))):
+        taken.append(batch)
+paceline.quality("steps", len(taken))
+assert taken == 3 * list(range(40))
+open("taken", "w").write(str(len(taken)))
+"""
+
+
+@pytest.mark.parametrize("steps", [20, 60, 120])
+def test_a_training_with_marked_steps_goes_on(tmp_path: Path, steps: int) -> None:
+    """The window ends within one of its loops, or with the last one."""
+    (tmp_path / "train.py").write_text(EPOCHS)
+    ended = Project(tmp_path).call("script", "--keep-running", "--steps", str(steps), "train.py")
+    assert ended.returncode == 0, ended.stderr
+    assert (tmp_path / "taken").read_text() == "120"
 
 
 def test_a_training_that_ends_too_early_keeps_its_status(training: Project) -> None:

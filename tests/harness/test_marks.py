@@ -146,6 +146,16 @@ def test_the_loop_ends_when_the_window_is_complete() -> None:
     assert list(recorder.steps(range(100))) == []
 
 
+def test_a_loop_that_runs_on_yields_everything() -> None:
+    recorder, complete = make_timing_recorder(3, 5), []
+    recorder.loop.run_on = lambda: complete.append(recorder.result()["steps"])
+    assert list(recorder.steps(iter(range(20)))) == list(range(20))
+    for number in recorder.steps(range(20)):
+        # A loop inside a loop is nothing to refuse any more.
+        assert list(recorder.steps(range(number))) == list(range(number))
+    assert complete == [5]
+
+
 def test_several_loops_share_one_window() -> None:
     recorder = make_timing_recorder(3, 5)
     taken = [list(recorder.steps(range(3))) for _ in range(4)]

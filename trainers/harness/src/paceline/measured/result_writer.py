@@ -43,6 +43,8 @@ class ResultWriter:
         self.pacer: auto.StepPacer | None = None
         self._lock = threading.Lock()
         self._written = False
+        if plan.keep_running:
+            recorder.loop.run_on = lambda: self.write(ended=False)
 
     def write(self, *, ended: bool) -> None:
         """Write the result file; `ended` says that the script was broken off."""

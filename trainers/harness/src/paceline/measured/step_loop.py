@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from .mark_recorder import MarkRecorder, NodeType
@@ -11,13 +11,17 @@ _Item = TypeVar("_Item")
 
 
 class StepLoop:
-    """Runs the measured loop: tells where steps begin and end, and ends it when the window is complete."""
+    """Runs the measured loop: tells where steps begin and end, and ends it when the window is complete.
+
+    Where `run_on` is set the loop isn't ended: that is called instead, once, and all items are yielded.
+    """
 
     def __init__(self, recorder: MarkRecorder[NodeType]) -> None:
         self._recorder = recorder
         self._inside = False
         self.called = False
         self.complete = False
+        self.run_on: Callable[[], None] | None = None
 
     @property
     def is_over(self) -> bool:
@@ -39,7 +43,7 @@ class StepLoop:
         """Yield the items; fetching an item belongs to its step."""
         if self._inside:
             raise RuntimeError("paceline.steps was called inside another paceline.steps")
-        if self._recorder.forked:
+        if self._recorder.forked or (self.is_over and self.run_on):
             yield from iterable
             return
         if self.is_over:
@@ -53,7 +57,9 @@ class StepLoop:
             for item in iterator:
                 yield item
                 if not self._recorder.forked and self.end_step():
-                    return
+                    break
+            else:
+                return
         except GeneratorExit:
             # The code left by `break`: the step that it broke off was taken too.
             if not self._recorder.forked:
@@ -63,3 +69,6 @@ class StepLoop:
             self.end()
             self._inside = False
             state.node = around
+        if self.run_on:
+            self.run_on()
+            yield from iterator
