@@ -178,6 +178,8 @@ class Loop:
         self.called = False
         self.begun = self.steps = 0
 
+    def follow_thread(self) -> None: ...
+
     def begin(self) -> None:
         self.begun += 1
 
@@ -192,9 +194,7 @@ class Owner: ...
 class TestPacing:
     def make_pacer(self, length: int = 100) -> tuple[pacing.StepPacer, Loop]:
         loop = Loop(length)
-        recorder = SimpleNamespace(
-            loop=loop, take_steps_in_this_thread=lambda: None, steps=lambda items: items
-        )
+        recorder = SimpleNamespace(loop=loop, steps=lambda items: items)
         return pacing.StepPacer(recorder, lambda: None), loop
 
     def test_who_comes_first_sets_the_pace(self) -> None:

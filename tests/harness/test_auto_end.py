@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.strangers import PLAY, TRAIN, phase_counts, run_script, write_gymnasium
+from tests.harness.strangers import PLAY, TRAIN, UNCOMPILED, phase_counts, run_script, write_gymnasium
 
 
 def test_finally_blocks_run(tmp_path: Path) -> None:
@@ -53,6 +53,71 @@ worker.join()
 """
     left = run_script(tmp_path, TRAIN + threads)
     assert "forward" in set(phase_counts(left))
+
+
+# One optimizer, whose steps are taken in many threads, one at a time.
+STEPS = (
+    UNCOMPILED
+    + """
+import asyncio, concurrent.futures, threading
+model = torch.nn.Linear(32, 32)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+lock = threading.Lock()
+def step(number=0):
+    with lock:
+        model(torch.randn(256, 32)).square().mean().backward()
+        optimizer.step()
+"""
+)
+THREADS = {
+    "an epoch's own": """
+def epoch():
+    for number in range(7):
+        step()
+while True:
+    thread = threading.Thread(target=epoch)
+    thread.start()
+    thread.join()
+""",
+    "a step's own": """
+while True:
+    thread = threading.Thread(target=step)
+    thread.start()
+    thread.join()
+""",
+    "pools": """
+pools = [concurrent.futures.ThreadPoolExecutor(1) for _ in range(4)]
+for number in range(10**6):
+    pools[number // 7 % 4].submit(step).result()
+""",
+    "an event loop's": """
+async def work():
+    while True:
+        await asyncio.to_thread(step)
+async def main():
+    await asyncio.gather(*[work() for _ in range(4)])
+asyncio.run(main())
+""",
+}
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_several_threads_may_take_the_steps(tmp_path: Path, threads: str) -> None:
+    left = run_script(tmp_path, STEPS + THREADS[threads], steps=40)
+    result = left["result"]
+    assert result["several_threads"]
+    assert result["waited"] == 0
+    assert {"forward", "backward", "optimizer"} <= set(phase_counts(left))
+    assert 0.9 < phase_counts(left)["forward"] <= 1.1
+    main = [row for row in result["phases"] if row["thread"] == "main"]
+    assert sum(row["self"] for row in main) == pytest.approx(result["step_time"]["mean"], rel=0.1)
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_what_several_threads_do_is_counted(tmp_path: Path, threads: str) -> None:
+    left = run_script(tmp_path, STEPS + THREADS[threads], steps=20, kind="counting")
+    steps = sum(tally["optimizer_steps"] for tally in left["result"]["operations"].values())
+    assert steps == pytest.approx(1, abs=0.1)
 
 
 def test_forked_environments_take_no_steps(tmp_path: Path) -> None:

@@ -1,3 +1,4 @@
+import _thread
 import math
 import threading
 import time
@@ -154,6 +155,21 @@ def test_a_loop_that_runs_on_yields_everything() -> None:
         # A loop inside a loop is nothing to refuse any more.
         assert list(recorder.steps(range(number))) == list(range(number))
     assert complete == [5]
+
+
+def test_a_hook_in_autograds_thread_takes_no_steps_from_the_main_one() -> None:
+    recorder, done = make_timing_recorder(0, 2), threading.Event()
+
+    def end_step() -> None:
+        recorder.loop.follow_thread()
+        done.set()
+
+    with recorder.phase("backward"):
+        # Not one of Python's own threads, as those of autograd aren't.
+        _thread.start_new_thread(end_step, ())
+        assert done.wait(10)
+    assert recorder.main.thread is threading.current_thread()
+    assert phase_counts(recorder) == {"backward": 1}
 
 
 def test_several_loops_share_one_window() -> None:

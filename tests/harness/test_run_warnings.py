@@ -42,6 +42,7 @@ def warning_codes(raw: Raw, **seen: Any) -> dict[str, bool]:
     )
     reported = raw["repetitions"][0]["quality"] | seen.get("diverged", {})
     result = {"dropped_phases": seen.get("dropped", 0), "quality": reported}
+    result["several_threads"] = seen.get("several_threads", False)
     result["unusable"] = seen.get("unusable", {})
     raw["guards"] = judge_guards(raw, seen.get("guard", {}), diverged_names([reported]))
     timed: Any = [SimpleNamespace(result=result, sampler=sampler, ranks=(), window=(0.0, 2.0))]
@@ -200,6 +201,10 @@ def test_a_training_that_diverged(raw: Raw, value: float) -> None:
         del row["quality"]["loss"]
     assert warning_codes(raw, diverged={"loss": value}, guard=guards) == {"quality_diverged": True}
     assert raw["guards"][0]["state"] == "diverged"
+
+
+def test_steps_of_several_threads_are_told(raw: Raw) -> None:
+    assert warning_codes(raw, several_threads=True) == {"steps_of_several_threads": False}
 
 
 def test_numbers_that_are_left_out_are_told(raw: Raw) -> None:

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable
 from time import sleep
 from typing import Any, Protocol
 
-from ..measured.phase_nodes import ThreadState
 from ..measured.step_loop import StepLoop
 
 ENVIRONMENT = "environment"
@@ -44,8 +43,6 @@ class PacedRecorder(Protocol):
 
     @property
     def loop(self) -> Any: ...
-
-    def take_steps_in_this_thread(self) -> ThreadState: ...
 
     def steps(self, iterable: Iterable[Any]) -> Iterable[Any]: ...
 
@@ -95,20 +92,17 @@ class StepPacer:
             return
         if not self._kind and not self._may_end_steps(kind):
             return
-        if self._owner() is owner:
-            self._steps += 1
-            if self._loop.end_step():
-                self._end()
-        elif self._kind:
+        is_first = not self._kind
+        if self._owner() is not owner:
             self._set_owner(kind, owner)
-            self._steps += 1
-            if self._loop.end_step():
-                self._end()
-        else:
-            self._set_owner(kind, owner)
-            self._recorder.take_steps_in_this_thread()
+        self._loop.follow_thread()
+        if is_first:
             self._loop.called = True
             self._loop.begin()
+            return
+        self._steps += 1
+        if self._loop.end_step():
+            self._end()
 
     def leave_steps_to_script(self, iterable: Iterable[Any]) -> Iterable[Any]:
         """Let the script set the pace, which calls `paceline.steps`, unless something else was chosen."""

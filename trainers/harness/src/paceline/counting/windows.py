@@ -42,6 +42,7 @@ class CallWindow:
         # A list, since Python gives the number of a thread that ended to another one.
         self.profiles: list[call_tree.ThreadProfile] = []
         self.displaced = False
+        self._opened_in: threading.Thread | None = None
         self.counts: dict[str, float] = {}
         self._main: call_tree.ThreadProfile | None = None
         self._callback: call_tree.Callback | None = None
@@ -56,6 +57,7 @@ class CallWindow:
         """Begin to count, in the thread that takes the steps and in those that it started."""
         gc.collect()
         self._main = self.profile()
+        self._opened_in = threading.current_thread()
         self._callback = self._main.callback
         compilation.exclude_from_compilation(call_tree.CODES)
         self.counts = dict(self._marks.counts)
@@ -65,7 +67,10 @@ class CallWindow:
 
     def restore_profile(self) -> None:
         """Take the profile back where the program set one of its own, or ran out of room for a call."""
-        if self._main is not None and sys.getprofile() is not self._callback:
+        # Another thread that takes a step has a profile of its own.
+        if self._main is None or threading.current_thread() is not self._opened_in:
+            return
+        if sys.getprofile() is not self._callback:
             self.displaced = True
             self._main.restart()
             sys.setprofile(self._callback)
@@ -87,6 +92,7 @@ class OperationWindow:
         self._marks = marks
         self._calls = calls
         self._hooks = ExitStack()
+        self._opened: tuple[threading.Thread, OperationMode] | None = None
         self.switch: OperationSwitch | None = None
         self.tallies: dict[int, ThreadTallies] = {}
 
@@ -100,7 +106,8 @@ class OperationWindow:
         compilation.exclude_from_compilation((*operations.CODES, *unused_gradients.CODES))
         self._hooks.enter_context(hooks.install_hooks(self._tally_here))
         self._hooks.enter_context(unused_gradients.watch_forward_passes(self._tallies_here, self.switch))
-        self._hooks.enter_context(self._mode(self.switch))
+        self._opened = threading.current_thread(), self._mode(self.switch)
+        self._opened[1].__enter__()
         self.switch.on = True
         # Other threads can only be reached from within: by the next event of their profile.
         self._calls.on_idle_event = self._enter_thread
@@ -111,6 +118,8 @@ class OperationWindow:
         self._calls.on_idle_event = None
         if self.switch is not None:
             self.switch.on = False
+        if self._opened is not None and self._opened[0] is threading.current_thread():
+            self._opened[1].__exit__(None, None, None)
         self._hooks.close()
 
     def _mode(self, switch: OperationSwitch) -> OperationMode:
@@ -131,7 +140,13 @@ class OperationWindow:
 
     def _tallies_here(self) -> ThreadTallies:
         """Return the calling thread's tallies; a thread of autograd's works for the main one."""
-        return self.tallies.get(threading.get_ident(), self.tallies[self._marks.main_ident])
+        own = self.tallies.get(threading.get_ident()) or self.tallies.get(self._marks.main_ident)
+        if own is None:
+            from .operations import ThreadTallies
+
+            # The thread that the steps began in takes none of this window's.
+            own = self.tallies.setdefault(threading.get_ident(), ThreadTallies(self._marks.current_state()))
+        return own
 
     def _tally_here(self) -> Tally:
         return self._tallies_here().current_tally()

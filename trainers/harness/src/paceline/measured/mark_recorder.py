@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from threading import Lock, current_thread, get_ident
+from threading import Lock, _DummyThread, current_thread, get_ident
 from time import perf_counter
 from types import TracebackType
 from typing import Generic, TypeVar
@@ -18,6 +18,7 @@ from .phase_nodes import PhaseNode, ThreadState, bind_borders, bind_borders_with
 NODE_LIMIT = 400
 PATH_LIMIT = 200
 REPORTED_LIMIT = 100
+MAIN = "main"
 # With `quality.` before it, it is the name of a metric, which has 200 characters at most.
 REPORTED_NAME_LIMIT = 190
 
@@ -59,7 +60,7 @@ class UnrecordedPhase:
 class MarkRecorder(Generic[NodeType]):
     """Records phases, laps and reported numbers; timing and counting build on it.
 
-    `main` is the thread that takes the steps.
+    `main` is the thread that takes the steps; where several do, the first of them.
     """
 
     def __init__(self, node_class: type[NodeType]) -> None:
@@ -77,7 +78,8 @@ class MarkRecorder(Generic[NodeType]):
         self.qualities: dict[str, float] = {}
         self.settings: dict[str, str] = {}
         self.main_ident = get_ident()
-        self.main = self._add_thread("main")
+        self.main = self._add_thread(MAIN)
+        self.took_steps = False
         self.phase = self._make_phase_mark()
         self.lap = self._make_lap_mark()
 
@@ -188,13 +190,27 @@ class MarkRecorder(Generic[NodeType]):
                 self.settings[key] = text
 
     def take_steps_in_this_thread(self) -> ThreadState:
-        """Make the calling thread the main one and return its state."""
-        if get_ident() != self.main_ident:
-            state = self._find_or_add_state()
+        """Let the calling thread's phases be those of the steps and return its state.
+
+        The first thread that takes steps becomes the main one. Those of others after it, such as each
+        epoch's own, are summed with its phases under its name.
+        """
+        if self._is_called_by_autograd():
+            return self.main
+        state = self.current_state()
+        if state is not self.main and not self.took_steps:
             self.main.name = "(before steps)" if self.main.nodes else self.main.name
             self.main_ident, self.main = get_ident(), state
-            state.name = "main"
-        return self.main
+        state.name = MAIN
+        self.took_steps = True
+        return state
+
+    def _is_called_by_autograd(self) -> bool:
+        """Whether a thread that Python didn't start does a part of what the main one waits for.
+
+        An optimizer that steps in gradients' hooks does so in autograd's thread for the device.
+        """
+        return isinstance(current_thread(), _DummyThread) and self.main.node is not self.main.root
 
     def nodes(self, state: ThreadState) -> list[NodeType]:
         """Return the thread's nodes; the root isn't among them."""
@@ -202,7 +218,7 @@ class MarkRecorder(Generic[NodeType]):
 
     def current_state(self) -> ThreadState:
         """Return the calling thread's state."""
-        return self.main if get_ident() == self.main_ident else self._find_or_add_state()
+        return self.main if current_thread() is self.main.thread else self._find_or_add_state()
 
     def _find_or_add_state(self) -> ThreadState:
         state, thread = self._current.get(get_ident()), current_thread()
@@ -214,8 +230,8 @@ class MarkRecorder(Generic[NodeType]):
     def _add_thread(self, name: str) -> ThreadState:
         thread = current_thread()
         with self._lock:
-            ended = (state for state in self.states if state.name == name and not state.thread.is_alive())
-            unused = next((state for state in ended if state is not self.main), None)
+            ended = (state for state in self.states if not state.thread.is_alive())
+            unused = next((state for state in ended if state.own_name == name), None)
             # A thread per step must not fill the table: it goes on where one of its name has ended.
             state = ThreadState(name, thread) if unused is None else unused
             if unused is None:
@@ -223,6 +239,8 @@ class MarkRecorder(Generic[NodeType]):
                 self.states.append(state)
             state.thread, state.node = thread, state.root
             self._current[get_ident()] = state
+            if unused is not None and state is self.main:
+                self.main_ident = get_ident()
         return state
 
     def _add_node(self, name: str, state: ThreadState) -> AbstractContextManager[None]:

@@ -15,12 +15,15 @@ Split = Callable[[float, float], None]
 
 
 class ThreadState:
-    """The state of one thread: its innermost open phase, its nodes, and whether it makes lap marks."""
+    """The state of one thread: its innermost open phase, its nodes, and whether it makes lap marks.
 
-    __slots__ = ("laps", "name", "node", "nodes", "root", "thread")
+    `name` is what its phases are told by, `own_name` that of the thread.
+    """
+
+    __slots__ = ("laps", "name", "node", "nodes", "own_name", "root", "thread")
 
     def __init__(self, name: str, thread: Thread) -> None:
-        self.name = name
+        self.name = self.own_name = name
         self.thread = thread
         self.laps = False
         self.nodes: list[PhaseNode] = []

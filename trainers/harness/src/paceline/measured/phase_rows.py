@@ -11,10 +11,12 @@ from typing import Any
 from .. import statistics
 from ..phase_names import UNATTRIBUTED
 from .cuda_device import PhaseEvents
+from .mark_recorder import MAIN
 from .phase_nodes import PhaseNode, ThreadState
 
 # Of both sides of a pair in turns: so many values of each of the largest phases.
 MOST_TIMES, MOST_PHASES = 500, 64
+UNKNOWN = {"p50": None, "p90": None, "p99": None}
 
 
 class TimedPhaseNode(PhaseNode):
@@ -45,9 +47,7 @@ class TimedWindow:
     device: PhaseEvents
 
 
-def phase_rows(
-    nodes: Sequence[TimedPhaseNode], main_root: PhaseNode, window: TimedWindow
-) -> list[dict[str, Any]]:
+def phase_rows(nodes: Sequence[TimedPhaseNode], window: TimedWindow) -> list[dict[str, Any]]:
     """Return one row per path and thread name; threads of one name, as in a pool, are summed."""
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for node in nodes:
@@ -55,38 +55,38 @@ def phase_rows(
         if any(window.totals.get(id(node), (0.0, 0))):
             key = node.path, node.state.name
             rows[key] = _merge_thread_rows(rows.get(key), _phase_row(node, window))
-    outermost = [node for node in nodes if node.parent is main_root]
+    outermost = [
+        node
+        for node in nodes
+        if (node.state.name, node.parent) == (MAIN, node.state.root) and any(window.totals.get(id(node), ()))
+    ]
     return [*rows.values(), _unattributed_row(outermost, window)]
 
 
 def _merge_thread_rows(before: dict[str, Any] | None, row: dict[str, Any]) -> dict[str, Any]:
     if before is None:
         return row
-    larger = max(before, row, key=lambda thread_row: float(thread_row["total"]))
-    return {**larger, **{name: before[name] + row[name] for name in ("count", "total", "self")}}
+    """Return both as one; what a thread's own steps took, or its device, says nothing of the other's."""
+    unknown = {**UNKNOWN, "device_total": None}
+    return {**row, **unknown, **{name: before[name] + row[name] for name in ("count", "total", "self")}}
 
 
 def _phase_row(node: TimedPhaseNode, window: TimedWindow) -> dict[str, Any]:
     total, count = window.totals[id(node)]
     nested = math.fsum(window.totals.get(id(child), (0.0, 0))[0] for child in node.children.values())
-    unknown = {"p50": None, "p90": None, "p99": None}
-    quantiles = statistics.quantile_summary(node.series) if node.series else unknown
+    quantiles = statistics.quantile_summary(node.series) if node.series else UNKNOWN
     return {
         "path": node.path,
         "thread": node.state.name,
         "count": count / window.steps,
         "total": total / window.steps,
         "self": max(0.0, total - nested) / window.steps,
-        **quantiles,
         "device_total": window.device.seconds_per_step(node.path) if node.series else None,
+        **quantiles,
     }
 
 
 def _unattributed_row(outermost: Sequence[TimedPhaseNode], window: TimedWindow) -> dict[str, Any]:
-    rest = [
-        max(0.0, took - math.fsum(node.series[index] for node in outermost))
-        for index, took in enumerate(window.sampled)
-    ]
     covered = math.fsum(window.totals.get(id(node), (0.0, 0))[0] for node in outermost)
     uncovered = max(0.0, window.seconds - covered) / window.steps
     return {
@@ -95,9 +95,19 @@ def _unattributed_row(outermost: Sequence[TimedPhaseNode], window: TimedWindow) 
         "count": 1.0,
         "total": uncovered,
         "self": uncovered,
-        **statistics.quantile_summary(rest),
         "device_total": None,
+        **_uncovered_quantiles(outermost, window),
     }
+
+
+def _uncovered_quantiles(outermost: Sequence[TimedPhaseNode], window: TimedWindow) -> Mapping[str, Any]:
+    if not all(node.series for node in outermost):
+        return UNKNOWN
+    rest = [
+        max(0.0, took - math.fsum(node.series[index] for node in outermost))
+        for index, took in enumerate(window.sampled)
+    ]
+    return statistics.quantile_summary(rest)
 
 
 def own_step_times(

@@ -177,7 +177,9 @@ class _ProfiledStepLoop(StepLoop):
         cuda_device.synchronize_device()
         took = perf_counter() - self._opened
         awake = _awake_seconds() - self._processor
-        self.result["busy_share"] = min(1.0, awake / took) if took > 0 else None
+        # The kernel counts for each thread apart.
+        known = took > 0 and not self.thread_changes
+        self.result["busy_share"] = min(1.0, awake / took) if known else None
         self._profiling.ranges.close_all()
         self._leave_step()
         profiler, self._profiler = self._profiler, None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from threading import Thread, current_thread
 from typing import TypeVar
 
 from .mark_recorder import MarkRecorder, NodeType
@@ -19,6 +20,8 @@ class StepLoop:
     def __init__(self, recorder: MarkRecorder[NodeType]) -> None:
         self._recorder = recorder
         self._inside = False
+        self._thread: Thread | None = None
+        self.thread_changes = 0
         self.called = False
         self.complete = False
         self.run_on: Callable[[], None] | None = None
@@ -27,6 +30,14 @@ class StepLoop:
     def is_over(self) -> bool:
         """Whether the code's loops are to end at once, since nothing more is measured."""
         return self.complete
+
+    def follow_thread(self) -> None:
+        """Note which thread takes the steps: it may be another one than before."""
+        thread = current_thread()
+        if thread is not self._thread:
+            self.thread_changes += self._thread is not None
+            self._thread = thread
+            self._recorder.take_steps_in_this_thread()
 
     def begin(self) -> None:
         """Note that the code enters its loop; the first step starts now."""
@@ -49,7 +60,8 @@ class StepLoop:
         if self.is_over:
             return
         iterator = iter(iterable)
-        state = self._recorder.take_steps_in_this_thread()
+        self.follow_thread()
+        state = self._recorder.current_state()
         around, state.node = state.node, state.root
         self._inside = self.called = True
         try:

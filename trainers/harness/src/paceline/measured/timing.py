@@ -124,7 +124,7 @@ class TimingRecorder(MarkRecorder[TimedPhaseNode]):
             "device_memory": loop.device_memory,
             "devices": loop.devices,
             "device_ids": cuda_device.device_identities(loop.devices),
-            "phases": phase_rows(self.all_nodes(), self.main.root, loop.timed_window()),
+            "phases": phase_rows(self.all_nodes(), loop.timed_window()),
             "phase_times": self.own_step_times() if loop.takes_turns else None,
             "dropped_phases": self.dropped_phases,
             "waited": loop.waited / (loop.closed - loop.opened - loop.paused),
@@ -132,6 +132,7 @@ class TimingRecorder(MarkRecorder[TimedPhaseNode]):
             "counts": {name: value / loop.steps for name, value in loop.window_counts.items()},
             "gauges": loop.window_gauges,
             "unusable": loop.unusable,
+            "several_threads": loop.thread_changes > 0,
             "quality": dict(self.qualities),
             "collectives": collective_log.result(loop.steps),
             "loaders": loader_log.result(loop.children_before, loop.children_after, loop.steps, loop.seconds),
@@ -284,6 +285,7 @@ class _TimedStepLoop(StepLoop):
         loader_log.open_window()
         self.children_before = self._timing.read_children()
         self._timing.other_work.begin()
+        self.thread_changes = 0
         self.opened = perf_counter()
 
     def _phases_per_second(self) -> float | None:
@@ -333,7 +335,8 @@ class _TimedStepLoop(StepLoop):
         # What the device still had to do when the last step returned is part of the window.
         waited = perf_counter() - last_step_ended if cuda_device.is_device_used() else 0.0
         self.closed = perf_counter()
-        waiting = self._processor_wait() - self._waited_before
+        # Of several threads none has waited for all of the steps, and the kernel counts each apart.
+        waiting = 0.0 if self.thread_changes else self._processor_wait() - self._waited_before
         self._timing.other_work.end()
         self.waited = self._timing.other_work.bound_waiting(waiting)
         self.paused = self._turn_pause() - self._paused_before

@@ -88,8 +88,10 @@ class _WholeLoop(StepLoop):
     def end(self) -> None:
         cuda_device.synchronize_device()
         self._note_totals()
-        # Only here: asking the kernel costs as much as a short step.
-        self.waited = max(0.0, processor.processor_wait_seconds() - self._waited)
+        # Only here: asking the kernel costs as much as a short step. It counts for each thread apart.
+        self.waited = (
+            0.0 if self.thread_changes else max(0.0, processor.processor_wait_seconds() - self._waited)
+        )
 
     def _note_totals(self) -> None:
         """Keep what belongs to the loop so far; phases after it, of an evaluation, do not."""

@@ -28,6 +28,7 @@ def result_warnings(
     yield from _guard_warnings(raw, diverged_names(row.result["quality"] for row in timed))
     yield from _unusable_numbers(timed)
     yield from _dropped_phases(timed)
+    yield from _several_threads(timed)
     yield from _limit_warnings(raw)
     yield from _scaling_warnings(raw)
     if benchmark.job is not None and "job" not in raw:
@@ -123,6 +124,16 @@ def _dropped_phases(timed: Sequence[TimedRepetition]) -> WarningRows:
             "too_many_phases",
             "the code has more phases than are kept apart; the others' time is in the phases around them",
             "name phases by kind of work, not by data",
+        )
+
+
+def _several_threads(timed: Sequence[TimedRepetition]) -> WarningRows:
+    if any(repetition.result.get("several_threads") for repetition in timed):
+        yield make_warning(
+            "steps_of_several_threads",
+            "more than one thread took the steps: their phases are summed as those of main, and how long "
+            "they waited for a processor isn't known",
+            "take the steps in one thread, where these shares don't add up or the machine is busy",
         )
 
 
