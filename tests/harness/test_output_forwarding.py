@@ -31,6 +31,19 @@ def test_lines_are_passed_on_when_they_are_whole(output: Path) -> None:
     assert to.getvalue() == "one\ntwo\nthree\n"
 
 
+class ClosedTerminal(io.StringIO):
+    """Whoever read it is gone."""
+
+    def write(self, _text: str) -> int:
+        raise BrokenPipeError
+
+
+def test_nobody_who_reads_costs_nothing(output: Path) -> None:
+    with OutputForwarder(output, ClosedTerminal()) as follower:
+        append_bytes(output, b"one\n")
+        assert follower.forward()
+
+
 def test_what_is_no_text_is_replaced(output: Path) -> None:
     to = io.StringIO()
     with OutputForwarder(output, to):

@@ -128,6 +128,25 @@ def test_a_script_that_profiles_itself_costs_only_the_profile(project: Project) 
     assert "profiler didn't start" in warning["message"]
 
 
+def test_a_trace_that_cannot_be_written_costs_only_itself(project: Project) -> None:
+    (project.folder / "traces").mkdir()
+    script = f"import shutil\nshutil.rmtree('traces', ignore_errors=True)\n{SCRIPT}"
+    project.write(script, repetitions=1, steps=10, counting_steps=5)
+    raw = project.measure("--no-counting", "--trace", "traces/trace.json")
+    assert raw["device_profile"]["rows"]
+    (warning,) = [row for row in raw["warnings"] if row["code"] == "trace_not_written"]
+    assert "No such file or directory" in warning["message"]
+
+
+@pytest.mark.parametrize("events", [5, {"ph": "X", "ts": 0, "dur": 1, "args": "none"}])
+def test_an_odd_trace_costs_only_the_profile(tmp_path: Path, events: object) -> None:
+    (tmp_path / "trace.json").write_text(json.dumps({"traceEvents": [events]}))
+    left = {"result": {"trace": str(tmp_path / "trace.json"), "busy_share": None, "path": "cpu"}}
+    found = profiled_repetition.read_profile(SimpleNamespace(), left, None)  # type: ignore[arg-type]
+    assert found.profile is None
+    assert found.problem.startswith("the profiler's trace can't be read: AttributeError")
+
+
 @pytest.mark.parametrize(
     ("options", "wanted"),
     [

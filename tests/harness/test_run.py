@@ -118,6 +118,12 @@ def test_progress_ends_at_one(project: Project) -> None:
     assert json.loads((project.folder / "progress.json").read_text()) == {"fraction": 1.0, "text": "done"}
 
 
+def test_progress_that_cannot_be_written_costs_only_itself(project: Project) -> None:
+    (project.folder / "told").mkdir()
+    project.write(f"import shutil\nshutil.rmtree('told', ignore_errors=True)\n{LOOP}")
+    project.measure("--progress", "told/progress.json", "--repetitions", "1")
+
+
 def test_other_seeds_learn_beside_the_repetitions(project: Project) -> None:
     seeded = "import os\npaceline.quality('score', int(os.environ['PACELINE_SEED']) * 2)"
     project.write(LOOP + seeded, guard={"score": {"minimum": 3.0}}, learning_seeds=[3, 4])

@@ -389,6 +389,9 @@ def test_all_ways_to_find_and_read_processes_agree(busy: subprocess.Popen[bytes]
         (["/opt/redis-server *:6379"], "redis-server"),
         (["ray::Worker.run (idle)"], "ray::Worker.run"),
         (["bad\x1bname"], "badname"),
+        ([" "], "process"),
+        (["sleeping/"], "process"),
+        (["python", "\x1b/ "], "process"),
         ([], ""),
     ],
 )

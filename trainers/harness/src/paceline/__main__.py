@@ -14,6 +14,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from io import TextIOWrapper
 from pathlib import Path
@@ -379,13 +380,19 @@ class _ProgressReporter:
         self._before = ""
 
     def __call__(self, fraction: float, text: str) -> None:
+        # Nobody's measurement ends because a disk is full for a moment, or because nobody reads.
+        with suppress(OSError):
+            self._write_file(fraction, text)
+        if text != self._before:
+            self._before = text
+            with suppress(OSError):
+                print(f"paceline: {text}", file=sys.stderr, flush=True)
+
+    def _write_file(self, fraction: float, text: str) -> None:
         if self._path is not None:
             partial = self._path.with_name(f".{self._path.name}.partial")
             partial.write_text(json.dumps({"fraction": fraction, "text": text}))
             partial.replace(self._path)
-        if text != self._before:
-            self._before = text
-            print(f"paceline: {text}", file=sys.stderr, flush=True)
 
 
 def _end_on_signals() -> None:

@@ -97,12 +97,14 @@ class LearningProcess:
 class ProfiledRepetition:
     """What the profiled repetition left: the document's `device_profile`, or one sentence why there is none.
 
-    `error` is what CUPTI or Kineto complained of, where kernels are missing.
+    `error` is what CUPTI or Kineto complained of, where kernels are missing; `unwritten` is why the trace
+    wasn't kept.
     """
 
     profile: Mapping[str, Any] | None = None
     problem: str = ""
     error: ProfilerError | None = None
+    unwritten: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,17 +43,30 @@ def read_profile(
     result = next((result for result in results if result["trace"]), results[0])
     if not result["trace"]:
         return ProfiledRepetition(problem=result["error"] or "the profiler left no trace")
+    is_rank, unwritten = "ranks" in left or left.get("rank") is not None, ""
     try:
         raw = load_trace(Path(result["trace"]))
         if keep_at is not None:
-            write_trace(raw, keep_at)
+            unwritten = _keep_trace(raw, keep_at)
         trace = read_trace(raw)
-        is_rank = "ranks" in left or left.get("rank") is not None
         profile = build_device_profile(trace, result["busy_share"], is_rank=is_rank)
     except (TraceFileError, EmptyTraceError) as error:
-        return ProfiledRepetition(problem=str(error))
+        return ProfiledRepetition(problem=str(error), unwritten=unwritten)
+    # Kineto has no schema: what a release writes otherwise costs the profile, never the measurement.
+    except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
+        problem = f"the profiler's trace can't be read: {type(error).__name__} {error}"
+        return ProfiledRepetition(problem=problem, unwritten=unwritten)
     if result["path"] == "cuda" and not trace.activities:
         found = find_profiler_error(read_profiler_output(process.output))
         sentence = found.sentence if found else "the profiler saw no kernel, and printed no reason"
-        return ProfiledRepetition(problem=sentence, error=found)
-    return ProfiledRepetition(profile)
+        return ProfiledRepetition(problem=sentence, error=found, unwritten=unwritten)
+    return ProfiledRepetition(profile, unwritten=unwritten)
+
+
+def _keep_trace(raw: Mapping[str, Any], path: Path) -> str:
+    """Write the trace where it is wanted; return why that failed, empty where it didn't."""
+    try:
+        write_trace(raw, path)
+    except (OSError, ValueError) as error:
+        return f"{path}: {error}"
+    return ""

@@ -15,6 +15,7 @@ def device_use_warnings(raw: Raw, profiled: ProfiledRepetition | None) -> Warnin
     """Yield what was left open, and what can't be right."""
     if profiled is not None:
         yield from _profile_warnings(profiled)
+        yield from _trace_warnings(profiled)
     use = raw.get("device_use", {})
     yield from _energy_warnings(use.get("energy"))
     yield from _flops_warnings(use.get("flops"))
@@ -39,6 +40,15 @@ def _profile_warnings(profiled: ProfiledRepetition) -> WarningRows:
             "device_profile_unexplained",
             f"{1 - profiled.profile['explained']:.0%} of the device's time in profiled steps isn't explained",
             "look at the trace that --trace writes, and mark the phases that wait",
+        )
+
+
+def _trace_warnings(profiled: ProfiledRepetition) -> WarningRows:
+    if profiled.unwritten:
+        yield make_warning(
+            "trace_not_written",
+            f"the trace could not be written: {profiled.unwritten}"[:2000],
+            "make room there, or name another folder by --trace; nothing else of the run depends on it",
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TextIO
@@ -57,5 +58,7 @@ class OutputForwarder:
     def _write(self, data: bytes) -> None:
         if data:
             ended = data if data.endswith(b"\n") else data + b"\n"
-            self._to.write(ended.decode(errors="replace"))
-            self._to.flush()
+            # Who read along may be gone; the output is kept in its file all the same.
+            with suppress(OSError):
+                self._to.write(ended.decode(errors="replace"))
+                self._to.flush()

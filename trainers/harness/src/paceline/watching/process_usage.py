@@ -95,7 +95,7 @@ def command_line(pid: int) -> list[str]:
 
 
 def process_label(words: Sequence[str]) -> str:
-    """Name a command line: the module or script that Python runs, else the program.
+    """Name a command line: the module or script that Python runs, else the program; empty without words.
 
     >>> process_label(["python3", "-u", "serve/service.py"]), process_label(["/bin/redis-server"])
     ('service.py', 'redis-server')
@@ -105,7 +105,8 @@ def process_label(words: Sequence[str]) -> str:
     # A process that renamed itself has one long word: `ray::Worker.run (idle)`.
     program = words[0].split()[0].rpartition("/")[2] if words[0].split() else ""
     name = _python_label(words[1:]) or program if program.startswith("python") else program
-    return "".join(letter for letter in name if letter.isprintable())[:100]
+    # A process may give itself any title, a blank one too.
+    return "".join(letter for letter in name if letter.isprintable())[:100].strip() or "process"
 
 
 def _python_label(words: Sequence[str]) -> str:
