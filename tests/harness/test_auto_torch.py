@@ -74,6 +74,33 @@ while True:
     assert counts == {"forward": 1, "backward": 1, "optimizer": 1, "zero_grad": 1}
 
 
+@pytest.mark.parametrize("kept", ["both", "dict(enumerate(both))", "[both]", "SimpleNamespace(both=both)"])
+def test_a_wrapper_of_several_optimizers_steps_where_these_do(tmp_path: Path, kept: str) -> None:
+    loop = f"""
+from types import SimpleNamespace
+class Both(torch.optim.Optimizer):
+    def __init__(self, both):
+        super().__init__([group for inner in both for group in inner.param_groups], {{}})
+        self.kept, self.called = {kept}, 0
+        self.all_steps = [inner.step for inner in both]
+    def step(self, closure=None):
+        self.called += 1
+        if self.called % 4 == 0:
+            for step in self.all_steps:
+                step()
+
+model, head = nn.Linear(8, 8), nn.Linear(8, 1)
+both = [torch.optim.SGD(part.parameters(), lr=0.1) for part in (model, head)]
+optimizer = Both(both)
+while True:
+    head(model(torch.randn(4, 8))).sum().backward()
+    optimizer.step()
+"""
+    left = run_script(tmp_path, TRAIN + loop, steps=40)
+    assert left["step"]["owner"] == "SGD"
+    assert phase_counts(left)["backward"] == pytest.approx(4, abs=0.4)
+
+
 def test_phases_by_hand_nest_with_the_automatic_ones(tmp_path: Path) -> None:
     loop = """
 import paceline

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from threading import get_ident
 from typing import Any
 
@@ -19,6 +19,8 @@ from .wrapping import Function, threads_inside, wrap_in_every_class, wrap_outerm
 
 OPTIMIZER = "optimizer"
 ZERO_GRAD = "zero_grad"
+# What every optimizer keeps for its weights: it may be long, and is asked for at each step.
+OF_WEIGHTS = ("param_groups", "state")
 
 # By thread: the optimizer that stepped inside the outermost call.
 _stepped: dict[int, object] = {}
@@ -62,16 +64,25 @@ def wrap_optimizer_step(original: Function, is_traced: Callable[[], bool]) -> Fu
         if stepped is None and not _wraps_optimizer(self):
             stepped = self
         if stepped is not None:
-            pacing.end_owner_step(pacing.OPTIMIZER, stepped)
+            pacing.end_owner_step(pacing.OPTIMIZER, stepped, self)
         return result
 
     return wrapped
 
 
 def _wraps_optimizer(optimizer: Any) -> bool:
-    """Whether another optimizer is kept inside this one, as wrappers do."""
+    """Whether another optimizer is kept inside this one, as wrappers do, by itself or with others."""
     base = sys.modules["torch"].optim.Optimizer
-    return any(isinstance(value, base) for value in getattr(optimizer, "__dict__", {}).values())
+    kept = getattr(optimizer, "__dict__", {}).items()
+    return any(
+        isinstance(held, base) for name, value in kept if name not in OF_WEIGHTS for held in _members(value)
+    )
+
+
+def _members(value: Any) -> Iterable[Any]:
+    if isinstance(value, list | tuple):
+        return value
+    return value.values() if isinstance(value, dict) else (value,)
 
 
 def _patch_hooked_steps(optimizer: Any, wrap: Callable[[Function], Function]) -> None:

@@ -2,9 +2,10 @@
 
 A step ends with the step of an environment or of an optimizer: its owner. Whichever of them steps first sets
 the pace; a step runs from the end of one of its steps to the end of the next. Other environments (of an
-evaluation) and other optimizers (of a second network) end no steps, unless the first owner is gone. An
-environment also takes over from an optimizer that has not ended a step yet. A script that uses
-`paceline.steps` sets its own pace. What ends a step may also be chosen; batches of a loader do only then.
+evaluation) and other optimizers (of a second network) end no steps, unless the first owner is gone or turns
+out to be a wrapper of what steps. An environment also takes over from an optimizer that has not
+ended a step yet. A script that uses `paceline.steps` sets its own pace. What ends a step may also be chosen;
+batches of a loader do only then.
 """
 
 from __future__ import annotations
@@ -78,8 +79,11 @@ class StepPacer:
         self._tries = 0
         self.ended = False
 
-    def end_owner_step(self, kind: str, owner: object) -> None:
-        """Take the end of an owner's step; raises ScriptEnded when all is measured."""
+    def end_owner_step(self, kind: str, owner: object, wrapper: object = None) -> None:
+        """Take the end of an owner's step; raises ScriptEnded when all is measured.
+
+        `wrapper` is what the code called, where that isn't the owner itself.
+        """
         if kind == BATCH and self._chosen != BATCH:
             self.seen[kind] += 1
             return
@@ -88,7 +92,7 @@ class StepPacer:
         self.seen[kind] += 1
         if self._chosen and kind != self._chosen:
             return
-        if self._script_marks_steps or (self._owner() is not owner and not self._may_take_over(kind)):
+        if self._script_marks_steps or not (self._owner() is owner or self._may_take_over(kind, wrapper)):
             return
         if not self._kind and not self._may_end_steps(kind):
             return
@@ -123,8 +127,10 @@ class StepPacer:
         """End no more steps."""
         self._script_marks_steps, self.ended = True, False
 
-    def _may_take_over(self, kind: str) -> bool:
-        if not self._kind or self._owner() is None:
+    def _may_take_over(self, kind: str, wrapper: object) -> bool:
+        owner = self._owner()
+        # A wrapper that nothing showed to be one when it was called first: what it steps is the owner.
+        if not self._kind or owner is None or owner is wrapper:
             return True
         return (self._kind, kind, self._steps) == (OPTIMIZER, ENVIRONMENT, 0)
 
@@ -187,10 +193,10 @@ def stop_pacing() -> None:
         _pacer.stop()
 
 
-def end_owner_step(kind: str, owner: object) -> None:
-    """Take the end of a step of `owner`; does nothing where no pacer was started."""
+def end_owner_step(kind: str, owner: object, wrapper: object = None) -> None:
+    """Take the end of a step of `owner`, called by `wrapper`; does nothing where no pacer was started."""
     if _pacer is not None:
-        _pacer.end_owner_step(kind, owner)
+        _pacer.end_owner_step(kind, owner, wrapper)
 
 
 def _end_main_thread(_number: int, _frame: object) -> None:
