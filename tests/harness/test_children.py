@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from paceline.measured.loader_log import LOADERS_LIMIT, OTHERS, LoaderLog
 from paceline.measurement import TimedRepetition
 from paceline.reported_numbers import leave_out_unusable, unusable_numbers
 
@@ -76,6 +77,28 @@ def test_the_slow_worker_is_named_and_the_loop_starves(left: dict[str, Any]) -> 
     assert slow["fetch_time"] >= 16 * 0.004
     assert slow["wait_time"] > 0.5 * loader["wait_time"]
     assert slow["busy"] > 0.5 > max(row["busy"] for row in loader["workers"] if row["worker"] != 1)
+
+
+def test_datasets_of_each_epoch_are_one_row() -> None:
+    log = LoaderLog()
+    # Kept alive, as a list of all folds does.
+    datasets = [[number] for number in range(2 * LOADERS_LIMIT)]
+    for dataset in datasets:
+        log.add_worker(dataset, 0, 17)
+    log.open_window()
+    for dataset in datasets[-4:]:
+        log.add_wait(dataset, 0, 1.0, ready=False)
+    (row,) = log.result({}, {}, steps=8, seconds=10.0)
+    assert (row["dataset"], row["batches"], row["wait_time"], row["starved"]) == ("list", 0.5, 0.5, "loop")
+
+
+def test_types_of_datasets_beyond_the_limit_are_summed() -> None:
+    log = LoaderLog()
+    log.open_window()
+    for number in range(LOADERS_LIMIT + 5):
+        log.add_wait(type(f"Rows{number}", (), {})(), 0, 1.0, ready=False)
+    rows = {row["dataset"]: row["wait_time"] for row in log.result({}, {}, steps=1, seconds=100.0)}
+    assert (len(rows), rows[OTHERS], sum(rows.values())) == (LOADERS_LIMIT + 1, 5.0, LOADERS_LIMIT + 5)
 
 
 def test_a_helpers_count_that_is_no_number_is_left_out() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from .helper_records import HelperTotals
 
 LOADERS_LIMIT = 20
+OTHERS = "(other datasets)"
 # The loop starves where it waits for longer than this share of a step; the workers do where so many batches
 # lie ready when it asks, and they don't fetch all the time.
 STARVING_SHARE = 0.1
@@ -34,11 +35,15 @@ class WorkerWaits:
 
 @dataclass(slots=True)
 class LoaderTotals:
-    """The workers of the loaders of one dataset, and how many batches lay ready."""
+    """The workers of the loaders of datasets of one type, and how many batches lay ready."""
 
     dataset: str
     ready: int = 0
     workers: dict[int, WorkerWaits] = field(default_factory=dict)
+
+    def find_worker(self, number: int) -> WorkerWaits:
+        """Return what is known of the worker of that number."""
+        return self.workers.setdefault(number, WorkerWaits())
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,8 @@ class LoaderLog:
 
     def __init__(self) -> None:
         self._open = False
-        self._loaders: dict[int, LoaderTotals] = {}
+        # By the name of the dataset's type: each epoch may make a dataset and a loader of its own.
+        self._loaders: dict[str, LoaderTotals] = {}
 
     def open_window(self) -> None:
         """Keep waits from now on."""
@@ -68,29 +74,28 @@ class LoaderLog:
 
     def add_worker(self, dataset: object, worker: int, pid: int | None) -> None:
         """Note which process is a worker of this dataset's loader, inside the window or before it."""
-        loader = self._find_loader(dataset)
-        if loader is not None and pid is not None:
-            loader.workers.setdefault(worker, WorkerWaits()).pids.add(pid)
+        if pid is not None:
+            self._find_loader(dataset).find_worker(worker).pids.add(pid)
 
     def add_wait(self, dataset: object, worker: int, seconds: float, *, ready: bool) -> None:
         """Add one batch, for which the loop waited so long."""
-        loader = self._find_loader(dataset) if self._open else None
-        if loader is not None:
-            waits = loader.workers.setdefault(worker, WorkerWaits())
+        if self._open:
+            loader = self._find_loader(dataset)
+            waits = loader.find_worker(worker)
             waits.batches += 1
             waits.seconds += seconds
             loader.ready += ready
 
     def result(self, before: Children, after: Children, steps: int, seconds: float) -> list[dict[str, Any]]:
-        """Return a row for each dataset whose loader gave batches; `before` and `after` hold the workers'."""
+        """Return a row for each type of dataset that gave batches; `before` and `after` hold the workers'."""
         rows = [_loader_row(loader, before, after, steps, seconds) for loader in self._loaders.values()]
         return [row for row in rows if row["batches"]]
 
-    def _find_loader(self, dataset: object) -> LoaderTotals | None:
-        loader = self._loaders.get(id(dataset))
-        if loader is None and len(self._loaders) < LOADERS_LIMIT:
-            loader = self._loaders[id(dataset)] = LoaderTotals(type(dataset).__name__[:100])
-        return loader
+    def _find_loader(self, dataset: object) -> LoaderTotals:
+        name = type(dataset).__name__[:100]
+        if name not in self._loaders and len(self._loaders) >= LOADERS_LIMIT:
+            name = OTHERS
+        return self._loaders.setdefault(name, LoaderTotals(name))
 
 
 def _loader_row(
