@@ -12,6 +12,9 @@ GOLDEN = Path(__file__).parent.parent / "golden" / "paceline.document-1.json"
 Raw = dict[str, Any]
 
 
+SPREAD, WIDER = [1.0, 1.01, 1.02, 1.03, 1.04], [1.15, 1.16, 1.17, 1.18, 1.19]
+
+
 def changed_document(**factors: float) -> Document:
     """Return the golden document with some metrics' values multiplied."""
     raw = json.loads(GOLDEN.read_text())
@@ -108,6 +111,28 @@ def test_exponents_differ_where_their_intervals_do() -> None:
     assert comparison.compare_values(before, make_value("scaling_exponent", 1.1, low=1.05, high=1.2)) == "~"
     after = make_value("scaling_exponent", 1.9, low=1.8, high=2.0)
     assert comparison.compare_values(before, after) == "+0.90 worse"
+
+
+def test_the_spread_of_ranks_is_a_ratio() -> None:
+    few = [
+        make_value("rank_spread", *values, low=values[0], high=values[-1])
+        for values in (SPREAD[:3], WIDER[:3])
+    ]
+    assert comparison.compare_values(*few) == "?"
+    enough = [make_value("rank_spread", *values) for values in (SPREAD, WIDER)]
+    assert comparison.compare_values(*enough).startswith("1.1")
+
+
+def test_what_only_one_side_has_is_told() -> None:
+    before = changed_document()
+    raw = json.loads(GOLDEN.read_text())
+    for row in raw["metrics"]:
+        if row["name"] == "memory_growth":
+            row.update(name="device_memory", unit="bytes", kind="memory")
+    text = comparison.compare_documents(before, document.read_document(json.dumps(raw)))
+    assert row_of(text, "memory_growth").split()[-3:] == ["-", "only", "before"]
+    assert row_of(text, "device_memory").split()[1:2] == ["-"]
+    assert row_of(text, "device_memory").endswith("only after")
 
 
 def test_show_has_metrics_phases_functions_and_warnings() -> None:

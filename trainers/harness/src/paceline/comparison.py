@@ -12,6 +12,7 @@ from .statistics import ratio_interval, shift_interval
 from .units import align_columns, format_amount, format_count
 
 MOST_DIFFERING = 10
+EXPONENTS = "scaling_exponent"
 MUCH_OF_ALL = 0.25
 # On each side, as a site's comparison has it: the widest interval of three against three holds 90 %, and of a
 # document's many metrics some would differ by chance.
@@ -25,16 +26,25 @@ class ComparisonError(Exception):
 def compare_documents(before: Document, after: Document) -> str:
     """Return the comparison as text; raises ComparisonError where case or benchmark version differ."""
     _check_comparable(before, after)
-    rows = []
-    for value in before.metrics:
-        value_after = after.metric(value.name, value.phase)
-        if value_after is not None:
-            name = f"{value.name}:{value.phase}" if value.phase else value.name
-            amounts = [format_amount(row.value, row.unit) for row in (value, value_after)]
-            rows.append([name, *amounts, compare_values(value, value_after)])
+    rows = [_metric_row(value, after.metric(value.name, value.phase)) for value in before.metrics]
+    new = [value for value in after.metrics if before.metric(value.name, value.phase) is None]
+    rows += [
+        [_spell_metric(value), "-", format_amount(value.value, value.unit), "only after"] for value in new
+    ]
     notes = _comparison_notes(before, after)
     metrics = "\n".join([*notes, align_columns([["metric", "before", "after", "after / before"], *rows])])
     return "\n\n".join([metrics, *_profile_tables(before, after), *timeline_tables(before, after)])
+
+
+def _metric_row(before: MetricValue, after: MetricValue | None) -> list[str]:
+    row = [_spell_metric(before), format_amount(before.value, before.unit)]
+    if after is None:
+        return [*row, "-", "only before"]
+    return [*row, format_amount(after.value, after.unit), compare_values(before, after)]
+
+
+def _spell_metric(value: MetricValue) -> str:
+    return f"{value.name}:{value.phase}" if value.phase else value.name
 
 
 def _profile_tables(before: Document, after: Document) -> list[str]:
@@ -75,7 +85,7 @@ def compare_values(before: MetricValue, after: MetricValue) -> str:
         return "~" if before.value == after.value else _exact_change(before, after)
     if before.kind == "counter" and set(before.samples) == set(after.samples):
         return "~"
-    if before.unit == "1" and before.kind == "time":
+    if before.name.startswith(EXPONENTS):
         return _compare_exponents(before, after)
     if is_signed(before.name) or min(before.samples + after.samples) <= 0:
         # What can be 0 or below, such as the growth of memory, has differences, no ratios.
