@@ -157,6 +157,26 @@ def test_a_loop_that_runs_on_yields_everything() -> None:
     assert complete == [5]
 
 
+def test_what_works_beside_the_steps_bears_its_own_name() -> None:
+    recorder = make_timing_recorder(0, 2)
+    asked, answered = threading.Event(), threading.Event()
+
+    def take_steps() -> None:
+        for _ in recorder.steps(range(9)):
+            asked.set()
+            answered.wait(10)
+
+    thread = threading.Thread(target=take_steps)
+    thread.start()
+    assert asked.wait(10)
+    with recorder.phase("answer"):
+        pass
+    answered.set()
+    thread.join()
+    rows = {row["path"]: row["thread"] for row in recorder.result()["phases"]}
+    assert rows == {"answer": "MainThread", "(unattributed)": "main"}
+
+
 def test_a_hook_in_autograds_thread_takes_no_steps_from_the_main_one() -> None:
     recorder, done = make_timing_recorder(0, 2), threading.Event()
 

@@ -199,7 +199,8 @@ class MarkRecorder(Generic[NodeType]):
             return self.main
         state = self.current_state()
         if state is not self.main and not self.took_steps:
-            self.main.name = "(before steps)" if self.main.nodes else self.main.name
+            # It may go on beside the steps, and its time is none of theirs.
+            self.main.name = stable_thread_name(self.main.thread.name)
             self.main_ident, self.main = get_ident(), state
         state.name = MAIN
         self.took_steps = True
