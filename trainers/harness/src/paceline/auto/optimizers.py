@@ -75,11 +75,14 @@ def _wraps_optimizer(optimizer: Any) -> bool:
     base = sys.modules["torch"].optim.Optimizer
     kept = getattr(optimizer, "__dict__", {}).items()
     return any(
-        isinstance(held, base) for name, value in kept if name not in OF_WEIGHTS for held in _members(value)
+        isinstance(held, base)
+        for name, value in kept
+        if name not in OF_WEIGHTS
+        for held in _kept_values(value)
     )
 
 
-def _members(value: Any) -> Iterable[Any]:
+def _kept_values(value: Any) -> Iterable[Any]:
     if isinstance(value, list | tuple):
         return value
     return value.values() if isinstance(value, dict) else (value,)
