@@ -120,6 +120,13 @@ def test_what_several_threads_do_is_counted(tmp_path: Path, threads: str) -> Non
     assert steps == pytest.approx(1, abs=0.1)
 
 
+@pytest.mark.parametrize("threads", ["a step's own", "an event loop's"])
+def test_what_several_threads_do_is_not_profiled(tmp_path: Path, threads: str) -> None:
+    left = run_script(tmp_path, STEPS + THREADS[threads], kind="profiling")
+    assert left["result"]["trace"] is None
+    assert "several threads took the steps" in left["result"]["error"]
+
+
 def test_forked_environments_take_no_steps(tmp_path: Path) -> None:
     write_gymnasium(tmp_path)
     loop = """

@@ -113,6 +113,7 @@ class _ProfiledStepLoop(StepLoop):
         self.result: dict[str, Any] = {"trace": None, "error": None, "path": "cpu", "busy_share": None}
         self._profiler: Any = None
         self._step: Any = None
+        self._abandoned: Any = None
         self._opened = self._processor = 0.0
 
     @property
@@ -132,6 +133,9 @@ class _ProfiledStepLoop(StepLoop):
         self.done += 1
         self._report(self.done)
         in_window = self.done - self.warmup_steps
+        if self._profiler is not None and self.thread_changes:
+            self._abandon_profile()
+            return True
         late = self._profiler is not None and perf_counter() - self._opened > SECONDS_LIMIT
         if in_window >= self.steps or late:
             self._close_window()
@@ -166,9 +170,19 @@ class _ProfiledStepLoop(StepLoop):
             return
         self._profiling.ranges.on = True
         self._opened, self._processor = perf_counter(), _awake_seconds()
+        self.thread_changes = 0
         self._begin_step()
         for node in reversed(self._profiling.main.open_nodes()):
             self._profiling.ranges.open(node)
+
+    def _abandon_profile(self) -> None:
+        """Leave the profiler as it is: ranges that end in another thread than they began in crash it."""
+        self.result["error"] = "several threads took the steps, which PyTorch's profiler can't follow"
+        self._profiling.ranges.on = False
+        # Kept, since what is dropped ends.
+        self._abandoned = self._profiler, self._step
+        self._profiler = self._step = None
+        self.complete = True
 
     def _close_window(self) -> None:
         if self._profiler is None:
@@ -177,9 +191,7 @@ class _ProfiledStepLoop(StepLoop):
         cuda_device.synchronize_device()
         took = perf_counter() - self._opened
         awake = _awake_seconds() - self._processor
-        # The kernel counts for each thread apart.
-        known = took > 0 and not self.thread_changes
-        self.result["busy_share"] = min(1.0, awake / took) if known else None
+        self.result["busy_share"] = min(1.0, awake / took) if took > 0 else None
         self._profiling.ranges.close_all()
         self._leave_step()
         profiler, self._profiler = self._profiler, None
