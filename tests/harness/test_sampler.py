@@ -282,7 +282,7 @@ def test_what_was_written_to_disk_is_told(tmp_path: Path) -> None:
     assert second.written is None or second.written >= 0
 
 
-def usage(cpu: float = 0.0, written: int = 0, started_at: float = 0.0, parent: int = 0) -> ProcessUsage:
+def process_use(cpu: float = 0.0, written: int = 0, started_at: float = 0.0, parent: int = 0) -> ProcessUsage:
     return ProcessUsage(cpu, 1, 1, started_at, 0, written, parent)
 
 
@@ -307,18 +307,22 @@ def read_scripted(
 
 
 def test_what_an_ended_process_wrote_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    both = {2: usage(written=700, parent=1), 3: usage(written=40, parent=2)}
+    both = {2: process_use(written=700, parent=1), 3: process_use(written=40, parent=2)}
     # The kernel adds what a child wrote to its parent's bytes once that has waited for it.
-    waited_for = usage(written=760)
-    told = read_scripted(monkeypatch, {1: usage()}, {1: usage(), **both}, {1: usage()}, {1: waited_for})
+    waited_for = process_use(written=760)
+    told = read_scripted(
+        monkeypatch, {1: process_use()}, {1: process_use(), **both}, {1: process_use()}, {1: waited_for}
+    )
     assert [reading.written for reading in told if reading] == [None, 740, 0, 20]
 
 
 def test_a_process_that_is_found_late_uses_no_more_than_there_was(monkeypatch: pytest.MonkeyPatch) -> None:
     # It used a whole processor for half a second, of which a tenth lies between the readings.
-    late = usage(cpu=0.5, started_at=9.6)
+    late = process_use(cpu=0.5, started_at=9.6)
     later = replace(late, cpu=0.6)
-    told = read_scripted(monkeypatch, {1: usage()}, {1: usage(), 2: late}, {1: usage(), 2: later})
+    told = read_scripted(
+        monkeypatch, {1: process_use()}, {1: process_use(), 2: late}, {1: process_use(), 2: later}
+    )
     assert [reading.cpu for reading in told[1:] if reading] == pytest.approx([0.1, 0.1])
 
 

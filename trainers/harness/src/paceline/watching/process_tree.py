@@ -141,7 +141,9 @@ class ProcessTree:
         for pid, used in usages.items():
             told = self._told.get(pid) or _told_at_first_sight(used, self._read_at, elapsed)
             self._told[pid] = replace(
-                used, read=_larger(used.read, told.read), written=_larger(used.written, told.written)
+                used,
+                read=_larger_known(used.read, told.read),
+                written=_larger_known(used.written, told.written),
             )
             share = LabelUsage(used.cpu - told.cpu, used.resident, 1)
             reading.shares.setdefault(self._labels[pid], LabelUsage()).add(share)
@@ -164,14 +166,16 @@ def _told_at_first_sight(used: ProcessUsage, now: float, elapsed: float) -> Proc
 
 
 def _add_bytes(told: ProcessUsage, other: ProcessUsage) -> ProcessUsage:
-    return replace(told, read=_add(told.read, other.read), written=_add(told.written, other.written))
+    return replace(
+        told, read=_sum_known(told.read, other.read), written=_sum_known(told.written, other.written)
+    )
 
 
-def _add(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else one + other
+def _sum_known(first: int | None, second: int | None) -> int | None:
+    return None if first is None or second is None else first + second
 
 
-def _larger(now: int | None, before: int | None) -> int | None:
+def _larger_known(now: int | None, before: int | None) -> int | None:
     return now if now is None or before is None else max(now, before)
 
 
