@@ -68,6 +68,15 @@ def test_the_time_limit_ends_the_run(project: Project) -> None:
     assert time.monotonic() - started < 20
 
 
+@pytest.mark.parametrize(
+    ("script", "mark"),
+    [("import time\ntime.sleep(60)", "--- its time limit was over"), ("", "--- it ended without an error")],
+)
+def test_the_end_of_a_silent_script_is_marked(project: Project, script: str, mark: str) -> None:
+    project.write(script, time_limit=2)
+    assert project.call("run", "tiny").stderr.splitlines()[-2:-1] == [mark]
+
+
 def test_a_hang_is_told_from_a_limit_that_is_too_low(project: Project) -> None:
     hanging = "if n == 5: time.sleep(60)"
     for work, said in (

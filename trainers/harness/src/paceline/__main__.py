@@ -46,7 +46,8 @@ class TerminatedError(BaseException):
     """The harness was told to end by a signal; no failure that a script may survive."""
 
 
-# Ends what a measured process printed, where that isn't why nothing was measured. Workers know the line.
+# Ends what a measured process printed, be it nothing, where that isn't why nothing was measured. Workers
+# know the line.
 ENDED_WELL = "--- it ended without an error"
 # Ends them where its time was over, which they don't say either.
 TIMED_OUT = "--- its time limit was over"
@@ -90,11 +91,14 @@ def _describe_failure(failure: BaseException) -> str:
     """One sentence; what a measured process printed last stands before it, and whether it ended well."""
     if isinstance(failure, OSError):
         return f"{failure.filename or 'file'}: {failure.strerror or failure}"
-    if isinstance(failure, MeasurementError) and (failure.shown or failure.output):
-        repeated = "" if failure.shown else f"--- the last lines of its output\n{failure.output}\n"
+    if isinstance(failure, MeasurementError):
+        printed = failure.output and not failure.shown
+        repeated = f"--- the last lines of its output\n{failure.output}\n" if printed else ""
         ends = {NothingMeasuredError: ENDED_WELL, TimeLimitError: TIMED_OUT}
-        end = next((end for kind, end in ends.items() if isinstance(failure, kind)), "---")
-        print(f"{repeated}{end}", file=sys.stderr)
+        end = next((end for kind, end in ends.items() if isinstance(failure, kind)), "")
+        # Of a silent one too: a worker knows by the mark alone that it didn't crash.
+        if end or failure.shown or failure.output:
+            print(f"{repeated}{end or '---'}", file=sys.stderr)
     return str(failure)
 
 
