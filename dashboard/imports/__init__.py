@@ -3,6 +3,7 @@
 from dashboard.imports.asv import read_asv
 from dashboard.imports.bencher import read_bencher
 from dashboard.imports.chrome_trace import read_chrome_trace
+from dashboard.imports.commits import date_reader
 from dashboard.imports.csv_file import read_csv
 from dashboard.imports.google_benchmark import read_google_benchmark
 from dashboard.imports.lightning import read_lightning
@@ -26,6 +27,7 @@ __all__ = [
     "ImportedResults",
     "ImportedRun",
     "ImportedValue",
+    "date_reader",
     "import_runs",
     "read_asv",
     "read_bencher",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
 
 from django.core.exceptions import ValidationError
 from django.db import connection
@@ -11,7 +13,7 @@ from django.db import connection
 from dashboard import repositories, runs
 from dashboard.imports.results import ImportedRun, ImportRefused
 from dashboard.models import Commit, Project
-from dashboard.repositories import DETACHED, CommitFacts, RepositoryError
+from dashboard.repositories import DETACHED, CommitFacts, Mirror, RepositoryError
 
 # A project without a repository has no git to ask: its commits stand by their dates, those of one date as
 # they came. Where the position of a commit has changed, so do its copies in points and changes.
@@ -53,6 +55,34 @@ def fetch_repository(project: Project) -> None:
             project.mirror.fetch()
     except RepositoryError as error:
         raise ImportRefused(str(error)) from error
+
+
+def date_reader(slug: str) -> Callable[[str], datetime | None]:
+    """Asks the repository of the project of this name, where it has one, when a commit was made.
+
+    It is fetched by the first question. Raises ImportRefused.
+    """
+
+    @cache
+    def mirror() -> Mirror | None:
+        project = Project.objects.filter(slug=slug).first()
+        if project is None or not project.repository:
+            return None
+        fetch_repository(project)
+        return project.mirror
+
+    @cache
+    def read_date(commit: str) -> datetime | None:
+        repository = mirror()
+        if repository is None:
+            return None
+        try:
+            hashes = list(repositories.find_commits(repository, [commit]).values())
+            return next((found.committed_at for found in repositories.read_commits(repository, hashes)), None)
+        except RepositoryError as error:
+            raise ImportRefused(str(error)) from error
+
+    return read_date
 
 
 @dataclass(frozen=True)

@@ -96,10 +96,11 @@ def load_json_file(file: Path) -> JsonPlace:
 def locate_commit(
     origin: ImportOrigin, file: Path, commit: str = "", date: datetime | None = None
 ) -> tuple[str, datetime]:
-    """The commit and its date: what a person says goes before what the file says."""
+    """The commit and its date: what a person says goes before what the file says, and that before git."""
     commit, date = origin.commit or commit, origin.date or date
     if not commit:
         raise ImportRefused(f"{file} doesn't say which commit it measured: give --commit.")
+    date = date or origin.ask_date(commit)
     if date is None:
         raise ImportRefused(f"{file} doesn't say when its commit was made: give --date.")
     return commit, date

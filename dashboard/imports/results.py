@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -57,12 +57,16 @@ class ImportedRun:
 
 @dataclass(frozen=True, slots=True)
 class ImportOrigin:
-    """What a person says of results that don't say it themselves; empty where nothing is said."""
+    """What a person says of results that don't say it themselves; empty where nothing is said.
+
+    `ask_date` is asked for the date of a commit that nobody says.
+    """
 
     commit: str = ""
     date: datetime | None = None
     pool: str = ""
     benchmark: str = ""
+    ask_date: Callable[[str], datetime | None] = lambda _commit: None
 
 
 @dataclass(slots=True)

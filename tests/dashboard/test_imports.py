@@ -15,7 +15,8 @@ from django.core.management import CommandError, call_command
 
 from dashboard import imports
 from dashboard.imports import ImportedResults, ImportedRun, ImportOrigin, ImportRefused
-from dashboard.models import Point, Series
+from dashboard.models import Point, Project, Run, Series
+from tests.dashboard.conftest import Repository
 
 ORIGIN = ImportOrigin("v1", datetime(2026, 3, 1, tzinfo=UTC))
 PYTEST = {
@@ -295,3 +296,18 @@ def test_what_is_said_beside_the_file_is_checked(tmp_path: Path) -> None:
         run_import(path, "bencher", commit="v1", date=ORIGIN.date, pool="a pool")
     with pytest.raises(CommandError, match="--commit isn't for csv"):
         run_import(path, "csv", commit="v1")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("form", "value"), [("bencher", BENCHER), ("chrome-trace", TRACE)])
+def test_git_says_when_a_commit_was_made(
+    tracked: Project, repository: Repository, tmp_path: Path, form: str, value: Any
+) -> None:
+    repository.git("tag", "v1")
+    path = write_file(tmp_path, value)
+    for commit in ("v1", repository.git("rev-parse", "HEAD")):
+        call_command("import_results", tracked.slug, str(path), format=form, commit=commit, stdout=StringIO())
+    run = Run.objects.select_related("commit").get(configuration__case__benchmark__in=("train", "trace"))
+    assert run.finished_at == run.commit.committed_at
+    with pytest.raises(CommandError, match="give --date"):
+        call_command("import_results", tracked.slug, str(path), format=form, commit="v2", stdout=StringIO())
