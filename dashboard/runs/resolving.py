@@ -227,7 +227,12 @@ def _describe_runs(runs: list[Run], plan: Plan, trigger: Trigger) -> str:
     if plan.pushed:
         kept = len(plan.decision.newest) + len(plan.decision.backlog) + len(plan.skipped)
         said += f" The push has {plan.pushed} commits: {kept} of them, evenly spread, stand for all."
-    return " ".join([said, *(f"Left out: {sentence}" for sentence in plan.skipped)])
+    return " ".join([said, *(f"Left out: {_end_sentence(sentence)}" for sentence in plan.skipped)])
+
+
+def _end_sentence(text: str) -> str:
+    """What a manifest is refused with ends in the offending value, and another sentence follows."""
+    return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
 def _format_count(number: int, noun: str) -> str:

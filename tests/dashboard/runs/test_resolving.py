@@ -65,6 +65,8 @@ def test_of_several_commits_those_without_a_manifest_are_named(
     assert trigger.state == Trigger.State.RESOLVED
     assert trigger.detail.startswith("3 runs at 1 commit. Left out: Commit")
     assert trigger.detail.count("Left out") == 2
+    assert trigger.detail.count(". Left out: ") == 2
+    assert trigger.detail.endswith(".")
 
 
 def test_what_waits_already_is_told_apart(tracked: Project) -> None:
