@@ -91,9 +91,12 @@ def _filter_rows(rows: QuerySet[Regression], filters: ListFilter) -> QuerySet[Re
 
 
 def _measurable_project(repositories: Mapping[str, str]) -> str:
-    """The first that has a repository to measure; a made-up name where there is no project at all."""
-    measurable = (slug for slug, repository in repositories.items() if repository)
-    return next(measurable, "") if repositories else "my-training"
+    """The only one, if it has a repository to measure; a made-up name where there is no project at all."""
+    if not repositories:
+        return "my-training"
+    return next(
+        (slug for slug, repository in repositories.items() if repository and len(repositories) == 1), ""
+    )
 
 
 def filter_tabs(shown: str, counts: Mapping[str, int]) -> list[tuple[str, int]]:

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.models import Case, Change, Commit, Document, Regression, Run
+from dashboard.models import Case, Change, Commit, Document, Project, Regression, Run
 from dashboard.regressions.explanation.excerpts import changed_lines
 from dashboard.sentences.alerts import memory_fact
 from dashboard.sentences.numbers import MINUS, format_share
@@ -97,6 +97,15 @@ def test_an_unknown_state_is_refused_with_the_known_ones(client: Client) -> None
     answer = client.get("/regressions/?state=lost")
     assert answer.status_code == 400
     assert "state must be one of open, suspected" in answer.content.decode()
+    assert "No open regression" not in answer.content.decode()
+
+
+def test_a_command_names_a_project_only_where_it_is_meant(client: Client) -> None:
+    for slug in ("snake", "other"):
+        builders.create_project(slug)
+    assert "manage.py trigger" not in get_page(client, "/regressions/")
+    Project.objects.filter(slug="snake").update(repository="/tmp/snake")
+    assert "manage.py trigger snake --last 20" in get_page(client, "/regressions/?project=snake")
 
 
 def test_an_unknown_project_is_refused(client: Client) -> None:
