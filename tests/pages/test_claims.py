@@ -82,6 +82,10 @@ def project_page(line: list[Commit]) -> str:
     return f"/projects/{line[0].project.slug}/claims/"
 
 
+def test_who_may_not_measure_is_told_of_no_form(client: Client, project_page: str) -> None:
+    assert "New commits are read as soon as the site hears of them." in shown_text(client.get(project_page))
+
+
 def test_a_commit_that_is_refused_stays_typed(client: Client, claim: Claim) -> None:
     project: Project = claim.project
     client.force_login(create_member("ada", "operator", project))
