@@ -59,20 +59,23 @@ def effect_sentence(found: Sequence[tuple[int, float]], proven: float | None, ma
 
 
 def found_sentence(found: Sequence[tuple[int, float | None]], proven: float | None, machine: str = "") -> str:
-    """`finds 4.0 % after 2 runs, 2.0 % after 10, 1.0 % in an experiment`; `machine` where there are several.
+    """`finds steps of 4.0 % or more after 2 runs, of 2.0 % after 10, of 1.0 % in an experiment`.
 
-    As `effect_sentence`, where there is little room; a step of None is found by no so few runs.
+    As `effect_sentence`, where there is little room; a step of None is found by no so few runs. `machine`
+    where there are several.
     """
     if all(step == 0 for _, step in found):
         return "repeats exactly: finds any step"
-    known = [f"{numbers.format_share(step)} after {runs}" for runs, step in found if step is not None]
+    known = [(numbers.format_share(step), f"after {runs}") for runs, step in found if step is not None]
     if known:
-        known[0] += " runs"
+        known[0] = (known[0][0], f"{known[0][1]} runs")
     if proven is not None:
-        known.append(f"{numbers.format_share(proven)} in an experiment")
+        known.append((numbers.format_share(proven), "in an experiment"))
     if not known:
         return f"no step is found within {max(runs for runs, _ in found)} runs"
-    return f"finds {', '.join(known)}{f' on {machine}' if machine else ''}"
+    (step, how), *later = known
+    more = "".join(f", of {step} {how}" for step, how in later)
+    return f"finds steps of {step} or more {how}{more}{f' on {machine}' if machine else ''}"
 
 
 def noisy_sentence(noisy: Sequence[NoisyCase]) -> str:

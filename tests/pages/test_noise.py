@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from dashboard.ingest.latest import write_latest
 from dashboard.models import Case, Experiment, Machine, Metric, Point, Project, Series
+from dashboard.pages.noise.machine_noise import told_effect
 from dashboard.sentences.noise import NoisyCase, effect_sentence, found_sentence, noisy_sentence
 from dashboard.sentences.numbers import format_share
 from tests.pages import builders, experiment_builders
@@ -182,7 +183,7 @@ def test_a_projects_page_says_what_is_too_noisy_and_what_would_help(client: Clie
     )
     assert 'href="/projects/snake/noise/?metric=step_time"' in answer.content.decode()
     # The machine that measured last is the busy one: where there are several it is named.
-    assert f"finds {format_share(busy.later)} after 10 runs" in shown_text(answer)
+    assert f"finds steps of {format_share(busy.later)} or more after 10 runs" in shown_text(answer)
     assert "on busy" in noise.found[row.state.series]
     assert "on bench-1" not in noise.found[row.state.series]
     assert not calm.is_too_noisy
@@ -245,11 +246,19 @@ def test_many_noisy_cases_are_told_by_what_would_help() -> None:
 
 def test_what_a_case_finds_is_said_in_few_words() -> None:
     assert found_sentence([(2, 0.04), (10, 0.02)], 0.01) == (
-        "finds 4.0 % after 2 runs, 2.0 % after 10, 1.0 % in an experiment"
+        "finds steps of 4.0 % or more after 2 runs, of 2.0 % after 10, of 1.0 % in an experiment"
     )
-    assert found_sentence([(2, None), (10, 0.3)], None, "a") == "finds 30 % after 10 runs on a"
+    assert (
+        found_sentence([(2, None), (10, 0.3)], None, "a") == "finds steps of 30 % or more after 10 runs on a"
+    )
     assert found_sentence([(2, None), (10, None)], None) == "no step is found within 10 runs"
     assert found_sentence([(2, 0.0), (10, 0.0)], None) == "repeats exactly: finds any step"
+
+
+def test_a_step_for_the_worse_of_a_throughput_is_a_fall() -> None:
+    assert told_effect(1.006, "lower") == 1.006
+    assert told_effect(1.006, "higher") == pytest.approx(0.5015, abs=1e-4)
+    assert told_effect(math.inf, "higher") is None
 
 
 def test_what_repeats_exactly_and_what_is_too_noisy_is_said() -> None:

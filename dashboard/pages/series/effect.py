@@ -7,7 +7,14 @@ from typing import cast
 from dashboard import detection
 from dashboard.detection.types import Better, Kind
 from dashboard.models import Metric, Series
-from dashboard.pages.noise.machine_noise import ENOUGH_VALUES, LATER, SOON, proven_effect, reckon_effects
+from dashboard.pages.noise.machine_noise import (
+    ENOUGH_VALUES,
+    LATER,
+    SOON,
+    proven_effect,
+    reckon_effects,
+    towards_worse,
+)
 from dashboard.pages.series.trend import SeriesTrend
 from dashboard.querysets.noise import NEWEST_POINTS, make_spread
 from dashboard.sentences.noise import effect_sentence
@@ -30,7 +37,11 @@ def describe_effect(series: Series, trend: SeriesTrend) -> str:
     points = tuple(detection.Point(point.value, tuple(point.samples)) for point in newest)
     better, kind = cast(Better, series.metric.better), cast(Kind, series.metric.kind)
     _, effects = reckon_effects(points, series.__dict__["judged"], better, kind, series.exact)
-    return effect_sentence(list(zip((SOON, LATER), effects, strict=True)), series_proves(series), machine)
+    proven = series_proves(series)
+    if not series.metric.has_sign:
+        effects = [towards_worse(effect, better) for effect in effects]
+        proven = None if proven is None else towards_worse(proven, better)
+    return effect_sentence(list(zip((SOON, LATER), effects, strict=True)), proven, machine)
 
 
 def series_proves(series: Series) -> float | None:

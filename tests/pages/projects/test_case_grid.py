@@ -66,6 +66,13 @@ def test_what_moved_is_told_with_its_direction(client: Client) -> None:
     assert row.word == "better"
 
 
+def test_what_rounds_to_nothing_has_no_direction(client: Client) -> None:
+    create_cases(3, current_value=100.02)
+    shown = shown_text(client.get("/projects/snake/?metric=step_time"))
+    assert "0 %" in shown
+    assert "0 % worse" not in shown
+
+
 @pytest.mark.parametrize(
     ("metric", "base", "current", "movement", "word"),
     [

@@ -104,7 +104,7 @@ def test_a_command_names_a_project_only_where_it_is_meant(client: Client) -> Non
     for slug in ("snake", "other"):
         builders.create_project(slug)
     assert "manage.py trigger" not in get_page(client, "/regressions/")
-    Project.objects.filter(slug="snake").update(repository="/tmp/snake")
+    Project.objects.filter(slug="snake").update(repository="git@example.org:snake")
     assert "manage.py trigger snake --last 20" in get_page(client, "/regressions/?project=snake")
 
 
