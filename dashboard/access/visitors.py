@@ -39,7 +39,7 @@ class Visitor:
 
     def may(self, action: str, project: Project | None = None, permission: str = "") -> bool:
         """`permission`: of Django's; where given, it allows the same in every project that they may view."""
-        if self.token is not None:
+        if self.token is not None and not _is_public(action, project):
             covered = project is not None and self.token.project_id == project.pk
             if not covered or action not in self.token.actions:
                 return False
@@ -48,7 +48,7 @@ class Visitor:
         return project is not None and self._person_may(Action(action), project, permission)
 
     def _person_may(self, action: Action, project: Project, permission: str) -> bool:
-        if action == Action.VIEW and project.visibility == Project.Visibility.PUBLIC:
+        if _is_public(action, project):
             return True
         if self.user is None or not self.user.is_active:
             return False
@@ -83,6 +83,12 @@ class Visitor:
     def visible_projects(self) -> QuerySet[Project]:
         """What lists that span projects are filtered by."""
         return self.seen_projects.rows()
+
+
+def _is_public(action: str, project: Project | None) -> bool:
+    """What anybody may, who bears no token either."""
+    public = Project.Visibility.PUBLIC
+    return action == Action.VIEW and project is not None and project.visibility == public
 
 
 def visitor_of(request: HttpRequest) -> Visitor:
