@@ -6,6 +6,7 @@ of its address and its method: the middleware has asked that before it is called
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 from http import HTTPStatus
@@ -56,6 +57,20 @@ ROUTERS: tuple[Router, ...] = (
 )
 JSON_TYPE = "application/json"
 MOST_ERRORS = 10
+# By pydantic's type of a problem what isn't told in its words.
+PROBLEMS = {
+    "missing": "it is missing.",
+    "extra_forbidden": "there is no field of that name.",
+    **dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), "it must be an object."),
+    "list_type": "it must be a list.",
+    "string_type": "it must be a text.",
+    **dict.fromkeys(
+        ("int_type", "int_parsing", "int_from_float", "int_parsing_size"), "it must be a whole number."
+    ),
+    **dict.fromkeys(("float_type", "float_parsing"), "it must be a number."),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "it must be true or false."),
+}
+SUBJECT = re.compile(r"^(Input|String|List|Value) should")
 DESCRIPTION = """\
 What the pages of this site show, and what people do there, for scripts.
 
@@ -131,14 +146,15 @@ def field_name(location: tuple[Any, ...]) -> str:
 
 def problem_sentence(problem: dict[str, Any]) -> str:
     """What pydantic says, as a sentence in the manner of the site."""
-    said = str(problem["msg"]).removeprefix("Value error, ").rstrip(".")
-    if problem["type"] == "missing":
-        return "it is missing."
-    if problem["type"] == "extra_forbidden":
-        return "there is no field of that name."
-    if problem["type"] == UNKNOWN_FIELD:
+    kind, said = problem["type"], str(problem["msg"]).removeprefix("Value error, ").rstrip(".")
+    if kind in PROBLEMS:
+        return PROBLEMS[kind]
+    if kind == UNKNOWN_FIELD:
         return said
-    return f"{said.replace('Input should be', 'it must be', 1)}."
+    if kind == "literal_error":
+        # Nothing, which is the default, is nobody's choice.
+        said = said.replace("'', ", "", 1).replace("'' or ", "", 1)
+    return f"{SUBJECT.sub('it must', said).removesuffix(' after validation')}."
 
 
 def _answer_http_error(_request: HttpRequest, error: Any) -> HttpResponse:

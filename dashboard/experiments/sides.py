@@ -83,6 +83,8 @@ def find_commits(
         raise ExperimentError("base", "it is missing: give a commit's hash, a branch or a tag.")
     if revisions["head"] in WORDS:
         raise ExperimentError("head", f"it is missing: {revisions['head']} is the baseline of a commit.")
+    if not any(text.strip() for text in (request.head, request.head_case, request.toggle)):
+        raise ExperimentError("head", "it is missing: give another commit, or of the same one another case.")
     try:
         # A full hash stays what it is: where it is there, nobody has to wait for the repository's host.
         if not all(FULL_HASH.fullmatch(name) and mirror.has_commit(name) for name in revisions.values()):

@@ -33,7 +33,9 @@ def parse_revisions(
     given = {"commit": commit, "range": span, "last": last}
     revisions = {name: value for name, value in given.items() if value not in (None, "")}
     if len(revisions) > 1:
-        raise TriggerError(f"Ask for one of {' and '.join(revisions)}, not for both.")
+        *others, surplus = revisions
+        how_many = "both" if len(others) == 1 else "all"
+        raise TriggerError(f"Ask for one of {', '.join(others)} and {surplus}, not for {how_many}.", surplus)
     try:
         if commit:
             repositories.check_revision(commit)

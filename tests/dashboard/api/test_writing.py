@@ -47,7 +47,15 @@ def test_runs_are_asked_for_as_on_the_page(script: Client, project: Project, adm
     ("body", "sentence", "field"),
     [
         ({"last": 0}, "last: it must be greater than or equal to 1.", "last"),
-        ({"last": 1, "commit": "main"}, "Ask for one of commit and last, not for both.", None),
+        ({"last": 1, "commit": "main"}, "Ask for one of commit and last, not for both.", "last"),
+        (
+            {"last": 1, "commit": "main", "range": "a..b"},
+            "Ask for one of commit, range and last, not for all.",
+            "last",
+        ),
+        ({"last": "x"}, "last: it must be a whole number.", "last"),
+        ({"commit": 3}, "commit: it must be a text.", "commit"),
+        ({"benchmarks": {}}, "benchmarks: it must be a list.", "benchmarks"),
         ({"comit": "main"}, "comit: there is no field of that name: did you mean commit?", "comit"),
         ({"commits": ["main"]}, "commits: there is no field of that name: did you mean commit?", "commits"),
         ({"colour": "red"}, "colour: there is no field of that name.", "colour"),
@@ -66,6 +74,11 @@ def test_what_cannot_be_measured_is_refused(
     assert (answer.status_code, sentence in answer.json()["detail"]) == (422, True)
     assert answer.json().get("field") == field
     assert not Trigger.objects.exists()
+
+
+def test_a_body_that_is_no_object_is_refused(script: Client, project: Project) -> None:
+    answer = script.post(f"{API}/projects/snake/runs", [1], content_type="application/json")
+    assert (answer.status_code, answer.json()["detail"]) == (422, "body: it must be an object.")
 
 
 def test_a_commit_that_does_not_exist_is_refused(

@@ -157,6 +157,7 @@ def test_a_question_that_somebody_asks_at_the_same_moment_is_theirs(
     [
         ({"base": ""}, "base", "is missing: give a commit's hash, a branch or a tag"),
         ({"base": "nothing"}, "base", "has no commit 'nothing'; its branches are: main"),
+        ({"head": "", "case": ""}, "head", "it is missing: give another commit"),
         ({"head": "--all"}, "head", "isn't a revision"),
         ({"base": "main~2"}, "base", "has no paceline.toml"),
         ({"case": ""}, "case", "has several, choose one: snake[fast=true,variant=baseline]"),
