@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from http import HTTPStatus
 
+from django.core.exceptions import BadRequest
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseServerError
 from django.http.response import HttpResponseBase
+from django.shortcuts import render
 from django.template import loader
 from django.views import csrf, defaults
 
@@ -41,6 +43,11 @@ def show_not_found(request: HttpRequest, exception: Exception) -> HttpResponseBa
 def show_bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
     if is_api_request(request):
         return answer_problem(HTTPStatus.BAD_REQUEST, "The request can't be read.")
+    if isinstance(exception, BadRequest):
+        # Said by a view, of a field of its address.
+        if request.__dict__.get("takes_tokens"):
+            return answer_problem(HTTPStatus.BAD_REQUEST, str(exception))
+        return render(request, "refused.html", {"problem": str(exception)}, status=HTTPStatus.BAD_REQUEST)
     return defaults.bad_request(request, exception)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
+from django.core.exceptions import BadRequest
 from django.core.paginator import Page, Paginator
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest
+from django.http import HttpRequest
 
 from dashboard.querysets.composed import ComposedQuery
 from dashboard.querysets.picked_rows import read_picked
@@ -90,11 +91,11 @@ def _read_details(rows: Any, details: ComposedQuery[Any] | None) -> Any:
 
 
 def parse_whole_number(request: HttpRequest, name: str, default: int, most: int) -> int:
-    """A number in the URL, at least 0 and at most `most`; Http404 where it is no number."""
+    """A number in the URL, at least 0 and at most `most`; BadRequest where it is no number."""
     raw = request.GET.get(name, "")
     if not raw:
         return default
     # Longer ones are beyond any row, and Python refuses to read the longest.
     if not (raw.isascii() and raw.isdigit() and len(raw) < 19):
-        raise Http404(f"{name} must be a whole number.")
+        raise BadRequest(f"{name} must be a whole number.")
     return min(int(raw), most)

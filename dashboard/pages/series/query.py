@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.http import Http404, HttpRequest
+from django.core.exceptions import BadRequest
+from django.http import HttpRequest
 
 from dashboard.pages.paging import parse_whole_number
 from dashboard.repositories import LONGEST_BRANCH
@@ -45,7 +46,7 @@ class TrendQuery:
 
 
 def read_trend_query(request: HttpRequest) -> TrendQuery:
-    """Http404 with a sentence that names the field where the address can't be read."""
+    """BadRequest with a sentence that names the field where the address can't be read."""
     return TrendQuery(
         show=max(1, parse_whole_number(request, "show", SHOWN, MOST_SHOWN)),
         until=_read_position(request, "until"),
@@ -69,7 +70,7 @@ def _read_zoom(request: HttpRequest) -> tuple[int, int] | None:
     first, dash, last = raw.partition("-")
     numbers = [part for part in (first, last) if part.isascii() and part.isdigit() and len(part) < 11]
     if not dash or len(numbers) != 2:
-        raise Http404("zoom must be two positions, such as 120-180.")
+        raise BadRequest("zoom must be two positions, such as 120-180.")
     ends = sorted(min(int(number), LARGEST_POSITION) for number in numbers)
     return ends[0], ends[1]
 
@@ -77,7 +78,7 @@ def _read_zoom(request: HttpRequest) -> tuple[int, int] | None:
 def _read_choice(request: HttpRequest, name: str, choices: tuple[str, ...]) -> str:
     raw = request.GET.get(name) or choices[0]
     if raw not in choices:
-        raise Http404(f"{name} must be {' or '.join(choices)}.")
+        raise BadRequest(f"{name} must be {' or '.join(choices)}.")
     return raw
 
 
@@ -88,7 +89,7 @@ def _read_text(request: HttpRequest, name: str, longest: int) -> str:
 def _read_beside(request: HttpRequest) -> tuple[LineName, ...]:
     names = dict.fromkeys(_read_line_name(raw) for raw in request.GET.getlist("beside") if raw.strip())
     if len(names) > MOST_BESIDE:
-        raise Http404(f"beside must name at most {MOST_BESIDE} other lines.")
+        raise BadRequest(f"beside must name at most {MOST_BESIDE} other lines.")
     return tuple(names)
 
 
@@ -96,5 +97,5 @@ def _read_line_name(raw: str) -> LineName:
     series, _, branch = raw.strip().replace("\0", "").partition("@")
     is_number = series.isascii() and series.isdigit() and len(series) < 19
     if (series and not is_number) or not (series or branch):
-        raise Http404("beside must be the number of a series, @BRANCH, or both, such as 12@feature.")
+        raise BadRequest("beside must be the number of a series, @BRANCH, or both, such as 12@feature.")
     return LineName(int(series) if series else None, branch[:LONGEST_BRANCH])

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from django.core.exceptions import BadRequest
 from django.core.paginator import Page
-from django.http import Http404, HttpRequest
+from django.http import HttpRequest
 
 from dashboard.charts.thinning import thin_line
 from dashboard.environments import UNKNOWN, Difference, compare_environments
@@ -101,7 +102,7 @@ def points_of_rows(
 
 
 def read_series_trend(request: HttpRequest, series: Series) -> SeriesTrend:
-    """Http404 with a sentence where the address can't be read, or names a line that can't be drawn."""
+    """BadRequest with a sentence where the address can't be read, or names a line that can't be drawn."""
     query = read_trend_query(request)
     project = series.case.project
     branch = query.branch or project.branch
@@ -200,7 +201,7 @@ Beside = tuple[Series, str, list[tuple[int, int, float]]]
 def _read_beside(
     series: Series, query: TrendQuery, branch: str, shown: Sequence[TrendRow], related: Sequence[Series]
 ) -> list[Beside]:
-    """The lines that the address names, over the commits that are shown; Http404 where one can't be drawn."""
+    """The lines that the address names, over the commits that are shown. Raises BadRequest."""
     if not query.beside:
         return []
     by_key = {other.pk: other for other in related if is_comparable(other, series)}
@@ -208,7 +209,7 @@ def _read_beside(
     for name in query.beside:
         other = series if name.series in (None, series.pk) else by_key.get(name.series)
         if other is None:
-            raise Http404(f"beside={name}: no series of this project with this metric has that number.")
+            raise BadRequest(f"beside={name}: no series of this project with this metric has that number.")
         lines.append((other, name.branch or branch))
     if not shown:
         return [(other, line_branch, []) for other, line_branch in lines]

@@ -114,7 +114,7 @@ def test_an_address_that_cannot_be_read_is_refused_by_its_field(
 ) -> None:
     for call in ("", "part/", "points.csv", "points.json"):
         answer = client.get(page_of(series, query, call))
-        assert answer.status_code == 404
+        assert answer.status_code == 400
         assert sentence in html.unescape(answer.content.decode())
 
 

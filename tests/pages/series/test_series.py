@@ -100,10 +100,10 @@ def test_without_points_it_says_what_to_type(client: Client, step_time: Series) 
 
 def test_a_number_that_is_none_is_refused_by_its_name(client: Client, step_time: Series) -> None:
     answer = client.get(f"/series/{step_time.pk}/?show=many")
-    assert answer.status_code == 404
+    assert answer.status_code == 400
     assert "show must be a whole number" in answer.content.decode()
     exported = client.get(f"/series/{step_time.pk}/points.csv?show=many")
-    assert (exported.status_code, exported["Content-Type"]) == (404, "application/problem+json")
+    assert (exported.status_code, exported["Content-Type"]) == (400, "application/problem+json")
     assert exported.json()["detail"] == "show must be a whole number."
 
 
