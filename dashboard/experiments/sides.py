@@ -27,6 +27,7 @@ CASE = re.compile(r"(?P<benchmark>[^\[\]\s]+)\s*(?:\[(?P<key>[^\[\]]*)\])?")
 PAGE_SECONDS = 20.0
 # A sentence lists so many cases.
 MOST_LISTED = 12
+MISSING_HEAD = "it is missing: give another commit, or of the same one another case."
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,14 @@ def find_sides(project: Project, request: EstimateRequest, fetch_seconds: float 
     mirror = project.mirror
     base, head = find_commits(project, request, fetch_seconds)
     benchmarks = read_benchmarks(project, mirror, base, head)
+    names_head = any(text.strip() for text in (request.head, request.head_case, request.toggle))
+    if not names_head and not request.case.strip():
+        # Before a case is asked for, which wouldn't be enough.
+        raise ExperimentError("head", MISSING_HEAD)
     # What is asked about is the newer code; the older one has to be able to do the same.
     case = find_case(benchmarks[head.hash], request.case, head, "case")
+    if not names_head:
+        raise ExperimentError("head", MISSING_HEAD)
     base_case = find_same_case(benchmarks[base.hash], case, base)
     quick, pool = usual_measurement(project, case, request)
     head_case = case
@@ -83,8 +90,6 @@ def find_commits(
         raise ExperimentError("base", "it is missing: give a commit's hash, a branch or a tag.")
     if revisions["head"] in WORDS:
         raise ExperimentError("head", f"it is missing: {revisions['head']} is the baseline of a commit.")
-    if not any(text.strip() for text in (request.head, request.head_case, request.toggle)):
-        raise ExperimentError("head", "it is missing: give another commit, or of the same one another case.")
     try:
         # A full hash stays what it is: where it is there, nobody has to wait for the repository's host.
         if not all(FULL_HASH.fullmatch(name) and mirror.has_commit(name) for name in revisions.values()):

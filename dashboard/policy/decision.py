@@ -44,6 +44,8 @@ class Reason(StrEnum):
     SPREAD = "spread"
     BUDGET = "budget"
     QUICK = "quick"
+    # No choice of the policy: the commits' manifests can't be read, or aren't there.
+    MANIFEST = "manifest"
 
 
 @dataclass(frozen=True, slots=True)

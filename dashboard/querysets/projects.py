@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Exists, OuterRef, QuerySet, Subquery
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from dashboard.models import (
@@ -152,6 +152,14 @@ def triggers_with_runs() -> QuerySet[Trigger]:
 
 
 TRIGGERS_OF_KEYS = compose_details(triggers_with_runs)
+
+
+def last_request_of_newest(project: Project) -> Trigger | None:
+    """What asked last for the newest commits of the project's branch, and was answered."""
+    of_branch = project_triggers(project).filter(ref__in=("", f"refs/heads/{project.branch}"))
+    # A person's single commit may be any; a push of one is the newest.
+    of_newest = of_branch.filter(~Q(source__in=Trigger.AWAITED) | ~Q(revisions__has_key="commit"))
+    return of_newest.exclude(state=Trigger.State.RECEIVED).first()
 
 
 def refused_triggers(now: datetime) -> QuerySet[Trigger]:

@@ -15,7 +15,7 @@ from paceline.manifest import Benchmark, ManifestError
 
 from dashboard import dispatch
 from dashboard.models import Backlog, Case, Commit, Project, Run, Trigger
-from dashboard.policy.decision import Chosen, Reason
+from dashboard.policy.decision import Chosen, LeftOut, Reason
 from dashboard.policy.newest_manifest import follow_manifest_policy
 from dashboard.policy.project_policy import project_policy
 from dashboard.repositories import RepositoryBusy, RepositoryError, Unreachable
@@ -86,7 +86,9 @@ def _resolve_received(received: Trigger, quick: bool, patience: float | None) ->
         if received.source in UNATTENDED and timezone.now() - received.received_at < PATIENCE:
             return []
         _close_trigger(received, Trigger.State.REFUSED, str(error))
-    except (RepositoryError, ManifestError, TooMuch) as error:
+    except ManifestError as error:
+        _close_trigger(received, Trigger.State.REFUSED, str(error), _broken_manifests(received, 1))
+    except (RepositoryError, TooMuch) as error:
         _close_trigger(received, Trigger.State.REFUSED, str(error))
     else:
         requested = _request_planned(received, plan, quick)
@@ -125,6 +127,7 @@ def _request_planned(trigger: Trigger, plan: Plan, quick: bool) -> list[int]:
         if trigger.source in PUSHED:
             trim_queue(project, policy, [commits[candidate.hash] for candidate, _ in decision.newest[-1:]])
         left_out = [asdict(row) for row in decision.left_out if row.reason != Reason.SPREAD]
+        left_out += _broken_manifests(trigger, len(plan.skipped))
         _close_trigger(trigger, Trigger.State.RESOLVED, _describe_runs(runs, plan, trigger), left_out)
     return [run.pk for run in runs]
 
@@ -210,6 +213,13 @@ def request_backlog(trigger: Trigger, plan: Plan) -> int:
     project = trigger.project
     wanted = _as_wanted(project, store_commits(project, plan), plan.decision.backlog, plan.decision.quick)
     return len(_request_wanted(_leave_out_measured(wanted), False, BACKLOG_PRIORITY, trigger))
+
+
+def _broken_manifests(trigger: Trigger, commits: int) -> list[dict[str, object]]:
+    """As a reason why at least so many commits have no row; a benchmark that isn't in one may be a slip."""
+    if not commits or trigger.benchmarks or trigger.schedule:
+        return []
+    return [asdict(LeftOut(Reason.MANIFEST, commits))]
 
 
 def _describe_runs(runs: list[Run], plan: Plan, trigger: Trigger) -> str:

@@ -36,6 +36,7 @@ from dashboard.models import (
     RepositoryTest,
     Run,
     Schedule,
+    Series,
     Trigger,
 )
 from dashboard.structured_logs import log_context
@@ -144,6 +145,7 @@ def visit_everything(client: Client, folder: Path) -> None:
     assert client.post("/projects/claimed/measure-claims/", wrong_commit).status_code == 400
     ask_wrongly(client)
     assert client.get("/projects/compared/compare/?base=v9&head=main").status_code == 400
+    assert client.get(f"/series/{Series.objects.latest('pk').pk}/?view=pie").status_code == 400
     for wrong in ("case=x", "case=on_gpu&pool=nowhere"):
         assert client.get(f"/projects/compared/compare/?base=v1.0&head=main&{wrong}").status_code == 400
     visit_channel_pages(client, "snake")

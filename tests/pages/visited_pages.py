@@ -194,7 +194,7 @@ def regression_pages() -> list[str]:
     )  # fmt: skip
     Change.objects.filter(regression=whole).update(doubts=[{"code": "near floor"}])
     experiment = factories.create_ended_experiment(
-        whole, "confirmed", line[1], line[2], ratio=1.4, low=1.3, high=1.5,
+        whole, "confirmed", line[1], line[2], ratio=whole.ratio, low=1.3, high=1.5,
         commands=["git checkout abc"], reason={"code": "withdrawn"},
     )  # fmt: skip
     phases = {"learn": [0.010, 0.0138], **{f"learn/{number}": [0.001, 0.001] for number in range(9)}}
@@ -380,7 +380,9 @@ def site_pages() -> list[str]:
     watched = Project.objects.get(slug="project-1")
     disturbed = disturb_most(builders.create_commits(watched, 6), builders.create_case(watched))
     runs.remeasure_disturbed(disturbed, ["processor_contention"])
-    builders.create_refused_trigger(watched)
+    refused = builders.create_refused_trigger(watched)
+    refused.left_out = [{"reason": "manifest", "commits": 1, "benchmark": ""}]
+    refused.save()
     lists = ("", "runs/", "commits/", "triggers/", "live-runs/", *GRID_PAGES)
     for project in Project.objects.filter(slug__in=("snake", "runs")):
         write_latest(project, list(Series.objects.values_list("pk", flat=True)))
@@ -396,6 +398,8 @@ def site_pages() -> list[str]:
         *(f"/projects/snake/{part}?base={commit.hash}" for part in ("", "heatmap/")),
         *(
             "/projects/project-2/commits/",
+            "/projects/project-1/commits/",
+            "/projects/project-2/claims/",
             "/queue/",
             "/search/",
             "/search/?q=sna",

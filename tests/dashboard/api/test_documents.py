@@ -97,7 +97,7 @@ def renamed_document(**changes: object) -> bytes:
         (encoded_document(), {"commit": "--upload-pack=x"}, "commit: "),
         (encoded_document(), {"commit": "main~1"}, "has no paceline.toml"),
         (encoded_document(), {"machine": "a/b"}, "machine: 'a/b' isn't 1 to 40 lower-case letters"),
-        (encoded_document(), {"commit": ""}, "commit: String should have at least 1 character."),
+        (encoded_document(), {"commit": ""}, "commit: it must have at least 1 character."),
     ],
 )
 def test_what_is_wrong_is_named_and_nothing_is_kept(

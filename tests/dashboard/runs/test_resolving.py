@@ -67,6 +67,7 @@ def test_of_several_commits_those_without_a_manifest_are_named(
     assert trigger.detail.count("Left out") == 2
     assert trigger.detail.count(". Left out: ") == 2
     assert trigger.detail.endswith(".")
+    assert trigger.left_out == [{"reason": "manifest", "commits": 2, "benchmark": ""}]
 
 
 def test_what_waits_already_is_told_apart(tracked: Project) -> None:

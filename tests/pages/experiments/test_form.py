@@ -153,7 +153,8 @@ def test_the_form_offers_what_was_measured_and_takes_any_other(signed_in: Client
     assert page.count('<option value="walker[fast=true]"></option>') == 2
     assert "sped=true" not in page  # Only a toggle has made that case.
     assert '<option value="phase_time:act">Time in act</option>' in page
-    answer = signed_in.post(NEW, {"base": "main", "case": "walker[fast=true]", "pool": "nowhere"})
+    typed = {"base": "main", "head": "main", "case": "walker[fast=true]", "pool": "nowhere"}
+    answer = signed_in.post(NEW, typed)
     assert re.search(r'name="pool" value="nowhere"[^>]*aria-invalid="true"', answer.content.decode())
 
 
