@@ -154,7 +154,7 @@ def problem_sentence(problem: dict[str, Any]) -> str:
     if kind == "literal_error":
         # Nothing, which is the default, is nobody's choice.
         said = said.replace("'', ", "", 1).replace("'' or ", "", 1)
-    return f"{SUBJECT.sub('it must', said).removesuffix(' after validation')}."
+    return f"{SUBJECT.sub('it must', said).replace(' after validation', '')}."
 
 
 def _answer_http_error(_request: HttpRequest, error: Any) -> HttpResponse:

@@ -69,15 +69,23 @@ def read_newest(project: Project) -> Commit | None:
 
     Reads the mirror as it was fetched last: triggers and polls fetch it. Raises ClaimsError.
     """
-    newest = project.commits.filter(branch=project.branch).order_by("-position", "-pk").first()
+    newest = newest_commit(project)
     if newest is not None and project.claims_read_at != newest.hash:
         facts = resolve_commit(project, newest.hash)
         found = read_claims(project, facts)
         with transaction.atomic():
+            # Read by two at once, the claims of the later commit are those that count.
+            Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+            if newest != newest_commit(project):
+                return newest
             commit = runs.get_or_create_commits(project, [facts])[facts.hash]
             store_claims(project, commit, found)
             Project.objects.filter(pk=project.pk).update(claims_read_at=newest.hash)
     return newest
+
+
+def newest_commit(project: Project) -> Commit | None:
+    return project.commits.filter(branch=project.branch).order_by("-position", "-pk").first()
 
 
 def is_due(file: ClaimsFile, policy: EffectivePolicy, position: int) -> bool:

@@ -24,7 +24,8 @@ CLOCK_SECONDS = 60
 SPARE_SECONDS = 300
 HOUR_SECONDS = 3600
 
-# Digest of an app and what it is for -> its token, and when that ends. Each process has its own.
+# Digest of an app and what it is for -> its token, and when that ends. Each process has its own,
+# and its threads may each ask for one at once: any of them is good.
 _tokens: dict[str, tuple[str, float]] = {}
 
 

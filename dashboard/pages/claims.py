@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.core.exceptions import BadRequest
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
@@ -75,7 +76,7 @@ def benchmark_page(request: HttpRequest, slug: str, benchmark: str) -> HttpRespo
     )
     show = request.GET.get("show", "all")
     if show not in claim_queries.SHOWN:
-        raise Http404(f"show must be one of {', '.join(claim_queries.SHOWN)}.")
+        raise BadRequest(f"show must be one of {', '.join(claim_queries.SHOWN)}.")
     counts = next(
         (row.counts for row in claim_queries.count_by_benchmark(project) if row.benchmark == benchmark), {}
     )

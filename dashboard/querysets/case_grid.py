@@ -122,16 +122,17 @@ def count_cases_by_metric(project: Project) -> dict[str, int]:
     return dict(rows.values_list("series__metric__name").annotate(cases=cases))
 
 
-def _compose_lacking_cases() -> QuerySet[Case]:
+def _compose_lacking_cases() -> QuerySet[Any]:
     headlines = SeriesLatest.objects.filter(
         series__configuration__case=OuterRef("pk"), series__headline=True, series__phase=""
     )
     lacks = ~Exists(headlines.filter(series__metric__name=Given("metric")))
-    return Case.objects.filter(Exists(headlines), lacks, project=Given("project")).order_by("pk")[:MOST_CASES]
+    rows = Case.objects.filter(Exists(headlines), lacks, project=Given("project"))
+    return rows.order_by("pk").values_list("pk")[:MOST_CASES]
 
 
-# The cases of a project that have headline metrics, and not this one.
-LACKING_CASES: ComposedQuery[Case] = ComposedQuery(lambda *_: _compose_lacking_cases())
+# The keys of a project's cases that have headline metrics, and not this one.
+LACKING_CASES: ComposedQuery[Any] = ComposedQuery(lambda *_: _compose_lacking_cases())
 
 
 def headlines_of(configurations: Iterable[int]) -> dict[int, list[SeriesLatest]]:

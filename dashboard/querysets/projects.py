@@ -200,7 +200,7 @@ def silent_machines(now: datetime) -> QuerySet[Machine]:
 
 
 def silent_parts(now: datetime) -> QuerySet[Heartbeat]:
-    """The scheduler and the workers of the site that haven't said lately that it lives."""
+    """The scheduler and the workers of the site that haven't said lately that they live."""
     return Heartbeat.objects.filter(seen_at__lt=now - SILENT_AFTER).order_by("name")
 
 

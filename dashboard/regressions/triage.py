@@ -45,16 +45,21 @@ def triage_regression(
         project = Project.objects.select_for_update(no_key=True).get(pk=of)
         regression = Regression.objects.select_for_update().get(pk=regression_id)
         row = Triage(regression=regression, person=visitor.user, action=action, comment=said)
-        if action in BECOMES and seen is not None and regression.triaged != seen:
-            raise TriageError(
-                f"action: since you opened this page {regression.triaged_by or 'somebody'} said "
-                f"{regression.triaged or 'that it is open'}; nothing was changed."
-            )
         if action in BECOMES:
-            change_triage(project, row, BECOMES[Action(action)])
+            wanted = BECOMES[Action(action)]
+            if seen is not None and regression.triaged not in (seen, wanted):
+                raise TriageError(_describe_overtaken(regression, visitor))
+            change_triage(project, row, wanted)
         row.save()
         record_action(visitor, AuditAction.REGRESSION_TRIAGED, project, regression, triage=action)
         return row
+
+
+def _describe_overtaken(regression: Regression, visitor: Visitor) -> str:
+    decided = regression.triaged_by
+    who = "you" if decided == visitor.user else (decided or "somebody")
+    said = regression.triaged or "that it is open"
+    return f"action: since you opened this page {who} said {said}; nothing was changed."
 
 
 def clean_comment(action: str, comment: str) -> str:

@@ -157,6 +157,25 @@ def test_a_loop_that_runs_on_yields_everything() -> None:
     assert complete == [5]
 
 
+@pytest.mark.parametrize("steps", [100, 200, 1000])
+def test_the_last_step_of_the_window_is_reported(steps: int) -> None:
+    told: list[int] = []
+    recorder = TimingRecorder(5, steps, told.append)
+    list(recorder.steps(range(10**4)))
+    assert told[-1] == 5 + steps
+
+
+def test_a_loop_left_at_its_last_step_leaves_the_result() -> None:
+    complete: list[int] = []
+    recorder = TimingRecorder(0, 3, lambda _: None)
+    recorder.loop.run_on = lambda: complete.append(recorder.result()["steps"])
+    for number in recorder.steps(range(9)):
+        if number == 2:
+            break
+    assert complete == [3]
+    assert list(recorder.steps(range(4))) == [0, 1, 2, 3]
+
+
 def test_what_works_beside_the_steps_bears_its_own_name() -> None:
     recorder = make_timing_recorder(0, 2)
     asked, answered = threading.Event(), threading.Event()

@@ -32,7 +32,7 @@ def test_the_table_says_what_holds_and_since_when(client: Client, claim: Claim, 
     assert "the file says it can't be tested: there is no cluster" in page
     only = shown_text(client.get(f"/projects/{claim.project.slug}/claims/walker/?show=refuted"))
     assert "cluster" not in only
-    assert client.get(f"/projects/{claim.project.slug}/claims/walker/?show=good").status_code == 404
+    assert client.get(f"/projects/{claim.project.slug}/claims/walker/?show=good").status_code == 400
 
 
 def test_a_claim_is_drawn_over_commits(client: Client, claim: Claim) -> None:

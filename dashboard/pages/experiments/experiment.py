@@ -6,6 +6,7 @@ import shlex
 from typing import Any
 
 from django.contrib import messages
+from django.core.exceptions import BadRequest
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
@@ -34,9 +35,9 @@ def experiments_page(request: HttpRequest, slug: str) -> HttpResponse:
     project = requested_project(request, slug)
     state, purpose = request.GET.get("state", "all"), request.GET.get("purpose", "")
     if state not in experiment_queries.STATES:
-        raise Http404(f"state must be one of {', '.join(experiment_queries.STATES)}.")
+        raise BadRequest(f"state must be one of {', '.join(experiment_queries.STATES)}.")
     if purpose and purpose not in Experiment.Purpose:
-        raise Http404(f"purpose must be one of {', '.join(Experiment.Purpose)}.")
+        raise BadRequest(f"purpose must be one of {', '.join(Experiment.Purpose)}.")
     listed = requested_page(
         request,
         experiment_queries.project_experiments(project, state, purpose),

@@ -60,6 +60,7 @@ def test_runs_are_asked_for_as_on_the_page(script: Client, project: Project, adm
         ({"commits": ["main"]}, "commits: there is no field of that name: did you mean commit?", "commits"),
         ({"colour": "red"}, "colour: there is no field of that name.", "colour"),
         ({"commit": "--upload-pack=x"}, "--upload-pack=x", "commit"),
+        ({"benchmarks": ["x"] * 1000}, "benchmarks: it must have at most", "benchmarks"),
         (
             {"benchmarks": ["x" * 101]},
             "That many or that long names of benchmarks can't be right.",

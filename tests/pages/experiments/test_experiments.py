@@ -64,8 +64,8 @@ def test_the_list_is_filtered_by_its_address(client: Client, line: list[Commit])
 
 
 @pytest.mark.parametrize("query", ["state=lost", "purpose=fun"])
-def test_what_filters_nothing_is_not_found(client: Client, line: list[Commit], query: str) -> None:
-    assert client.get(f"/projects/snake/experiments/?{query}").status_code == 404
+def test_a_filter_that_nothing_has_is_refused(client: Client, line: list[Commit], query: str) -> None:
+    assert client.get(f"/projects/snake/experiments/?{query}").status_code == 400
 
 
 def test_a_long_list_has_pages(client: Client, line: list[Commit]) -> None:

@@ -77,7 +77,7 @@ def test_what_somebody_said_meanwhile_is_not_overwritten_unseen(
     answer = client.post(f"/regressions/{regression.pk}/triage/", stale)
     shown = answer.content.decode()
     assert answer.status_code == 400
-    assert "since you opened this page grace said intended; nothing was changed." in shown
+    assert "since you opened this page you said intended; nothing was changed." in shown
     assert "It is noise</textarea>" in shown
     assert Regression.objects.get().triaged == "intended"
     submit_form(client, regression, action="comment", comment="Still noise", seen="")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterable
+from itertools import islice
 from threading import get_ident
 from typing import Any
 
@@ -21,6 +22,8 @@ OPTIMIZER = "optimizer"
 ZERO_GRAD = "zero_grad"
 # What every optimizer keeps for its weights: it may be long, and is asked for at each step.
 OF_WEIGHTS = ("param_groups", "state")
+# So many optimizers a wrapper holds in one list at most; longer lists hold something else.
+MOST_HELD = 64
 
 # By thread: the optimizer that stepped inside the outermost call.
 _stepped: dict[int, object] = {}
@@ -83,9 +86,10 @@ def _wraps_optimizer(optimizer: Any) -> bool:
 
 
 def _kept_values(value: Any) -> Iterable[Any]:
+    """Return the value, or the first ones that it holds: this is asked at every step."""
     if isinstance(value, list | tuple):
-        return value
-    return value.values() if isinstance(value, dict) else (value,)
+        return value[:MOST_HELD]
+    return islice(value.values(), MOST_HELD) if isinstance(value, dict) else (value,)
 
 
 def _patch_hooked_steps(optimizer: Any, wrap: Callable[[Function], Function]) -> None:

@@ -35,12 +35,15 @@ def is_device_used() -> bool:
     return bool(torch is not None and torch.cuda.is_initialized() and torch.cuda.is_available())
 
 
-def synchronize_device() -> None:
-    """Wait for every device that the code computes on; only ever called outside a step."""
+def synchronize_device(used: Sequence[int] | None = None) -> None:
+    """Wait for every device that the code computes on; only ever called outside a step.
+
+    `used`: which they are, where that was looked up before.
+    """
     if is_device_used() and not _is_capturing_graph():
         cuda = sys.modules["torch"].cuda
         # Code that says `cuda:1` everywhere leaves another device the current one.
-        for device in sorted({cuda.current_device(), *used_devices()}):
+        for device in sorted({cuda.current_device(), *(used_devices() if used is None else used)}):
             cuda.synchronize(device)
 
 

@@ -231,7 +231,12 @@ class MarkRecorder(Generic[NodeType]):
     def _add_thread(self, name: str) -> ThreadState:
         thread = current_thread()
         with self._lock:
-            ended = (state for state in self.states if not state.thread.is_alive())
+            # Of those that took steps before, only the last one: whoever has its name now goes on with them.
+            ended = (
+                state
+                for state in self.states
+                if not state.thread.is_alive() and (state.name != MAIN or state is self.main)
+            )
             unused = next((state for state in ended if state.own_name == name), None)
             # A thread per step must not fill the table: it goes on where one of its name has ended.
             state = ThreadState(name, thread) if unused is None else unused

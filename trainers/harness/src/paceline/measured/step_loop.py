@@ -64,6 +64,7 @@ class StepLoop:
         state = self._recorder.current_state()
         around, state.node = state.node, state.root
         self._inside = self.called = True
+        broke_off = False
         try:
             self.begin()
             for item in iterator:
@@ -74,13 +75,14 @@ class StepLoop:
                 return
         except GeneratorExit:
             # The code left by `break`: the step that it broke off was taken too.
-            if not self._recorder.forked:
-                self.end_step()
+            broke_off = not self._recorder.forked and self.end_step()
             raise
         finally:
             self.end()
             self._inside = False
             state.node = around
+            if broke_off and self.run_on:
+                self.run_on()
         if self.run_on:
             self.run_on()
             yield from iterator

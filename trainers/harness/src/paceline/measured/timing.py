@@ -278,7 +278,8 @@ class _TimedStepLoop(StepLoop):
             self._timing.unusable.clear()
         self._timing.device.create_events(len(self._main.nodes), self._phases_per_second())
         garbage_collection.prepare_garbage_collector()
-        cuda_device.synchronize_device()
+        self.devices = cuda_device.used_devices()
+        cuda_device.synchronize_device(self.devices)
         self._timing.device.next_step(0)
         self._waited_before, self._paused_before = self._processor_wait(), self._turn_pause()
         collective_log.open_window()
@@ -320,10 +321,10 @@ class _TimedStepLoop(StepLoop):
         """Do what isn't done after every step, and choose the step for the next time."""
         events = self._timing.device
         events.next_step(done)
-        if done % self._report_every == 0:
+        if done % self._report_every == 0 or done == self.steps:
             self._report(self.warmup_steps + done)
-            if self._resident.available:
-                self.memory_points.append((done, self._resident.read()))
+        if done % self._report_every == 0 and self._resident.available:
+            self.memory_points.append((done, self._resident.read()))
         if done == self.steps:
             self._close(now)
         next_report = done - done % self._report_every + self._report_every
@@ -331,7 +332,8 @@ class _TimedStepLoop(StepLoop):
         return self.complete
 
     def _close(self, last_step_ended: float) -> None:
-        cuda_device.synchronize_device()
+        # Found when it was opened: to look for them takes longer than to wait for one that is idle.
+        cuda_device.synchronize_device(self.devices)
         # What the device still had to do when the last step returned is part of the window.
         waited = perf_counter() - last_step_ended if cuda_device.is_device_used() else 0.0
         self.closed = perf_counter()

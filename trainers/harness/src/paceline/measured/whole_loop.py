@@ -60,6 +60,7 @@ class _WholeLoop(StepLoop):
         self._report = report
         self._start: float | None = None
         self._waited = 0.0
+        self._devices: list[int] = []
         self.taken = 0
         self.seconds = self.waited = 0.0
 
@@ -71,7 +72,8 @@ class _WholeLoop(StepLoop):
     def begin(self) -> None:
         if self._start is None:
             garbage_collection.prepare_garbage_collector()
-            cuda_device.synchronize_device()
+            self._devices = cuda_device.used_devices()
+            cuda_device.synchronize_device(self._devices)
             for node in self._whole.nodes(self._whole.main):
                 node.base = node.closed = node.total
             self._waited = processor.processor_wait_seconds()
@@ -86,7 +88,7 @@ class _WholeLoop(StepLoop):
         return False
 
     def end(self) -> None:
-        cuda_device.synchronize_device()
+        cuda_device.synchronize_device(self._devices)
         self._note_totals()
         # Only here: asking the kernel costs as much as a short step. It counts for each thread apart.
         self.waited = (
