@@ -42,7 +42,7 @@ class Cuda:
         return f"Device {number}"
 
     def get_device_properties(self, device: int) -> SimpleNamespace:
-        return SimpleNamespace(uuid=f"uuid-{device}")
+        return SimpleNamespace(uuid=f"{device:08d}-1111-2222-3333-ABCDEF012345" if device < 2 else "<uuid>")
 
     def max_memory_allocated(self, device: int) -> int:
         return self.reserved.get(device, 0) // 2
@@ -295,7 +295,12 @@ def test_device_memory_is_reported(cuda: Cuda) -> None:
     result = run_loop(3)[0].result()
     assert result["device_memory"] == {"allocated": 1000, "reserved": 2000, "inactive_split": 300}
     # Only those that hold memory of this process are in use.
-    assert (result["devices"], result["device_ids"]) == ([0], ["uuid-0"])
+    assert (result["devices"], result["device_ids"]) == (
+        [0],
+        ["00000000-1111-2222-3333-abcdef012345"],
+    )
+    # A torch that tells something else tells nothing.
+    assert cuda_device.device_identities([2]) == [None]
 
 
 def test_a_device_that_is_not_the_current_one_is_waited_for_and_measured(cuda: Cuda) -> None:

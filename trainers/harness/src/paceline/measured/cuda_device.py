@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import math
 import random
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -25,6 +26,7 @@ FEWEST_SAMPLED_STEPS = 20
 MOST_COST = 0.01
 EVENTS_LIMIT = 8_192
 EVENTS_PER_STEP = 4_096
+UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 COST_GROUPS, COST_EVENTS = 9, 8
 
 
@@ -76,10 +78,15 @@ def used_devices() -> list[int]:
 
 
 def device_identities(devices: Sequence[int]) -> list[str | None]:
-    """Return each device's UUID without NVML's prefix, whatever the process counts as its first device."""
-    properties = sys.modules["torch"].cuda.get_device_properties if devices else None
-    identities = [getattr(properties(device), "uuid", None) for device in devices] if properties else []
-    return [None if identity is None else str(identity) for identity in identities]
+    """Return each device's UUID without NVML's prefix, whatever the process counts as its first device.
+
+    None where this version of torch doesn't tell it.
+    """
+    cuda = sys.modules["torch"].cuda if devices else None
+    told = (
+        [str(getattr(cuda.get_device_properties(device), "uuid", "")) for device in devices] if cuda else []
+    )
+    return [identity.lower() if UUID.fullmatch(identity) else None for identity in told]
 
 
 def device_name() -> str | None:

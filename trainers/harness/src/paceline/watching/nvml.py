@@ -256,7 +256,7 @@ def _read_uuid(api: Any, handle: Any) -> str:
 
 
 def _without_prefix(identity: str) -> str:
-    return identity.removeprefix("GPU-").removeprefix("MIG-")
+    return identity.removeprefix("GPU-").removeprefix("MIG-").lower()
 
 
 def _named_devices(api: Any, every: Sequence[Any], words: Sequence[str], lost: set[int]) -> Iterator[Device]:
