@@ -155,7 +155,7 @@ def test_a_worker_logs_in_json_and_names_the_request(
     site_environment: dict[str, str], tmp_path: Path
 ) -> None:
     environment = {**site_environment, "PACELINE_LOG_FORMAT": "json", "PACELINE_HOME": str(tmp_path)}
-    with running_worker(environment, "service", log=tmp_path / "worker.log") as worker:
+    with running_worker(environment, "service", "fetches", log=tmp_path / "worker.log") as worker:
         with log_context(request="r-1"):
             dispatch.send_task(dispatch.RESOLVE, "seven")
         wait_until(lambda: "expected a number but got 'seven'" in worker.output)

@@ -144,7 +144,7 @@ def test_a_quiet_overview_asks_less_often_and_wakes_when_something_starts(client
 
 @pytest.mark.parametrize("number", ["9" * 5000, "-1", "one", "²"])
 def test_a_number_that_is_none_is_refused(client: Client, number: str) -> None:
-    assert client.get("/work/", {"seen": number}).status_code == 404
+    assert client.get("/work/", {"seen": number}).status_code == 400
 
 
 def test_what_is_measured_stands_before_what_waits(client: Client) -> None:

@@ -35,9 +35,7 @@ WARNED_OF: dict[str, ComposedQuery[Any]] = {
     "crossed": limits.CROSSED_OF_PROJECT,
     "lacking": LACKING_CASES,
     "failures": ComposedQuery(
-        lambda _most: runs.recent_failures(NOW, Project.objects.filter(pk=Given("project")))[
-            : MOST_FAILURES + 1
-        ]
+        lambda _most: runs.recent_failures(NOW, Project.objects.filter(pk=Given("project")))[:MOST_FAILURES]
     ),
 }
 
@@ -69,8 +67,7 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
         "crossed": warned["crossed"],
         # They would be missing without a word.
         "other_cases": len(warned["lacking"]),
-        "failures": warned["failures"][:MOST_FAILURES],
-        "more_failures": len(warned["failures"]) > MOST_FAILURES,
+        "failures": warned["failures"],
         "refused": projects.newest_refusal(triggers, now),
         "tainted_cases": disturbances.mostly_tainted_cases(now, Project.objects.filter(pk=project.pk)),
         "noise": NoiseSummary() if grid["is_signed"] else summarize_noise(grid["states"], shown),
