@@ -121,7 +121,8 @@ def test_progress_ends_at_one(project: Project) -> None:
 def test_progress_that_cannot_be_written_costs_only_itself(project: Project) -> None:
     (project.folder / "told").mkdir()
     project.write(f"import shutil\nshutil.rmtree('told', ignore_errors=True)\n{LOOP}")
-    project.measure("--progress", "told/progress.json", "--repetitions", "1")
+    measured = project.measure("--progress", "told/progress.json", "--repetitions", "1")
+    assert (len(measured["repetitions"]), (project.folder / "told").exists()) == (1, False)
 
 
 def test_other_seeds_learn_beside_the_repetitions(project: Project) -> None:

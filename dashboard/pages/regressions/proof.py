@@ -84,6 +84,7 @@ def proof_context(regression: Regression, changes: Sequence[Change]) -> dict[str
         proofs.side_branch_sentence(regression),
         bisection_sentence(regression),
     ]
+    sizing = _sizing_experiment(regression, rows)
     return {
         "proofs": rows,
         "proof_sentence": " ".join(sentence for sentence in said if sentence),
@@ -93,7 +94,7 @@ def proof_context(regression: Regression, changes: Sequence[Change]) -> dict[str
         "proof_pairs": drawn.pairs if drawn else [],
         "proof_unit": drawn.series.metric.unit if drawn else "",
         "proof_seconds": sum(row.experiment.seconds for row in rows),
-        "sizing": (sizing := _sizing_experiment(regression, rows)),
+        "sizing": sizing,
         "paired_levels": _paired_levels(regression, sizing),
     }
 

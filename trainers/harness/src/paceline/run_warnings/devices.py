@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from ..device_use import device_rows, is_in_use
 from ..measurement import TimedRepetition
 from ..watching import nvml
+from ..watching.sampler import Sampler
 from .warning import Raw, WarningRows, make_warning
 
 CLOCK_CHANGE = 0.15
+
+Seen = TypeVar("Seen", int, str)
 
 
 def device_warnings(raw: Raw, timed: Sequence[TimedRepetition]) -> WarningRows:
     """Yield what disturbed the devices that were computed on, while the window was open."""
     if raw["environment"]["path"] != "cuda":
         return
-    reasons = sorted(
-        {
-            reason
-            for repetition in timed
-            for index, reason in repetition.sampler.throttling(repetition.window)
-            if is_in_use(repetition)(index)
-        }
-    )
+    reasons = sorted(_seen_in_use(timed, lambda sampler, window: sampler.throttling(window)))
     if reasons:
         yield make_warning(
             "throttling",
@@ -33,9 +30,7 @@ def device_warnings(raw: Raw, timed: Sequence[TimedRepetition]) -> WarningRows:
             # the clock would change.
             taints=reasons != [nvml.POWER_CAP],
         )
-    lost = sorted(
-        {index for repetition in timed for index in repetition.sampler.lost if is_in_use(repetition)(index)}
-    )
+    lost = sorted(_seen_in_use(timed, lambda sampler, _: ((index, index) for index in sampler.lost)))
     if lost:
         yield make_warning(
             "device_lost",
@@ -43,12 +38,7 @@ def device_warnings(raw: Raw, timed: Sequence[TimedRepetition]) -> WarningRows:
             "look for its error in the system's log, and restart the machine",
             taints=True,
         )
-    foreign = {
-        pid
-        for repetition in timed
-        for index, pid in repetition.sampler.foreign_processes(repetition.window)
-        if is_in_use(repetition)(index)
-    }
+    foreign = _seen_in_use(timed, lambda sampler, window: sampler.foreign_processes(window))
     if foreign:
         yield make_warning(
             "co_tenant",
@@ -64,6 +54,18 @@ def device_warnings(raw: Raw, timed: Sequence[TimedRepetition]) -> WarningRows:
                 "lock the device's clocks while measuring",
                 taints=True,
             )
+
+
+def _seen_in_use(
+    timed: Sequence[TimedRepetition],
+    find: Callable[[Sampler, tuple[float, float]], Iterable[tuple[int, Seen]]],
+) -> set[Seen]:
+    """Return what was found, as (device, it), of devices that a repetition computed on."""
+    seen: set[Seen] = set()
+    for repetition in timed:
+        in_use = is_in_use(repetition)
+        seen |= {what for index, what in find(repetition.sampler, repetition.window) if in_use(index)}
+    return seen
 
 
 def _clocks_by_device(timed: Sequence[TimedRepetition]) -> list[list[float]]:
