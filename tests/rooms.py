@@ -150,11 +150,6 @@ LAYERS = (
     ("gathering", "merged_checks", "false_alarm_budget", "apply"),
     ("judging", "triage"),
 )
-# Packages of the dashboard that import each other still: what is told of a regression is written by
-# `sentences`, which know the facts that others find. No other package may join them.
-IN_CIRCLE = frozenset(
-    {"alerts", "charts", "project_setup", "pull_requests", "regressions", "retention", "sentences"}
-)
 # What the decision may import beside itself. Of the models it reads the lists of choices alone: no row, no
 # query. None of the standard modules that know the time, the files or other processes is among these.
 DECISION = frozenset(

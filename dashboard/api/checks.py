@@ -18,10 +18,9 @@ from dashboard.api.listing import ListedPage, PageQuery, read_page
 from dashboard.api.shapes import Body, Json, OneOf, page_address
 from dashboard.models import Check, Project
 from dashboard.problem_details import ApiError
-from dashboard.pull_requests import CheckError
+from dashboard.pull_requests import CheckError, sentences
 from dashboard.pull_requests.report import read_report
 from dashboard.querysets.checks import CHECKS_OF_KEYS, checks_with_related
-from dashboard.sentences import checks as sentences
 
 router = Router(tags=["checks"])
 

@@ -12,7 +12,7 @@ class RepositoryTest(models.Model):
     """Whether a repository can be fetched, and what its newest commit would have measured. Kept for a day."""
 
     class Outcome(models.TextChoices):
-        """The first one is good; each has a sentence in dashboard/sentences/repository_tests.py."""
+        """The first one is good; each has a sentence in project_setup/repository_test_sentences.py."""
 
         READABLE = "readable"
         INTERNAL_ADDRESS = "internal address"

@@ -16,11 +16,10 @@ from dashboard.access import AuditAction, Visitor, record_action, visitor_of
 from dashboard.models import Check
 from dashboard.pages.paging import ROWS_PER_PAGE, requested_page
 from dashboard.pages.requested_project import requested_project
-from dashboard.pull_requests import CheckError
+from dashboard.pull_requests import CheckError, sentences
 from dashboard.pull_requests.report import read_report
 from dashboard.querysets.checks import CHECKS_OF_KEYS, checks_with_related
 from dashboard.querysets.regressions import regressions_of_check
-from dashboard.sentences import checks as sentences
 
 
 @require_safe

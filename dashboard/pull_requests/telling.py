@@ -20,8 +20,8 @@ from dashboard.forges.answers import Forge, StatusState
 from dashboard.forges.errors import ForgeAway, ForgeBusy, ForgeRefused
 from dashboard.forges.forge import forge_of
 from dashboard.models import Check, ForgeConnection, PullRequest
+from dashboard.pull_requests import sentences
 from dashboard.pull_requests.report import CheckReport, read_report
-from dashboard.sentences import checks as sentences
 
 logger = logging.getLogger(__name__)
 

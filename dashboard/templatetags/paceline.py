@@ -18,6 +18,7 @@ from dashboard.charts.still import draw_still
 from dashboard.charts.theme import Figure
 from dashboard.models import Commit, Project, Regression, Series, SeriesLatest
 from dashboard.page_addresses import page_address
+from dashboard.pull_requests import sentences as check_sentences
 from dashboard.querysets.series_points import PointCommit
 from dashboard.sentences import (
     audit,
@@ -25,7 +26,6 @@ from dashboard.sentences import (
     boxes,
     causes,
     channels,
-    checks,
     disturbances,
     doubts,
     experiments,
@@ -80,7 +80,7 @@ for label_filter in (
     bisections.bisection_sentence,
     causes.cause_sentence,
     causes.leading_evidence,
-    checks.change_text,
+    check_sentences.change_text,
     disturbances.remeasuring_sentence,
     disturbances.tainted_case_advice,
     disturbances.tainted_case_sentence,

@@ -7,8 +7,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from dashboard.models import Check, CheckedCase, Commit
+from dashboard.pull_requests import sentences
 from dashboard.pull_requests.report import read_report
-from dashboard.sentences import checks as sentences
 from tests.pages import builders
 from tests.pages.check_builders import create_check, create_pull_request, measure_case
 

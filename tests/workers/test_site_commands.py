@@ -20,8 +20,8 @@ from pytest_django.live_server_helper import LiveServer
 from dashboard import pull_requests
 from dashboard.access import Visitor, make_token, revoke_token
 from dashboard.models import ApiToken, Check, Project, Run
+from dashboard.pull_requests import sentences
 from dashboard.pull_requests.report import read_report
-from dashboard.sentences import checks as sentences
 from tests.dashboard.access.conftest import create_member
 from tests.dashboard.documents import encoded_document
 from tests.pages.builders import create_commits

@@ -14,9 +14,8 @@ from dashboard import hosts, pull_requests, services
 from dashboard.access import AuditAction, command_account, record_action
 from dashboard.management.base import SiteCommand, project_named
 from dashboard.models import Check
-from dashboard.pull_requests import CheckError
+from dashboard.pull_requests import CheckError, sentences
 from dashboard.pull_requests.report import CheckReport, read_report
-from dashboard.sentences import checks as sentences
 from dashboard.sentences import labels
 
 POLL_SECONDS = 0.5

@@ -20,12 +20,12 @@ from dashboard.models import FormerName, Project, RepositoryTest
 from dashboard.pages.form_fields import read_text
 from dashboard.pages.settings import repository_form
 from dashboard.project_setup.adding import WantedProject, add_tested_project
+from dashboard.project_setup.duration_sentences import expected_sentence, expected_text
 from dashboard.project_setup.errors import SetupError
 from dashboard.project_setup.expected_durations import expect_benchmark, expect_benchmarks
 from dashboard.project_setup.manifests import EXAMPLE, PlannedBenchmark, plan_benchmarks, read_manifest_text
 from dashboard.querysets.durations import newest_durations
 from dashboard.repositories import MOST_COMMITS
-from dashboard.sentences.durations import expected_sentence, expected_text
 
 # How many of the newest commits are offered to be measured.
 OFFERED = (1, 5, 20)

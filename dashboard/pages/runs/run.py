@@ -34,10 +34,10 @@ from dashboard.pages.runs.ranks import loaders_context, ranks_context, step_cont
 from dashboard.pages.runs.scaling import job_context, limits_context, scaling_context
 from dashboard.pages.runs.story import story_context
 from dashboard.pages.sharing.shared_pictures import preview_of
+from dashboard.project_setup.duration_sentences import run_end_sentence
 from dashboard.querysets import run_points
 from dashboard.querysets import runs as run_queries
 from dashboard.querysets.durations import newest_duration
-from dashboard.sentences.durations import run_end_sentence
 
 # The warning that the page leaves out: its table of limits says more.
 LIMIT_WARNING = "limit_crossed"

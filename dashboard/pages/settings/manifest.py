@@ -16,11 +16,11 @@ from dashboard.host_protocol import files_version
 from dashboard.models import Project, RepositoryTest
 from dashboard.pages.settings import repository_form
 from dashboard.pages.settings.sections import settings_context
+from dashboard.project_setup import repository_test_sentences as sentences
 from dashboard.project_setup.changing import keep_manifest
 from dashboard.project_setup.errors import SetupError
 from dashboard.project_setup.manifests import EXAMPLE, compare_texts, plan_benchmarks, read_manifest_text
 from dashboard.project_setup.testing import request_test
-from dashboard.sentences import repository_tests as sentences
 
 SECTION = "project-manifest"
 

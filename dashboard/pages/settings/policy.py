@@ -16,12 +16,13 @@ from paceline.policy import Policy, parse_policy_text
 from dashboard import retention
 from dashboard.access import AuditAction, record_action, visitor_of
 from dashboard.models import Project
+from dashboard.pages.settings.policy_rows import policy_rows
 from dashboard.pages.settings.sections import settings_context
 from dashboard.policy.cron import NeverDue, next_due
 from dashboard.policy.project_policy import follow_policy, project_policy
 from dashboard.policy.quiet_hours import read_time_zone
 from dashboard.policy.unknown_names import find_unknown_names
-from dashboard.sentences.policy import policy_rows, unknown_names_sentence
+from dashboard.sentences.policy import unknown_names_sentence
 
 LONGEST_POLICY = 50_000
 

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 from dashboard import retention
 from dashboard.models import DroppedDetail, Project
 from dashboard.pages.settings.sections import settings_context
-from dashboard.sentences.retention import describe_dropped, kept_row
+from dashboard.retention.sentences import describe_dropped, kept_row
 
 MOST_LISTED = 50
 

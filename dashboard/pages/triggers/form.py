@@ -9,11 +9,11 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 
 from dashboard.models import Project, Trigger
+from dashboard.project_setup.duration_sentences import expected_sentence, expected_text
 from dashboard.project_setup.expected_durations import ExpectedDuration
 from dashboard.querysets import projects
 from dashboard.querysets.durations import newest_durations
 from dashboard.repositories import MOST_COMMITS
-from dashboard.sentences.durations import expected_sentence, expected_text
 
 DEFAULTS = {"which": "newest", "commit": "", "range": "", "last": "10"}
 LONGEST_TYPED = 200

@@ -15,10 +15,10 @@ from dashboard.access import visitor_of
 from dashboard.models import Project, Run, Trigger
 from dashboard.pages.requested_project import requested_project
 from dashboard.pages.triggers.form import expect_cases, form_query, trigger_form_context
+from dashboard.project_setup.duration_sentences import remaining_sentence
 from dashboard.querysets import projects, runs
 from dashboard.querysets.durations import newest_durations
 from dashboard.querysets.picked_rows import read_picked
-from dashboard.sentences.durations import remaining_sentence
 from dashboard.sentences.numbers import format_count
 from dashboard.triggers.checking import check_revisions_exist
 from dashboard.triggers.receiving import TriggerError

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from dashboard.project_setup.duration_sentences import expected_sentence, expected_text
 from dashboard.project_setup.expected_durations import ExpectedDuration, expect_benchmarks
 from dashboard.project_setup.manifests import PlannedBenchmark
-from dashboard.sentences.durations import expected_sentence, expected_text
 
 BENCHMARKS = [
     PlannedBenchmark("train", "train.py", ("train[n=1]", "train[n=2]"), 5, 100, 600),

@@ -15,6 +15,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from dashboard.models import RepositoryTest
+from dashboard.project_setup.repository_test_sentences import ADVICE, manifest_sentence, outcome_sentence
 from dashboard.project_setup.testing import (
     drop_old_tests,
     folder_of_test,
@@ -23,7 +24,6 @@ from dashboard.project_setup.testing import (
     send_waiting_tests,
 )
 from dashboard.repositories import FailureKind, classify_failure
-from dashboard.sentences.repository_tests import ADVICE, manifest_sentence, outcome_sentence
 from tests.dashboard.conftest import MANIFEST, Repository
 
 pytestmark = pytest.mark.django_db

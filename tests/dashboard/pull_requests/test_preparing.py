@@ -8,7 +8,7 @@ from dashboard import dispatch
 from dashboard.models import Check, Experiment, ForgeConnection, Project
 from dashboard.pull_requests import CheckError, check_revision, sweep_checks
 from dashboard.pull_requests.case_files import profiled_files
-from dashboard.sentences.checks import next_step, reason_sentence
+from dashboard.pull_requests.sentences import next_step, reason_sentence
 from tests.dashboard.conftest import Repository
 from tests.dashboard.factories import create_case, create_commit, profiled_function, store_measured_run
 from tests.dashboard.pull_requests.conftest import MANIFEST, TRAIN, Propose, prepare_check

@@ -13,8 +13,8 @@ import pytest
 
 from dashboard import pull_requests
 from dashboard.models import Check, Project
+from dashboard.pull_requests import sentences
 from dashboard.pull_requests.report import read_report
-from dashboard.sentences import checks as sentences
 from tests.workers import repositories
 from tests.workers.conftest import Host
 from tests.workers.scripts import UNDISTURBED
