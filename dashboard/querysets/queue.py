@@ -7,16 +7,19 @@ from datetime import datetime
 from statistics import median
 from typing import Any
 
-from django.db.models import Case, DurationField, ExpressionWrapper, F, OuterRef, QuerySet, Subquery, When
+from django.db.models import Case, DurationField, ExpressionWrapper, F, Q, QuerySet, When
 from django.db.models.functions import Now
 
-from dashboard.models import Experiment, Machine, Project, Run, SeriesLatest
+from dashboard.models import Experiment, Machine, Project, Run, SeriesLatest, Trigger
 from dashboard.querysets.composed import ComposedQuery
+from dashboard.querysets.experiments import experiments_with_related
 from dashboard.querysets.projects import SILENT_AFTER
 from dashboard.querysets.runs import runs_with_related
 from dashboard.querysets.series import OVERVIEW_METRIC
 
 MOST_WAITING = 150
+# What the usual experiment takes is read of so many.
+NEWEST_EXPERIMENTS = 200
 
 
 def held_runs() -> list[Run]:
@@ -31,6 +34,8 @@ def waiting_runs() -> list[Run]:
 
 
 _IS_FOR_LATER = Case(When(not_before__gt=Now(), then=1), default=0)
+# As dashboard/experiments/precedence.py has it.
+_IS_AWAITED = Q(trigger__source__in=Trigger.AWAITED) | Q(awaited_by__isnull=False)
 _HELD = ComposedQuery(
     lambda: runs_with_related().filter(state__in=Run.HELD).order_by("claimed_at", "pk")[:MOST_WAITING]
 )
@@ -38,18 +43,44 @@ _WAITING = ComposedQuery(
     lambda: (
         runs_with_related()
         .filter(state=Run.State.REQUESTED)
+        .annotate(is_awaited=Case(When(_IS_AWAITED, then=True), default=False))
         .order_by(_IS_FOR_LATER, "-priority", "requested_at", "pk")[:MOST_WAITING]
     )
 )
 
 
+def held_experiments() -> list[Experiment]:
+    """Of all projects, at most MOST_WAITING."""
+    return _HELD_EXPERIMENTS.read_rows()
+
+
+def waiting_experiments() -> list[Experiment]:
+    """Of all projects, at most MOST_WAITING, the next one first."""
+    return _WAITING_EXPERIMENTS.read_rows()
+
+
+_HELD_EXPERIMENTS = ComposedQuery(
+    lambda: (
+        experiments_with_related()
+        .filter(state=Experiment.State.MEASURING)
+        .order_by("measuring_at", "pk")[:MOST_WAITING]
+    )
+)
+_WAITING_EXPERIMENTS = ComposedQuery(
+    lambda: (
+        experiments_with_related()
+        .filter(state=Experiment.State.REQUESTED)
+        .annotate(awaited=Case(When(Experiment.IS_AWAITED, then=1), default=0))
+        .order_by("-awaited", "requested_at", "pk")[:MOST_WAITING]
+    )
+)
+
+
 def count_waiting(visible: QuerySet[Project]) -> int:
-    return Run.objects.filter(state=Run.State.REQUESTED, configuration__case__project__in=visible).count()
-
-
-def count_waiting_experiments() -> int:
-    """Those that somebody asked for and that no machine has begun, of all projects."""
-    return Experiment.objects.filter(Experiment.IS_AWAITED, state=Experiment.State.REQUESTED).count()
+    """Runs and experiments that no machine has begun."""
+    runs = Run.objects.filter(state=Run.State.REQUESTED, configuration__case__project__in=visible)
+    experiments = Experiment.objects.filter(state=Experiment.State.REQUESTED, project__in=visible)
+    return runs.count() + experiments.count()
 
 
 def seconds_by_configuration(configurations: Iterable[int]) -> dict[int, float]:
@@ -79,17 +110,22 @@ def _newest_ended() -> QuerySet[Any]:
     ).annotate(took=took)
 
 
-def seconds_of_experiments(now: datetime) -> dict[int, dict[int, float | None]]:
-    """By pool and key, of each machine that takes work: the rest of the budget of its experiment, or None.
+def usual_of_experiments(pools: Iterable[int]) -> dict[tuple[int, str], float]:
+    """The median of what the newest experiments took, by pool and question."""
+    ended = Experiment.objects.filter(
+        state=Experiment.State.DONE, pairs_of=None, seconds__gt=0, head_configuration__pool__in=list(pools)
+    ).order_by("-pk")
+    known: dict[tuple[int, str], list[float]] = {}
+    rows = ended.values_list("head_configuration__pool_id", "question", "seconds")
+    for pool, question, seconds in rows[:NEWEST_EXPERIMENTS]:
+        known.setdefault((pool, question), []).append(seconds)
+    return {key: median(seconds) for key, seconds in known.items()}
 
-    What the site asked for gives way after a pair, so that it isn't counted.
-    """
+
+def working_machines(now: datetime) -> dict[int, list[int]]:
+    """By pool, the keys of the machines that take work."""
     alive = Machine.objects.filter(state=Machine.State.ACTIVE, seen_at__gte=now - SILENT_AFTER)
-    measuring = Experiment.objects.filter(
-        Experiment.IS_AWAITED, machine=OuterRef("pk"), state=Experiment.State.MEASURING
-    )
-    left = measuring.annotate(left=F("most_seconds") - F("seconds")).values("left")[:1]
-    found: dict[int, dict[int, float | None]] = {}
-    for pool, machine, seconds in alive.order_by().values_list("pool", "pk", Subquery(left)):
-        found.setdefault(pool, {})[machine] = None if seconds is None else max(0.0, seconds)
+    found: dict[int, list[int]] = {}
+    for pool, machine in alive.order_by("pk").values_list("pool", "pk"):
+        found.setdefault(pool, []).append(machine)
     return found

@@ -33,7 +33,7 @@ PAGES = {
     "/projects/snake/heatmap/": 3,
     "/projects/snake/noise/": 3,
     "/projects/snake/trust/": 3,
-    "/queue/": 8,
+    "/queue/": 10,
     "/search/?q=sna": 7,
     "/projects/snake/runs/": 3,
     "/projects/snake/live-runs/": 3,

@@ -101,24 +101,45 @@ def test_the_queue_tells_when_each_run_begins_and_ends(client: Client) -> None:
     assert [row.ends for row in rows[:3]] == pytest.approx([600, 1200, 1800], abs=30)
     assert (rows[3].starts, rows[3].ends) == (None, None)
     Project.objects.update(visibility="private")
-    assert "4 runs of projects that you may not view" in shown_text(client.get("/queue/"))
+    assert "4 more of projects that you may not view" in shown_text(client.get("/queue/"))
 
 
 def test_what_waits_begins_after_the_experiment_that_is_measured(client: Client) -> None:
     line = builders.create_measured_commits(2)
     case = line[0].runs.get().case
-    builders.create_run(line[1], case, Run.State.REQUESTED, requested_at=timezone.now())
+    run = builders.create_run(line[1], case, Run.State.REQUESTED, requested_at=timezone.now())
     machine = builders.create_machine()
     experiment = create_experiment(line, state="measuring", most_seconds=600, seconds=240, machine=machine)
     answer = client.get("/queue/")
-    assert [row.starts for row in answer.context["rows"]] == [360]
-    assert (
-        "1 experiment that somebody asked for, not listed, has a machine, for its budget at most: 6 min."
-        in shown_text(answer)
-    )
-    for change in ({"purpose": "proof"}, {"purpose": "person", "state": "done"}):
-        Experiment.objects.filter(pk=experiment.pk).update(**change)
-        assert [row.starts for row in client.get("/queue/").context["rows"]] == [0]
+    assert [(row.job, row.starts) for row in answer.context["rows"]] == [(experiment, 0), (run, 360)]
+    assert "in 6 min at most" in shown_text(answer)
+    Experiment.objects.filter(pk=experiment.pk).update(purpose="proof")
+    assert [row.starts for row in client.get("/queue/").context["rows"]] == [0, 360]
+    # It gives way to what somebody waits for, and goes on after that.
+    asked = Trigger.objects.create(project=line[0].project, source="web", revisions={})
+    Run.objects.filter(pk=run.pk).update(trigger=asked)
+    first, second = client.get("/queue/").context["rows"]
+    assert (second.job, second.starts) == (run, 0)
+    assert first.ends == pytest.approx(second.ends + 360)
+
+
+def test_experiments_wait_in_the_queue_before_runs(client: Client) -> None:
+    line = builders.create_measured_commits(2)
+    now = timezone.now()
+    run = builders.create_run(line[1], line[0].runs.get().case, Run.State.REQUESTED, requested_at=now)
+    builders.create_machine()
+    create_experiment(line, state="done", question="test", purpose="proof", seconds=90)
+    proof = create_experiment(line, question="test", purpose="proof", most_seconds=1200)
+    asked = create_experiment(line, question="estimate", purpose="person", most_seconds=600)
+    answer = client.get("/queue/")
+    rows = answer.context["rows"]
+    assert [(row.job, row.starts, row.at_most) for row in rows] == [
+        (asked, 0, True),
+        (proof, 600, False),
+        (run, 690, False),
+    ]
+    assert f"Experiment #{proof.pk}" in shown_text(answer)
+    assert proof.get_absolute_url() in answer.content.decode()
 
 
 def test_a_run_for_later_holds_up_none_that_may_begin(client: Client) -> None:
@@ -133,11 +154,11 @@ def test_a_run_for_later_holds_up_none_that_may_begin(client: Client) -> None:
     )
     Run.objects.filter(pk=later.pk).update(not_before=now + timedelta(minutes=15))
     rows = client.get("/queue/").context["rows"]
-    assert [row.run for row in rows] == [first, second, later]
+    assert [row.job for row in rows] == [first, second, later]
     assert [row.starts for row in rows] == pytest.approx([0, 600, 1200], abs=30)
     # Of the two that may begin one fits in before: the machine waits for neither.
     Run.objects.filter(pk=later.pk).update(not_before=now + timedelta(minutes=5))
-    assert [row.run for row in client.get("/queue/").context["rows"]] == [first, later, second]
+    assert [row.job for row in client.get("/queue/").context["rows"]] == [first, later, second]
 
 
 def test_of_many_that_wait_those_are_listed_that_may_begin(client: Client) -> None:
@@ -162,7 +183,7 @@ def test_a_run_of_one_machine_is_not_expected_on_another(client: Client) -> None
     other = builders.create_run(line[2], case, Run.State.REQUESTED, requested_at=now)
     builders.create_machine()
     rows = client.get("/queue/").context["rows"]
-    assert [(row.run, row.starts) for row in rows[1:]] == [(other, 0), (kept, None)]
+    assert [(row.job, row.starts) for row in rows[1:]] == [(other, 0), (kept, None)]
 
 
 def test_quiet_hours_are_waited_for(client: Client) -> None:
@@ -182,14 +203,6 @@ def test_a_new_case_is_expected_to_take_as_long_as_others_of_its_pool(client: Cl
     builders.create_run(line[1], walker, Run.State.REQUESTED, requested_at=now)
     builders.create_machine()
     assert [row.ends for row in client.get("/queue/").context["rows"]] == pytest.approx([600])
-
-
-def test_waiting_experiments_are_counted(client: Client) -> None:
-    line = builders.create_measured_commits(2)
-    experiment = create_experiment(line)
-    assert "1 experiment that somebody asked for waits for a machine" in shown_text(client.get("/queue/"))
-    Experiment.objects.filter(pk=experiment.pk).update(purpose="proof")
-    assert "waits for a machine" not in shown_text(client.get("/queue/"))
 
 
 def test_what_is_missing_is_asked_for_by_who_may(client: Client, regression: Regression) -> None:

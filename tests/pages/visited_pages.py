@@ -278,7 +278,7 @@ def experiment_pages(folder: Path) -> list[str]:
             for name in ("asked", "snake", "runs")
             for state in STATES
         ),
-        *("/", "/projects/asked/", "/projects/asked/costs/"),
+        *("/", "/queue/", "/projects/asked/", "/projects/asked/costs/"),
     ]
 
 

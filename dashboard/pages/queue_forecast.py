@@ -1,0 +1,208 @@
+"""When what waits is expected to begin and to end: as long as each took before, in the order of claims."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from heapq import heapify, heappop, heappush
+
+from dashboard.models import Experiment, Pool, Project, Run
+
+Job = Run | Experiment
+# Pool and question, of experiments: how many seconds the usual one takes.
+UsualExperiments = Mapping[tuple[int, str], float]
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedJob:
+    """Seconds from now: `starts` and `ends`; None where no machine takes it, or nothing says how long it is.
+
+    `takes`: what the newest run of its case took, or the usual experiment; None where there was none: then
+    a run is taken to last as the others of its pool, and an experiment `at_most` for its budget.
+    """
+
+    job: Job
+    starts: float | None
+    ends: float | None
+    takes: float | None
+    at_most: bool = False
+
+    @property
+    def run(self) -> Run | None:
+        return self.job if isinstance(self.job, Run) else None
+
+    @property
+    def experiment(self) -> Experiment | None:
+        return self.job if isinstance(self.job, Experiment) else None
+
+    @property
+    def project(self) -> Project:
+        return project_of(self.job)
+
+    @property
+    def pool(self) -> Pool:
+        return pool_of(self.job)
+
+
+@dataclass(frozen=True, slots=True)
+class JobLengths:
+    """What is known of how long work takes, in seconds: of runs by configuration, of cases that never ran by
+    pool, of experiments by pool and question."""
+
+    took: Mapping[int, float]
+    usual: Mapping[int, float]
+    experiments: UsualExperiments
+
+    def known(self, job: Job) -> float | None:
+        """As the same work took before."""
+        if isinstance(job, Run):
+            return self.took.get(job.configuration_id)
+        return self.experiments.get((pool_of(job).pk, job.question))
+
+    def whole(self, job: Job) -> float | None:
+        """As long as it will take from its start; None where nothing tells."""
+        known = self.known(job)
+        if isinstance(job, Run):
+            return self.usual.get(pool_of(job).pk) if known is None else known
+        return job.most_seconds if known is None else min(known, job.most_seconds)
+
+    def left(self, job: Job, now: datetime) -> float | None:
+        """What is left of it; of an experiment that took longer than usual its whole budget."""
+        whole = self.whole(job)
+        if isinstance(job, Experiment):
+            usual = whole if whole is not None and job.seconds < whole else job.most_seconds
+            return max(0.0, usual - job.seconds)
+        if whole is None or job.claimed_at is None:
+            return None
+        return max(0.0, whole - (now - job.claimed_at).total_seconds())
+
+    def waiting(self, job: Job, now: datetime) -> float | None:
+        """How long it will take once it begins; an experiment goes on with the pairs that it has."""
+        return self.left(job, now) if isinstance(job, Experiment) else self.whole(job)
+
+    def expect(self, job: Job, starts: float | None, ends: float | None) -> ExpectedJob:
+        known = self.known(job)
+        is_budget = isinstance(job, Experiment) and (known is None or job.seconds >= known)
+        return ExpectedJob(job, starts, ends, known, at_most=is_budget)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingJob:
+    """`earliest`: seconds from now before which it isn't claimed; `length`: how long it will take."""
+
+    job: Job
+    earliest: float
+    length: float
+
+
+def expect_jobs(
+    held: Sequence[Job],
+    waiting: Sequence[Job],
+    lengths: JobLengths,
+    machines: Mapping[int, Sequence[int]],
+    now: datetime,
+) -> list[ExpectedJob]:
+    """What is measured, then what waits in the order in which it will begin; last what no machine takes.
+
+    `waiting` in the order of claims among runs and among experiments; `machines`: by pool, the keys of those
+    that take work.
+    """
+    free: dict[int, dict[int, float]] = {pool: dict.fromkeys(keys, 0.0) for pool, keys in machines.items()}
+    awaited = {pool_of(job).pk for job in waiting if is_awaited(job)}
+    rows, yielding = [], []
+    for job in held:
+        if isinstance(job, Experiment) and not is_awaited(job) and pool_of(job).pk in awaited:
+            # It gives way after the pair that it measures.
+            yielding.append(job)
+            continue
+        left = lengths.left(job, now)
+        # One that is paused ends what it has, and takes nothing more.
+        if left is not None and job.machine_id in free.get(pool_of(job).pk, {}):
+            free[pool_of(job).pk][job.machine_id] = left
+        rows.append(lengths.expect(job, 0.0, left))
+    starts = expect_starts([*yielding, *waiting], lengths, free, now)
+    rows += [lengths.expect(job, 0.0, starts.get(job, (None, None))[1]) for job in yielding]
+    line = sorted(waiting, key=lambda job: starts.get(job, (math.inf, 0.0))[0])
+    return rows + [lengths.expect(job, *starts.get(job, (None, None))) for job in line]
+
+
+def expect_starts(
+    waiting: Sequence[Job],
+    lengths: JobLengths,
+    free: Mapping[int, Mapping[int, float]],
+    now: datetime,
+) -> dict[Job, tuple[float, float]]:
+    """When each begins and ends; without those that no machine takes.
+
+    `free`: by pool, in how many seconds each machine is free.
+    """
+    by_pool: dict[int, list[Job]] = {}
+    for job in waiting:
+        by_pool.setdefault(pool_of(job).pk, []).append(job)
+    starts: dict[Job, tuple[float, float]] = {}
+    for pool, jobs in by_pool.items():
+        line = [(job, lengths.waiting(job, now)) for job in in_turn(jobs)]
+        known = [
+            WaitingJob(job, seconds_until_due(job, now), length) for job, length in line if length is not None
+        ]
+        starts.update(hand_out(known, free.get(pool, {})))
+    return starts
+
+
+def in_turn(jobs: Sequence[Job]) -> list[Job]:
+    """Of one pool, in the order in which a free machine takes it: see dashboard/experiments/precedence.py.
+
+    What the site asks for by itself takes turns with runs while somebody waits for one of those: here it
+    comes behind them.
+    """
+    runs = [job for job in jobs if isinstance(job, Run)]
+    experiments = [job for job in jobs if isinstance(job, Experiment)]
+    turns = max((index for index, run in enumerate(runs, start=1) if is_awaited(run)), default=0)
+    asked = [job for job in experiments if is_awaited(job)]
+    own = [job for job in experiments if not is_awaited(job)]
+    return [*asked, *runs[:turns], *own, *runs[turns:]]
+
+
+def hand_out(jobs: Sequence[WaitingJob], free: Mapping[int, float]) -> dict[Job, tuple[float, float]]:
+    """As claims do: whichever machine is free takes the first of those that may begin on it by then."""
+    machines = [(moment, machine) for machine, moment in free.items()]
+    heapify(machines)
+    left, starts = list(jobs), {}
+    while left and machines:
+        moment, machine = heappop(machines)
+        own = [row for row in left if getattr(row.job, "only_on_id", None) in (None, machine)]
+        taken = next((row for row in own if row.earliest <= moment), None)
+        if taken is not None:
+            left.remove(taken)
+            starts[taken.job] = moment, moment + taken.length
+            heappush(machines, (moment + taken.length, machine))
+        elif own:
+            # The machine waits until one may begin.
+            heappush(machines, (min(row.earliest for row in own), machine))
+    return starts
+
+
+def is_awaited(job: Job) -> bool:
+    """Whether somebody waits for it."""
+    if isinstance(job, Run):
+        return getattr(job, "is_awaited", False) and job.not_before is None
+    return job.purpose in Experiment.AWAITED_PURPOSES or job.requested_by_id is not None
+
+
+def project_of(job: Job) -> Project:
+    return job.case.project if isinstance(job, Run) else job.project
+
+
+def pool_of(job: Job) -> Pool:
+    return job.pool if isinstance(job, Run) else job.head_configuration.pool
+
+
+def seconds_until_due(job: Job, now: datetime) -> float:
+    """Until it may begin: at its own time, and after the quiet hours of its project."""
+    project = project_of(job)
+    due = (job.not_before if isinstance(job, Run) else None) or now
+    if project.quiet_from and project.quiet_until and project.quiet_from <= now:
+        due = max(due, project.quiet_until)
+    return max(0.0, (due - now).total_seconds())
