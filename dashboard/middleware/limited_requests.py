@@ -61,6 +61,13 @@ LIMITED_REQUESTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "regression": ("pages", READS),
     "experiment": ("pages", READS),
     "machine": ("pages", READS),
+    "project-compare": ("pages", READS),
+    # These draw a picture anew each time.
+    "project-compare-flame": ("pages", READS),
+    "run-flame": ("pages", READS),
+    "run-picture": ("pages", READS),
+    "series-picture": ("pages", READS),
+    "regression-picture": ("pages", READS),
 }
 
 
