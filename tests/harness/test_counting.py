@@ -185,8 +185,10 @@ def test_tensor_operations_are_counted_by_phase(project: Project, value: Value) 
     assert value(raw, "function_calls")["value"] < 300
 
 
-THREADED = """
-import queue, threading, paceline, torch
+THREADED = (
+    UNCOMPILED
+    + """
+import queue, threading, paceline
 asked, answered = queue.Queue(), queue.Queue()
 def double(number):
     return (2 * torch.ones(number)).sum().item()
@@ -203,6 +205,7 @@ for number in paceline.steps(range(10**6)):
     paceline.count("asked")
     paceline.count("unlike", id(asked) % 997)
 """
+)
 
 
 def test_every_thread_is_counted_and_so_is_what_the_code_counts(project: Project, value: Value) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from bench import counters
 from tests.harness.conftest import Project
-from tests.harness.strangers import phase_counts, run_script, start_uncompiled
+from tests.harness.strangers import UNCOMPILED, phase_counts, run_script, start_uncompiled
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "bench" / "frameworks"
 
@@ -52,8 +52,9 @@ def test_a_document_names_the_passes_within_a_step(tmp_path: Path) -> None:
     assert "a step holds 4 forward passes, 4 backward passes, 1 optimizer step" in ended.stdout
 
 
-LOSS_MODULE = """
-import torch
+LOSS_MODULE = (
+    UNCOMPILED
+    + """
 from torch import nn
 model, entropy = nn.Sequential(nn.Linear(8, 4), nn.ReLU()), nn.CrossEntropyLoss()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -63,6 +64,7 @@ while True:
     optimizer.step()
     optimizer.zero_grad()
 """
+)
 
 
 def test_a_loss_is_no_forward_pass(tmp_path: Path) -> None:
@@ -172,7 +174,11 @@ def test_a_planted_mistake_is_seen_in_its_phase(
 
 
 @pytest.mark.parametrize("name", ["pytorch_loop", "stable_baselines"])
-def test_counters_repeat_with_another_hash_seed(name: str) -> None:
+def test_counters_repeat_with_another_hash_seed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / f"{name}.py").write_text(start_uncompiled((SCRIPTS / f"{name}.py").read_text()))
+    monkeypatch.setattr(counters, "SCRIPTS", tmp_path)
     found = counters.count_processes(name, 2)
     assert len(found[0]) > 30
     assert counters.differing_counters(found) == {}
