@@ -6,21 +6,8 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
-
-from . import (
-    automatic,
-    box,
-    counters,
-    growth,
-    importing,
-    ingest,
-    judging,
-    marks,
-    overhead,
-    rank_overhead,
-    repeat,
-    turns,
-)
+from importlib import import_module
+from typing import Any
 
 
 def main() -> None:
@@ -35,22 +22,29 @@ def main() -> None:
             print(part(), flush=True)
 
 
+def _module(name: str) -> Any:
+    """Import a part's module when it is run: some of them import torch, which takes seconds."""
+    return import_module(f".{name}", __package__)
+
+
 def _benchmark_parts(arguments: argparse.Namespace) -> dict[str, Callable[[], str]]:
     return {
-        "marks": lambda: marks.measure_marks(arguments.rounds),
-        "overhead": lambda: overhead.measure_overhead(arguments.pairs),
-        "automatic": lambda: automatic.measure_automatic_phases(arguments.pairs),
-        "counters": lambda: counters.measure_counters(arguments.processes),
-        "ranks": lambda: rank_overhead.measure_rank_overhead(arguments.rank_pairs),
-        "growth": lambda: growth.measure_growth(arguments.steps),
-        "turns": lambda: turns.measure_turns("snake_dqn", ["variant=optimized"], arguments.noisy_pairs),
-        "box": lambda: box.measure_box(
+        "marks": lambda: _module("marks").measure_marks(arguments.rounds),
+        "overhead": lambda: _module("overhead").measure_overhead(arguments.pairs),
+        "automatic": lambda: _module("automatic").measure_automatic_phases(arguments.pairs),
+        "counters": lambda: _module("counters").measure_counters(arguments.processes),
+        "ranks": lambda: _module("rank_overhead").measure_rank_overhead(arguments.rank_pairs),
+        "growth": lambda: _module("growth").measure_growth(arguments.steps),
+        "turns": lambda: _module("turns").measure_turns(
+            "snake_dqn", ["variant=optimized"], arguments.noisy_pairs
+        ),
+        "box": lambda: _module("box").measure_box(
             "snake_dqn", ["variant=optimized"], arguments.starts, arguments.box_pairs
         ),
-        "judging": lambda: judging.measure_judging(arguments.judgements),
-        "import": lambda: importing.measure_import(arguments.commits),
-        "ingest": lambda: ingest.measure_ingest(arguments.stored),
-        "repeat": lambda: repeat.measure_repeatability(
+        "judging": lambda: _module("judging").measure_judging(arguments.judgements),
+        "import": lambda: _module("importing").measure_import(arguments.commits),
+        "ingest": lambda: _module("ingest").measure_ingest(arguments.stored),
+        "repeat": lambda: _module("repeat").measure_repeatability(
             "snake_dqn", ["variant=optimized"], arguments.runs, arguments.quick
         ),
     }

@@ -127,6 +127,7 @@ for line in sys.stdin:
     for descriptor, opened in ((0, os.open(os.devnull, os.O_RDONLY)), (1, output), (2, output)):
         os.dup2(opened, descriptor)
     os.chdir(os.path.dirname(folder))
+    os.environ["SB3_LOGDIR"] = folder
     try:
         child.main()
     except BaseException:

@@ -179,6 +179,7 @@ def test_counters_repeat_with_another_hash_seed(
 ) -> None:
     (tmp_path / f"{name}.py").write_text(start_uncompiled((SCRIPTS / f"{name}.py").read_text()))
     monkeypatch.setattr(counters, "SCRIPTS", tmp_path)
+    monkeypatch.setenv("SB3_LOGDIR", str(tmp_path / "logs"))
     found = counters.count_processes(name, 2)
     assert len(found[0]) > 30
     assert counters.differing_counters(found) == {}
