@@ -21,7 +21,7 @@ from paceline.init.sentences import describe_missing, find_error
 from paceline.init.window import Window, choose_window, shorten_window
 
 from tests.harness.conftest import Project
-from tests.harness.strangers import TRAIN
+from tests.harness.strangers import TRAIN, UNCOMPILED
 
 GUARD = "\nif __name__ == '__main__':\n    main(10**6)\n"
 SMALL = "import torch\noptimizer = torch.optim.SGD([], lr=1)\nfor _ in range(9):\n    loss.backward()\n"
@@ -144,7 +144,7 @@ def test_what_cannot_be_done_is_one_sentence(
 
 
 def test_a_script_without_a_step_is_told_so(tmp_path: Path) -> None:
-    write_files(tmp_path, {"tool.py": "import torch\nprint('done')\n"})
+    write_files(tmp_path, {"tool.py": UNCOMPILED + "print('done')\n"})
     ended = Project(tmp_path).call("init", "--script", "tool.py")
     assert re.search(r"^failed +python tool.py: tool.py took no step: ", ended.stdout, re.MULTILINE)
 

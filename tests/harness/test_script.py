@@ -87,7 +87,7 @@ def test_a_script_that_ends_early_is_measured_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_script_without_steps_is_told_what_was_looked_for(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("import torch\nprint(torch.ones(3).sum())\n")
+    (tmp_path / "train.py").write_text(UNCOMPILED + "print(torch.ones(3).sum())\n")
     ended = Project(tmp_path).call("script", *ONCE, "train.py")
     assert ended.returncode == 1
     assert "took no step" in ended.stderr
@@ -96,7 +96,7 @@ def test_a_script_without_steps_is_told_what_was_looked_for(tmp_path: Path) -> N
 
 
 def test_a_failing_script_shows_its_last_lines(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("import torch\nraise RuntimeError('no data')\n")
+    (tmp_path / "train.py").write_text(UNCOMPILED + "raise RuntimeError('no data')\n")
     ended = Project(tmp_path).call("script", *ONCE, "train.py")
     assert ended.returncode == 1
     assert "RuntimeError: no data" in ended.stderr
