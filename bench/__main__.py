@@ -22,29 +22,29 @@ def main() -> None:
             print(part(), flush=True)
 
 
-def _module(name: str) -> Any:
+def _import_part(name: str) -> Any:
     """Import a part's module when it is run: some of them import torch, which takes seconds."""
     return import_module(f".{name}", __package__)
 
 
 def _benchmark_parts(arguments: argparse.Namespace) -> dict[str, Callable[[], str]]:
     return {
-        "marks": lambda: _module("marks").measure_marks(arguments.rounds),
-        "overhead": lambda: _module("overhead").measure_overhead(arguments.pairs),
-        "automatic": lambda: _module("automatic").measure_automatic_phases(arguments.pairs),
-        "counters": lambda: _module("counters").measure_counters(arguments.processes),
-        "ranks": lambda: _module("rank_overhead").measure_rank_overhead(arguments.rank_pairs),
-        "growth": lambda: _module("growth").measure_growth(arguments.steps),
-        "turns": lambda: _module("turns").measure_turns(
+        "marks": lambda: _import_part("marks").measure_marks(arguments.rounds),
+        "overhead": lambda: _import_part("overhead").measure_overhead(arguments.pairs),
+        "automatic": lambda: _import_part("automatic").measure_automatic_phases(arguments.pairs),
+        "counters": lambda: _import_part("counters").measure_counters(arguments.processes),
+        "ranks": lambda: _import_part("rank_overhead").measure_rank_overhead(arguments.rank_pairs),
+        "growth": lambda: _import_part("growth").measure_growth(arguments.steps),
+        "turns": lambda: _import_part("turns").measure_turns(
             "snake_dqn", ["variant=optimized"], arguments.noisy_pairs
         ),
-        "box": lambda: _module("box").measure_box(
+        "box": lambda: _import_part("box").measure_box(
             "snake_dqn", ["variant=optimized"], arguments.starts, arguments.box_pairs
         ),
-        "judging": lambda: _module("judging").measure_judging(arguments.judgements),
-        "import": lambda: _module("importing").measure_import(arguments.commits),
-        "ingest": lambda: _module("ingest").measure_ingest(arguments.stored),
-        "repeat": lambda: _module("repeat").measure_repeatability(
+        "judging": lambda: _import_part("judging").measure_judging(arguments.judgements),
+        "import": lambda: _import_part("importing").measure_import(arguments.commits),
+        "ingest": lambda: _import_part("ingest").measure_ingest(arguments.stored),
+        "repeat": lambda: _import_part("repeat").measure_repeatability(
             "snake_dqn", ["variant=optimized"], arguments.runs, arguments.quick
         ),
     }
