@@ -18,6 +18,14 @@ class ComparisonError(Exception):
         self.sentence = sentence
 
 
+class UnknownRevisionError(ComparisonError):
+    """Nothing that is stored has the name `text`: the repository may know it, and then it can be measured."""
+
+    def __init__(self, field: str, sentence: str, text: str) -> None:
+        super().__init__(field, sentence)
+        self.text = text
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonRequest:
     """As it was written; what is empty is left to Paceline.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
 
-from dashboard.comparisons.requests import ComparisonError
+from dashboard.comparisons.requests import ComparisonError, UnknownRevisionError
 from dashboard.models import Commit, Project, Run
 from dashboard.querysets import comparisons as queries
 from dashboard.querysets.runs import runs_with_related
@@ -113,7 +113,7 @@ def _unknown_revision(project: Project, field: str, text: str, commits: Iterable
     if hashed:
         named = ", ".join(commit.hash[: len(text) + 6] for commit in hashed[:MOST_NAMED])
         return ComparisonError(field, f"several commits begin with {text}: {named}.")
-    return ComparisonError(field, unknown_revision_sentence(project, text))
+    return UnknownRevisionError(field, unknown_revision_sentence(project, text), text)
 
 
 def unknown_revision_sentence(project: Project, text: str) -> str:
@@ -121,12 +121,12 @@ def unknown_revision_sentence(project: Project, text: str) -> str:
     names = queries.known_names(project)
     near = get_close_matches(text, [name for kind, name, _ in names if kind != "commit"], MOST_NAMED, 0.5)
     if near:
-        return f"no commit, branch or tag “{text[:60]}” is known here; near to it are {', '.join(near)}."
+        return f"no commit, branch or tag “{text[:60]}” was measured here; near to it are {', '.join(near)}."
     parts = []
-    for kind, words in (("branch", "branches"), ("tag", "tags"), ("commit", "measured commits")):
+    for kind, words in (("branch", "branches"), ("tag", "tags"), ("commit", "commits")):
         known = [name for known_kind, name, _ in names if known_kind == kind]
         if known:
             more = " and more" if len(known) > MOST_NAMED else ""
             parts.append(f"{words} {', '.join(known[:MOST_NAMED])}{more}")
     listed = "; ".join(parts) or "nothing yet: measure something first"
-    return f"no commit, branch or tag “{text[:60]}” is known here. Known are {listed}."
+    return f"no commit, branch or tag “{text[:60]}” was measured here. Measured are {listed}."

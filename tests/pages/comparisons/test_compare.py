@@ -21,7 +21,7 @@ from dashboard.comparisons.pairing import MOST_POOLED, CasePair, PooledRuns
 from dashboard.detection.comparison import ENOUGH_SAMPLES
 from dashboard.detection.many_intervals import FALSE_DISCOVERIES
 from dashboard.environments import Difference
-from dashboard.models import Commit, Metric, Point, Run
+from dashboard.models import Commit, Metric, Point, Project, Run
 from dashboard.policy.baselines import ASSUMED_NOISE
 from dashboard.sentences.comparisons import summary_text
 from dashboard.sentences.labels import metric_label
@@ -117,8 +117,12 @@ def test_the_flame_graph_of_the_difference_colours_what_moved(client: Client, pl
 @pytest.mark.parametrize(
     ("query", "field", "sentence"),
     [
-        ({"base": "v1.1", "head": "main"}, "base", "tag “v1.1” is known here; near to it are v1.0"),
-        ({"base": "main", "head": "0" * 12}, "head", "Known are branches main; tags v1.0; measured commits"),
+        ({"base": "v1.1", "head": "main"}, "base", "tag “v1.1” was measured here; near to it are v1.0"),
+        (
+            {"base": "main", "head": "0" * 12},
+            "head",
+            "Measured are branches main; tags v1.0;",
+        ),
         ({"base": "main", "head": "run:99999999"}, "head", "snake has no run 99999999"),
         ({"base": "main", "head": "main"}, "head", "it is the same commit as the base"),
         ({"base": "v1.0", "head": "main", "case": "walker"}, "case", "walker isn't measured at both"),
@@ -137,6 +141,18 @@ def test_a_side_that_means_nothing_is_refused_in_one_sentence(
         assert f'value="{query["base"]}"' in page.content.decode()
 
 
+def test_what_was_never_measured_can_be_measured_from_there(
+    client: Client, operator: User, planted: list[Commit]
+) -> None:
+    Project.objects.update(repository="https://example.org/snake.git")
+    query = {"base": "main", "head": "new-loop"}
+    assert "in the repository?" not in shown_text(client.get(PAGE, query))
+    client.force_login(operator)
+    page = client.get(PAGE, query).content.decode()
+    assert '<input type="hidden" name="commit" value="new-loop">' in page
+    assert "/projects/snake/experiments/new/?base=main&amp;head=new-loop" in page
+
+
 def test_it_says_how_both_sides_become_one_difference(client: Client, planted: list[Commit]) -> None:
     said = shown_text(client.get(PAGE, {"base": planted[0].hash, "head": planted[3].hash}))
     assert "Head against base is the median over all pairs of a repetition" in said
@@ -146,7 +162,7 @@ def test_it_says_how_both_sides_become_one_difference(client: Client, planted: l
 def test_of_many_known_names_it_says_that_there_are_more(client: Client, planted: list[Commit]) -> None:
     Commit.objects.filter(pk=planted[0].pk).update(tags=[f"v1.{number}" for number in range(5)])
     said = shown_text(client.get(PAGE, {"base": "main", "head": "0" * 12}))
-    assert re.search(r"tags (v1\.\d, ){3}v1\.\d and more; measured commits", said)
+    assert re.search(r"tags (v1\.\d, ){3}v1\.\d and more; commits", said)
 
 
 def test_of_a_tainted_profile_calls_are_compared_and_no_times(client: Client, planted: list[Commit]) -> None:
@@ -231,7 +247,7 @@ def test_other_pools_and_windows_are_told_and_never_mixed(
     obstacles = {(row["case"], row["pool"]): row["obstacle"] for row in answer["not_compared"]}
     assert obstacles == {("on_gpu", "fast"): "pool", ("other", "default"): "only head"}
     assert {case["pool"] for case in answer["cases"]} == {"default"}
-    with django_assert_num_queries(11):
+    with django_assert_num_queries(12):
         client.get(PAGE, {"base": planted[0].hash, "head": "main"})
     named = read_answer(client, base=f"run:{second.pk}", head=f"run:{first.pk}")
     assert "pool fast, the head in pool default" in named["warnings"][0]
