@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from dashboard.models import Change, GuardResult, Point, Project, Run, Series, SeriesLatest
+from dashboard.models import Change, GuardResult, Point, Project, Regression, Run, Series, SeriesLatest
 from dashboard.querysets.composed import ComposedQuery, Given
 from dashboard.regressions.series.judged_series import JUDGED
 
@@ -42,9 +43,22 @@ def _compose_locked_levels() -> QuerySet[SeriesLatest]:
     return kept.only("level").order_by("pk")
 
 
+def _compose_unrecovered() -> QuerySet[Any, Any]:
+    # On a branch a regression is told that was found there, or that a merge has brought along.
+    stepped = Change.objects.filter(regression=OuterRef("pk"), first_bad__branch=Given("branch"))
+    rows = Regression.objects.filter(
+        Q(first_bad__branch=Given("branch")) | Exists(stepped),
+        series__in_array=Given("series"),
+        recovered_by=None,
+        withdrawn_at=None,
+    )
+    return rows.exclude(state=Regression.State.REFUTED).values_list("pk", flat=True)
+
+
 _JUDGED_SERIES = ComposedQuery(_compose_judged_series)
 _CHANGES_TO_OPEN = ComposedQuery(_compose_changes_to_open)
 _LOCKED_LEVELS = ComposedQuery(_compose_locked_levels)
+_UNRECOVERED: ComposedQuery[Any] = ComposedQuery(_compose_unrecovered)
 
 
 def unjudged_run(key: int) -> Run | None:
@@ -68,6 +82,13 @@ def judged_series_of_run(run: Run) -> list[Series]:
 def changes_to_open(branch: str, series: Collection[int], altered: Collection[int]) -> list[Change]:
     """The regressions of these series that are new or altered, or that belong to no regression yet."""
     return _CHANGES_TO_OPEN.read_rows(series=list(series), branch=branch, changes=list(altered))
+
+
+def unrecovered_regressions(branch: str, improved: Collection[int]) -> set[int]:
+    """The keys of the regressions of a branch that are told by series which have improved."""
+    if not improved:
+        return set()
+    return set(_UNRECOVERED.read_rows(branch=branch, series=list(improved)))
 
 
 def lock_levels(series: Collection[int]) -> list[SeriesLatest]:

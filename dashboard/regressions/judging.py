@@ -45,6 +45,7 @@ from dashboard.regressions.judged_rows import (
     lock_levels,
     lock_project,
     unjudged_run,
+    unrecovered_regressions,
 )
 from dashboard.regressions.missing_facts import FactsMissing
 from dashboard.regressions.series.branch_line import branch_line
@@ -346,6 +347,8 @@ def find_all_changes(
     ]
     mark_environment_only(opening, synced.surroundings, facts)
     judged.touched.changes |= {row.pk for row in opening}
+    improved = {row.series_id for row in synced.altered if row.direction == Change.Direction.IMPROVEMENT}
+    judged.touched.perhaps_recovered = unrecovered_regressions(branch, improved)
     return judged
 
 

@@ -52,13 +52,15 @@ class Touched:
     """What a decision is about. `changes` are new, moved or of a new size, or belong to no regression yet.
 
     `regressions` lost a change, or something that they waited for has ended; `run` is one whose limits are
-    looked at; `reconsidered` have their cause class decided again. `live`: what opens is news. `anew`: all of
-    the branch, explained again.
+    looked at; `reconsidered` have their cause class decided again; `perhaps_recovered` are told by series that
+    have improved, however long after them. `live`: what opens is news. `anew`: all of the branch, explained
+    again.
     """
 
     changes: set[int] = field(default_factory=set)
     regressions: set[int] = field(default_factory=set)
     reconsidered: set[int] = field(default_factory=set)
+    perhaps_recovered: set[int] = field(default_factory=set)
     run: int | None = None
     line: Line | None = None
     live: bool = True
@@ -108,7 +110,7 @@ def reached_keys(project: Project, branch: str, touched: Touched) -> tuple[set[i
 
     Ranges that overlap, noise's reach included, are taken together, and again what those overlap.
     """
-    asked = touched.regressions | touched.reconsidered
+    asked = touched.regressions | touched.reconsidered | touched.perhaps_recovered
     given: dict[str, Any] = {"project": project.pk, "branch": branch, "asked": list(asked)}
     if not touched.anew:
         given["least"], given["most"] = reached_positions(given, touched)

@@ -35,6 +35,28 @@ def repaired_by() -> dict[int, Commit | None]:
     return {regression.first_bad.position: regression.recovered_by for regression in rows}
 
 
+@pytest.mark.parametrize("commits_later", [2, 3, 5, 12])
+def test_a_counter_recovers_however_long_afterwards(project: Project, of: Case, commits_later: int) -> None:
+    """Its change is exact from the first commit on: no later run writes it again."""
+    counts = [10] * 5 + [13] * commits_later + [10]
+    line = factories.create_commits(project, len(counts))
+    for commit, count in zip(line, counts, strict=True):
+        judge_run(factories.store_measured_run(commit, of, {"synchronisations": count}).pk)
+    assert repaired_by() == {5: line[-1]}
+
+
+def test_a_step_before_the_judged_window_recovers(project: Project, of: Case) -> None:
+    bad, fixed = 20, 430
+    line = factories.create_commits(project, fixed + 6)
+    for commit in line:
+        level = 0.014 if bad <= commit.position < fixed else 0.01
+        values = {"step_time": level * factories.run_noise(commit.position)}
+        run = factories.store_measured_run(commit, of, values)
+        if bad <= commit.position < bad + 6 or commit.position >= fixed:
+            judge_run(run.pk)
+    assert repaired_by() == {bad: line[fixed]}
+
+
 def test_a_gain_in_another_phase_repairs_nothing(project: Project, of: Case) -> None:
     judge_phases(project, of, push=[0.004, 0.008, 0.008], targets=[0.006, 0.006, 0.002])
     assert repaired_by() == {6: None}
