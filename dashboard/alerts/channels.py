@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from django.db import IntegrityError, transaction
 
+from dashboard.alerts.delivering import send_missed
 from dashboard.alerts.errors import ChannelError
 from dashboard.alerts.kinds import KINDS
 from dashboard.models import Channel, Project
@@ -70,10 +71,13 @@ def store_channel(
 
 
 def update_channel(channel: Channel, values: Mapping[str, Any]) -> None:
+    """What was given up before is sent, should it be the settings that were wrong."""
     for name, value in values.items():
         setattr(channel, name, value)
     if values:
         channel.save(update_fields=list(values))
+        if channel.enabled:
+            send_missed(channel)
 
 
 def change_destination(channel: Channel, written: Mapping[str, str]) -> None:

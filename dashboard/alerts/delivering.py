@@ -6,18 +6,19 @@ import random
 import time
 from datetime import datetime, timedelta
 
-from django.db.models import F, Func, Q, QuerySet, Value
+from django.db import transaction
+from django.db.models import F, Func, Max, Q, QuerySet, Value
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from dashboard import dispatch, failed_jobs, leases
-from dashboard.alerts import announcing, kinds, snoozing, standings
+from dashboard.alerts import announcing, kinds, rules, snoozing, standings
 from dashboard.alerts.announcing import ALERTED_STATES
 from dashboard.alerts.claims import is_claim_outdated
 from dashboard.alerts.errors import DeliveryError, PermanentDeliveryError
 from dashboard.alerts.messages import STANDING_EVENTS
 from dashboard.alerts.send_times import earliest_send
-from dashboard.models import Delivery, Regression
+from dashboard.models import Channel, Delivery, Regression
 
 # A worker that died while it sent is given up for lost after this time: longer than any sender takes.
 CLAIM_LEASE = timedelta(minutes=3)
@@ -30,6 +31,8 @@ RETRY_FACTOR = 3
 PROOF_WAIT = timedelta(minutes=1)
 SNOOZE_WAIT = timedelta(hours=1)
 MOST_DUE = 200
+# What was given up is made up for so long, should its channel work again. What is older is no news.
+MISSED_FOR = timedelta(days=14)
 # Events that begin with the regression; all others follow one of these.
 FIRST_EVENTS = (Delivery.Event.OPENED,)
 
@@ -83,9 +86,50 @@ def send_claimed(delivery: Delivery) -> None:
             "told": standing or delivery.told,
             "seconds": time.monotonic() - began,
         }
-        claimed_delivery(delivery).update(**done)
-        told = {"state": Delivery.State.DELIVERED, "delivered_at": Now()}
-        delivery.collected.filter(state=Delivery.State.COLLECTED).update(**told)
+        with transaction.atomic():
+            # Before this one is delivered: what begins anew now and fails at once isn't newer than it.
+            send_missed(delivery.channel, since=last_success(delivery.channel))
+            claimed_delivery(delivery).update(**done)
+            told = {"state": Delivery.State.DELIVERED, "delivered_at": Now()}
+            delivery.collected.filter(state=Delivery.State.COLLECTED).update(**told)
+
+
+def last_success(channel: Channel) -> datetime | None:
+    newest: datetime | None = channel.deliveries.aggregate(newest=Max("delivered_at"))["newest"]
+    return newest
+
+
+def send_missed(channel: Channel, since: datetime | None = None) -> None:
+    """Begin anew with what was given up, is still so and not old: the channel works again, or is another.
+
+    `since`: only what failed after it. What a working channel refuses is tried once more then, not for ever.
+    """
+    failed = channel.deliveries.filter(
+        state=Delivery.State.FAILED, regression__isnull=False, created_at__gt=Now() - MISSED_FOR
+    ).exclude(event=Delivery.Event.REMINDER)
+    if since:
+        failed = failed.filter(next_attempt_at__gt=since)
+    collects = announcing.collects_messages(channel)
+    state = Delivery.State.COLLECTED if collects else Delivery.State.PENDING
+    anew = {"state": state, "attempt": 0, "next_attempt_at": Now(), "lease_until": None}
+    for row in failed.select_related("channel", "regression").order_by("pk"):
+        if not is_missed(row):
+            continue
+        # Of two workers one begins anew.
+        mine = Delivery.objects.filter(pk=row.pk, state=Delivery.State.FAILED)
+        if mine.update(**anew) and not collects:
+            dispatch.send_task(dispatch.DELIVER, row.pk)
+
+
+def is_missed(delivery: Delivery) -> bool:
+    """Whether its channel would still be told what was given up."""
+    regression = delivery.regression
+    if regression is None or is_outdated(delivery):
+        return False
+    if delivery.event not in FIRST_EVENTS:
+        return True
+    ended = standings.standing_of(regression) in standings.ENDED
+    return not ended and rules.wants_regression(rules.rules_of(delivery.channel), rules.facts_of(regression))
 
 
 def is_outdated(delivery: Delivery) -> bool:

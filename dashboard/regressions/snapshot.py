@@ -52,9 +52,9 @@ class Touched:
     """What a decision is about. `changes` are new, moved or of a new size, or belong to no regression yet.
 
     `regressions` lost a change, or something that they waited for has ended; `run` is one whose limits are
-    looked at; `reconsidered` have their cause class decided again; `perhaps_recovered` are told by series that
-    have improved, however long after them. `live`: what opens is news. `anew`: all of the branch, explained
-    again.
+    looked at; `reconsidered` have their cause class decided again; `perhaps_recovered` are told by series
+    that have improved, however long after them. `live`: what opens is news. `anew`: all of the branch,
+    explained again.
     """
 
     changes: set[int] = field(default_factory=set)

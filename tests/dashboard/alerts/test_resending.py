@@ -1,16 +1,20 @@
-"""A message that was given up is sent again when a person asks for it."""
+"""A message that was given up is sent again: when a person asks for it, or its channel works again."""
 
 from __future__ import annotations
+
+from datetime import timedelta
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
-from dashboard import alerts
+from dashboard import alerts, dispatch
 from dashboard.access import Visitor
+from dashboard.alerts.channels import update_channel
 from dashboard.alerts.resending import ResendError, resend_delivery
 from dashboard.models import AuditEntry, Channel, Delivery, Regression
 from dashboard.sentences.audit import describe_entry
+from tests.dashboard import factories
 from tests.dashboard.access.conftest import create_member
 from tests.dashboard.alerts.sinks import MailSink
 
@@ -71,3 +75,67 @@ def test_an_operator_presses_a_button(client: Client, failed: Delivery, sent: li
     again = client.post(where, {"from": "regression"}, follow=True)
     assert again.redirect_chain == [(f"/regressions/{failed.regression_id}/", 302)]
     assert "there is nothing to send again" in again.content.decode()
+
+
+def test_a_channel_that_works_again_is_told_what_it_missed(
+    failed: Delivery, mailbox: MailSink, sent: list[object]
+) -> None:
+    trial = alerts.request_test(failed.channel)
+    alerts.attempt_delivery(trial.pk)
+    alerts.attempt_delivery(failed.pk)
+    failed.refresh_from_db()
+    assert (failed.state, len(mailbox.messages)) == ("delivered", 2)
+
+
+def test_changed_settings_send_what_was_missed(failed: Delivery, sent: list[object]) -> None:
+    update_channel(failed.channel, {"name": "The team"})
+    assert Delivery.objects.get().state == "pending"
+    assert sent == [(dispatch.DELIVER, failed.pk)]
+
+
+def test_what_a_working_channel_refuses_is_not_tried_for_ever(
+    failed: Delivery, mailbox: MailSink, sent: list[object]
+) -> None:
+    alerts.attempt_delivery(alerts.request_test(failed.channel).pk)
+    Delivery.objects.filter(pk=failed.pk).update(state="failed")
+    alerts.attempt_delivery(alerts.request_test(failed.channel).pk)
+    failed.refresh_from_db()
+    assert failed.state == "failed"
+
+
+@pytest.mark.parametrize(
+    ("fields", "of"),
+    [
+        ({"created_at": timezone.now() - timedelta(days=15)}, Delivery),
+        ({"event": "reminder"}, Delivery),
+        ({"triaged": "intended"}, Regression),
+        ({"minimum_percent": 50}, Channel),
+        ({"enabled": False}, Channel),
+    ],
+)
+def test_what_is_no_news_any_more_stays_given_up(
+    failed: Delivery, fields: dict[str, object], of: type, sent: list[object]
+) -> None:
+    of.objects.update(**fields)  # type: ignore[attr-defined]
+    update_channel(Channel.objects.get(), {"name": "The team"})
+    assert (Delivery.objects.get().state, sent) == ("failed", [])
+
+
+def test_what_has_recovered_meanwhile_stays_given_up(failed: Delivery, sent: list[object]) -> None:
+    Regression.objects.update(recovered_by=factories.create_commit(failed.channel.project, 9))
+    update_channel(failed.channel, {"name": "The team"})
+    assert Delivery.objects.get().state == "failed"
+
+
+def test_the_end_of_an_incident_is_made_up_for(failed: Delivery, sent: list[object]) -> None:
+    Delivery.objects.update(state="delivered", told="confirmed")
+    Regression.objects.update(recovered_by=factories.create_commit(failed.channel.project, 9))
+    ending = Delivery.objects.create(
+        regression=failed.regression,
+        channel=failed.channel,
+        event="recovered",
+        state="failed",
+        next_attempt_at=timezone.now(),
+    )
+    update_channel(failed.channel, {"name": "The team"})
+    assert sent == [(dispatch.DELIVER, ending.pk)]
