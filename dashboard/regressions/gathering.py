@@ -36,6 +36,7 @@ from dashboard.regressions.decision.requested_facts import (
     MergedHistory,
     PhaseLeftOver,
     PointsAround,
+    PointsJudgedSince,
     ProofsOfSeries,
     RegressionsBetween,
     Request,
@@ -231,6 +232,17 @@ def series_around(lines: Lines, request: SeriesAround) -> PointsAround:
     )
 
 
+def points_judged_since(_: Lines, request: PointsJudgedSince) -> int:
+    ended = Experiment.objects.filter(pk=request.experiment).values("finished_at")
+    return Point.objects.filter(
+        series=request.series.pk,
+        position__gt=request.bad.position,
+        tainted=False,
+        run__commit__branch=request.bad.branch,
+        run__judged_at__gt=ended,
+    ).count()
+
+
 def step_in_pairs(_: Lines, request: StepInPairs) -> str:
     experiment = Experiment.objects.select_related("metric").get(pk=request.experiment)
     pairs = experiment.pairs.defer(*PAIR_DETAILS)
@@ -269,6 +281,7 @@ def left_over(lines: Lines, request: PhaseLeftOver) -> float | None:
 QUICK: dict[type[Request[Any]], Callable[[Lines, Any], Any]] = {
     RunsAtCommits: runs_at_commits,
     SeriesAround: series_around,
+    PointsJudgedSince: points_judged_since,
     StepInPairs: step_in_pairs,
     ProofsOfSeries: proofs_of_series,
     RegressionsBetween: regressions_between,

@@ -31,6 +31,7 @@ def verdict_fact(link: RegressionExperiment, order: int) -> facts.Verdict:
         machine=experiment.machine.name if experiment.machine else "",
         measured_head=experiment.pairs_of.head_commit.hash if experiment.pairs_of else "",
         order=order,
+        lost=experiment.reason.get("code") == "lost",
         **learned_facts(experiment),
     )
 

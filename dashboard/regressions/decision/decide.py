@@ -50,6 +50,7 @@ from dashboard.regressions.decision.proofs import (
     Purpose,
     State,
     newest_first,
+    unmeasured_proofs,
     verdict_on_size,
     verdicts_on_step,
     with_steps_between,
@@ -63,6 +64,7 @@ from dashboard.regressions.decision.requested_facts import (
     MergedCheck,
     MergedChecks,
     MissingFact,
+    PointsJudgedSince,
     RegressionsBetween,
     Request,
     SurroundingsOf,
@@ -73,6 +75,10 @@ from dashboard.regressions.decision.wanted import NextStep, Proving, ResidualCau
 # Classes of what moved around the commits and was proved by nothing but where it lies.
 AROUND = (Row.Cause.SYSTEM, Row.Cause.DEPENDENCY)
 NOT_PROVED = (State.REFUTED, State.UNDECIDED)
+# A proof that couldn't be measured is asked for again once so many points more show the step: what stood in
+# its way may be over. A commit that never runs is tried so often again.
+POINTS_BEFORE_PROVED_AGAIN = 5
+MOST_PROVED_AGAIN = 2
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -305,6 +311,7 @@ class _Decider:
                 changes=draft.continued.group.changes,
                 verdicts=draft.verdicts,
                 other_steps=self._other_steps(draft),
+                proved_again=draft.primary.state == State.UNDECIDED and self._is_proved_again(draft),
                 facts=self.facts,
             )
         )
@@ -390,10 +397,23 @@ class _Decider:
             return going_on
         if state == State.CONFIRMED:
             return draft.primary.larger_unproved is not None
+        if state == State.UNDECIDED:
+            return self._is_proved_again(draft)
         # What a counter alone had confirmed is suspected again once a time joins it, and proved then; what no
         # commit was blamed for, once a blamed change joins it.
         joined = regression.cause in AROUND and not draft.verdicts
         return state == State.SUSPECTED and (resized or joined or regression.state != State.SUSPECTED)
+
+    def _is_proved_again(self, draft: _Draft) -> bool:
+        """Whether a proof that couldn't be measured is due again: its step still stands points later."""
+        proof, regression, series = draft.primary.proof, draft.regression, draft.primary.change.series
+        if proof is None or regression is None or regression.away or regression.recovered_by:
+            return False
+        tried = unmeasured_proofs(draft.verdicts, series)
+        if proof.verdict not in tried or len(tried) > MOST_PROVED_AGAIN:
+            return False
+        judged = self.facts.answer_to(PointsJudgedSince(series, draft.bad, tried[0].experiment))
+        return judged >= POINTS_BEFORE_PROVED_AGAIN
 
     def _standing(self, draft: _Draft, size: Size, step: NextStep, proving: bool) -> Standing:
         regression, primary = draft.regression, draft.primary

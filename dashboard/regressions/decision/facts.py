@@ -146,6 +146,8 @@ class Verdict:
     difference_high: float | None = None
     learning: Learning | None = None
     steps_between: tuple[int, ...] = ()
+    # Its worker was lost each time: nothing was measured that could tell.
+    lost: bool = False
     # Where its phases have decided; the ratio is then what all phases add up to.
     by_phases: PhaseSize | None = None
 

@@ -47,7 +47,7 @@ NOT_PROVED = (State.REFUTED, State.UNDECIDED)
 def plan_next_step(proving: Proving) -> NextStep:
     """What is to be measured now, of a regression that is being proved and of which nothing is under way."""
     state, change = proving.primary.state, proving.primary.change
-    if state == State.SUSPECTED:
+    if state == State.SUSPECTED or proving.proved_again:
         return NextStep((proving.experiment(Purpose.PROOF, proving.good, proving.bad),))
     if state == State.REFUTED and (wide := widened_ends(proving)):
         return NextStep((proving.experiment(Purpose.PROOF, *wide),))

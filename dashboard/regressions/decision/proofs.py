@@ -119,6 +119,15 @@ def tells_of_series(verdict: Verdict, series: SeriesLike) -> bool:
     return verdict.verdict != Outcome.UNDECIDED or is_same_measurement(verdict.series, series)
 
 
+def unmeasured_proofs(verdicts: Iterable[Verdict], series: SeriesLike) -> list[Verdict]:
+    """The proofs of a series that say nothing of it, as a host was lost or a commit didn't run."""
+    return [
+        verdict
+        for verdict in verdicts_on_step(verdicts, series)
+        if verdict.lost or verdict.verdict == Outcome.UNTESTABLE
+    ]
+
+
 def verdict_on_size(verdicts: Iterable[Verdict], change: Change, bad: Commit) -> Verdict | None:
     """The newest experiment that says how much of a change's step a commit has: all of it or a part.
 

@@ -131,6 +131,15 @@ class SeriesAround(Request[PointsAround]):
 
 
 @dataclass(frozen=True, slots=True)
+class PointsJudgedSince(Request[int]):
+    """How many untainted points of a series behind a commit were judged since an experiment has ended."""
+
+    series: Series
+    bad: Commit
+    experiment: int
+
+
+@dataclass(frozen=True, slots=True)
 class StepInPairs(Request[str]):
     """How much of a step an experiment's pairs show at its head: `whole`, `none`, `part`, or nothing sure.
 

@@ -89,6 +89,7 @@ class Proving:
     """A regression as it was just decided: where it is, by which change it is told, and what is known.
 
     `other_steps` are the positions at which the series by which it is told steps beside that.
+    `proved_again`: its last proof couldn't be measured, and another is due.
     """
 
     key: int | None
@@ -98,6 +99,7 @@ class Proving:
     changes: Sequence[Change]
     verdicts: Sequence[Verdict]
     other_steps: Sequence[int] = ()
+    proved_again: bool = False
     facts: GatheredFacts = field(default_factory=GatheredFacts)
 
     @property
