@@ -212,6 +212,8 @@ class Regression:
     # Of a loss of quality: what is said beside its size.
     learning: Evidence | None = None
     recovered_by: int | None = None
+    # The position of that commit.
+    recovered_at: int | None = None
     # It holds changes of another branch, into which its own was merged: what repairs it is seen there.
     merged: bool = False
     cause: str = ""
@@ -240,7 +242,8 @@ class Regression:
 class LimitViolation:
     """The first run that crossed a limit of its manifest: `bound` is the limit, `value` what it measured.
 
-    `before` is the commit before that kept it, with the value there.
+    `before` is the commit before that kept it, with the value there. Where later commits were stored earlier:
+    `crossed_next`, where the next one crosses it too, and `kept_after`, the first that keeps it again.
     """
 
     limit: int
@@ -250,6 +253,8 @@ class LimitViolation:
     bound: float
     before: Commit | None = None
     value_before: float | None = None
+    crossed_next: Commit | None = None
+    kept_after: Commit | None = None
 
 
 @dataclass(frozen=True, slots=True)
