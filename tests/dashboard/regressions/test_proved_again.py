@@ -20,11 +20,11 @@ def line(project: Project) -> list[Commit]:
     """Its step at 6 is found; one proof is under way."""
     factories.create_case(project)
     line = factories.create_commits(project, FOUND + 6 * PER_TRY)
-    measure(line[:FOUND], slow_from=6)
+    measure_step(line[:FOUND], slow_from=6)
     return line
 
 
-def measure(commits: list[Commit], slow_from: int) -> None:
+def measure_step(commits: list[Commit], slow_from: int) -> None:
     for commit in commits:
         of = commit.project.cases.get()
         level = 0.014 if commit.position >= slow_from else 0.010
@@ -40,9 +40,9 @@ def end_proof(verdict: str, **values: Any) -> None:
 @pytest.mark.parametrize("ending", [LOST, UNTESTABLE], ids=["lost", "untestable"])
 def test_it_is_asked_for_again_and_told(line: list[Commit], ending: dict[str, Any]) -> None:
     end_proof(**ending)
-    measure(line[FOUND : FOUND + PER_TRY - 1], slow_from=6)
+    measure_step(line[FOUND : FOUND + PER_TRY - 1], slow_from=6)
     assert not Experiment.objects.filter(state="requested").exists()
-    measure(line[FOUND + PER_TRY - 1 :][:1], slow_from=6)
+    measure_step(line[FOUND + PER_TRY - 1 :][:1], slow_from=6)
     end_proof("confirmed", ratio=1.4, low=1.38, high=1.42)
     assert Regression.objects.get().state == "confirmed"
 
@@ -51,18 +51,18 @@ def test_what_never_runs_is_tried_three_times(line: list[Commit]) -> None:
     for turn in range(6):
         if Experiment.objects.filter(state="requested").exists():
             end_proof(**UNTESTABLE)
-        measure(line[FOUND + turn * PER_TRY :][:PER_TRY], slow_from=6)
+        measure_step(line[FOUND + turn * PER_TRY :][:PER_TRY], slow_from=6)
     assert Experiment.objects.filter(purpose="proof").count() == 3
     assert not Regression.objects.get().proving
 
 
 def test_what_was_measured_and_stays_undecided_is_not_asked_again(line: list[Commit]) -> None:
     end_proof("undecided", reason={"code": "pairs"})
-    measure(line[FOUND:], slow_from=6)
+    measure_step(line[FOUND:], slow_from=6)
     assert Experiment.objects.count() == 1
 
 
 def test_what_has_recovered_is_not_asked_again(line: list[Commit]) -> None:
     end_proof(**LOST)
-    measure(line[FOUND:], slow_from=1000)
+    measure_step(line[FOUND:], slow_from=1000)
     assert Experiment.objects.count() == 1
