@@ -95,7 +95,8 @@ def bound_metric(
         return None
     scale = StepScale.without_step(metric, metric.worse, [value for pair in measured for value in pair])
     base, head = ([scale.share_of_step(pair[side]) for pair in measured] for side in (0, 1))
-    share = pairs.estimate_share(base, head, scale.noise, error)
+    # What slows a repetition doesn't make it learn less: seeds that learn nothing are no accidents.
+    share = pairs.estimate_share(base, head, scale.noise, error, slowed=not metric.is_quality)
     told = agreed_estimate(share, steps, error, LARGEST)
     least = math.log1p(floor) if scale.logarithmic else floor * scale.level
     return Bounded(

@@ -44,6 +44,16 @@ def test_the_three_answers(metric: MeasuredMetric, ratio: float, verdict: str) -
     assert bound_pairs(ratio, metric).verdict == verdict
 
 
+def test_seeds_that_learn_nothing_are_not_left_out() -> None:
+    draw, verdicts = np.random.default_rng(0), []
+    for _ in range(50):
+        base, head = draw.normal(100, 5, (2, 16))
+        head[draw.random(16) < 0.2] *= 0.3
+        bounded = bound_metric(RETURN, list(zip(base, head, strict=True)), 0.1, 0.002)
+        verdicts.append(bounded and bounded.verdict)
+    assert "not worse" not in verdicts
+
+
 def test_few_pairs_tell_nothing() -> None:
     bounded = bound_pairs(1.3, count=3)
     assert (bounded.verdict, bounded.low, bounded.smallest_visible) == ("", None, None)
