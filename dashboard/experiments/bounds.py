@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any, cast
 
 from dashboard.detection import EFFECT_FLOORS, pairs
@@ -87,9 +88,10 @@ def bound_metric(
     error: float,
     steps: pairs.ShareEstimate | None = None,
 ) -> Bounded | None:
-    """By the undisturbed pairs; None without any. `floor` is a part of the base's value.
+    """By the undisturbed pairs; None without any.
 
-    `steps`: what their single steps say, as the logarithm of how much worse the head is.
+    `floor` is a part of the base's value; the least difference of the metric's kind takes its place where
+    that is larger. `steps`: what their single steps say, as the logarithm of how much worse the head is.
     """
     if not measured:
         return None
@@ -98,10 +100,18 @@ def bound_metric(
     # What slows a repetition doesn't make it learn less: seeds that learn nothing are no accidents.
     share = pairs.estimate_share(base, head, scale.noise, error, slowed=not metric.is_quality)
     told = agreed_estimate(share, steps, error, LARGEST)
-    least = math.log1p(floor) if scale.logarithmic else floor * scale.level
+    least = smallest_relevant(metric, [value for value, _ in measured], floor, scale)
     return Bounded(
         metric, told.pairs, scale.logarithmic, least, told.share, told.low, told.high, told is not share
     )
+
+
+def smallest_relevant(metric: MeasuredMetric, base: Sequence[float], floor: float, scale: StepScale) -> float:
+    """On the pairs' scale: `floor` as a part of the level, or the least difference of the metric's kind."""
+    least = EFFECT_FLOORS[cast(Kind, metric.kind)].least
+    if not scale.logarithmic:
+        return max(floor * scale.level, least)
+    return math.log1p(max(floor, least / median(base))) if least else math.log1p(floor)
 
 
 def bound_others(

@@ -83,13 +83,25 @@ def measure_other(base: float, head: float, kind: str = "quality") -> dict[str, 
 
 def test_other_metrics_have_the_floor_of_their_kind() -> None:
     memory = bound_others(
-        [measure_other(100.0 + pair % 2, 101.0 + pair % 2, "memory") for pair in range(8)], 0.0, 0.01
+        [measure_other(1e9 + pair % 2, 1.01e9 + pair % 2, "memory") for pair in range(8)], 0.0, 0.01
     )
     learned = bound_others(
         [measure_other(1.0 + pair % 2, 0.96 * (1.0 + pair % 2)) for pair in range(8)], 0.0, 0.01
     )
     assert [bounded.verdict for bounded in (*memory, *learned)] == ["not worse", "not worse"]
     assert [round(bounded.floor, 3) for bounded in (*memory, *learned)] == [0.02, 0.095]
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "verdict"),
+    [(300.0, 400.0, "not worse"), (0.0, 4096.0, "not worse"), (300.0, 3e6, "worse"), (0.0, 3e6, "worse")],
+)
+def test_memory_below_its_least_difference_is_not_worse(base: float, head: float, verdict: str) -> None:
+    growth = MeasuredMetric("memory_growth", "B/1000 steps", "lower", "memory")
+    measured = [(base * noise, head * noise) for noise, _ in pairs_of(1.0, count=16, noise=0.05)]
+    bounded = bound_metric(growth, measured, 0.03, 0.002)
+    assert bounded
+    assert bounded.verdict == verdict
 
 
 def test_only_what_all_pairs_have_is_told() -> None:
