@@ -144,8 +144,10 @@ def step_verdict(estimate: ShareEstimate, least: float) -> StepVerdict:
     return "refuted" if estimate.high < max(HALF, least) else "open"
 
 
-def chance_to_decide(estimate: ShareEstimate, most: int, least: float) -> float:
+def chance_to_decide(estimate: ShareEstimate, most: int, least: float, error: float) -> float:
     """How likely `most` pairs decide, going by those so far, if the step is there or if nothing is.
+
+    `error` is that of the estimate's interval, and of the one that `most` pairs will have.
 
     The larger of both: conditional power (Lan and Wittes, "The B-value: a tool for monitoring data",
     Biometrics 1988). Who ends undecided errs by nothing, so this may be asked after each pair. 1 while too
@@ -153,8 +155,8 @@ def chance_to_decide(estimate: ShareEstimate, most: int, least: float) -> float:
     """
     if not math.isfinite(estimate.width) or most <= estimate.pairs:
         return 1.0
-    deviation = estimate.width / 2 / interval_half_width(estimate.pairs, 1.0)
-    half = interval_half_width(most, deviation)
+    deviation = estimate.width / 2 / interval_half_width(estimate.pairs, 1.0, error)
+    half = interval_half_width(most, deviation, error)
     told = estimate.pairs / most
     spread = deviation * math.sqrt((1 - told) / most)
     confirmed = 1 - _normal_share(max(half, least), told * estimate.share + 1 - told, spread)

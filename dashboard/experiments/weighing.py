@@ -232,7 +232,7 @@ def _decided_verdict(
     told = narrower_estimate(share, steps)
     if experiment.question == Question.TEST and not phases and told.pairs >= FEWEST_HOPELESS:
         most = int(told.pairs / spent)
-        if pairs.chance_to_decide(told, most, least_share(experiment, scale)) < HOPELESS:
+        if pairs.chance_to_decide(told, most, least_share(experiment, scale), error) < HOPELESS:
             return Verdict.UNDECIDED, {"code": "too noisy", "most": most}
     return "", {}
 

@@ -172,7 +172,7 @@ def test_a_true_step_is_rarely_refuted() -> None:
 def test_the_chance_to_decide_is_foreseen(share: float, deviation: float, least: float, most: float) -> None:
     half = pairs.interval_half_width(16, deviation)
     estimate = pairs.ShareEstimate(16, share, share - half, share + half)
-    assert least <= pairs.chance_to_decide(estimate, 60, 0.1) <= most
+    assert least <= pairs.chance_to_decide(estimate, 60, 0.1, pairs.ERROR) <= most
 
 
 @pytest.mark.parametrize("true", [0.0, 1.0])
@@ -181,11 +181,24 @@ def test_what_is_hopeless_would_not_have_been_decided(true: float) -> None:
     drawn, given_up, decided = np.random.default_rng(4), 0, 0
     for number in range(300):
         values = drawn.normal(true, 0.5 + number / 100, 60)
-        if pairs.chance_to_decide(estimate_shares(values[:16]), 60, 0.1) < 0.05:
+        if pairs.chance_to_decide(estimate_shares(values[:16]), 60, 0.1, pairs.ERROR) < 0.05:
             given_up += 1
             decided += pairs.step_verdict(estimate_shares(values), 0.1) != "open"
     assert given_up > 50
     assert decided <= 0.1 * given_up
+
+
+@pytest.mark.parametrize("error", [1e-5, 1e-7, 1e-9])
+def test_a_step_is_not_given_up_where_the_error_is_small(error: float) -> None:
+    drawn, given_up = np.random.default_rng(3), 0
+    for _ in range(100):
+        values = drawn.normal(1.0, 0.7, 60)
+        first, last = (
+            pairs.estimate_share([0.0] * n, values[:n], error=error, slowed=False) for n in (16, 60)
+        )
+        hopeless = pairs.chance_to_decide(first, 60, 0.3, error) < 0.05
+        given_up += hopeless and pairs.step_verdict(last, 0.3) == "confirmed"
+    assert given_up <= 1
 
 
 def estimate_shares(values: Sequence[float]) -> ShareEstimate:
@@ -193,4 +206,4 @@ def estimate_shares(values: Sequence[float]) -> ShareEstimate:
 
 
 def test_before_anything_is_told_everything_may_be() -> None:
-    assert pairs.chance_to_decide(pairs.ShareEstimate(3, 0.5, None, None), 60, 0.1) == 1.0
+    assert pairs.chance_to_decide(pairs.ShareEstimate(3, 0.5, None, None), 60, 0.1, pairs.ERROR) == 1.0
