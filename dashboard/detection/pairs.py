@@ -40,7 +40,10 @@ FEWEST_PAIRS = 4
 FEWEST_TO_BOUND = 8
 FAR = 2.5
 BELOW = 0.16
-# This part of a commit's repetitions is never bounded: what is as slow as many others is a mode, no accident.
+# What is as slow as many others is a mode, no accident, and so is what is far faster, since nothing makes one
+# that. None is bounded where such a part of all repetitions is far faster, or far off on either side.
+FASTER, EITHER_SIDE = 0.04, 0.3
+# This part of a commit's repetitions is never bounded.
 UNBOUNDED = 0.6
 # The prior's scale, in standard deviations of a pair: steps worth a proof stand out of the noise.
 PRIOR = 5.0
@@ -96,15 +99,22 @@ def estimate_share(
 
 
 def bound_slowed_values(values: Floats, noise: float) -> Floats:
-    """Values (commits, n), those far slower than the others of their commit moved to where that begins."""
+    """Values (commits, n), those far slower than the others of their commit moved to where that begins.
+
+    As they are where repetitions have modes: by chance one commit is in the slow one more often than the
+    other, whose slow values would be bounded alone.
+    """
     if values.shape[1] < FEWEST_TO_BOUND:
         return values
     middles = np.median(values, axis=1, keepdims=True)
     off = values - middles
     # One deviation for both commits: two bounds of their own would differ, and be taken for a step.
     far = FAR * max(-float(np.quantile(off, BELOW)), noise)
+    faster = off < -far
     # What slowed both of a pair alike tells nothing and stays out of it.
     off -= np.maximum(off.min(axis=0), 0.0)
+    if np.mean(faster) >= FASTER or np.mean(faster | (off > far)) >= EITHER_SIDE:
+        return values
     return middles + np.minimum(off, np.maximum(far, np.quantile(off, UNBOUNDED, axis=1, keepdims=True)))
 
 

@@ -137,6 +137,28 @@ def test_two_modes_are_not_taken_for_one_with_slowed_repetitions() -> None:
     assert estimate.low < 0 < 1 < (estimate.high or 0)
 
 
+def confirms(values: np.ndarray, least: float) -> bool:
+    """Whether a test of these shares (2, n) that looks after each pair ends confirmed."""
+    looks = (pairs.estimate_share(*values[:, :n].tolist(), 0.1) for n in range(4, values.shape[1] + 1))
+    return (
+        next((found for look in looks if (found := step_verdict(look, least)) != "open"), "") == "confirmed"
+    )
+
+
+def test_repetitions_of_two_modes_confirm_no_step() -> None:
+    drawn = np.random.default_rng(1)
+    modes = drawn.normal(0, 0.1, (300, 2, 24)) + 2 * (drawn.random((300, 2, 24)) < 0.5)
+    assert sum(confirms(values, 0.3) for values in modes) <= 3
+
+
+def test_a_tenth_that_is_slowed_hides_no_step() -> None:
+    drawn = np.random.default_rng(2)
+    slowed = drawn.normal(0, 0.2, (200, 2, 24))
+    slowed += drawn.uniform(1, 3, slowed.shape) * (drawn.random(slowed.shape) < 0.1)
+    slowed[:, 1] += 1
+    assert sum(confirms(values, 0.3) for values in slowed) >= 190
+
+
 @pytest.mark.parametrize("bad", [[], [math.nan], [math.inf, 1.0]])
 def test_values_must_be_finite(bad: list[float]) -> None:
     with pytest.raises(ValueError, match="finite"):

@@ -135,7 +135,7 @@ def test_what_may_depend_on_speed_is_not_called_exact(metric: str) -> None:
 
 def test_counters_that_do_not_repeat_are_estimated() -> None:
     *_, last = weigh_each(
-        estimate_of("function_calls"), [(100.0, 112.0), (100.0, 113.0), *[(101.0, 112.0)] * 9]
+        estimate_of("function_calls"), [(100.0, 112.0), (100.0, 113.0), *[(101.0, 112.0)] * 14]
     )
     assert last.verdict == "estimated"
     value, low, high = ends_of(last.ratio)
