@@ -38,6 +38,7 @@ from dashboard.models import (
     Metric,
     Point,
     Pool,
+    PostedDocument,
     Project,
     PullRequest,
     Regression,
@@ -142,6 +143,7 @@ TABLES = (
     ArchiveTable("run_cost", RunCost, f"run__{MEASURED}", OF_ENDED_RUNS),
     ArchiveTable("run_log", RunLog, f"run__{MEASURED}", OF_ENDED_RUNS),
     ArchiveTable("document", Document, f"run__{MEASURED}", OF_ENDED_RUNS),
+    ArchiveTable("posted_document", PostedDocument, f"run__{MEASURED}", OF_ENDED_RUNS),
     ArchiveTable("telemetry", Telemetry, f"run__{MEASURED}", OF_ENDED_RUNS),
     POINT,
     ArchiveTable("guard_result", GuardResult, f"series__{MEASURED}", OF_ENDED_RUNS),
@@ -211,7 +213,10 @@ TABLES = (
 )
 # Which the first files of this format don't have.
 LATER_TABLES = frozenset(
-    {"claims_file", "claim", "claim_measurement", "pull_request", "check", "checked_case", "delivery"}
+    {
+        *("claims_file", "claim", "claim_measurement", "pull_request", "check", "checked_case"),
+        *("delivery", "posted_document"),
+    }
 )
 TABLE_OF_MODEL = {table.model: table for table in TABLES}
 

@@ -30,6 +30,7 @@ from dashboard.models import (
     Document,
     KeptFile,
     Machine,
+    PostedDocument,
     Project,
     PullRequest,
     Regression,
@@ -88,6 +89,9 @@ def export_project(folder: Path) -> Path:
     )
     run.save()
     run.costs.create(part="measuring", seconds=3.25)
+    PostedDocument.objects.create(
+        run=run, sha256="a" * 64, machine="laptop", measured_at=timezone.now(), posted_by=operator
+    )
     SeriesLatest.objects.filter(series=series).update(level=0.00145)
     limit = builders.create_limit(series, run, 0.0011, regression=regression)
     series.guard_results.create(run=run, position=limit.position, state="kept", seeds=3, minimum=0.5)
@@ -187,6 +191,18 @@ def test_no_secret_and_no_account_leaves(exported: Path) -> None:
         assert secret not in text
     columns = [column for table in TABLES for column in archived_fields(table)]
     assert not [column for column in columns if isinstance(column, EncryptedField) or "token" in column.name]
+
+
+def test_a_posted_run_stays_posted_in_a_copy(exported: Path, signed_in: Client) -> None:
+    import_file(exported)
+    posted = PostedDocument.objects.get(run__commit__project__slug="copy")
+    assert (posted.sha256, posted.machine, posted.posted_by) == ("a" * 64, "laptop", None)
+    page = posted.run.get_absolute_url()
+    Run.objects.filter(pk=posted.run_id).update(origin=Run.Origin.POSTED)
+    assert "laptop" in shown_text(signed_in.get(page))
+    # As files from before this table left it.
+    posted.delete()
+    assert signed_in.get(page).status_code == 200
 
 
 def test_a_copy_is_quiet(exported: Path) -> None:
