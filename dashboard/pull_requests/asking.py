@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 from paceline.manifest import ManifestError
 
@@ -17,6 +18,7 @@ from dashboard.repositories import RepositoryError
 
 State = Check.State
 MOST_BENCHMARKS = 100
+NEWER_HEAD, CLOSED = "newer head", "pull request closed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +62,13 @@ def follow_pull_request(project: Project, proposed: ProposedHead) -> Check | Non
             },
         )
         if row.state != PullRequest.State.OPEN:
-            end_checks(row, {"code": "pull request closed"})
+            end_checks(row.checks.all(), {"code": CLOSED})
             return None
-        if row.checks.filter(head_hash=row.head_hash, onto=row.base_ref).exists():
+        same = row.checks.filter(head_hash=row.head_hash, onto=row.base_ref)
+        end_checks(row.checks.exclude(pk__in=same.values("pk")), {"code": NEWER_HEAD})
+        # What ended with its head or its pull request has no answer: once these are back it is asked anew.
+        if same.exclude(state=State.CANCELLED, reason__code__in=(NEWER_HEAD, CLOSED)).exists():
             return None
-        end_checks(row, {"code": "newer head"})
         return _create_check(
             project,
             pull_request=row,
@@ -167,8 +171,8 @@ def cancel_check(check: Check, person: Any) -> bool:
         return end_check(check, {"code": "cancelled", "person": str(person)})
 
 
-def end_checks(pull_request: PullRequest, reason: Mapping[str, Any]) -> None:
-    for check in pull_request.checks.filter(state__in=Check.ACTIVE):
+def end_checks(checks: QuerySet[Check], reason: Mapping[str, Any]) -> None:
+    for check in checks.filter(state__in=Check.ACTIVE):
         end_check(check, reason)
 
 

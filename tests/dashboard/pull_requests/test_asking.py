@@ -51,7 +51,29 @@ def test_a_newer_head_ends_the_check_of_the_older_one(
 def test_a_closed_pull_request_ends_its_check(check: Check, propose: Propose) -> None:
     propose(state=CLOSED)
     assert check_states() == [("cancelled", "pull request closed")]
-    # The same head is open again: what was cancelled then is asked for by hand.
+    assert propose()
+    assert check_states() == [("cancelled", "pull request closed"), ("requested", None)]
+
+
+def test_a_head_that_is_back_is_checked_anew(check: Check, propose: Propose) -> None:
+    propose(head_hash="b" * 40)
+    again = propose()
+    assert again
+    assert (again.head_hash, again.state) == (check.head_hash, "requested")
+    propose(onto="other")
+    assert propose()
+    assert check_states() == [("cancelled", "newer head")] * 4 + [("requested", None)]
+
+
+def test_a_head_that_is_back_keeps_its_answer(check: Check, propose: Propose) -> None:
+    Check.objects.update(state="done", answer="not worse")
+    propose(head_hash="b" * 40)
+    assert propose() is None
+    assert check_states() == [("done", None), ("cancelled", "newer head")]
+
+
+def test_what_a_person_has_cancelled_is_not_asked_anew(check: Check, propose: Propose) -> None:
+    pull_requests.cancel_check(check, "ada")
     assert propose() is None
 
 
