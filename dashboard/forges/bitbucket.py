@@ -105,6 +105,7 @@ def read_pull_request(request: Fields, action: Action) -> PullRequestEvent:
         is_draft=request.flag("draft"),
         merge_commit=request.commit("merge_commit.hash", optional=True, short=True) if merged else "",
         author_account=request.text("author.uuid", default=""),
+        updated_at=request.moment("updated_on"),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 
@@ -66,6 +67,8 @@ class PullRequestEvent:
     is_draft: bool
     merge_commit: str
     author_account: str = ""
+    # When its forge changed it last: a delivery may come late. None: not told.
+    updated_at: datetime | None = None
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from dashboard.forges.errors import ForgeError
@@ -116,6 +117,18 @@ class Fields:
         """An address of the web, for a link; empty where it is another text."""
         value = self.text(path, LONGEST_URL, default="")
         return value if re.fullmatch(r"https?://[^\s\"'<>]+", value) else ""
+
+    def moment(self, path: str) -> datetime | None:
+        """A time with its zone; None where there is none, or another text."""
+        value = self.get(path)
+        if not isinstance(value, str):
+            return None
+        try:
+            # As GitLab spells it: `2015-05-17 18:21:36 UTC`.
+            found = datetime.fromisoformat(value.replace(" UTC", "+00:00"))
+        except ValueError:
+            return None
+        return found if found.tzinfo else None
 
     def wrong(self, path: str, wanted: str) -> ForgeError:
         return ForgeError(400, f"{self.path}{path} must be {wanted}.")

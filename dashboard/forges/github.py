@@ -103,6 +103,7 @@ def read_pull_request(request: Fields, action: Action) -> PullRequestEvent:
         is_draft=request.flag("draft"),
         merge_commit=request.commit("merge_commit_sha", optional=True) if merged else "",
         author_account=request.text("user.login", default=""),
+        updated_at=request.moment("updated_at"),
     )
 
 

@@ -101,6 +101,7 @@ def read_merge_request_event(payload: Fields) -> PullRequestEvent:
         is_draft=request.flag("draft", default=request.flag("work_in_progress")),
         merge_commit=request.commit("merge_commit_sha", optional=True),
         author_account=account,
+        updated_at=request.moment("updated_at"),
     )
 
 
@@ -154,6 +155,7 @@ def read_merge_request(request: Fields, action: Action) -> PullRequestEvent:
         is_draft=request.flag("draft"),
         merge_commit=request.commit("merge_commit_sha", optional=True),
         author_account=author_account(request.get("author.id")),
+        updated_at=request.moment("updated_at"),
     )
 
 

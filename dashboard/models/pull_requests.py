@@ -36,6 +36,8 @@ class PullRequest(models.Model):
     telling_until = models.DateTimeField(
         null=True, blank=True, help_text="While a worker tells its forge something: of two one comments."
     )
+    # By the clock of its forge: what it told of an earlier moment is no news.
+    forge_updated_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -36,16 +37,21 @@ class ProposedHead:
     is_fork: bool = False
     state: PullRequest.State = PullRequest.State.OPEN
     merge_hash: str = ""
+    updated_at: datetime | None = None
 
 
 def follow_pull_request(project: Project, proposed: ProposedHead) -> Check | None:
     """Keep what is told of a pull request, and check its head, once each. The new check, if there is one.
 
-    Told twice, or late, it has the effect of once.
+    Told twice, or late, it has the effect of once: what is older than what is known is left.
     """
     with transaction.atomic():
         # Its lock: of two deliveries at once the second finds what the first has made.
         Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+        rows = PullRequest.objects.filter(project=project, number=proposed.number)
+        known_at = rows.values_list("forge_updated_at", flat=True).first()
+        if known_at and proposed.updated_at and proposed.updated_at < known_at:
+            return None
         row, _ = PullRequest.objects.update_or_create(
             project=project,
             number=proposed.number,
@@ -59,6 +65,7 @@ def follow_pull_request(project: Project, proposed: ProposedHead) -> Check | Non
                 "is_fork": proposed.is_fork,
                 "state": proposed.state,
                 "merge_hash": proposed.merge_hash,
+                "forge_updated_at": proposed.updated_at or known_at,
             },
         )
         if row.state != PullRequest.State.OPEN:

@@ -59,6 +59,7 @@ def proposed_head(event: PullRequestEvent) -> ProposedHead:
         is_fork=event.is_fork,
         state=STATES[event.action],
         merge_hash=event.merge_commit if FULL_HASH.fullmatch(event.merge_commit) else "",
+        updated_at=event.updated_at,
     )
 
 

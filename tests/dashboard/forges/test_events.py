@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -62,6 +63,7 @@ def test_a_pull_request_of_github() -> None:
         is_draft=False,
         merge_commit="",
         author_account="Codertocat",
+        updated_at=datetime(2019, 5, 15, 15, 20, 33, tzinfo=UTC),
     )
 
 

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import pytest
 from django.db import connection
+from django.utils import timezone
 
 from dashboard import pull_requests
 from dashboard.models import Check, Project, PullRequest
@@ -63,6 +65,17 @@ def test_a_head_that_is_back_is_checked_anew(check: Check, propose: Propose) -> 
     propose(onto="other")
     assert propose()
     assert check_states() == [("cancelled", "newer head")] * 4 + [("requested", None)]
+
+
+def test_an_older_delivery_that_comes_late_is_left(propose: Propose) -> None:
+    now = timezone.now()
+    newer = propose(updated_at=now)
+    assert newer
+    assert propose(head_hash="b" * 40, updated_at=now - timedelta(seconds=1)) is None
+    assert PullRequest.objects.get().head_hash == newer.head_hash
+    assert check_states() == [("requested", None)]
+    # A forge that doesn't say when is taken at its word.
+    assert propose(head_hash="b" * 40)
 
 
 def test_a_head_that_is_back_keeps_its_answer(check: Check, propose: Propose) -> None:
