@@ -28,8 +28,9 @@ STATES = {
     Action.CLOSED: PullRequest.State.CLOSED,
     Action.MERGED: PullRequest.State.MERGED,
 }
-# A line of its own in a comment. An approval names the head that its writer looked at.
-COMMAND = re.compile(r"^/paceline (intended|again|approve ([0-9a-f]{7,64}))\s*$", re.MULTILINE)
+# A line of its own in a comment. An approval names the head that its writer looked at, by its whole hash: of
+# the beginning of one somebody can make two commits, and push the other after the look.
+COMMAND = re.compile(r"^/paceline (intended|again|approve [0-9a-f]{40}(?:[0-9a-f]{24})?)\s*$", re.MULTILINE)
 
 
 def receive_pull_request(project: Project, event: PullRequestEvent, **_: Any) -> None:
@@ -127,7 +128,7 @@ def act_on_comment(check: Check, said: str, person: str) -> tuple[AuditAction, C
         return AuditAction.CHECK_INTENDED, check
     if command == "again":
         return AuditAction.CHECK_REQUESTED, repeat_check(check)
-    if not check.head_hash.startswith(given):
+    if check.head_hash != given:
         raise CheckError(f"head: the newest is {check.head_hash[:10]}, not {given[:10]}.")
     approve_check(check, check.head_hash, person)
     return AuditAction.CHECK_APPROVED, check

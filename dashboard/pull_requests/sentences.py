@@ -159,7 +159,10 @@ def cause_text(cause: Cause) -> str:
 def next_step(check: Check) -> str:
     """What a reader may do now."""
     if check.state == State.WAITING:
-        return "Somebody who may run code here approves this very head on the page."
+        return (
+            "Somebody who may run code here approves this very head on the check's page, or by a comment "
+            f"/paceline approve {check.head_hash}."
+        )
     if check.answer == Answer.WORSE and not check.intended_by:
         return (
             "Repair it, or say that it is intended: on the check's page, or by a comment /paceline intended."

@@ -137,7 +137,7 @@ def test_who_may_write_calls_it_intended(
         ("intended", {}, "check intended", "called intended check"),
         ("again", {}, "check requested", "asked for check"),
         (
-            "approve aaaaaaa",
+            f"approve {'a' * 40}",
             {"state": "waiting", "answer": ""},
             "check approved",
             "let the head run of check",
@@ -166,7 +166,7 @@ def test_what_a_comment_does_stands_in_the_audit_log(
 
 
 @pytest.mark.parametrize("kind", ["github"])
-@pytest.mark.parametrize(("role", "said"), [("read", "intended"), ("write", "approve bbbbbbb")])
+@pytest.mark.parametrize(("role", "said"), [("read", "intended"), ("write", f"approve {'b' * 40}")])
 def test_what_a_comment_may_not_do_leaves_no_entry(
     tracked: Project, stand_in: StandIn, refused: Check, role: str, said: str
 ) -> None:
@@ -178,7 +178,7 @@ def test_what_a_comment_may_not_do_leaves_no_entry(
 
 @pytest.mark.parametrize("kind", ["github"])
 @pytest.mark.parametrize(
-    ("said", "state"), [("approve aaaaaaa", "requested"), ("approve bbbbbbb", "waiting")]
+    ("said", "state"), [(f"approve {'a' * 40}", "requested"), (f"approve {'b' * 40}", "waiting")]
 )
 def test_a_comment_approves_the_head_that_it_names(
     tracked: Project, stand_in: StandIn, refused: Check, said: str, state: str
@@ -196,7 +196,8 @@ def test_a_comment_approves_the_head_that_it_names(
     [
         ("/paceline intended", "intended"),
         ("We want that.\n/paceline again\n", "again"),
-        ("/paceline approve 0123abc", "approve 0123abc"),
+        (f"/paceline approve {'a1' * 20}", f"approve {'a1' * 20}"),
+        ("/paceline approve 0123abcdef", None),
         ("/paceline approve", None),
         ("please /paceline intended", None),
         ("/paceline intended by nobody", None),
