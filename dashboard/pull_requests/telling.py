@@ -103,7 +103,7 @@ def tell_status(forge: Forge, report: CheckReport) -> None:
     check = report.check
     state, text = sentences.status_state(check), sentences.status_description(report)
     # While it is measured each pair would be another text.
-    said = [state, "" if state == "pending" else text]
+    said = [state, str(check.state) if state == "pending" else text]
     if check.told.get("status") == said or check.told.get("refused") == text:
         return
     forge.set_status(
@@ -119,7 +119,9 @@ def context_of(check: Check) -> str:
 def tell_comment(forge: Forge, report: CheckReport, pull_request: PullRequest) -> None:
     """Post the comment, or edit the one that is there. It says nothing before there is something to say."""
     check = report.check
-    if check.state in (Check.State.REQUESTED, Check.State.MEASURING):
+    # What it has said of this check, that it waits for an approval, is taken back; each pair isn't told.
+    said_before = bool(check.told.get("comment")) and check.told.get("comment_state") != check.state
+    if check.state in (Check.State.REQUESTED, Check.State.MEASURING) and not said_before:
         return
     text = sentences.comment_markdown(report)
     digest = sentences.comment_digest(text)
@@ -133,7 +135,7 @@ def tell_comment(forge: Forge, report: CheckReport, pull_request: PullRequest) -
     else:
         number = forge.post_comment(pull_request.number, text)
     PullRequest.objects.filter(pk=pull_request.pk).update(comment_id=str(number))
-    keep_told(check, comment=digest)
+    keep_told(check, comment=digest, comment_state=str(check.state))
 
 
 def edit_comment(forge: Forge, pull_request: PullRequest, comment: int, text: str) -> bool:

@@ -99,6 +99,20 @@ def test_while_it_is_measured_the_status_alone_says_so(
     assert sent_names(stand_in) == [STATUS[kind]]
 
 
+def test_after_an_approval_nothing_waits_for_it(
+    kind: str, stand_in: StandIn, connection: ForgeConnection, line: list[Commit]
+) -> None:
+    check = create_check(line, create_pull_request(line), state="waiting")
+    tell_check(check.pk)
+    for state in ("requested", "measuring"):
+        Check.objects.update(state=state)
+        tell_check(check.pk)
+        tell_check(check.pk)
+    told = [STATUS[kind], EDIT[kind]]
+    assert sent_names(stand_in) == [STATUS[kind], f"POST {COMMENTS[kind]}", *told, *told]
+    assert "Waiting for an approval" not in str(stand_in.last.body)
+
+
 def test_the_comment_is_the_newest_checks(
     kind: str, stand_in: StandIn, worse: Check, line: list[Commit]
 ) -> None:
