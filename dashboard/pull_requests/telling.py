@@ -60,7 +60,7 @@ def tell_alone(connection: ForgeConnection, check: Check) -> None:
     report = read_report(check)
     try:
         forge = forge_of(connection)
-        refusal = try_status(forge, report)
+        refusal = try_status(forge, report) if is_newest_of_head(check) else None
         if is_newest(check):
             tell_comment(forge, report, check.pull_request)
         if refusal:
@@ -87,6 +87,12 @@ def is_paused(check: Check) -> bool:
 def is_newest(check: Check) -> bool:
     """Of two checks of one pull request the later one has the comment."""
     return not Check.objects.filter(pull_request=check.pull_request, pk__gt=check.pk).exists()
+
+
+def is_newest_of_head(check: Check) -> bool:
+    """Of two checks of one head the later one has the status: a forge keeps one for each commit."""
+    later = Check.objects.filter(pull_request=check.pull_request, pk__gt=check.pk)
+    return not later.filter(head_hash=check.head_hash).exists()
 
 
 def try_status(forge: Forge, report: CheckReport) -> ForgeRefused | None:
