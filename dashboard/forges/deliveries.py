@@ -8,7 +8,7 @@ from types import ModuleType
 from urllib.parse import parse_qs
 
 from dashboard.forges import bitbucket, gitea, github, gitlab
-from dashboard.forges.errors import ForgeError
+from dashboard.forges.errors import ForgeError, UnknownSender
 from dashboard.forges.events import Delivery, ForgeKind
 from dashboard.forges.fields import parse_object
 
@@ -32,7 +32,7 @@ def read_delivery(kind: str, headers: Mapping[str, str], body: bytes, secret: st
     if len(body) > LARGEST_BODY:
         raise ForgeError(413, f"A delivery has {LARGEST_BODY} bytes at most.")
     if not secret:
-        raise ForgeError(401, "No delivery is taken without a secret.")
+        raise UnknownSender(401, "No delivery is taken without a secret.")
     module = KINDS[kind]
     module.check_signature(known, secret, body)
     identity = module.delivery_identity(known, body)

@@ -33,3 +33,7 @@ class ForgeRefused(ForgeAnswerError):  # noqa: N818 - reads as a fact
     def __init__(self, sentence: str, status: int = 0) -> None:
         super().__init__(sentence)
         self.status = status
+
+
+class UnknownSender(ForgeError):  # noqa: N818 - reads as a fact
+    """A delivery isn't signed with the secret."""

@@ -9,7 +9,7 @@ import hmac
 import time
 from collections.abc import Mapping
 
-from dashboard.forges.errors import ForgeError
+from dashboard.forges.errors import ForgeError, UnknownSender
 
 # GitLab's newer signature names its time: so far from ours it may be.
 WINDOW_SECONDS = 300
@@ -24,12 +24,12 @@ def digest_hex(secret: str, body: bytes) -> str:
 def check_hex(headers: Mapping[str, str], name: str, secret: str, body: bytes, prefix: str = "") -> None:
     """That a header holds the HMAC-SHA256 of the body, in hexadecimal."""
     if not is_same(headers.get(name.lower(), ""), prefix + digest_hex(secret, body)):
-        raise ForgeError(401, f"The signature in {name} isn't that of this body.")
+        raise UnknownSender(401, f"The signature in {name} isn't that of this body.")
 
 
 def check_token(headers: Mapping[str, str], name: str, secret: str) -> None:
     if not is_same(headers.get(name.lower(), ""), secret):
-        raise ForgeError(401, f"The token in {name} isn't this project's.")
+        raise UnknownSender(401, f"The token in {name} isn't this project's.")
 
 
 def check_standard(headers: Mapping[str, str], secret: str, body: bytes) -> None:
@@ -39,7 +39,7 @@ def check_standard(headers: Mapping[str, str], secret: str, body: bytes) -> None
     given = headers.get("webhook-signature", "")[:LONGEST_SIGNATURES].split()
     # All of them are compared: which one fits takes no longer or shorter.
     if not any([is_same(signature, f"v1,{expected}") for signature in given]):  # noqa: C419
-        raise ForgeError(401, "The signature in webhook-signature isn't that of this body.")
+        raise UnknownSender(401, "The signature in webhook-signature isn't that of this body.")
     if not (stamp.isascii() and stamp.isdigit() and len(stamp) < 12):
         raise ForgeError(401, "webhook-timestamp must be Unix seconds.")
     if abs(time.time() - int(stamp)) > WINDOW_SECONDS:

@@ -11,7 +11,7 @@ from django.http.request import UnreadablePostError
 from django.views.decorators.csrf import csrf_exempt
 
 from dashboard.forges.deliveries import LARGEST_BODY, read_delivery
-from dashboard.forges.errors import ForgeError
+from dashboard.forges.errors import ForgeError, UnknownSender
 from dashboard.forges.events import (
     CommentEvent,
     Delivery,
@@ -28,6 +28,12 @@ from dashboard.secrets import is_lost
 from dashboard.triggers.open_pull_requests import note_pull_request, send_event
 from dashboard.triggers.receiving import receive_trigger
 from dashboard.triggers.refs import HEADS, TAGS, ignored_ref, stored_ref
+
+
+NOT_SIGNED = (
+    "This isn't signed with the secret of a project of this name that is connected with a forge: "
+    "connect_forge --renew-secret makes a new one."
+)
 
 
 class RepeatedDelivery(Exception):  # noqa: N818 - reads as a fact
@@ -53,19 +59,21 @@ def authenticate_delivery(request: HttpRequest, slug: str) -> tuple[ForgeConnect
     """The connection and what its forge says. Nothing of a body is read before its signature holds."""
     if request.method != "POST":
         raise ForgeError(405, "A webhook sends POST.")
-    project = find_named_project(slug)
-    connection = ForgeConnection.objects.select_related("project").filter(project=project).first()
-    if connection is None:
-        raise ForgeError(404, "There is no such project, or it isn't connected with a forge.")
-    if is_lost(connection.webhook_secret):
-        raise ForgeError(
-            401, "This connection's secret can't be read any more: run connect_forge --renew-secret."
-        )
     try:
         body = request.read(LARGEST_BODY + 1)
     except UnreadablePostError:
         raise ForgeError(400, "The request ended before its body did.") from None
-    delivery = read_delivery(connection.kind, request.headers, body, connection.webhook_secret)
+    if len(body) > LARGEST_BODY:
+        raise ForgeError(413, f"A delivery has {LARGEST_BODY} bytes at most.")
+    project = find_named_project(slug)
+    connection = ForgeConnection.objects.select_related("project").filter(project=project).first()
+    # All alike: a name of a private project isn't told from one that is free.
+    if connection is None or is_lost(connection.webhook_secret):
+        raise ForgeError(401, NOT_SIGNED)
+    try:
+        delivery = read_delivery(connection.kind, request.headers, body, connection.webhook_secret)
+    except UnknownSender as error:
+        raise ForgeError(401, NOT_SIGNED) from error
     # A hook of a whole organization tells of its other repositories too.
     if delivery.repository.lower() not in ("", connection.repository.lower()):
         raise ForgeError(

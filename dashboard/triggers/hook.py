@@ -28,6 +28,10 @@ from dashboard.triggers.receiving import receive_trigger
 from dashboard.triggers.refs import ignored_ref, stored_ref
 
 SIGNATURE = "Paceline-Signature"
+NOT_SIGNED = (
+    f"The signature in {SIGNATURE} isn't that of this body by a project's hook of this name: "
+    "install_hook makes a new secret."
+)
 LARGEST_BODY = 16 * 1024
 WINDOW_SECONDS = 300
 # Git refuses control characters and blanks in names too.
@@ -88,23 +92,20 @@ def authenticate_request(request: HttpRequest, slug: str) -> tuple[Project, Push
     """The project and the push that its hook reports. No body is read before its signature holds."""
     if request.method != "POST":
         raise HookError(405, "A hook sends POST.")
-    project = find_named_project(slug)
-    if project is None:
-        raise HookError(404, "There is no such project.")
     try:
         body = request.read(LARGEST_BODY + 1)
     except UnreadablePostError:
         raise HookError(400, "The request ended before its body did.") from None
     if len(body) > LARGEST_BODY:
         raise HookError(413, f"A hook's request has {LARGEST_BODY} bytes at most.")
-    if is_lost(project.hook_secret):
-        raise HookError(401, "This project's hook secret can't be read any more: run install_hook again.")
-    if not project.hook_secret:
-        raise HookError(401, "This project has no hook: install one with install_hook.")
+    project = find_named_project(slug)
+    # All alike: a name of a private project isn't told from one that is free.
+    if project is None or is_lost(project.hook_secret) or not project.hook_secret:
+        raise HookError(401, NOT_SIGNED)
     expected = f"sha256={sign_body(project.hook_secret, body)}"
     # Bytes: a signature of other characters must be refused, not raise.
     if not hmac.compare_digest(expected.encode(), request.headers.get(SIGNATURE, "").encode()):
-        raise HookError(401, f"The signature in {SIGNATURE} isn't that of this body.")
+        raise HookError(401, NOT_SIGNED)
     push = parse_body(body)
     if abs(time.time() - push.timestamp) > WINDOW_SECONDS:
         raise HookError(401, f"The timestamp is more than {WINDOW_SECONDS} seconds off: check the clock.")

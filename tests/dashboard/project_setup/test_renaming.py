@@ -19,6 +19,7 @@ from dashboard.project_setup.errors import SetupError
 from dashboard.project_setup.removal import delete_project, remove_project
 from dashboard.project_setup.renaming import MOST_FORMER, give_up_name, rename_project
 from dashboard.sentences.audit import describe_entry
+from dashboard.triggers.hook import sign_body
 from tests.dashboard.access.conftest import create_member
 from tests.pages import builders
 from tests.pages.conftest import shown_text
@@ -61,11 +62,15 @@ def test_scripts_go_on_by_the_old_name(project: Project) -> None:
 
 
 def test_hooks_go_on_by_the_old_name(client: Client, project: Project) -> None:
-    Project.objects.update(hook_secret="")
+    project.hook_secret = "a secret"
+    project.save()
     renamed_project(project)
-    told = client.post("/hooks/snake/", b"{}", "application/json").json()["error"]
-    assert told == "This project has no hook: install one with install_hook."
-    assert "There is no such project" in client.post("/hooks/adder/", b"{}", "application/json").text
+    signature = f"sha256={sign_body('a secret', b'{}')}"
+    told = [
+        client.post(f"/hooks/{name}/", b"{}", "application/json", headers={"Paceline-Signature": signature})
+        for name in ("snake", "adder")
+    ]
+    assert [answer.status_code for answer in told] == [400, 401]
 
 
 def test_a_host_fetches_what_it_was_told(project: Project) -> None:
