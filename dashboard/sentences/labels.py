@@ -289,6 +289,14 @@ def repository_name(project: Project) -> str:
     return f"{location.rstrip('/').rpartition('/')[2]}, a folder of the site's machine"
 
 
+def masked_errors(delivery: Delivery) -> list[str]:
+    """What went wrong, without the address that a mail server's answer may quote."""
+    address, masked = re.escape(delivery.channel.address), masked_address(delivery)
+    if not address:
+        return list(delivery.errors)
+    return [re.sub(address, lambda _: masked, error, flags=re.IGNORECASE) for error in delivery.errors]
+
+
 def masked_address(delivery: Delivery) -> str:
     """An address for those who are not signed in: enough to recognise it, too little to use it."""
     address = delivery.channel.address
