@@ -107,6 +107,8 @@ class _ArchiveImport:
                 raise self.reader.refuse("project.rows", "is more than one")
             for column, value in zip(head.fields, row, strict=True):
                 setattr(self.project, column.name, column.to_python(value))
+        for name, value in PROJECT.imported_as.items():
+            setattr(self.project, name, value)
         if head.rows != 1:
             raise self.reader.refuse("project.rows", f"is {head.rows}, not 1")
         created_at = self.project.created_at

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from django.db.models import Field, Model, Q, QuerySet
+from django.db.models import Field, Model, Q, QuerySet, Value
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce
 
@@ -107,6 +107,9 @@ PROJECT = ArchiveTable(
             *("poll_minutes", "quiet_from", "quiet_until", "claims_read_at"),
         }
     ),
+    # A machine of the same name may live here: a copy measures nothing on it by itself.
+    expressions={"sentinels": Value(False)},
+    imported_as={"sentinels": False},
 )
 POINT = ArchiveTable("point", Point, "series__configuration__case__project", OF_ENDED_RUNS, packed=True)
 

@@ -211,6 +211,7 @@ def test_a_copy_is_quiet(exported: Path) -> None:
     copy = Project.objects.get(slug="copy")
     assert (copy.visibility, copy.poll_minutes, copy.check_floor) == ("private", 0, 0.07)
     assert not copy.channels.get().enabled
+    assert not copy.sentinels
     assert Machine.objects.get(name="bench-1").state == Machine.State.RETIRED
     assert Triage.objects.get(regression__project=copy).account == "ada"
     assert not Regression.objects.get(project=copy).proving
