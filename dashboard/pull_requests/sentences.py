@@ -104,6 +104,8 @@ def answer_headline(report: CheckReport) -> str:
         return "Waiting to be prepared."
     if check.state == State.CANCELLED:
         return reason_sentence(check.reason) or "Cancelled."
+    if check.state == State.MEASURING and not report.pairs and not report.machines:
+        return "Waiting for a machine: none has taken it yet."
     if check.state == State.MEASURING:
         return f"Being measured: {numbers.format_count(report.pairs, 'pair')} so far."
     match check.answer:

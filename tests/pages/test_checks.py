@@ -170,7 +170,7 @@ def test_a_comment_calls_nobody_and_links_nowhere(line: list[Commit]) -> None:
     [
         ({"state": "waiting"}, "pending", "Waiting for an approval"),
         ({"state": "requested"}, "pending", "Waiting to be prepared."),
-        ({"state": "measuring"}, "pending", "Being measured: 0 pairs so far."),
+        ({"state": "measuring"}, "pending", "Waiting for a machine: none has taken it yet."),
         ({"state": "cancelled", "reason": {"code": "newer head"}}, "neutral", "has a newer head."),
         ({"answer": "not worse", "reason": {"code": "nothing touched"}}, "success", "No benchmark runs what"),
         (
