@@ -29,7 +29,6 @@ from dashboard.triggers.open_pull_requests import note_pull_request, send_event
 from dashboard.triggers.receiving import receive_trigger
 from dashboard.triggers.refs import HEADS, TAGS, ignored_ref, stored_ref
 
-
 NOT_SIGNED = (
     "This isn't signed with the secret of a project of this name that is connected with a forge: "
     "connect_forge --renew-secret makes a new one."
