@@ -137,7 +137,7 @@ def test_two_modes_are_not_taken_for_one_with_slowed_repetitions() -> None:
     assert estimate.low < 0 < 1 < (estimate.high or 0)
 
 
-def confirms(values: np.ndarray, least: float) -> bool:
+def confirms_step(values: np.ndarray, least: float) -> bool:
     """Whether a test of these shares (2, n) that looks after each pair ends confirmed."""
     looks = (pairs.estimate_share(*values[:, :n].tolist(), 0.1) for n in range(4, values.shape[1] + 1))
     return (
@@ -148,7 +148,7 @@ def confirms(values: np.ndarray, least: float) -> bool:
 def test_repetitions_of_two_modes_confirm_no_step() -> None:
     drawn = np.random.default_rng(1)
     modes = drawn.normal(0, 0.1, (300, 2, 24)) + 2 * (drawn.random((300, 2, 24)) < 0.5)
-    assert sum(confirms(values, 0.3) for values in modes) <= 3
+    assert sum(confirms_step(values, 0.3) for values in modes) <= 3
 
 
 def test_a_tenth_that_is_slowed_hides_no_step() -> None:
@@ -156,7 +156,7 @@ def test_a_tenth_that_is_slowed_hides_no_step() -> None:
     slowed = drawn.normal(0, 0.2, (200, 2, 24))
     slowed += drawn.uniform(1, 3, slowed.shape) * (drawn.random(slowed.shape) < 0.1)
     slowed[:, 1] += 1
-    assert sum(confirms(values, 0.3) for values in slowed) >= 190
+    assert sum(confirms_step(values, 0.3) for values in slowed) >= 190
 
 
 @pytest.mark.parametrize("bad", [[], [math.nan], [math.inf, 1.0]])
