@@ -167,22 +167,12 @@ def _save_differences(regression: Regression, values: dict[str, Any]) -> None:
 
 def _keep_changes(branch: str, outcome: Outcome, regression: Regression) -> None:
     Change.objects.filter(pk__in=outcome.changes).exclude(regression=regression).update(regression=regression)
-    _keep_limits(outcome, regression)
+    Limit.objects.filter(pk__in=outcome.limits).update(regression=regression)
     if outcome.standing is None or outcome.release_branches:
         abroad = regression.changes.exclude(first_bad__branch=branch)
         abroad.update(regression=None)
     if outcome.standing is None:
         regression.changes.update(regression=None)
-
-
-def _keep_limits(outcome: Outcome, regression: Regression) -> None:
-    """The crossed limits that it tells: of one that was crossed earlier than was known, those there alone."""
-    if not outcome.limits or outcome.standing is None:
-        return
-    told = Limit.objects.filter(pk__in=outcome.limits)
-    told.update(regression=regression)
-    elsewhere = regression.limits.exclude(run__commit=outcome.standing.first_bad.pk)
-    elsewhere.filter(series__in=told.values("series")).update(regression=None)
 
 
 def _hand_over(heir: Regression, absorbed: Iterable[Regression]) -> None:

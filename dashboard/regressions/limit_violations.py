@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from django.db.models import QuerySet
-
 from dashboard.models import Limit
 from dashboard.querysets.composed import ComposedQuery, Given
 from dashboard.regressions.decision import facts
@@ -33,8 +31,6 @@ def new_violations(limits: Iterable[Limit], line: Line) -> Iterator[facts.LimitV
     for limit in crossed:
         before = limit_before(limit, line)
         if before is None or not before.crossed:
-            later = limits_after(limit, line)
-            following, keeping = later.first(), later.filter(crossed=False).first()
             yield facts.LimitViolation(
                 limit=limit.pk,
                 series=series_fact(limit.series),
@@ -43,8 +39,6 @@ def new_violations(limits: Iterable[Limit], line: Line) -> Iterator[facts.LimitV
                 bound=limit.violated_bound,
                 before=commit_fact(before.run.commit) if before else None,
                 value_before=before.value if before else None,
-                crossed_next=commit_fact(following.run.commit) if following and following.crossed else None,
-                kept_after=commit_fact(keeping.run.commit) if keeping else None,
             )
 
 
@@ -54,14 +48,6 @@ def limit_before(limit: Limit, line: Line) -> Limit | None:
         line.lookup("run__commit"), series=limit.series_id, tainted=False, position__lt=limit.position
     )
     return same.select_related("run__commit").order_by("-position", "-pk").first()
-
-
-def limits_after(limit: Limit, line: Line) -> QuerySet[Limit]:
-    """How later commits stood to the same limit that were stored earlier, in their order."""
-    same = Limit.objects.filter(
-        line.lookup("run__commit"), series=limit.series_id, tainted=False, position__gt=limit.position
-    )
-    return same.select_related("run__commit").order_by("position", "-pk")
 
 
 def kept_limits(limits: Iterable[Limit]) -> Iterator[tuple[int, facts.Commit]]:

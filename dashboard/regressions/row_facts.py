@@ -135,7 +135,6 @@ def regression_fact(row: Regression, active: tuple[int, ...] = ()) -> facts.Regr
         bisection=facts.Evidence.from_json(row.bisection) if row.bisection else None,
         learning=facts.Evidence.from_json(row.learning) if row.learning else None,
         recovered_by=row.recovered_by_id,
-        recovered_at=getattr(row, "recovered_at", None),
         merged=bool(getattr(row, "merged", False)),
         cause=row.cause,
         cause_evidence=tuple(facts.Evidence.from_json(stored) for stored in row.cause_evidence),

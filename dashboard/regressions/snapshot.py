@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import Exists, F, Max, Min, OuterRef, Q, QuerySet, Value
+from django.db.models import Exists, Max, Min, OuterRef, Q, QuerySet, Value
 
 from dashboard.models import (
     Change,
@@ -71,8 +71,7 @@ def take_snapshot(project: Project, branch: str, touched: Touched) -> facts.Snap
     changes, keys = reached_keys(project, branch, touched)
     rows = changed_rows(branch, changes, keys)
     limits = limits_of_run(touched.run) if touched.run else []
-    violations = tuple(new_violations(limits, touched.line or Line(branch)))
-    regressions = regression_rows(project, branch, rows, keys, limits, violations)
+    regressions = regression_rows(project, branch, rows, keys, limits)
     active, verdicts = read_experiments([row.pk for row in regressions])
     return facts.Snapshot(
         branch=branch,
@@ -80,7 +79,7 @@ def take_snapshot(project: Project, branch: str, touched: Touched) -> facts.Snap
         changes=tuple(change_fact(row) for row in rows),
         regressions=tuple(regression_fact(row, active.get(row.pk, ())) for row in regressions),
         verdicts=tuple(verdicts),
-        violations=violations,
+        violations=tuple(new_violations(limits, touched.line or Line(branch))),
         kept_limits=tuple(kept_limits(limits)),
         focus=frozenset(touched.regressions),
         altered=frozenset(touched.changes),
@@ -254,9 +253,11 @@ def _compose_regression_rows(with_limits: bool) -> QuerySet[Regression]:
     if with_limits:
         # Keys, not a join: that would give a regression once for each of its limits.
         before = Limit.objects.filter(series__in_array=Given("kept"), regression__isnull=False)
-        open_there = Q(recovered_by=None) | Q(recovered_by__position__gt=Given("kept_at"))
-        wanted |= open_there & Q(
-            pk__in=before.values("regression"), first_bad__branch=Given("branch"), withdrawn_at=None
+        wanted |= Q(
+            pk__in=before.values("regression"),
+            first_bad__branch=Given("branch"),
+            recovered_by=None,
+            withdrawn_at=None,
         )
     abroad = Change.objects.filter(regression=OuterRef("pk")).exclude(
         first_bad__branch=OuterRef("first_bad__branch")
@@ -269,7 +270,6 @@ def _compose_regression_rows(with_limits: bool) -> QuerySet[Regression]:
             crossed=Exists(Limit.objects.filter(regression=OuterRef("pk"))),
             merged=Exists(abroad),
             measured_here=MEASURED_HERE,
-            recovered_at=F("recovered_by__position"),
         )
         .order_by("pk")
     )
@@ -284,7 +284,6 @@ def regression_rows(
     changes: Iterable[Change],
     keys: Collection[int],
     limits: Sequence[Limit],
-    violations: Sequence[facts.LimitViolation] = (),
 ) -> list[Regression]:
     """Those of these keys, those that hold the changes, those at commits of either, and those of limits.
 
@@ -293,7 +292,6 @@ def regression_rows(
     rows = list(changes)
     commits = {row.first_bad_id for row in rows if row.direction == Change.Direction.REGRESSION}
     commits |= {limit.run.commit_id for limit in limits if limit.crossed}
-    commits |= {violation.crossed_next.pk for violation in violations if violation.crossed_next}
     kept = {limit.series_id for limit in limits if not limit.crossed}
     owners = {row.regression_id for row in rows if row.regression_id} | set(keys)
     if not owners and not commits and not kept:
@@ -306,7 +304,6 @@ def regression_rows(
         owners=list(owners),
         commits=list(commits),
         kept=list(kept),
-        kept_at=max((limit.position for limit in limits), default=0),
     )
 
 

@@ -212,8 +212,6 @@ class Regression:
     # Of a loss of quality: what is said beside its size.
     learning: Evidence | None = None
     recovered_by: int | None = None
-    # The position of that commit.
-    recovered_at: int | None = None
     # It holds changes of another branch, into which its own was merged: what repairs it is seen there.
     merged: bool = False
     cause: str = ""
@@ -242,8 +240,7 @@ class Regression:
 class LimitViolation:
     """The first run that crossed a limit of its manifest: `bound` is the limit, `value` what it measured.
 
-    `before` is the commit before that kept it, with the value there. Where later commits were stored earlier:
-    `crossed_next`, where the next one crosses it too, and `kept_after`, the first that keeps it again.
+    `before` is the commit before that kept it, with the value there.
     """
 
     limit: int
@@ -253,8 +250,6 @@ class LimitViolation:
     bound: float
     before: Commit | None = None
     value_before: float | None = None
-    crossed_next: Commit | None = None
-    kept_after: Commit | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,28 +56,6 @@ def test_a_limit_kept_again_names_the_commit(project: Project, of: Case) -> None
     assert Regression.objects.get().recovered_by == line[2]
 
 
-@pytest.mark.parametrize(
-    ("values", "order"),
-    [
-        ([90, 91, 71, 70], [0, 1, 3, 2]),
-        ([90, 91, 71, 70, 70, 70], [5, 4, 3, 2, 1, 0]),
-        ([90, 91, 71, 70, 92, 93], [0, 5, 2, 3, 1, 4]),
-        ([90, 91, 71, 92, 93], [0, 1, 2, 4, 3]),
-        ([90, 91, 71, 92, 93], [3, 0, 2, 1, 4]),
-    ],
-)
-def test_the_order_of_storing_makes_no_difference(
-    project: Project, of: Case, values: list[float], order: list[int]
-) -> None:
-    line = factories.create_commits(project, len(values))
-    measure_and_judge([line[at] for at in order], of, [values[at] for at in order])
-    found = Regression.objects.get()
-    keeping = next((commit for commit, value in zip(line[2:], values[2:], strict=True) if value > 80), None)
-    assert (found.last_good, found.first_bad, found.recovered_by) == (line[1], line[2], keeping)
-    assert violation_texts(found) == ["gpu_utilization is 71 %, its limit is at least 80 %"]
-    assert Delivery.objects.filter(event="opened").count() == 1
-
-
 def test_a_limit_crossed_from_the_first_commit_on_is_told(project: Project, of: Case) -> None:
     line = factories.create_commits(project, 2)
     measure_and_judge(line, of, [70, 71])
