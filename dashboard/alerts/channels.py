@@ -72,12 +72,15 @@ def store_channel(
 
 def update_channel(channel: Channel, values: Mapping[str, Any]) -> None:
     """What was given up before is sent, should it be the settings that were wrong."""
+    if values:
+        _store_values(channel, values)
+        send_missed(channel)
+
+
+def _store_values(channel: Channel, values: Mapping[str, Any]) -> None:
     for name, value in values.items():
         setattr(channel, name, value)
-    if values:
-        channel.save(update_fields=list(values))
-        if channel.enabled:
-            send_missed(channel)
+    channel.save(update_fields=list(values))
 
 
 def change_destination(channel: Channel, written: Mapping[str, str]) -> None:
@@ -103,7 +106,7 @@ def _replace_destination(channel: Channel, written: Mapping[str, str]) -> None:
         values["secret"] = to.secret
     try:
         with transaction.atomic():
-            update_channel(channel, values)
+            _store_values(channel, values)
     except IntegrityError as error:
         raise ChannelError(f"{channel.project} has this channel already.", made.fields[0].name) from error
 

@@ -7,7 +7,7 @@ import time
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import F, Func, Max, Q, QuerySet, Value
+from django.db.models import F, Func, Q, QuerySet, Value
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -33,6 +33,8 @@ SNOOZE_WAIT = timedelta(hours=1)
 MOST_DUE = 200
 # What was given up is made up for so long, should its channel work again. What is older is no news.
 MISSED_FOR = timedelta(days=14)
+# Given up so often as this it is left, whatever else its channel takes.
+MOST_FAILURES = 2 * Delivery.MOST_ATTEMPTS
 # Events that begin with the regression; all others follow one of these.
 FIRST_EVENTS = (Delivery.Event.OPENED,)
 
@@ -86,33 +88,40 @@ def send_claimed(delivery: Delivery) -> None:
             "told": standing or delivery.told,
             "seconds": time.monotonic() - began,
         }
+        before, moment = last_success(delivery.channel), timezone.now()
         with transaction.atomic():
-            # Before this one is delivered: what begins anew now and fails at once isn't newer than it.
-            send_missed(delivery.channel, since=last_success(delivery.channel))
             claimed_delivery(delivery).update(**done)
             told = {"state": Delivery.State.DELIVERED, "delivered_at": Now()}
             delivery.collected.filter(state=Delivery.State.COLLECTED).update(**told)
+        send_missed(delivery.channel, since=before, due=moment)
 
 
 def last_success(channel: Channel) -> datetime | None:
-    newest: datetime | None = channel.deliveries.aggregate(newest=Max("delivered_at"))["newest"]
-    return newest
+    """When the newest of the messages that got through did."""
+    through = channel.deliveries.filter(delivered_at__isnull=False).order_by("-pk")
+    return through.values_list("delivered_at", flat=True).first()
 
 
-def send_missed(channel: Channel, since: datetime | None = None) -> None:
+def send_missed(channel: Channel, since: datetime | None = None, due: datetime | None = None) -> None:
     """Begin anew with what was given up, is still so and not old: the channel works again, or is another.
 
-    `since`: only what failed after it. What a working channel refuses is tried once more then, not for ever.
+    `since`: only what failed after it. `due`: before the success that shows it, so that what a working
+    channel refuses isn't begun anew at the next one.
     """
+    if not channel.enabled:
+        return
     failed = channel.deliveries.filter(
-        state=Delivery.State.FAILED, regression__isnull=False, created_at__gt=Now() - MISSED_FOR
+        state=Delivery.State.FAILED,
+        regression__isnull=False,
+        created_at__gt=Now() - MISSED_FOR,
+        errors__len__lt=MOST_FAILURES,
     ).exclude(event=Delivery.Event.REMINDER)
     if since:
         failed = failed.filter(next_attempt_at__gt=since)
     collects = announcing.collects_messages(channel)
     state = Delivery.State.COLLECTED if collects else Delivery.State.PENDING
-    anew = {"state": state, "attempt": 0, "next_attempt_at": Now(), "lease_until": None}
-    for row in failed.select_related("channel", "regression").order_by("pk"):
+    anew = {"state": state, "attempt": 0, "next_attempt_at": due or Now(), "lease_until": None}
+    for row in failed.select_related("channel", "regression").order_by("pk")[:MOST_DUE]:
         if not is_missed(row):
             continue
         # Of two workers one begins anew.

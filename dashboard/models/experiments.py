@@ -175,6 +175,11 @@ class Experiment(LeasedJob):
                 condition=models.Q(state="requested"),
                 name="experiment_waiting",
             ),
+            models.Index(
+                fields=["measuring_at"],
+                condition=models.Q(state="measuring"),
+                name="experiment_measuring",
+            ),
             models.Index(fields=["project", "-requested_at"], name="experiment_newest"),
         ]
 

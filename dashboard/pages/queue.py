@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 
 from dashboard.access import visitor_of
 from dashboard.models import Experiment, Run
-from dashboard.pages.queue_forecast import Job, JobLengths, expect_jobs, pool_of
+from dashboard.pages.queue_forecast import Job, JobLengths, expect_jobs
 from dashboard.querysets import queue
 
 
@@ -22,11 +22,11 @@ def queue_page(request: HttpRequest) -> HttpResponse:
     jobs: list[Job] = [*held, *runs, *experiments]
     took = queue.seconds_by_configuration({job.configuration_id for job in jobs if isinstance(job, Run)})
     unknown = {job.pool.pk for job in jobs if isinstance(job, Run) and job.configuration_id not in took}
-    asking = {pool_of(job).pk for job in jobs if isinstance(job, Experiment)}
+    measures = any(isinstance(job, Experiment) for job in jobs)
     lengths = JobLengths(
         took,
         queue.usual_by_pool(unknown) if unknown else {},
-        queue.usual_of_experiments(asking) if asking else {},
+        queue.usual_of_experiments() if measures else {},
     )
     expected = expect_jobs(held, [*runs, *experiments], lengths, queue.working_machines(now), now)
     keys = set(visible.values_list("pk", flat=True))

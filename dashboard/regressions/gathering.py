@@ -234,13 +234,14 @@ def series_around(lines: Lines, request: SeriesAround) -> PointsAround:
 
 def points_judged_since(_: Lines, request: PointsJudgedSince) -> int:
     ended = Experiment.objects.filter(pk=request.experiment).values("finished_at")
-    return Point.objects.filter(
+    points = Point.objects.filter(
         series=request.series.pk,
         position__gt=request.bad.position,
         tainted=False,
         run__commit__branch=request.bad.branch,
         run__judged_at__gt=ended,
-    ).count()
+    )
+    return points[: request.most].count()
 
 
 def step_in_pairs(_: Lines, request: StepInPairs) -> str:

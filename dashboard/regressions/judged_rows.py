@@ -49,10 +49,12 @@ def _compose_unrecovered() -> QuerySet[Any, Any]:
     rows = Regression.objects.filter(
         Q(first_bad__branch=Given("branch")) | Exists(stepped),
         series__in_array=Given("series"),
+        first_bad__position__lt=Given("before"),
         recovered_by=None,
         withdrawn_at=None,
     )
-    return rows.exclude(state=Regression.State.REFUTED).values_list("pk", flat=True)
+    rows = rows.exclude(state=Regression.State.REFUTED).exclude(triaged__in=Regression.AWAY)
+    return rows.values_list("pk", flat=True)
 
 
 _JUDGED_SERIES = ComposedQuery(_compose_judged_series)
@@ -84,11 +86,13 @@ def changes_to_open(branch: str, series: Collection[int], altered: Collection[in
     return _CHANGES_TO_OPEN.read_rows(series=list(series), branch=branch, changes=list(altered))
 
 
-def unrecovered_regressions(branch: str, improved: Collection[int]) -> set[int]:
-    """The keys of the regressions of a branch that are told by series which have improved."""
-    if not improved:
+def unrecovered_regressions(branch: str, improvements: Collection[Change]) -> set[int]:
+    """The keys of a branch's regressions that are told by series which have improved behind them."""
+    if not improvements:
         return set()
-    return set(_UNRECOVERED.read_rows(branch=branch, series=list(improved)))
+    series = {row.series_id for row in improvements}
+    newest = max(row.position for row in improvements)
+    return set(_UNRECOVERED.read_rows(branch=branch, series=list(series), before=newest))
 
 
 def lock_levels(series: Collection[int]) -> list[SeriesLatest]:

@@ -20,6 +20,7 @@ from dashboard.comparisons.metric_rows import MetricRow
 from dashboard.comparisons.phase_rows import PhaseRow
 from dashboard.comparisons.profile_rows import ProfileComparison, ProfileRow
 from dashboard.comparisons.requests import ComparisonError, read_request
+from dashboard.comparisons.revisions import RUN
 from dashboard.models import Run
 from dashboard.pages.comparisons.files import FileResponse, write_csv, write_markdown
 from dashboard.pages.experiments.links import configuration_fields
@@ -72,6 +73,7 @@ def compare_page(request: HttpRequest, slug: str) -> HttpResponse:
             comparison = compare_revisions(project, asked)
         except ComparisonError as error:
             context["error"] = error
+            context["names_run"] = bool(RUN.fullmatch(asked.base) or RUN.fullmatch(asked.head))
         else:
             context |= comparison_context(request, comparison)
     context["names"] = queries.known_names(project)

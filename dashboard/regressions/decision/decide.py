@@ -412,8 +412,9 @@ class _Decider:
         tried = unmeasured_proofs(draft.verdicts, series)
         if proof.verdict not in tried or len(tried) > MOST_PROVED_AGAIN:
             return False
-        judged = self.facts.answer_to(PointsJudgedSince(series, draft.bad, tried[0].experiment))
-        return judged >= POINTS_BEFORE_PROVED_AGAIN
+        enough = POINTS_BEFORE_PROVED_AGAIN
+        judged = self.facts.answer_to(PointsJudgedSince(series, draft.bad, tried[0].experiment, enough))
+        return judged >= enough
 
     def _standing(self, draft: _Draft, size: Size, step: NextStep, proving: bool) -> Standing:
         regression, primary = draft.regression, draft.primary

@@ -132,11 +132,13 @@ class SeriesAround(Request[PointsAround]):
 
 @dataclass(frozen=True, slots=True)
 class PointsJudgedSince(Request[int]):
-    """How many untainted points of a series behind a commit were judged since an experiment has ended."""
+    """How many untainted points of a series behind a commit were judged since an experiment has ended: `most`
+    at most."""
 
     series: Series
     bad: Commit
     experiment: int
+    most: int
 
 
 @dataclass(frozen=True, slots=True)

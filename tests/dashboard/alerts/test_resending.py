@@ -101,6 +101,12 @@ def test_what_a_working_channel_refuses_is_not_tried_for_ever(
     alerts.attempt_delivery(alerts.request_test(failed.channel).pk)
     failed.refresh_from_db()
     assert failed.state == "failed"
+    # However long its attempts took.
+    many = ["500"] * (2 * Delivery.MOST_ATTEMPTS)
+    Delivery.objects.filter(pk=failed.pk).update(next_attempt_at=timezone.now(), errors=many)
+    alerts.attempt_delivery(alerts.request_test(failed.channel).pk)
+    failed.refresh_from_db()
+    assert failed.state == "failed"
 
 
 @pytest.mark.parametrize(
