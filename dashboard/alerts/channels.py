@@ -70,11 +70,16 @@ def store_channel(
     return channel, renewed and made.makes_secret
 
 
+# Whoever changes these alone hasn't mended what was wrong; a new secret its receiver has to learn first.
+NO_REPAIR = {"muted_until", "secret"}
+
+
 def update_channel(channel: Channel, values: Mapping[str, Any]) -> None:
     """What was given up before is sent, should it be the settings that were wrong."""
     if values:
         _store_values(channel, values)
-        send_missed(channel)
+        if not values.keys() <= NO_REPAIR:
+            send_missed(channel)
 
 
 def _store_values(channel: Channel, values: Mapping[str, Any]) -> None:

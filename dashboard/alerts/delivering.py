@@ -7,7 +7,7 @@ import time
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import F, Func, Q, QuerySet, Value
+from django.db.models import F, Func, Max, Q, QuerySet, Value
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -88,25 +88,26 @@ def send_claimed(delivery: Delivery) -> None:
             "told": standing or delivery.told,
             "seconds": time.monotonic() - began,
         }
-        before, moment = last_success(delivery.channel), timezone.now()
+        before = last_success(delivery.channel)
         with transaction.atomic():
             claimed_delivery(delivery).update(**done)
             told = {"state": Delivery.State.DELIVERED, "delivered_at": Now()}
             delivery.collected.filter(state=Delivery.State.COLLECTED).update(**told)
-        send_missed(delivery.channel, since=before, due=moment)
+        send_missed(delivery.channel, since=before, due=last_success(delivery.channel))
 
 
 def last_success(channel: Channel) -> datetime | None:
-    """When the newest of the messages that got through did."""
-    through = channel.deliveries.filter(delivered_at__isnull=False).order_by("-pk")
-    return through.values_list("delivered_at", flat=True).first()
+    """When a message got through last, within the time that is made up for."""
+    through = channel.deliveries.filter(delivered_at__gt=Now() - MISSED_FOR)
+    newest: datetime | None = through.aggregate(newest=Max("delivered_at"))["newest"]
+    return newest
 
 
 def send_missed(channel: Channel, since: datetime | None = None, due: datetime | None = None) -> None:
     """Begin anew with what was given up, is still so and not old: the channel works again, or is another.
 
-    `since`: only what failed after it. `due`: before the success that shows it, so that what a working
-    channel refuses isn't begun anew at the next one.
+    `since`: only what failed after it. `due`: when the success that shows it was, so that what a
+    working channel refuses isn't begun anew at the next one.
     """
     if not channel.enabled:
         return

@@ -49,8 +49,9 @@ def follow_pull_request(project: Project, proposed: ProposedHead) -> Check | Non
         # Its lock: of two deliveries at once the second finds what the first has made.
         Project.objects.select_for_update(no_key=True).get(pk=project.pk)
         rows = PullRequest.objects.filter(project=project, number=proposed.number)
-        known_at = rows.values_list("forge_updated_at", flat=True).first()
-        if known_at and proposed.updated_at and proposed.updated_at < known_at:
+        known = rows.first()
+        known_at = known.forge_updated_at if known else None
+        if known_at and proposed.updated_at and is_older(proposed.updated_at, known_at):
             return None
         row, _ = PullRequest.objects.update_or_create(
             project=project,
@@ -74,7 +75,13 @@ def follow_pull_request(project: Project, proposed: ProposedHead) -> Check | Non
         same = row.checks.filter(head_hash=row.head_hash, onto=row.base_ref)
         end_checks(row.checks.exclude(pk__in=same.values("pk")), {"code": NEWER_HEAD})
         # What ended with its head or its pull request has no answer: once these are back it is asked anew.
-        if same.exclude(state=State.CANCELLED, reason__code__in=(NEWER_HEAD, CLOSED)).exists():
+        answered = same.exclude(state=State.CANCELLED, reason__code__in=(NEWER_HEAD, CLOSED)).order_by("-pk")
+        if stays := answered.first():
+            if known and (known.head_hash, known.base_ref) != (row.head_hash, row.base_ref):
+                # The comment was the other head's meanwhile.
+                told = {name: said for name, said in stays.told.items() if name != "comment"}
+                Check.objects.filter(pk=stays.pk).update(told=told)
+                outbox.send_kept(dispatch.TELL_CHECK, stays.pk)
             return None
         return _create_check(
             project,
@@ -84,6 +91,18 @@ def follow_pull_request(project: Project, proposed: ProposedHead) -> Check | Non
             onto_hash=proposed.onto_hash,
             state=State.WAITING if row.is_fork else State.REQUESTED,
         )
+
+
+def is_older(told: datetime, known: datetime) -> bool:
+    """By whole seconds: what a forge's webhooks say is cut to those, and what its API says isn't."""
+    return told.replace(microsecond=0) < known.replace(microsecond=0)
+
+
+def newest_check(pull_request: PullRequest) -> Check | None:
+    """The newest of its present head, which may have been another meanwhile; else of any."""
+    checks = pull_request.checks.select_related("project", "pull_request").order_by("-pk")
+    present = checks.filter(head_hash=pull_request.head_hash, onto=pull_request.base_ref)
+    return present.first() or checks.first()
 
 
 def check_revision(

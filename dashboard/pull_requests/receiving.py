@@ -16,7 +16,7 @@ from dashboard.forges.events import Action, CommentEvent, PullRequestEvent
 from dashboard.forges.forge import forge_of
 from dashboard.models import Check, ForgeConnection, Project, PullRequest
 from dashboard.pull_requests.approving import approve_check, call_intended
-from dashboard.pull_requests.asking import ProposedHead, follow_pull_request, repeat_check
+from dashboard.pull_requests.asking import ProposedHead, follow_pull_request, newest_check, repeat_check
 from dashboard.pull_requests.errors import CheckError
 from dashboard.repositories import FULL_HASH, LONGEST_BRANCH
 
@@ -96,10 +96,8 @@ def receive_comment(project: Project, event: CommentEvent, **_: Any) -> None:
 def obey_comment(project_id: int, number: int, account: str, name: str, said: str) -> None:
     """Do what a comment says, if the forge lets its writer write to the repository."""
     connection = ForgeConnection.objects.select_related("project").filter(project=project_id).first()
-    newest = Check.objects.filter(
-        pull_request__project=project_id, pull_request__number=number
-    ).select_related("project", "pull_request")
-    check = newest.order_by("-pk").first()
+    followed = PullRequest.objects.filter(project=project_id, number=number).first()
+    check = newest_check(followed) if followed else None
     if connection is None or check is None:
         return
     try:

@@ -163,7 +163,7 @@ def next_step(check: Check) -> str:
     if check.state == State.WAITING:
         return (
             "Somebody who may run code here approves this very head on the check's page, or by a comment "
-            f"/paceline approve {check.head_hash}."
+            f"that says {approval_command(check)}"
         )
     if check.answer == Answer.WORSE and not check.intended_by:
         return (
@@ -179,6 +179,11 @@ def next_step(check: Check) -> str:
     return ""
 
 
+def approval_command(check: Check) -> str:
+    """The line of a comment that lets the head of a fork run."""
+    return f"/paceline approve {check.head_hash}"
+
+
 def status_state(check: Check) -> str:
     """pending, success, failure or neutral, as forges call them. What isn't known is never a failure."""
     if check.state in (State.REQUESTED, State.MEASURING, State.WAITING):
@@ -188,8 +193,15 @@ def status_state(check: Check) -> str:
     return "failure" if check.answer == Answer.WORSE and not check.intended_by else "success"
 
 
+def told_headline(report: CheckReport) -> str:
+    """As a forge is told it, which isn't told each pair: how far it is stands on the check's page."""
+    if report.check.state == State.MEASURING:
+        return "Prepared: measured as machines are free."
+    return answer_headline(report)
+
+
 def status_description(report: CheckReport) -> str:
-    text = answer_headline(report)
+    text = told_headline(report)
     return text if len(text) <= LONGEST_STATUS else f"{text[: LONGEST_STATUS - 1]}…"
 
 
@@ -205,7 +217,7 @@ def comment_marker(check: Check) -> str:
 def comment_markdown(report: CheckReport) -> str:
     """The one comment of a pull request: at most fifteen visible lines."""
     check = report.check
-    lines = [comment_marker(check), f"**Paceline · {escape_markdown(answer_headline(report))}**", ""]
+    lines = [comment_marker(check), f"**Paceline · {escape_markdown(told_headline(report))}**", ""]
     lines += [f"{escape_markdown(commits_text(check))}{measured_text(report)}", ""]
     shown = report.differing[:MOST_ROWS]
     if shown:
@@ -219,7 +231,10 @@ def comment_markdown(report: CheckReport) -> str:
         lines += [f"- {escape_markdown(cause_text(cause))}" for cause in report.causes]
         lines.append("")
     if step := next_step(check):
-        lines += [escape_markdown(step), ""]
+        # As code a forge shows the whole hash, and this comment isn't taken for one that approves.
+        command = approval_command(check)
+        text = escape_markdown(step.removesuffix(command))
+        lines += [text + code_span(command) if step.endswith(command) else text, ""]
     address = check_address(check)
     links = f"[The whole check]({address}) · [run it again]({address}#again)"
     repeat = f" · repeat it: {code_span(repeat_command(check))}" if check.base_commit_id else ""

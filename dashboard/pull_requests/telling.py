@@ -21,6 +21,7 @@ from dashboard.forges.errors import ForgeAway, ForgeBusy, ForgeRefused
 from dashboard.forges.forge import forge_of
 from dashboard.models import Check, ForgeConnection, PullRequest
 from dashboard.pull_requests import sentences
+from dashboard.pull_requests.asking import newest_check
 from dashboard.pull_requests.report import CheckReport, read_report
 
 logger = logging.getLogger(__name__)
@@ -86,7 +87,8 @@ def is_paused(check: Check) -> bool:
 
 def is_newest(check: Check) -> bool:
     """Of two checks of one pull request the later one has the comment."""
-    return not Check.objects.filter(pull_request=check.pull_request, pk__gt=check.pk).exists()
+    newest = newest_check(check.pull_request) if check.pull_request else None
+    return newest is None or newest.pk == check.pk
 
 
 def is_newest_of_head(check: Check) -> bool:

@@ -55,7 +55,7 @@ def receive_forge_hook(request: HttpRequest, slug: str) -> JsonResponse:
 
 
 def authenticate_delivery(request: HttpRequest, slug: str) -> tuple[ForgeConnection, Delivery]:
-    """The connection and what its forge says. Nothing of a body is read before its signature holds."""
+    """The connection and what its forge says. Nothing of a body is parsed before its signature holds."""
     if request.method != "POST":
         raise ForgeError(405, "A webhook sends POST.")
     try:

@@ -89,7 +89,7 @@ def from_hook(project: Project, push: PushEvent) -> Trigger:
 
 
 def authenticate_request(request: HttpRequest, slug: str) -> tuple[Project, PushEvent]:
-    """The project and the push that its hook reports. No body is read before its signature holds."""
+    """The project and the push that its hook reports. No body is parsed before its signature holds."""
     if request.method != "POST":
         raise HookError(405, "A hook sends POST.")
     try:

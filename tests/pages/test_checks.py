@@ -8,6 +8,7 @@ from django.test import Client
 
 from dashboard.models import Check, CheckedCase, Commit
 from dashboard.pull_requests import sentences
+from dashboard.pull_requests.receiving import COMMAND
 from dashboard.pull_requests.report import read_report
 from tests.pages import builders
 from tests.pages.check_builders import create_check, create_pull_request, measure_case
@@ -170,7 +171,7 @@ def test_a_comment_calls_nobody_and_links_nowhere(line: list[Commit]) -> None:
     [
         ({"state": "waiting"}, "pending", "Waiting for an approval"),
         ({"state": "requested"}, "pending", "Waiting to be prepared."),
-        ({"state": "measuring"}, "pending", "Waiting for a machine: none has taken it yet."),
+        ({"state": "measuring"}, "pending", "Prepared: measured as machines are free."),
         ({"state": "cancelled", "reason": {"code": "newer head"}}, "neutral", "has a newer head."),
         ({"answer": "not worse", "reason": {"code": "nothing touched"}}, "success", "No benchmark runs what"),
         (
@@ -198,3 +199,14 @@ def test_what_is_not_known_is_never_a_failure(
     assert sentences.status_state(check) == state
     assert said in sentences.status_description(report)
     assert len(sentences.status_description(report)) <= 140
+
+
+def test_the_comment_has_the_approval_to_copy_and_isnt_one(line: list[Commit]) -> None:
+    check = create_check(line, create_pull_request(line), state="waiting")
+    text = sentences.comment_markdown(read_report(check))
+    assert not COMMAND.search(text)
+    copied = re.search(r"`([^`]*approve[^`]*)`", text)
+    assert copied
+    match = COMMAND.search(copied[1])
+    assert match
+    assert match[1] == f"approve {check.head_hash}"

@@ -11,6 +11,7 @@ from django.utils import timezone
 from dashboard import pull_requests
 from dashboard.models import Check, Project, PullRequest
 from dashboard.pull_requests import CheckError
+from dashboard.pull_requests.asking import newest_check
 from tests.dashboard.conftest import Repository
 from tests.dashboard.pull_requests.conftest import CLOSED, Propose, prepare_check
 
@@ -83,6 +84,7 @@ def test_a_head_that_is_back_keeps_its_answer(check: Check, propose: Propose) ->
     propose(head_hash="b" * 40)
     assert propose() is None
     assert check_states() == [("done", None), ("cancelled", "newer head")]
+    assert newest_check(PullRequest.objects.get()) == check
 
 
 def test_what_a_person_has_cancelled_is_not_asked_anew(check: Check, propose: Propose) -> None:

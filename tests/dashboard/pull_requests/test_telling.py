@@ -117,10 +117,12 @@ def test_the_comment_is_the_newest_checks(
     kind: str, stand_in: StandIn, worse: Check, line: list[Commit]
 ) -> None:
     newer = create_check(line, worse.pull_request, state="measuring", head_hash="b" * 40)
+    PullRequest.objects.update(head_hash=newer.head_hash, base_ref=newer.onto)
     tell_check(worse.pk)
     assert sent_names(stand_in) == [STATUS[kind]]
     # Of the same head the status is the newer one's too.
     Check.objects.filter(pk=newer.pk).update(head_hash=worse.head_hash)
+    PullRequest.objects.update(head_hash=worse.head_hash)
     Check.objects.filter(pk=worse.pk).update(told={})
     tell_check(worse.pk)
     assert sent_names(stand_in) == [STATUS[kind]]
