@@ -344,7 +344,7 @@ def describe_delivery(request: HttpRequest, delivery: Delivery) -> DeliveryRow:
         regression=delivery.regression_id,
         state=delivery.state,
         attempt=delivery.attempt,
-        errors=delivery.errors if knows else labels.masked_errors(delivery),
+        errors=labels.shown_errors(delivery, knows),
         created_at=delivery.created_at,
         delivered_at=delivery.delivered_at,
     )

@@ -11,7 +11,7 @@ from datetime import timedelta
 from django.db.models import F, Q, QuerySet, Sum
 from django.db.models.functions import Now
 
-from dashboard.models import Experiment, Machine, Run, Trigger
+from dashboard.models import Experiment, Machine, Run
 from dashboard.policy.quiet_projects import quiet_projects
 
 # Until a machine has measured for so long, no share of its time says anything.
@@ -39,11 +39,7 @@ def order_claimable(machine: Machine) -> QuerySet[Experiment]:
 def must_yield(experiment: Experiment) -> bool:
     """Whether it goes on later, with the pairs that it has: the site asked for it, and somebody waits."""
     machine = experiment.machine
-    if (
-        machine is None
-        or experiment.purpose in Experiment.AWAITED_PURPOSES
-        or experiment.requested_by_id is not None
-    ):
+    if machine is None or experiment.is_awaited:
         return False
     waiting = Experiment.objects.filter(
         Experiment.IS_AWAITED, state=Experiment.State.REQUESTED, head_configuration__pool=machine.pool_id
@@ -52,12 +48,8 @@ def must_yield(experiment: Experiment) -> bool:
 
 
 def awaited_runs(machine: Machine) -> QuerySet[Run]:
-    """Requested runs that somebody waits for, and that this machine may measure now.
-
-    What was disturbed is measured again by the site itself: nobody waits for that.
-    """
-    asked = Q(trigger__source__in=Trigger.AWAITED) | Q(awaited_by__isnull=False)
-    return due_runs(machine).filter(asked, not_before=None)
+    """Requested runs that somebody waits for, and that this machine may measure now."""
+    return due_runs(machine).filter(Run.IS_AWAITED)
 
 
 def due_runs(machine: Machine) -> QuerySet[Run]:

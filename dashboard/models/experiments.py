@@ -190,6 +190,11 @@ class Experiment(LeasedJob):
         return page_address("experiment", self.pk)
 
     @property
+    def is_awaited(self) -> bool:
+        """As IS_AWAITED asks of rows."""
+        return self.purpose in self.AWAITED_PURPOSES or self.requested_by_id is not None
+
+    @property
     def has_two_cases(self) -> bool:
         """True where the sides differ in the parameters: at one commit a toggle."""
         return self.base_configuration_id != self.head_configuration_id

@@ -64,6 +64,10 @@ class Run(Configured, LeasedJob):
     trigger = models.ForeignKey(
         Trigger, null=True, blank=True, on_delete=models.SET_NULL, related_name="runs"
     )
+    # What was disturbed is measured again by the site itself, later: nobody waits for that.
+    IS_AWAITED = models.Q(
+        models.Q(trigger__source__in=Trigger.AWAITED) | models.Q(awaited_by__isnull=False), not_before=None
+    )
     awaited_by = models.ForeignKey(
         Trigger,
         null=True,

@@ -185,10 +185,8 @@ def hand_out(jobs: Sequence[WaitingJob], free: Mapping[int, float]) -> dict[Job,
 
 
 def is_awaited(job: Job) -> bool:
-    """Whether somebody waits for it."""
-    if isinstance(job, Run):
-        return getattr(job, "is_awaited", False) and job.not_before is None
-    return job.purpose in Experiment.AWAITED_PURPOSES or job.requested_by_id is not None
+    """Whether somebody waits for it; of a run the query says so."""
+    return bool(getattr(job, "is_awaited", False))
 
 
 def project_of(job: Job) -> Project:

@@ -7,10 +7,10 @@ from datetime import datetime
 from statistics import median
 from typing import Any
 
-from django.db.models import Case, DurationField, ExpressionWrapper, F, Q, QuerySet, When
+from django.db.models import Case, DurationField, ExpressionWrapper, F, QuerySet, When
 from django.db.models.functions import Now
 
-from dashboard.models import Experiment, Machine, Project, Run, SeriesLatest, Trigger
+from dashboard.models import Experiment, Machine, Project, Run, SeriesLatest
 from dashboard.querysets.composed import ComposedQuery
 from dashboard.querysets.experiments import experiments_with_related
 from dashboard.querysets.projects import SILENT_AFTER
@@ -34,8 +34,6 @@ def waiting_runs() -> list[Run]:
 
 
 _IS_FOR_LATER = Case(When(not_before__gt=Now(), then=1), default=0)
-# As dashboard/experiments/precedence.py has it.
-_IS_AWAITED = Q(trigger__source__in=Trigger.AWAITED) | Q(awaited_by__isnull=False)
 _HELD = ComposedQuery(
     lambda: runs_with_related().filter(state__in=Run.HELD).order_by("claimed_at", "pk")[:MOST_WAITING]
 )
@@ -43,7 +41,7 @@ _WAITING = ComposedQuery(
     lambda: (
         runs_with_related()
         .filter(state=Run.State.REQUESTED)
-        .annotate(is_awaited=Case(When(_IS_AWAITED, then=True), default=False))
+        .annotate(is_awaited=Case(When(Run.IS_AWAITED, then=True), default=False))
         .order_by(_IS_FOR_LATER, "-priority", "requested_at", "pk")[:MOST_WAITING]
     )
 )

@@ -289,10 +289,10 @@ def repository_name(project: Project) -> str:
     return f"{location.rstrip('/').rpartition('/')[2]}, a folder of the site's machine"
 
 
-def masked_errors(delivery: Delivery) -> list[str]:
-    """What went wrong, without the address that a mail server's answer may quote."""
+def shown_errors(delivery: Delivery, in_full: bool) -> list[str]:
+    """What went wrong; unless in full, without the address that a mail server's answer may quote."""
     address, masked = re.escape(delivery.channel.address), masked_address(delivery)
-    if not address:
+    if in_full or not address:
         return list(delivery.errors)
     return [re.sub(address, lambda _: masked, error, flags=re.IGNORECASE) for error in delivery.errors]
 

@@ -69,7 +69,7 @@ for label_filter in (
     labels.is_worse,
     labels.lower_first,
     labels.masked_address,
-    labels.masked_errors,
+    labels.shown_errors,
     labels.metric_label,
     describe_job,
     regressions.regression_state_label,
