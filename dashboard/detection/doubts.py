@@ -12,6 +12,7 @@ TOO_FEW_SAMPLES = "too few samples"
 NEAR_FLOOR = "near floor"
 IN_PARTS = "in parts"
 MOVED = "moved"
+NOT_IN_BEST = "not in best"
 GUARD_CROSSED = "guard crossed"
 
 ENOUGH_POINTS = 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,13 +12,14 @@ import numpy as np
 from dashboard.detection import doubts
 from dashboard.detection.changepoints import detect_again
 from dashboard.detection.drift import drop_slopes
+from dashboard.detection.identity import same_change, same_location
 from dashboard.detection.levels import LEVEL_WINDOW, estimate_step, level_ranges, ratio_interval
 from dashboard.detection.medians import fast_median
 from dashboard.detection.readings import ADDITIVE_KINDS, Readings, prepare_readings, repeats_exactly
 from dashboard.detection.relevance import SHORT_HISTORY, exceeds_floor
 from dashboard.detection.rules import ALARM
 from dashboard.detection.scaling import safe_median
-from dashboard.detection.segmentation import Floats, Loss
+from dashboard.detection.segmentation import Floats, Loss, segment_levels
 from dashboard.detection.segmentation_batch import Segmented, segment_all
 from dashboard.detection.types import Better, Change, Direction, Doubt, Series
 
@@ -25,6 +27,11 @@ FEWEST_POINTS = 4  # two of each level
 # Fewer points don't show how far a history goes by itself within ten of them.
 DETECT_FROM = 3 * ALARM.reach
 MOST_LOOKS = 5  # one is enough nearly always
+# What a level of typical repetitions costs more than one of the best, while a history is short.
+TYPICAL_PENALTY = 2.0
+# A machine may be busy for a few runs. In a long history `detect` asks for as many.
+FEWEST_TYPICAL = 4
+SHOWN_BY_BEST = 0.5  # of a step of typical repetitions
 LOCATION_DOUBT = 3.84  # of a squared residual: the 95 % point of chi square
 
 
@@ -44,22 +51,112 @@ def judge_series(series: Series, known: Collection[int] = ()) -> list[Change]:
     those. Judged again with what it found as known, a series has the same changes.
     Raises ValueError for a value that isn't finite.
     """
-    (changes,) = judge_all([series], known)
+    best = prepare_readings(series)
+    if not best.by_best:
+        (changes,) = judge_readings([series], [best], known)
+        return changes
+    typical = prepare_readings(series, "median")
+    for _ in range(MOST_LOOKS):
+        changes = judge_both(series, best, typical, known)
+        found = {change.index for change in changes}
+        if found == set(known):
+            break
+        known = found
     return changes
 
 
-def judge_all(series: Sequence[Series], known: Collection[int] = ()) -> list[list[Change]]:
-    """The changes of each, as `judge_series` finds them; `known` holds for all of them."""
-    return judge_readings(series, [prepare_readings(each) for each in series], known)
+def judge_both(series: Series, best: Readings, typical: Readings, known: Collection[int]) -> list[Change]:
+    """The changes that the best repetitions of the points show, and those that only the typical ones show.
+
+    A cause that slows some of the processes leaves the best one as it was. So does a busy machine: what only
+    the typical repetition shows has to be clearer. At one place both are one change, that of the best; where
+    the best got faster and the typical one slower, or the reverse, it is that of the typical one.
+    """
+    (of_best,) = judge_readings([series], [best], known)
+    starts = typical_starts(typical, known_places(typical, known))
+    of_typical = [
+        change
+        for change in describe_changes(series, typical, starts)
+        if not any(same_change(change, other) for other in of_best)
+    ]
+    if not of_typical:
+        return of_best
+    of_best = [change for change in of_best if not any(same_location(change, new) for new in of_typical)]
+    only_typical = {change.index for change in of_typical}
+    indices = sorted(only_typical | {change.index for change in of_best})
+    levels = level_ranges([best.kept.index(index) for index in indices], len(best.values))
+    average = prepare_readings(series, "mean")
+    return [
+        describe_typical_change(series, typical, best, average, before, after)
+        if index in only_typical
+        else describe_change(series, best, before, after, exact=False)
+        for index, (before, after) in zip(indices, pairwise(levels), strict=True)
+    ]
+
+
+def typical_starts(readings: Readings, known: Collection[int]) -> list[int]:
+    """The starts of levels of typical repetitions: by what the history shows, once it is long enough.
+
+    Until then samples say how noisy points are, and that from so few points is trusted half as much.
+    """
+    n = len(readings.values)
+    if n < FEWEST_POINTS:
+        return []
+    if n >= DETECT_FROM:
+        starts = detect_again(readings.values.tolist(), known)
+    else:
+        loss = loss_for(n)
+        loss = replace(loss, penalty=TYPICAL_PENALTY * loss.penalty)
+        starts = segment_levels(readings.scaled, readings.noise, loss, known)
+        starts = [start for start in starts if n - start >= FEWEST_TYPICAL]
+    return drop_irrelevant(starts, readings)
+
+
+def describe_typical_change(
+    series: Series,
+    typical: Readings,
+    best: Readings,
+    average: Readings,
+    before: tuple[int, int],
+    after: tuple[int, int],
+) -> Change:
+    """A change of typical repetitions; with a doubt where the best ones show less than half of it.
+
+    Such a one is as large as for the average process: that is what a pair of single processes can prove.
+    """
+    found = describe_change(series, typical, before, after, exact=False)
+    of_typical, of_best = (step_size(readings.scaled, before, after) for readings in (typical, best))
+    if of_best * np.sign(of_typical) >= SHOWN_BY_BEST * abs(of_typical):
+        return found
+    told = describe_change(series, average, before, after, exact=False)
+    ratio_of_best = best.scale.ratio(of_best, found.before)
+    only = Doubt(doubts.NOT_IN_BEST, {"ratio_of_best": ratio_of_best, "ratio_of_median": found.ratio})
+    return replace(
+        told,
+        after=told.before * told.ratio,
+        direction=found.direction,
+        confidence=found.confidence,
+        earliest=found.earliest,
+        latest=found.latest,
+        doubts=(*told.doubts, only),
+    )
+
+
+def known_places(readings: Readings, known: Collection[int]) -> set[int]:
+    """The places of known changes among the readings.
+
+    Of a change at the very first point the level before isn't there any more.
+    """
+    return {readings.kept.index(i) for i in known if i in readings.kept[1:]}
 
 
 def judge_readings(
     series: Sequence[Series], readings: Sequence[Readings], known: Collection[int] = ()
 ) -> list[list[Change]]:
-    """`judge_all` of series that are prepared already."""
+    """The changes of each of several series that are prepared, by the values that were chosen then; `known`
+    holds for all of them."""
     noisy = [index for index, each in enumerate(series) if not repeats_exactly(each)]
-    # Of a change at the very first point the level before isn't there any more.
-    before = [{each.kept.index(i) for i in known if i in each.kept[1:]} for each in readings]
+    before = [known_places(each, known) for each in readings]
     found = stable_starts([readings[index] for index in noisy], [before[index] for index in noisy])
     starts = dict(zip(noisy, found, strict=True))
     return [describe_changes(each, readings[index], starts.get(index)) for index, each in enumerate(series)]

@@ -79,6 +79,11 @@ def error_of_median(counts: Floats) -> Floats:
     return np.asarray(np.where(counts > 2, MEDIAN_EFFICIENCY, 1.0) / np.sqrt(counts))
 
 
+def error_of_mean(counts: Floats) -> Floats:
+    """The same of the mean of so many."""
+    return np.asarray(1 / np.sqrt(counts))
+
+
 def error_of_best(counts: Floats) -> Floats:
     """The same of the smallest (or largest) of so many: 0.84, 0.76, 0.67 for 2, 3, 5."""
     return np.asarray(counts**-0.25)

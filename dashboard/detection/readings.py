@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -23,6 +24,15 @@ FLOOR_TO_NOISE = 0.25
 DISTURBED_KINDS: frozenset[Kind] = frozenset({"time", "rate"})
 
 
+# What stands for the repetitions of a point, and its standard error by their number.
+Representative = Literal["best", "median", "mean"]
+ERRORS: dict[Representative, Callable[[Floats], Floats]] = {
+    "best": noise.error_of_best,
+    "median": noise.error_of_median,
+    "mean": noise.error_of_mean,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Readings:
     """The untainted points of a series, n of them.
@@ -30,7 +40,7 @@ class Readings:
     `kept` (n,) are their positions and `values` (n,) are in the metric's unit. What is judged is
     `scaled` (n,), with its `noise` (n,), on the judging scale. `floor` is the effect floor, a fraction;
     `least` is the smallest relevant difference in the metric's unit. `sampled` says whether points have the
-    values of several repetitions.
+    values of several repetitions, `by_best` whether what is judged is the best of these.
     """
 
     kept: tuple[int, ...]
@@ -41,14 +51,19 @@ class Readings:
     floor: float
     least: float
     sampled: bool
+    by_best: bool
 
 
 # What is learned differs from seed to seed by as much at any level: near zero ratios make much of little.
 ADDITIVE_KINDS: frozenset[Kind] = frozenset({"quality"})
 
 
-def prepare_readings(series: Series) -> Readings:
-    """The readings of a series. Raises ValueError for a value that isn't finite."""
+def prepare_readings(series: Series, by: Representative = "best") -> Readings:
+    """The readings of a series, each point by one of its repetitions or their mean (of logarithms, where the
+    scale has these). Kinds that nothing disturbs have no best repetition: they are judged by the median.
+
+    Raises ValueError for a value that isn't finite.
+    """
     of_all = np.array([point.value for point in series.points], dtype=np.float64)
     repetitions = Repetitions.of([point.samples for point in series.points])
     refuse_non_finite(of_all, repetitions)
@@ -61,20 +76,23 @@ def prepare_readings(series: Series) -> Readings:
     )
     effect = EFFECT_FLOORS[series.kind]
     floor = effect.at(len(values)) if series.floor is None else series.floor
-    is_disturbed = series.kind in DISTURBED_KINDS
-    scaled = scale.apply(repetitions.best(series.better, values) if is_disturbed else values)
+    by = "median" if by == "best" and series.kind not in DISTURBED_KINDS else by
+    scaled = scale.apply(repetitions.best(series.better, values) if by == "best" else values)
+    if by == "mean":
+        scaled = repetitions.on_scale(scale).means(scaled)
     smallest = scale.step(effect.least, safe_median(values)) if len(values) else 0.0
     least = FLOOR_TO_NOISE * max(float(np.log1p(floor)), smallest)
-    error = noise.error_of_best if is_disturbed else noise.error_of_median
+    sampled = bool((repetitions.counts > 1).any())
     return Readings(
         kept=kept,
         values=values,
         scaled=scaled,
-        noise=noise.point_noise(scaled, repetitions.on_scale(scale), error, least),
+        noise=noise.point_noise(scaled, repetitions.on_scale(scale), ERRORS[by], least),
         scale=scale,
         floor=floor,
         least=effect.least,
-        sampled=bool((repetitions.counts > 1).any()),
+        sampled=sampled,
+        by_best=by == "best" and sampled and not series.exact,
     )
 
 

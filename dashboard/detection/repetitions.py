@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,9 @@ import numpy.typing as npt
 from dashboard.detection.scaling import Scale
 from dashboard.detection.segmentation import Floats
 from dashboard.detection.types import Better
+
+# This part of the points has fewer samples than is usual, or one of them: a repetition may fail.
+FEW = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +43,28 @@ class Repetitions:
         return Repetitions(scale.apply(self.values), self.counts)
 
     def best(self, better: Better, otherwise: Floats) -> Floats:
-        """The best of each point's samples (n,); of a point without any what `otherwise` (n,) has."""
+        """The best of each point's samples (n,); of a point without any what `otherwise` (n,) has.
+
+        The best of five is better than the best of three. So where points have more samples than the usual
+        fewest, it is the best of so few of them that counts, averaged over all such choices.
+        """
+        found, measured = otherwise.copy(), np.flatnonzero(self.counts)
+        if not len(measured):
+            return found
+        extreme = np.minimum if better == "lower" else np.maximum
+        found[measured] = extreme.reduceat(self.values, self.starts[measured])
+        fewest = usual_fewest(self.counts[measured])
+        for points, rows in self.alike():
+            if rows.shape[1] > fewest:
+                ranked = np.sort(rows) if better == "lower" else -np.sort(-rows)
+                found[points] = ranked @ chances_of_best(rows.shape[1], fewest)
+        return found
+
+    def means(self, otherwise: Floats) -> Floats:
+        """The mean of each point's samples (n,); of a point without any what `otherwise` (n,) has."""
         found, measured = otherwise.copy(), np.flatnonzero(self.counts)
         if len(measured):
-            extreme = np.minimum if better == "lower" else np.maximum
-            found[measured] = extreme.reduceat(self.values, self.starts[measured])
+            found[measured] = np.add.reduceat(self.values, self.starts[measured]) / self.counts[measured]
         return found
 
     def alike(self) -> Iterator[tuple[npt.NDArray[np.intp], Floats]]:
@@ -52,3 +73,15 @@ class Repetitions:
         for count in np.unique(self.counts[self.counts > 1]):
             points = np.flatnonzero(self.counts == count)
             yield points, self.values[starts[points][:, np.newaxis] + np.arange(count)]
+
+
+def usual_fewest(counts: npt.NDArray[np.intp]) -> int:
+    """The fewest samples that points of these counts (n,), n > 0, usually have."""
+    last = len(counts) - 1
+    return int(np.sort(counts)[min(last, max(1, int(FEW * last)))])
+
+
+def chances_of_best(count: int, chosen: int) -> Floats:
+    """For each of `count` samples (count,), best first, the chance to be the best of `chosen` of them."""
+    others = [math.comb(count - rank, chosen - 1) for rank in range(1, count + 1)]
+    return np.array(others, dtype=np.float64) / math.comb(count, chosen)

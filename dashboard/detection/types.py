@@ -52,8 +52,9 @@ class Change:
     """A new level starts at `points[index]`, the first bad (or first better) point.
 
     `before` and `after` are levels in the metric's unit, medians of the points' values. `ratio` is
-    after / before as judged, which for times and rates means by the best repetitions; it lies in
-    [`low`, `high`] with 95 % probability. `confidence` (0..1) is the probability that the step isn't noise.
+    after / before as judged, which for times and rates means by the best repetitions, or where only some
+    processes show it by all of them (then `after` is `ratio` times `before`); it lies in [`low`, `high`] with
+    95 % probability. `confidence` (0..1) is the probability that the step isn't noise.
     It may as well have started anywhere from `earliest` to `latest` (both are
     positions in `points`): there the step fits nearly as well as at the index.
     """

@@ -156,3 +156,61 @@ def test_rates_are_judged_by_their_best_repetition():
 
 def test_growth_by_a_few_pages_is_not_relevant():
     assert change_indices([0, 0, 0, 4096, 0, 0, 8192, 8192, 8192, 8192], kind="memory") == []
+
+
+def repeated_series(runs, kind="time", better="lower"):
+    return Series([Point(float(np.median(run)), tuple(run)) for run in runs], better, kind)
+
+
+def slowed_processes(before, after, slowed, seed=0):
+    """Runs of five processes around 1; from `before` on some of each run take 38 % longer."""
+    rng = np.random.default_rng(seed)
+    runs = np.exp(rng.normal(0, 0.01, (before + after, 5)))
+    runs[before:, :slowed] *= 1.38
+    return runs.tolist()
+
+
+@pytest.mark.parametrize("before", [8, 40])
+def test_a_cause_that_slows_three_of_five_processes_is_found(before):
+    (change,) = judge_series(repeated_series(slowed_processes(before, 8, 3)))
+    assert change.index == before
+    assert change.direction == "regression"
+    average = 1.38**0.6  # of the logarithms of three slowed processes and two others
+    assert change.ratio == pytest.approx(average, abs=0.03)
+    assert change.low < average < change.high
+    assert change.after == pytest.approx(change.before * change.ratio)
+    (doubt,) = [doubt for doubt in change.doubts if doubt.code == "not in best"]
+    assert doubt.about["ratio_of_best"] == pytest.approx(1, abs=0.02)
+    assert doubt.about["ratio_of_median"] == pytest.approx(1.38, abs=0.03)
+    again = judge_series(repeated_series(slowed_processes(before, 8, 3)), [change.index])
+    assert again == [change]
+
+
+@pytest.mark.parametrize("before", [8, 40])
+def test_two_of_five_slowed_processes_are_no_change(before):
+    assert judge_series(repeated_series(slowed_processes(before, 8, 2))) == []
+
+
+@pytest.mark.parametrize("before", [8, 40])
+def test_what_all_processes_show_is_one_change_of_the_best(before):
+    (change,) = judge_series(repeated_series(slowed_processes(before, 8, 5)))
+    assert change.index == before
+    assert "not in best" not in [doubt.code for doubt in change.doubts]
+
+
+def test_a_faster_best_does_not_hide_a_slower_typical_process():
+    runs = slowed_processes(40, 8, 4)
+    runs[40:] = [[*run[:4], run[4] * 0.7] for run in runs[40:]]
+    (change,) = judge_series(repeated_series(runs))
+    assert (change.index, change.direction) == (40, "regression")
+    assert [doubt.code for doubt in change.doubts] == ["not in best"]
+
+
+@pytest.mark.parametrize(("first", "then"), [(2, 5), (5, 2), (3, 7), (1, 5)])
+def test_another_number_of_repetitions_is_no_change(first, then):
+    found = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        runs = [np.exp(rng.normal(0, 0.05, first if i < 30 else then)) for i in range(60)]
+        found += len(judge_series(repeated_series(runs)))
+    assert found <= 1
