@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 
 
 def print_line(line: str) -> None:
@@ -18,3 +20,14 @@ def print_tables(tables: Iterable[Iterable[str]]) -> None:
         for line in lines:
             print_line(line)
         print_line("")
+
+
+def print_published(lines: Iterable[str], page: Path, part: re.Pattern[str], *, write: bool) -> None:
+    """A table; with `write` it also stands on a page, between the two groups of what `part` finds."""
+    printed = []
+    for line in lines:
+        print_line(line)
+        printed.append(line)
+    if write:
+        body = "\n".join(printed)
+        page.write_text(part.sub(lambda match: f"{match[1]}\n{body}\n\n{match[2]}", page.read_text()))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.detection.printing import print_line
+from bench.detection.printing import print_published
 from bench.detection.simulation import autoregressive_wander
 from dashboard.detection import Change, Point, Series, judge_series
 from dashboard.detection.judgement import judge_readings
@@ -123,13 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("histories", type=int, nargs="?", default=HISTORIES, help="for each row")
     parser.add_argument("--write", action="store_true", help="put the table into the page")
     options = parser.parse_args(arguments)
-    lines = []
-    for line in result_lines(options.histories):
-        print_line(line)
-        lines.append(line)
-    if options.write:
-        table = "\n".join(("", *lines, "", ""))
-        PAGE.write_text(PART.sub(lambda match: match[1] + table + match[2], PAGE.read_text()))
+    print_published(result_lines(options.histories), PAGE, PART, write=options.write)
 
 
 if __name__ == "__main__":

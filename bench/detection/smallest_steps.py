@@ -16,7 +16,7 @@ from statistics import median
 import numpy as np
 
 from bench.detection.null_models import NULL_MODELS, SIGMA, simulate_null
-from bench.detection.printing import print_line
+from bench.detection.printing import print_published
 from dashboard.detection import Point, Series, judge_series
 from dashboard.detection.segmentation import Floats
 from dashboard.detection.smallest_effect import minimum_detectable_effect
@@ -91,13 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("series", type=int, nargs="?", default=SERIES, help="for each cell")
     parser.add_argument("--write", action="store_true", help="put the table into the page")
     options = parser.parse_args(arguments)
-    lines = []
-    for line in result_lines(options.series):
-        print_line(line)
-        lines.append(line)
-    if options.write:
-        body = "\n".join(lines)
-        PAGE.write_text(PART.sub(lambda match: f"{match[1]}\n{body}\n\n{match[2]}", PAGE.read_text()))
+    print_published(result_lines(options.series), PAGE, PART, write=options.write)
 
 
 if __name__ == "__main__":

@@ -64,9 +64,7 @@ def test_a_step_that_only_a_phase_shows_is_suspected_of_the_whole(project: Proje
     assert (row.metric.name, row.after / row.before) == ("step_time", pytest.approx(1.14, abs=0.02))
 
 
-def test_what_slows_some_processes_is_proved_by_what_the_average_one_lost(
-    project: Project, of: Case
-) -> None:
+def test_what_slows_some_processes_is_proved_by_what_the_average_one_lost(project: Project, of: Case) -> None:
     calm, three_of_five = (0.99, 1.0, 1.01, 1.0, 0.995), (0.99, 1.0, 1.39, 1.38, 1.4)
     for commit in factories.create_commits(project, 14):
         factors = three_of_five if commit.position >= 8 else calm
