@@ -37,6 +37,7 @@ from .benchmarks import Benchmark
 from .init.script_words import split_arguments
 from .measured import turns
 from .measurement import MeasurementRequest
+from .refused_parts import without_refused_parts
 from .site.errors import SiteError
 from .toml_table import ManifestError, Scalar, check_scalar
 from .watching.process import MeasurementError, NothingMeasuredError, TimeLimitError
@@ -280,10 +281,17 @@ def _measure_script(arguments: argparse.Namespace) -> int:
 
 
 def _write_and_show(raw: dict[str, Any], target: Path | None, progress: protocol.Progress) -> int:
-    measured = document.write_document(raw, target) if target else document.read_document(json.dumps(raw))
+    try:
+        measured = _check_and_write(raw, target)
+    except document.DocumentError:
+        measured = _check_and_write(without_refused_parts(raw), target)
     progress(1.0, "done")
     print(report.format_document(measured))
     return 0
+
+
+def _check_and_write(raw: dict[str, Any], target: Path | None) -> document.Document:
+    return document.write_document(raw, target) if target else document.read_document(json.dumps(raw))
 
 
 def _build_request(arguments: argparse.Namespace) -> MeasurementRequest:
