@@ -93,7 +93,7 @@ def judge_by_best(series: Series) -> Sequence[Change]:
     return changes
 
 
-def tally(judge: Judge, n: int, disturbance: Disturbance, histories: int) -> tuple[float, float]:
+def tally_trials(judge: Judge, n: int, disturbance: Disturbance, histories: int) -> tuple[float, float]:
     """The share of steps found at their place, and false changes per 1,000 commits where nothing changes."""
     rng, found, false = np.random.default_rng([n, histories]), 0, 0
     for _ in range(histories):
@@ -111,7 +111,7 @@ def result_lines(histories: int) -> Iterator[str]:
     for n in LENGTHS:
         for disturbance in DISTURBANCES:
             (found_by_best, false_by_best), (found, false) = (
-                tally(judge, n, disturbance, histories) for judge in (judge_by_best, judge_series)
+                tally_trials(judge, n, disturbance, histories) for judge in (judge_by_best, judge_series)
             )
             shares, counts = f"{found_by_best:.0%} | {found:.0%}", f"{false_by_best:.2f} | {false:.2f}"
             yield f"| {n} | {disturbance.name} | {shares} | {counts} |"

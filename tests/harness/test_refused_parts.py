@@ -21,7 +21,7 @@ def complete() -> Raw:
     return raw
 
 
-def put(*path: str | int) -> Callable[[Raw, object], None]:
+def put_value(*path: str | int) -> Callable[[Raw, object], None]:
     def change(raw: Raw, value: object) -> None:
         place: Any = raw
         for name in path[:-1]:
@@ -34,10 +34,10 @@ def put(*path: str | int) -> Callable[[Raw, object], None]:
 @pytest.mark.parametrize(
     ("change", "value", "member", "left"),
     [
-        (put("scaling", "points", 0, "seconds"), 1e200, "scaling", None),
-        (put("job"), "soon", "job", None),
-        (put("profile", "steps"), -1, "profile", None),
-        (put("telemetry", 0, "name"), "\ud800", "telemetry", []),
+        (put_value("scaling", "points", 0, "seconds"), 1e200, "scaling", None),
+        (put_value("job"), "soon", "job", None),
+        (put_value("profile", "steps"), -1, "profile", None),
+        (put_value("telemetry", 0, "name"), "\ud800", "telemetry", []),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -65,7 +65,7 @@ def test_of_the_metrics_one_row_is_left_out(complete: Raw) -> None:
     assert kept["metrics"] == [*rows[:5], *rows[6:]]
 
 
-@pytest.mark.parametrize("change", [put("created"), put("repetitions", 0, "index")])
+@pytest.mark.parametrize("change", [put_value("created"), put_value("repetitions", 0, "index")])
 def test_what_every_document_needs_is_refused_as_before(
     complete: Raw, change: Callable[[Raw, object], None]
 ) -> None:
