@@ -216,8 +216,9 @@ def series_around(lines: Lines, request: SeriesAround) -> PointsAround:
     past = load_history(series, lines.of_branch(request.bad.branch))
     good, bad = past.index_of(request.good.position), past.index_of(request.bad.position)
     good_at, bad_at = past.untainted_at(request.good.position), past.untainted_at(request.bad.position)
-    earlier = past.untainted_before(good)
-    later = past.untainted_after(bad if bad_at is not None else bad - 1)
+    earlier, later = good, bad if bad_at is not None else bad - 1
+    for _ in range(request.reach):
+        earlier, later = past.untainted_before(earlier), past.untainted_after(later)
     indices = [index for index in (earlier, later) if 0 <= index < len(past.measured)]
     commits = Commit.objects.in_bulk([past.measured[index].commit_id for index in indices])
 

@@ -1,4 +1,5 @@
-"""What bisection says beside the commit: of merges, and of commits that can't be told apart."""
+"""What bisection says beside the commit: of merges, of commits that can't be told apart, of what came
+gradually."""
 
 from __future__ import annotations
 
@@ -17,6 +18,11 @@ def bisection_sentence(regression: Regression) -> str:
     if found["code"] == "range":
         sentence = f"It is one of these {found['commits']} commits{untold_words(found)}."
         return f"{sentence}{only_changed_words(regression)}"
+    if found["code"] == "gradual":
+        return (
+            f"It came little by little over these {found['commits']} commits: at those where it seemed to "
+            "be, pairs show less than half of it."
+        )
     return merge_sentence(found)
 
 

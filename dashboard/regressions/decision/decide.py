@@ -79,6 +79,10 @@ NOT_PROVED = (State.REFUTED, State.UNDECIDED)
 # its way may be over. A commit that never runs is tried so often again.
 POINTS_BEFORE_PROVED_AGAIN = 5
 MOST_PROVED_AGAIN = 2
+# What pairs refuted at its place, alone and with a commit more on both sides, is looked for between its
+# levels when it stands so many points later: what comes little by little isn't at any place.
+REFUTED_AT_ITS_PLACE = 2
+POINTS_BEFORE_BETWEEN_LEVELS = 8
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -311,7 +315,7 @@ class _Decider:
                 changes=draft.continued.group.changes,
                 verdicts=draft.verdicts,
                 other_steps=self._other_steps(draft),
-                proved_again=draft.primary.state == State.UNDECIDED and self._is_proved_again(draft),
+                proved_again=draft.primary.state in NOT_PROVED and self._is_proved_again(draft),
                 facts=self.facts,
             )
         )
@@ -397,7 +401,7 @@ class _Decider:
             return going_on
         if state == State.CONFIRMED:
             return draft.primary.larger_unproved is not None
-        if state == State.UNDECIDED:
+        if state in NOT_PROVED:
             return self._is_proved_again(draft)
         # What a counter alone had confirmed is suspected again once a time joins it, and proved then; what no
         # commit was blamed for, once a blamed change joins it.
@@ -405,14 +409,21 @@ class _Decider:
         return state == State.SUSPECTED and (resized or joined or regression.state != State.SUSPECTED)
 
     def _is_proved_again(self, draft: _Draft) -> bool:
-        """Whether a proof that couldn't be measured is due again: its step still stands points later."""
+        """Whether a proof is due again, since its step still stands points later: one that couldn't be
+        measured, or a second one that refuted it."""
         proof, regression, series = draft.primary.proof, draft.regression, draft.primary.change.series
         if proof is None or regression is None or regression.away or regression.recovered_by:
             return False
-        tried = unmeasured_proofs(draft.verdicts, series)
-        if proof.verdict not in tried or len(tried) > MOST_PROVED_AGAIN:
+        if draft.primary.state == State.REFUTED:
+            proofs = verdicts_on_step(draft.verdicts, series)
+            tried = [verdict for verdict in proofs if verdict.verdict == Proved.REFUTED]
+            due, enough = len(tried) == REFUTED_AT_ITS_PLACE, POINTS_BEFORE_BETWEEN_LEVELS
+        else:
+            tried = unmeasured_proofs(draft.verdicts, series)
+            due = proof.verdict in tried and len(tried) <= MOST_PROVED_AGAIN
+            enough = POINTS_BEFORE_PROVED_AGAIN
+        if not due:
             return False
-        enough = POINTS_BEFORE_PROVED_AGAIN
         judged = self.facts.answer_to(PointsJudgedSince(series, draft.bad, tried[0].experiment, enough))
         return judged >= enough
 

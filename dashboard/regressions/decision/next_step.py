@@ -2,10 +2,11 @@
 
 A suspicion on a noisy metric is proved by an experiment on its last good and first bad commit. If that
 refutes it, noise may have placed the step beside where it is: once more, with one measured commit more on
-both sides. If that doesn't show it either, the commit that seemed bad is measured anew, alone. What is
-confirmed is bisected until one commit is left. Exact counters need no experiment: for them the middle is
-simply measured, and the counter tells. At the end the commits on both sides are measured in full, so that the
-regression is explained by its own commit's profile.
+both sides. If that doesn't show it either, the commit that seemed bad is measured anew, alone; and if the
+step still stands many points later, commits well inside both levels are compared, for what comes little by
+little is at no commit. What else is confirmed is bisected until one commit is left. Exact counters need no
+experiment: for them the middle is simply measured, and the counter tells. At the end the commits on both
+sides are measured in full, so that the regression is explained by its own commit's profile.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import replace
 
 from dashboard.models import Experiment
 from dashboard.regressions.decision import bisection, merge_bisection, residual_cause
-from dashboard.regressions.decision.facts import Change, Commit, Verdict
+from dashboard.regressions.decision.facts import Change, Commit, Evidence, Verdict
 from dashboard.regressions.decision.proofs import (
     Outcome,
     Proof,
@@ -23,6 +24,7 @@ from dashboard.regressions.decision.proofs import (
     bisection_steps,
     verdicts_on_step,
 )
+from dashboard.regressions.decision.ranges import Range
 from dashboard.regressions.decision.requested_facts import (
     CommitRow,
     CommitsBetween,
@@ -33,6 +35,7 @@ from dashboard.regressions.decision.requested_facts import (
 from dashboard.regressions.decision.series_kinds import is_same_measurement
 from dashboard.regressions.decision.wanted import (
     NextStep,
+    Placement,
     Proving,
     ResidualCause,
     WantedRun,
@@ -41,16 +44,21 @@ from dashboard.regressions.decision.wanted import (
 
 Purpose = Experiment.Purpose
 
+# So many measured commits into both levels pairs look for a step that they didn't see at its place.
+INTO_LEVEL = 6
+
 NOT_PROVED = (State.REFUTED, State.UNDECIDED)
 
 
 def plan_next_step(proving: Proving) -> NextStep:
     """What is to be measured now, of a regression that is being proved and of which nothing is under way."""
     state, change = proving.primary.state, proving.primary.change
-    if state == State.SUSPECTED or proving.proved_again:
+    if state == State.REFUTED:
+        wide = widened_ends(proving) or (ends_of_levels(proving) if proving.proved_again else None)
+        if wide:
+            return NextStep((proving.experiment(Purpose.PROOF, *wide),))
+    elif state == State.SUSPECTED or proving.proved_again:
         return NextStep((proving.experiment(Purpose.PROOF, proving.good, proving.bad),))
-    if state == State.REFUTED and (wide := widened_ends(proving)):
-        return NextStep((proving.experiment(Purpose.PROOF, *wide),))
     if state == State.CONFIRMED:
         step = narrow_confirmed(proving)
         return other_series_step(proving, step) if step.ended else step
@@ -88,6 +96,22 @@ def widened_ends(proving: Proving) -> tuple[Commit, Commit] | None:
     wide = without_other_steps(proving, points.before or proving.good, points.behind or proving.bad)
     known = {(proving.good, proving.bad), *((verdict.base, verdict.head) for verdict in refuted)}
     return None if wide in known else wide
+
+
+def ends_of_levels(proving: Proving) -> tuple[Commit, Commit] | None:
+    """Commits well inside both levels, where pairs of neither range at the step's place have shown it.
+
+    What comes little by little is less than half of itself in a few commits, and still there is all of it
+    between the levels. None where they lie no further apart, or were tried.
+    """
+    series = proving.primary.change.series
+    tried = verdicts_on_step(proving.verdicts, series)
+    points = proving.facts.answer_to(SeriesAround(series, proving.good, proving.bad, INTO_LEVEL))
+    if points.before is None or points.behind is None:
+        return None
+    ends = without_other_steps(proving, points.before, points.behind)
+    wide = Range(*(end.position for end in ends))
+    return None if any(verdict.range.holds(wide) for verdict in tried) else ends
 
 
 def without_other_steps(proving: Proving, before: Commit, behind: Commit) -> tuple[Commit, Commit]:
@@ -141,6 +165,9 @@ def narrow_confirmed(proving: Proving) -> NextStep:
     if proof is None or proving.counters():
         return narrow_by_counter(proving, proof)
     confirmed = proof.verdict
+    if proof.gradual:
+        commits = Evidence.of("gradual", commits=confirmed.range.width)
+        return NextStep(placement=Placement(bisection=commits))
     good, bad = confirmed.base, confirmed.head
     line = proving.facts.answer_to(CommitsBetween(good, bad))
     steps = bisection_steps(proving.verdicts, confirmed)

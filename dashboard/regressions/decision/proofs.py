@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from dashboard.models import Experiment, Regression
 from dashboard.regressions.decision.facts import Change, Commit, Verdict
@@ -19,12 +20,16 @@ HAS_STEP = (Outcome.WHOLE, Outcome.PART)
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What a verdict makes of a series in a range; `good` and `bad` as the bisection has narrowed it."""
+    """What a verdict makes of a series in a range; `good` and `bad` as the bisection has narrowed it.
+
+    `gradual`: the step came little by little between these, and no commit has it all.
+    """
 
     state: str
     verdict: Verdict
     good: Commit
     bad: Commit
+    gradual: bool = False
 
     @property
     def range(self) -> Range:
@@ -83,6 +88,8 @@ def verdicts_on_step(verdicts: Iterable[Verdict], series: SeriesLike) -> list[Ve
 
 def make_proof(verdict: Verdict, verdicts: Sequence[Verdict]) -> Proof:
     match verdict.verdict:
+        case Outcome.CONFIRMED if came_gradually(verdicts, verdict):
+            return Proof(State.CONFIRMED, verdict, verdict.base, verdict.head, gradual=True)
         case Outcome.CONFIRMED:
             return Proof(State.CONFIRMED, verdict, *narrowed_ends(verdict, verdicts))
         case Outcome.REFUTED:
@@ -117,6 +124,22 @@ def bisection_steps(verdicts: Iterable[Verdict], confirmed: Verdict) -> list[Ver
 def tells_of_series(verdict: Verdict, series: SeriesLike) -> bool:
     """False where a commit stayed undecided for another series: of this one it may be told."""
     return verdict.verdict != Outcome.UNDECIDED or is_same_measurement(verdict.series, series)
+
+
+def came_gradually(verdicts: Iterable[Verdict], confirmed: Verdict) -> bool:
+    """True where pairs show a step between its levels, and less than half of it where it seemed to be.
+
+    There they were asked twice, once with a commit more on both sides: no commit has it all.
+    """
+    refuted = [
+        verdict
+        for verdict in verdicts_on_step(verdicts, confirmed.series)
+        if verdict.verdict == Outcome.REFUTED and confirmed.range.holds(verdict.range)
+    ]
+    return any(
+        first.range != second.range and first.range.holds(second.range)
+        for first, second in product(refuted, repeat=2)
+    )
 
 
 def unmeasured_proofs(verdicts: Iterable[Verdict], series: SeriesLike) -> list[Verdict]:

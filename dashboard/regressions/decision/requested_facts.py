@@ -115,7 +115,7 @@ class RunsAtCommits(Request[Mapping[str, CommitRuns]]):
 
 @dataclass(frozen=True, slots=True)
 class PointsAround:
-    """Of a series, untainted: its values at two commits, and the measured commits before and behind them."""
+    """Of a series, untainted: its values at two commits, and measured commits before and behind them."""
 
     good_value: float | None = None
     bad_value: float | None = None
@@ -125,9 +125,12 @@ class PointsAround:
 
 @dataclass(frozen=True, slots=True)
 class SeriesAround(Request[PointsAround]):
+    """The points at two commits, and the commits `reach` measured ones before and behind them."""
+
     series: Series
     good: Commit
     bad: Commit
+    reach: int = 1
 
 
 @dataclass(frozen=True, slots=True)

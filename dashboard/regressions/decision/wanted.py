@@ -89,7 +89,7 @@ class Proving:
     """A regression as it was just decided: where it is, by which change it is told, and what is known.
 
     `other_steps` are the positions at which the series by which it is told steps beside that.
-    `proved_again`: its last proof couldn't be measured, and another is due.
+    `proved_again`: its last proof couldn't be measured, or refuted what still stands, and another is due.
     """
 
     key: int | None

@@ -1,4 +1,4 @@
-"""A proof that couldn't be measured is asked for again while its step stands, and not for ever."""
+"""A proof that wasn't measured, or was refuted at one place, is asked for again while its step stands."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from dashboard.models import Commit, Experiment, Project, Regression
+from dashboard.models import Channel, Commit, Delivery, Experiment, Project, Regression
 from dashboard.regressions import advance_proof, judge_run
+from dashboard.sentences.bisections import bisection_sentence
 from tests.dashboard import factories
 
 LOST: dict[str, Any] = {"verdict": "undecided", "reason": {"code": "lost"}}
@@ -66,3 +67,53 @@ def test_what_has_recovered_is_not_asked_again(line: list[Commit]) -> None:
     end_proof(**LOST)
     measure_step(line[FOUND:], slow_from=1000)
     assert Experiment.objects.count() == 1
+
+
+# Many enough before it that pairs can look well inside the level.
+LATE = 10
+
+
+@pytest.fixture
+def refuted_twice(project: Project) -> list[Commit]:
+    """A step at LATE that pairs saw neither at its own commits nor with one more on both sides."""
+    factories.create_case(project)
+    line = factories.create_commits(project, 40)
+    measure_step(line[: LATE + 3], slow_from=LATE)
+    for _ in range(2):
+        end_proof("refuted", ratio=1.02, low=1.0, high=1.04)
+    assert Regression.objects.get().state == "refuted"
+    return line[LATE + 3 :]
+
+
+def test_what_stands_is_looked_for_between_its_levels(refuted_twice: list[Commit]) -> None:
+    measure_step(refuted_twice[:7], slow_from=LATE)
+    assert not Experiment.objects.filter(state="requested").exists()
+    measure_step(refuted_twice[7:8], slow_from=LATE)
+    proof = Experiment.objects.get(state="requested")
+    assert proof.base_commit.position <= LATE - 6
+    assert proof.head_commit.position >= LATE + 6
+
+
+def test_what_came_gradually_is_confirmed_and_blamed_on_no_commit(refuted_twice: list[Commit]) -> None:
+    Channel.objects.create(project=refuted_twice[0].project, kind="email", address="a@example.org")
+    measure_step(refuted_twice[:8], slow_from=LATE)
+    proof = Experiment.objects.get(state="requested")
+    end_proof("confirmed", ratio=1.38, low=1.36, high=1.4)
+    regression = Regression.objects.get()
+    assert regression.state == "confirmed"
+    assert (regression.last_good, regression.first_bad) == (proof.base_commit, proof.head_commit)
+    assert regression.culprit is None
+    width = regression.first_bad.position - regression.last_good.position
+    assert bisection_sentence(regression).startswith(f"It came little by little over these {width} commits")
+    assert not Experiment.objects.filter(purpose="bisection").exists()
+    assert Delivery.objects.get().regression == regression
+    measure_step(refuted_twice[8:], slow_from=LATE)
+    assert Experiment.objects.count() == 3
+
+
+def test_what_is_refuted_between_its_levels_too_stays_refuted(refuted_twice: list[Commit]) -> None:
+    measure_step(refuted_twice[:8], slow_from=LATE)
+    end_proof("refuted", ratio=1.01, low=0.99, high=1.03)
+    measure_step(refuted_twice[8:], slow_from=LATE)
+    assert Regression.objects.get().state == "refuted"
+    assert Experiment.objects.count() == 3

@@ -31,6 +31,7 @@ from dashboard.regressions.decision.requested_facts import (
     GatheredFacts,
     PhaseLeftOver,
     PointsAround,
+    PointsJudgedSince,
     ProofsOfSeries,
     RegressionsBetween,
     Request,
@@ -313,6 +314,8 @@ class TrueFacts(GatheredFacts):
                 return self.runs_at(series, hashes)
             case SeriesAround(series, good, bad):
                 return self.points_around(series, good.position, bad.position)
+            case PointsJudgedSince():
+                return 0
             case StepInPairs(key, before, after):
                 verdict = next(row for row in project.verdicts if row.experiment == key)
                 return place_in_pairs(verdict, before, after)

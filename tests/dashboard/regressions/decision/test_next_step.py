@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.regressions.decision.facts import Regression
-from dashboard.regressions.decision.next_step import plan_next_step
-from dashboard.regressions.decision.primary_change import choose_primary
-from dashboard.regressions.decision.proofs import Outcome, Purpose
+from dashboard.regressions.decision.facts import Evidence, Regression
+from dashboard.regressions.decision.next_step import INTO_LEVEL, plan_next_step
+from dashboard.regressions.decision.primary_change import bounding_commits, choose_primary
+from dashboard.regressions.decision.proofs import Outcome, Purpose, newest_first
 from dashboard.regressions.decision.requested_facts import (
     CommitRow,
     CommitsBetween,
@@ -17,7 +17,7 @@ from dashboard.regressions.decision.requested_facts import (
     RunsAtCommits,
     SeriesAround,
 )
-from dashboard.regressions.decision.wanted import Proving
+from dashboard.regressions.decision.wanted import NextStep, Placement, Proving
 from tests.dashboard.regressions.decision.builders import (
     make_change,
     make_commit,
@@ -101,3 +101,46 @@ def test_the_wider_range_is_bisected_beside_the_commits_that_were_refuted() -> N
     step = plan_next_step(Proving(1, BEFORE, BEHIND, primary, [CHANGE], verdicts, facts=facts))
     (wanted,) = step.experiments
     assert (wanted.purpose, wanted.base, wanted.head.position) == (Purpose.BISECTION, BEFORE, BAD)
+
+
+def next_pairs_behind(refuted_ranges: list[tuple[int, int]], *, stands: bool = True) -> list[tuple[int, int]]:
+    """What is measured next of a step that pairs have refuted in these ranges, and that stands or doesn't."""
+    refuted = [make_verdict(CHANGE, Outcome.REFUTED, *ends, ratio=1.01) for ends in refuted_ranges]
+    primary = choose_primary([CHANGE], newest_first(refuted), make_regression(CHANGE))
+    assert primary is not None
+    good, bad = bounding_commits(primary)
+    inside = PointsAround(before=make_commit(12), behind=make_commit(30))
+    facts = GatheredFacts(
+        {
+            SeriesAround(TIME, good, bad): PointsAround(before=BEFORE, behind=BEHIND),
+            SeriesAround(TIME, good, bad, INTO_LEVEL): inside,
+            RegressionsBetween(BEFORE, BEHIND): (),
+            RegressionsBetween(make_commit(12), make_commit(30)): (),
+            RunsAtCommits(TIME, (good.hash, bad.hash), 1): {},
+        }
+    )
+    step = plan_next_step(Proving(1, good, bad, primary, [CHANGE], refuted, proved_again=stands, facts=facts))
+    return [(wanted.base.position, wanted.head.position) for wanted in step.experiments]
+
+
+def test_what_stands_though_it_was_refuted_twice_is_looked_for_between_its_levels() -> None:
+    assert next_pairs_behind([(20, 22), (19, 24)]) == [(12, 30)]
+    assert next_pairs_behind([(20, 22), (19, 24)], stands=False) == []
+    assert next_pairs_behind([(20, 22), (19, 24), (12, 30)]) == []
+
+
+def test_what_came_gradually_is_blamed_on_no_commit() -> None:
+    wide = make_change(TIME, 12, 30, 1.12)
+    verdicts = [
+        make_verdict(CHANGE, Outcome.REFUTED, GOOD, BAD, ratio=1.01),
+        make_verdict(CHANGE, Outcome.REFUTED, BEFORE.position, BEHIND.position, ratio=1.04),
+        make_verdict(wide, Outcome.CONFIRMED, 12, 30, ratio=1.12),
+    ]
+    primary = choose_primary([CHANGE], newest_first(verdicts), make_regression(CHANGE))
+    assert primary is not None
+    assert primary.state == "confirmed"
+    good, bad = bounding_commits(primary)
+    assert (good.position, bad.position) == (12, 30)
+    assert plan_next_step(Proving(1, good, bad, primary, [CHANGE], verdicts)) == NextStep(
+        placement=Placement(bisection=Evidence.of("gradual", commits=18))
+    )
