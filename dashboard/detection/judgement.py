@@ -129,11 +129,13 @@ def describe_typical_change(
     if of_best * np.sign(of_typical) >= SHOWN_BY_BEST * abs(of_typical):
         return found
     told = describe_change(series, average, before, after, exact=False)
+    (a, b), (_, c) = before, after
+    step = estimate_step(average.scaled[a:b], average.scaled[b:c], 0.0)
     ratio_of_best = best.scale.ratio(of_best, found.before)
     only = Doubt(doubts.NOT_IN_BEST, {"ratio_of_best": ratio_of_best, "ratio_of_median": found.ratio})
     return replace(
         told,
-        after=told.before * told.ratio,
+        after=average.scale.level_after(step.size, told.before),
         direction=found.direction,
         confidence=found.confidence,
         earliest=found.earliest,

@@ -61,6 +61,10 @@ class Scale:
         share = LARGEST if difference > LARGEST * size else difference / size
         return float(np.log1p(share)) if self.logarithmic else share
 
+    def level_after(self, step: float, before: float) -> float:
+        """The level a `step` on this scale leads to from the one before, both in the metric's unit."""
+        return before * self.ratio(step, before) if self.logarithmic else before + step * self.magnitude
+
     def ratio(self, step: float, before: float) -> float:
         """The ratio after / before of a `step` on this scale.
 

@@ -186,6 +186,13 @@ def test_a_cause_that_slows_three_of_five_processes_is_found(before):
     assert again == [change]
 
 
+def test_where_there_are_no_ratios_the_average_process_has_a_level_too():
+    runs = [[0.0] * 5] * 40 + [[0.0, 0.0, 1.0, 1.2, 1.1]] * 8
+    (change,) = judge_series(repeated_series(runs))
+    assert (change.index, change.before) == (40, 0.0)
+    assert change.after == pytest.approx(3.3 / 5)
+
+
 @pytest.mark.parametrize("before", [8, 40])
 def test_two_of_five_slowed_processes_are_no_change(before):
     assert judge_series(repeated_series(slowed_processes(before, 8, 2))) == []
