@@ -100,7 +100,7 @@ def regression_fields(regression: Regression) -> dict[str, Any]:
         "merged_by": commit_fields(regression.first_bad) if regression.culprit else None,
         "last_good": commit_fields(regression.last_good),
         **series_fields(regression.series),
-        "before": regression.before,
+        "before": regression.level_before,
         "after": None if regression.is_unreported else regression.level_after,
         "change_percent": round_percent_change(regression.ratio),
         "change_percent_low": round_percent_change(regression.low),

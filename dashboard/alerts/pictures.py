@@ -59,7 +59,7 @@ def draw_regression(regression: Regression, canvas: Canvas | None = None) -> byt
     return draw_step_picture(
         [PicturePoint(point.position, point.value, point.tainted) for point in points],
         step=(regression.last_good.position, regression.first_bad.position),
-        levels=(regression.before, regression.level_after),
+        levels=(regression.before, regression.after),
         unit=series.metric.unit,
         title=f"{labels.series_label(series)} of {series.case}",
         change=labels.format_change_size(regression),

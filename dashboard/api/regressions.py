@@ -65,8 +65,10 @@ class RegressionRow(Configured):
     series: int
     metric: MetricName
     series_phase: str = Field(description="Of the series; empty: the whole step.")
-    before: float | None
-    after: float | None
+    before: float | None = Field(
+        description="The level before: of the pairs where they proved the size, else of the points."
+    )
+    after: float | None = Field(description="The level after, by `ratio` from the one before.")
     ratio: float | None = Field(description="after / before.")
     low: float | None = Field(description="Of the ratio's interval.")
     high: float | None
@@ -89,7 +91,7 @@ class RegressionQuery(PageQuery):
 
 
 class RegressionChange(BaseModel):
-    """One of the changes that a regression groups."""
+    """One of the changes that a regression groups, with the levels of its series' points."""
 
     series: int
     metric: MetricName
@@ -276,7 +278,7 @@ def regression_members(request: HttpRequest, regression: Regression) -> dict[str
         "series": regression.series_id,
         "metric": describe_metric_name(regression.series.metric),
         "series_phase": regression.series.phase,
-        "before": regression.before,
+        "before": regression.level_before,
         "after": None if regression.is_unreported else regression.level_after,
         "ratio": regression.ratio,
         "low": regression.low,

@@ -15,7 +15,7 @@ from dashboard.experiments.interleaving import can_take_turns_by_documents, can_
 from dashboard.experiments.learning import can_weigh_unreported, pair_columns, weigh_learning
 from dashboard.experiments.precedence import must_yield, order_claimable
 from dashboard.experiments.single_steps import RATIOS, can_weigh_steps, compare_newest, compare_phase
-from dashboard.experiments.weighing import weigh_experiment
+from dashboard.experiments.weighing import median_base, weigh_experiment
 from dashboard.host_protocol import ExperimentAssignment, Lease, PairMeasured
 from dashboard.leases import LeaseLost
 from dashboard.models import Experiment, ExperimentPair, Machine, Pool
@@ -102,6 +102,7 @@ def add_pair(lease: Lease, pair: PairMeasured, commands: Sequence[str] = ()) -> 
             lease_until=leases.lease_end(),
             learning=weigh_learning(experiment, pairs),
             by_steps=weighed.by_steps,
+            base_level=median_base(pairs),
             **weighed.columns,
         )
         if weighed.verdict:

@@ -11,7 +11,7 @@ from django.utils import timezone
 from dashboard.experiments.asking import Side
 from dashboard.experiments.learning import weigh_learning
 from dashboard.experiments.single_steps import RATIOS
-from dashboard.experiments.weighing import Weighed, weigh_experiment
+from dashboard.experiments.weighing import Weighed, median_base, weigh_experiment
 from dashboard.host_protocol.messages import PACE
 from dashboard.models import Experiment, ExperimentPair, Metric
 
@@ -142,6 +142,7 @@ def reuse_experiment(
         finished_at=now,
         learning=weigh_learning(_suspected_step(metric, before, after, error), pairs),
         by_steps=weighed.by_steps,
+        base_level=median_base(pairs),
         **weighed.columns,
     )
     _keep_pairs(experiment, pairs)

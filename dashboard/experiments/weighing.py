@@ -127,6 +127,12 @@ def weigh_experiment(experiment: Experiment, measured: Sequence[ExperimentPair],
     )
 
 
+def median_base(measured: Sequence[ExperimentPair]) -> float | None:
+    """The level of the base, by the undisturbed pairs that reported one."""
+    bases = [pair.base for pair in measured if not pair.disturbed and not pair.unreported]
+    return float(np.median(bases)) if bases else None
+
+
 def error_of_look(experiment: Experiment, measured: Sequence[ExperimentPair]) -> float:
     """Several looks at one difference, at the whole, at single steps and at phases, share the risk."""
     return experiment.error / (1 + bool(experiment.phases_with_step) + looks_at_steps(experiment, measured))

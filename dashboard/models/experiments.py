@@ -141,6 +141,9 @@ class Experiment(LeasedJob):
     difference = models.FloatField(null=True, blank=True)
     difference_low = models.FloatField(null=True, blank=True)
     difference_high = models.FloatField(null=True, blank=True)
+    base_level = models.FloatField(
+        null=True, blank=True, help_text="The median of the bases of its undisturbed pairs."
+    )
     by_steps = models.BooleanField(
         null=True,
         blank=True,

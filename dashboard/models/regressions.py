@@ -74,8 +74,14 @@ class Regression(models.Model):
     state = models.CharField(max_length=20, choices=State.choices, default=State.SUSPECTED)
     # That of the change that it is told by: a time's, unless memory moved more.
     series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="regressions")
+    # The levels of the series' points. Its size may be another one: that which pairs measured.
     before = models.FloatField()
     after = models.FloatField()
+    paired_before = models.FloatField(
+        null=True,
+        blank=True,
+        help_text="The level before, as the pairs that sized it measured it; empty without pairs.",
+    )
     ratio = models.FloatField(null=True, blank=True, help_text="after / before; empty where before is 0")
     low = models.FloatField(null=True, blank=True, help_text="Of the ratio's interval.")
     high = models.FloatField(null=True, blank=True, help_text="Of the ratio's interval.")
@@ -225,12 +231,17 @@ class Regression(models.Model):
         return None if self.ratio is None else 100 * (self.ratio - 1)
 
     @property
+    def level_before(self) -> float:
+        """The old level that is told: that of the pairs, where they say how large the step is."""
+        return self.before if self.paired_before is None else self.paired_before
+
+    @property
     def level_after(self) -> float:
         """The new level by the size that is told; points of other hours may have seen another one."""
         metric = self.series.metric
         if self.ratio is None or metric.has_sign:
-            return self.after
-        return metric.level(self.before, self.ratio)
+            return self.after + (self.level_before - self.before)
+        return metric.level(self.level_before, self.ratio)
 
     @property
     def names_commit(self) -> bool:

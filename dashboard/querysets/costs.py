@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dashboard.models import Experiment, Metric, Point, Regression
+from dashboard.models import Metric, Point, Regression
 
 # What a week of training is proportional to, directly or inversely.
 PROPORTIONAL_METRICS = ("step_time", "throughput", "projected_time")
@@ -43,20 +43,9 @@ def slowdown_ratio(ratio: float, metric: Metric) -> float:
 
 
 def ratio_with_interval(regression: Regression) -> list[float | None]:
-    """The ratio and the ends of its interval: those of the pairs that confirmed it, else the step's own."""
-    proof = (
-        Experiment.objects.filter(
-            regression_link__regression=regression,
-            regression_link__series=regression.series_id,
-            purpose=Experiment.Purpose.PROOF,
-            verdict=Experiment.Verdict.CONFIRMED,
-            ratio__gt=0,
-        )
-        .order_by("-finished_at", "-pk")
-        .first()
-    )
-    measured = proof or regression
-    return [ratio if ratio and ratio > 0 else None for ratio in (measured.ratio, measured.low, measured.high)]
+    """The ratio and the ends of its interval, as they are told everywhere."""
+    told = (regression.ratio, regression.low, regression.high)
+    return [ratio if ratio and ratio > 0 else None for ratio in told]
 
 
 def has_gpu(regression: Regression) -> bool:

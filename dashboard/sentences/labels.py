@@ -162,8 +162,8 @@ def experiment_metric_label(experiment: Experiment) -> str:
 def format_change_size(item: Sized) -> str:
     """`+38 %`, or `+0.42` of an exponent: its size without the interval; of a quality its levels."""
     if is_told_by_difference(item):
-        after = item.level_after if isinstance(item, Regression) else item.after
-        return numbers.format_signed_quantity(after - item.before, item.series.metric.unit)
+        before, after = told_levels(item)
+        return numbers.format_signed_quantity(after - before, item.series.metric.unit)
     if metric_of(item).is_exponent and item.ratio is not None:
         return numbers.format_exponent_difference(item.ratio)
     if item.ratio is None and isinstance(item, Regression | Change) and item.before:
@@ -190,11 +190,18 @@ def describe_movement(metric: str, unit: str, before: float, after: float) -> st
 
 def format_levels(item: Regression | Change) -> str:
     """`1.23 ms → 1.70 ms`: from which level to which; of a quality that isn't reported `9.3 → none`."""
-    unit = item.series.metric.unit
+    unit, (before, after) = item.series.metric.unit, told_levels(item)
     if item.is_unreported:
-        return f"{numbers.format_quantity(item.before, unit)} → none"
-    after = item.level_after if isinstance(item, Regression) else item.after
-    return f"{numbers.format_quantity(item.before, unit)} → {numbers.format_quantity(after, unit)}"
+        return f"{numbers.format_quantity(before, unit)} → none"
+    return f"{numbers.format_quantity(before, unit)} → {numbers.format_quantity(after, unit)}"
+
+
+def told_levels(item: Regression | Change) -> tuple[float, float]:
+    """The levels before and after that agree with the size that is told: of a regression that pairs sized
+    theirs, else those of the points."""
+    if isinstance(item, Regression):
+        return item.level_before, item.level_after
+    return item.before, item.after
 
 
 def metric_words(series: Series) -> str:

@@ -136,7 +136,8 @@ class OldSite:
         for number, (purpose, verdict) in enumerate(
             (("confirm", "confirmed"), ("bisect", "bad"), ("bisect", "good"), ("branch", "between"))
         ):
-            row = self._confirmation(proved, purpose=purpose, state="done", verdict=verdict)
+            ratio = 1.4 if verdict == "confirmed" else None
+            row = self._confirmation(proved, purpose=purpose, state="done", verdict=verdict, ratio=ratio)
             self.keys[f"experiment {verdict}"] = row.pk
             self._pair(row, number)
         self._confirmation(gone, purpose="confirm", state="done", verdict="undecided", reason=SPENT)
@@ -281,6 +282,12 @@ def test_pairs_have_bases_and_heads(migrated: dict[str, int]) -> None:
     assert (pair.base_first, pair.base, pair.head, pair.phases) == (True, 1.0, 1.4, {"act": [0.1, 0.5]})
     assert pair.sweeps == {"parameter": "games", "amount": "s", "base": [[1, 2.0]], "head": [[1, 3.0]]}
     assert set(ExperimentPair.objects.values_list("index", flat=True)) == {0, 1, 2, 3}
+
+
+def test_what_pairs_proved_has_their_level_before(migrated: dict[str, int]) -> None:
+    assert experiment_of(migrated, "confirmed").base_level == 1.0
+    assert regression_of(migrated, "proved").paired_before == 1.0
+    assert regression_of(migrated, "withdrawn").paired_before is None
 
 
 def test_a_new_experiment_takes_a_key_of_its_own(migrated: dict[str, int]) -> None:

@@ -51,6 +51,23 @@ def test_levels_read_the_same_everywhere(client: Client, regression: Regression)
     assert "went from 1.23 ms to 1.36 ms" in texts[-1]
 
 
+def test_what_pairs_measured_are_the_levels_everywhere(client: Client, regression: Regression) -> None:
+    Regression.objects.update(paired_before=0.002)
+    levels, step = "2 ms → 2.20 ms", regression.series
+    told = regressions_with_related().get(pk=regression.pk)
+    pages = ("/regressions/", f"/series/{step.pk}/", regression.get_absolute_url())
+    delivery = builders.create_delivery(told)
+    texts = [compose_email(delivery).body]
+    texts += [client.get(where).content.decode() for where in pages]
+    assert [text for text in texts if levels not in str(text)] == []
+    assert "went from 2 ms to 2.20 ms, by pairs of interleaved runs, at" in texts[-1]
+    commit = client.get(f"/projects/snake/commits/{regression.first_bad.hash}/").content.decode()
+    assert 'title="a level of 2 ms, then one of 2.20 ms">worse +9.9 %<' in commit
+    sent = alert_payload(delivery)["regression"]
+    listed = client.get("/api/v1/regressions").json()["items"][0]
+    assert [listed["before"], listed["after"]] == [sent["before"], sent["after"]] == [0.002, 0.002 * 1.09949]
+
+
 def test_who_writes_out_a_webhooks_number_gets_that_of_its_title(regression: Regression) -> None:
     sent = alert_payload(builders.create_delivery(regression))["regression"]
     ends = [sent[f"change_percent{end}"] for end in ("", "_low", "_high")]

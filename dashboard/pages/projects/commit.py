@@ -57,6 +57,11 @@ class ComparedCell:
         return self.moved.text if self.moved else ""
 
     @property
+    def levels(self) -> tuple[float, float] | None:
+        """Before and after the step that begins here; None where none does."""
+        return labels.told_levels(labels.told_change(self.change)) if self.change else None
+
+    @property
     def size(self) -> float:
         """By which the table is sorted: steps that detection found, then by how far the values are apart."""
         if self.base is None or self.moved is None or self.measured.tainted:
@@ -176,7 +181,7 @@ def compare_values(measured: MeasuredValue, base: BaseValue | None, change: Chan
     # Two neighbouring values may lie the other way round: the levels of the step that was found tell.
     before, after = (None if base is None else base.value, measured.value)
     if change is not None:
-        before, after = change.before, change.after
+        before, after = labels.told_levels(labels.told_change(change))
     moved = measure_movement(measured.metric, measured.unit, before, after)
     overlapping = base is not None and intervals_overlap(measured, base)
     return ComparedCell(measured, base, moved, overlapping, change)

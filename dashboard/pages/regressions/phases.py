@@ -50,7 +50,7 @@ def _compare_by_runs(regression: Regression, around: StepRuns) -> PhaseCompariso
             return PhaseComparison({}, {}, "s", "")
     before, after = phases_around_step(regression, around.by_commit)
     # As the phase that explains it has its share: `explanation.phase_shares.whole_delta`.
-    whole = abs(regression.level_after - regression.before)
+    whole = abs(regression.level_after - regression.level_before)
     if metric.kind == Metric.Kind.MEMORY:
         return PhaseComparison(before, after, "bytes", "that the phase grew by", whole=whole)
     if metric.kind == Metric.Kind.COUNTER:

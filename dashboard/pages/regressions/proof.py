@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
 from dashboard.models import Change, Experiment, ExperimentPair, Regression, RegressionExperiment, Series
@@ -46,18 +45,6 @@ class ProofRow:
         return cls(experiment, link.series, pairs, undisturbed, state, change)
 
 
-@dataclass(frozen=True, slots=True)
-class PairedLevels:
-    """What the two sides of so many undisturbed pairs measured, as medians.
-
-    The level of the points before it times the ratio of the pairs is a number that nobody measured.
-    """
-
-    before: float
-    after: float
-    pairs: int
-
-
 def proof_context(regression: Regression, changes: Sequence[Change]) -> dict[str, Any]:
     """The context of the page's section; `proofs` is empty where nothing was or will be measured again."""
     rows = [ProofRow.from_link(link, regression) for link in measured_again(regression, with_pairs=True)]
@@ -95,7 +82,6 @@ def proof_context(regression: Regression, changes: Sequence[Change]) -> dict[str
         "proof_unit": drawn.series.metric.unit if drawn else "",
         "proof_seconds": sum(row.experiment.seconds for row in rows),
         "sizing": sizing,
-        "paired_levels": _paired_levels(regression, sizing),
     }
 
 
@@ -110,17 +96,6 @@ def _sizing_experiment(regression: Regression, rows: Sequence[ProofRow]) -> Expe
     ]
     newest = sorted(sizing, key=lambda row: (row.finished_at or row.requested_at, row.pk))
     return newest[-1] if newest else None
-
-
-def _paired_levels(regression: Regression, sizing: Experiment | None) -> PairedLevels | None:
-    """None where no pairs say how large it is: then its levels are those of the points."""
-    if sizing is None or regression.state != Regression.State.CONFIRMED or sizing.ratio != regression.ratio:
-        return None
-    pairs = [pair for pair in sizing.pairs.all() if not pair.disturbed and not pair.unreported]
-    if not pairs:
-        return None
-    before, after = (median(getattr(pair, side) for pair in pairs) for side in ("base", "head"))
-    return PairedLevels(before, after, len(pairs))
 
 
 def _split_by_series(regression: Regression, rows: list[ProofRow]) -> tuple[list[ProofRow], list[ProofRow]]:

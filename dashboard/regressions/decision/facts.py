@@ -135,6 +135,8 @@ class Verdict:
     ratio: float | None = None
     low: float | None = None
     high: float | None = None
+    # The level of the base, as its pairs measured it.
+    base_level: float | None = None
     error: float = 0.01
     machine: str = ""
     # Where its pairs are those of other commits with the same code: the one that was measured as its head.
@@ -192,6 +194,7 @@ class Regression:
     before: float
     after: float
     state: str = "suspected"
+    paired_before: float | None = None
     ratio: float | None = None
     low: float | None = None
     high: float | None = None

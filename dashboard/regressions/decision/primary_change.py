@@ -259,13 +259,17 @@ def bounding_commits(primary: PrimaryChange) -> tuple[Commit, Commit]:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The levels on both sides and their ratio, with its interval; all in the primary series' unit."""
+    """The levels on both sides and their ratio, with its interval; all in the primary series' unit.
+
+    `paired_before`: the level before by the pairs that measured the ratio, where there are any.
+    """
 
     before: float
     after: float
     ratio: float | None
     low: float | None
     high: float | None
+    paired_before: float | None = None
 
 
 def measured_size(primary: Change, verdicts: Sequence[Verdict], bad: Commit) -> Size:
@@ -277,13 +281,15 @@ def measured_size(primary: Change, verdicts: Sequence[Verdict], bad: Commit) -> 
     """
     verdict = verdict_on_size(verdicts, primary, bad)
     if verdict is not None and verdict.difference is not None:
-        return Size(primary.before, level_measured(primary.before, verdict), None, None, None)
+        # Of what is learned the levels are those of whole trainings, which the points have measured.
+        base = None if is_quality(primary.series) else verdict.base_level
+        return Size(primary.before, level_measured(primary.before, verdict), None, None, None, base)
     if verdict is None or verdict.ratio is None or not primary.ratio:
         return Size(primary.before, primary.after, primary.ratio, primary.low, primary.high)
     after = primary.after
     if verdict.verdict == Outcome.PART:
         after = primary.series.metric.level(primary.before, verdict.ratio)
-    return Size(primary.before, after, verdict.ratio, verdict.low, verdict.high)
+    return Size(primary.before, after, verdict.ratio, verdict.low, verdict.high, verdict.base_level)
 
 
 def least_worse(series: Series, size: Size) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from statistics import median
 from uuid import uuid4
 
 import pytest
@@ -71,6 +72,7 @@ def test_each_pair_keeps_what_was_known_after_it(row: Experiment, held: Experime
     kept = [(pair.ratio, pair.low, pair.high) for pair in row.pairs.all()]
     assert kept[:3] == [(None, None, None)] * 3
     assert kept[-1] == (row.ratio, row.low, row.high)
+    assert row.base_level == median(pair.base for pair in row.pairs.all())
     widths = [high - low for _, low, high in kept[3:] if low is not None and high is not None]
     assert widths == sorted(widths, reverse=True)
 

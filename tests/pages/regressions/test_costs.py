@@ -53,8 +53,10 @@ def create_proof(
     return experiment
 
 
-def test_what_the_pairs_confirmed_is_what_it_costs(client: Client, regression: Regression) -> None:
-    create_proof(regression, "confirmed")
+def test_it_costs_what_its_size_says(client: Client, regression: Regression) -> None:
+    create_proof(regression, "confirmed", ratio=1.5, low=1.4, high=1.6)
+    regression.ratio, regression.low, regression.high = 1.315, 1.28, 1.35
+    regression.save()
     sentence = "At 200 machine-hours a week of training this costs 63 machine-hours a week [56,\xa070]."
     assert cost_sentence(weekly_cost(regression)) == sentence
     assert sentence in client.get(f"/regressions/{regression.pk}/").content.decode()

@@ -148,17 +148,6 @@ def test_the_phases_are_those_of_the_pairs(client: Client, regression: Regressio
     assert re.search(r"<code>act</code>.*\u2212100 µs.*\u22122\.7 %", shown)
 
 
-def test_a_confirmed_one_went_from_and_to_what_its_pairs_measured(
-    client: Client, regression: Regression
-) -> None:
-    create_proof(regression, "confirmed").pairs.filter(index=0).update(base=0.009, head=0.0134)
-    size = {"before": 0.02, "ratio": 1.38, "low": 1.31, "high": 1.45}
-    Regression.objects.update(state="confirmed", **size)
-    assert "went from 10 ms to 13.8 ms, the medians of 3 pairs, at" in get_page(client, regression)
-    Regression.objects.update(state="suspected")
-    assert "went from 20 ms to 27.6 ms at" in get_page(client, regression)
-
-
 def test_a_step_has_one_size_and_points_that_differ_are_told(client: Client, regression: Regression) -> None:
     create_proof(regression, "confirmed")
     change = regression.changes.get(series=regression.series)

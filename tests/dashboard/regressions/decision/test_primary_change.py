@@ -212,3 +212,9 @@ def test_pairs_that_span_a_second_step_tell_the_size_of_neither() -> None:
     assert verdict_on_size([spanning], TIME, TIME.first_bad) is None
     (alone,) = with_steps_between([wide], [TIME])
     assert verdict_on_size([alone], TIME, TIME.first_bad) is alone
+
+
+@pytest.mark.parametrize(("verdict", "expected"), [("confirmed", 0.02), ("part", 0.02), ("refuted", None)])
+def test_the_level_before_is_that_of_the_pairs_that_sized_it(verdict: str, expected: float | None) -> None:
+    said = make_verdict(TIME, verdict, GOOD, BAD, ratio=1.3, base_level=0.02)
+    assert measured_size(TIME, [said], TIME.first_bad).paired_before == expected
