@@ -123,6 +123,7 @@ def _experiment_context(experiment: Experiment) -> dict[str, Any]:
         "project": experiment.project,
         "claim_asked": experiment_queries.claim_of_experiment(experiment),
         "answer": sentences.answer_sentence(experiment),
+        "ended": sentences.ended_sentence(experiment, len(pairs)),
         "direction": sentences.effect_direction(experiment),
         "toggled": sentences.toggled_texts(experiment) if experiment.has_two_cases else None,
         "pairs": pairs,

@@ -330,3 +330,33 @@ def test_a_get_neither_cancels_nor_asks(signed_in: Client, line: list[Commit]) -
     assert signed_in.get(f"/experiments/{row.pk}/cancel/")["Location"] == f"/experiments/{row.pk}/"
     assert signed_in.get("/projects/snake/experiments/new/?base=a&head=b").status_code == 200
     assert Experiment.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"precision": 0.1}, "it is known to ±4.4 %, as precisely as was asked for"),
+        (
+            {"precision": 0.01, "range_low": 1.2, "range_high": 1.6},
+            "its whole interval lies within what agrees with the claim, +20 % to +60 %, so that the ±1 % "
+            "that was asked for was not needed",
+        ),
+        (
+            {"precision": 0.01, "range_high": 0.8},
+            "its whole interval lies outside of what agrees with the claim, \u221220 % or less, so that",
+        ),
+        ({"low": 1.38, "high": 1.38}, "both sides repeat exactly"),
+    ],
+)
+def test_an_estimate_says_why_it_ended(
+    client: Client, line: list[Commit], fields: dict[str, float], why: str
+) -> None:
+    made = create_ended(line, **({"low": 1.32, "high": 1.44, "seconds": 180} | fields))
+    shown = client.get(made.get_absolute_url()).content.decode()
+    assert re.search(rf"It ended after \d+ pairs in 3 min: {re.escape(why)}", shown)
+
+
+def test_what_has_a_reason_has_no_other_ending(client: Client, line: list[Commit]) -> None:
+    reason = {"code": "precision not reached", "reached": 0.05, "wanted": 0.01, "pairs": 4, "seconds": 9}
+    made = create_ended(line, low=1.32, high=1.44, precision=0.01, reason=reason)
+    assert "It ended after" not in client.get(made.get_absolute_url()).content.decode()
