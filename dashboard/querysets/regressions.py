@@ -24,6 +24,7 @@ from django.db.models import (
 from django.db.models.functions import RowNumber
 
 from dashboard.models import (
+    Case,
     Change,
     Check,
     Commit,
@@ -93,7 +94,12 @@ def regressions_with_related() -> QuerySet[Regression]:
     """With all that a line about a regression names."""
     triages = Triage.objects.filter(regression=OuterRef("pk")).exclude(action=Triage.Action.COMMENT)
     account = triages.order_by("-at", "-pk").values("account")[:1]
-    return Regression.objects.annotate(triaged_account=Subquery(account)).select_related(
+    # Where there are others a title names the case: the same commit may have slowed several.
+    others = Case.objects.filter(project=OuterRef("project")).exclude(
+        pk=OuterRef("series__configuration__case")
+    )
+    annotated = Regression.objects.annotate(triaged_account=Subquery(account), has_other_cases=Exists(others))
+    return annotated.select_related(
         "project",
         "first_bad",
         "culprit",

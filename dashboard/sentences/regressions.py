@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dashboard.models import Change, Channel, Limit, Metric, Regression
+from dashboard.models import Case, Change, Channel, Limit, Metric, Regression
 from dashboard.repositories import DETACHED
 from dashboard.sentences import labels, numbers
 from dashboard.sentences.causes import cause_sentence
@@ -18,10 +18,10 @@ GROWTH = "memory_growth"
 
 
 def regression_title(regression: Regression) -> str:
-    """`step time +38 % [35, 41] since abc1234567 “subject”; replay/sample explains 92 %; ...`."""
+    """`step time +38 % [35, 41] in snake_dqn since abc1234567 “subject”; replay/sample explains ...; ...`."""
     head = regression_headline(regression)
     if regression.names_commit and is_loss_of_quality(regression) and not crossed_limits(regression):
-        told = loss_sentence(regression, describe_place(regression))
+        told = loss_sentence(regression, f"{case_words(regression)}{describe_place(regression)}")
         return "; ".join(part for part in (told, describe_suspect(regression)) if part)
     if regression.names_commit:
         parts = [f"{head} {describe_place(regression)}", describe_phase(regression)]
@@ -33,9 +33,10 @@ def regression_title(regression: Regression) -> str:
 
 
 def regression_headline(regression: Regression) -> str:
-    """`step time +38 % [35, 41]`, behind the limits that were crossed.
+    """`step time +38 % [35, 41] in snake_dqn`, behind the limits that were crossed.
 
-    A limit alone has no change behind it: the bound is all there is to say.
+    A limit alone has no change behind it: the bound is all there is to say. The case is named where the
+    project has several.
     """
     limits = crossed_limits(regression)
     texts = [violation_text(limit) for limit in limits]
@@ -43,7 +44,22 @@ def regression_headline(regression: Regression) -> str:
     known = getattr(regression, "_prefetched_objects_cache", {})
     if not limits or (known["changes"] if "changes" in known else regression.changes.exists()):
         texts.append(describe_change(regression))
-    return ", ".join(texts)
+    return f"{', '.join(texts)} {case_words(regression)}".rstrip()
+
+
+def case_words(regression: Regression) -> str:
+    """`in snake_dqn[variant=optimized] `; empty where the project has no other case."""
+    if not is_one_of_several_cases(regression):
+        return ""
+    return f"in {regression.series.case} "
+
+
+def is_one_of_several_cases(regression: Regression) -> bool:
+    """As the query has found that read it; else it is asked for."""
+    if (known := getattr(regression, "has_other_cases", None)) is not None:
+        return bool(known)
+    cases = Case.objects.filter(project=regression.project_id)
+    return cases.exclude(pk=regression.series.configuration.case_id).exists()
 
 
 def crossed_limits(regression: Regression) -> list[Limit]:

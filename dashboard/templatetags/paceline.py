@@ -73,6 +73,7 @@ for label_filter in (
     labels.metric_label,
     describe_job,
     regressions.regression_state_label,
+    regressions.is_one_of_several_cases,
     regressions.commit_range,
     regressions.describe_range,
     regressions.merged_words,

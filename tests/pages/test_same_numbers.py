@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pytest
 from django.test import Client
+from pytest_django import DjangoAssertNumQueries
 
 from dashboard.alerts.email import compose_email
 from dashboard.alerts.payload import alert_payload
 from dashboard.models import Regression
 from dashboard.querysets.regressions import regressions_with_related
 from dashboard.sentences import numbers
+from dashboard.sentences.regressions import regression_title
 from tests.pages import builders
+from tests.pages.conftest import shown_text
 
 ROOT = Path(__file__).resolve().parents[2]
 # Sizes that another rounding would write otherwise: 9.949 % is 10 % when it is rounded twice.
@@ -115,3 +118,22 @@ def test_templates_round_nothing() -> None:
 
 def test_a_planted_rounding_is_found() -> None:
     assert len(list(own_roundings("a = f'{value:.1f}'\nb = round(value)\nc = f'{value:%Y}'"))) == 2
+
+
+def test_a_title_names_the_case_where_the_project_has_several(client: Client, regression: Regression) -> None:
+    where = ("/", "/regressions/", regression.get_absolute_url())
+    assert "+9.9 % [9.0, 12] since" in regression_title(regression)
+    builders.create_case(regression.project, games=512)
+    told, case = regressions_with_related().get(pk=regression.pk), str(regression.series.case)
+    assert f"step time {CHANGE} in {case} since" in regression_title(told)
+    assert f"{CHANGE} in {case}" in compose_email(builders.create_delivery(told)).subject
+    texts = [shown_text(client.get(page)) for page in where]
+    assert [text for text in texts if f"Step time in {case}" not in text] == []
+
+
+def test_titles_of_a_list_ask_for_no_case(
+    regression: Regression, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    told = regressions_with_related().prefetch_related("limits", "changes").get(pk=regression.pk)
+    with django_assert_num_queries(0):
+        regression_title(told)
