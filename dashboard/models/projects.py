@@ -227,6 +227,9 @@ class Commit(models.Model):
     subject = models.CharField(max_length=500, blank=True)
     author = models.CharField(max_length=200, blank=True)
     committed_at = models.DateTimeField()
+    manifest_problem = models.TextField(
+        blank=True, default="", help_text="Why its manifest can't be read: then nothing of it is measured."
+    )
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["project", "hash"], name="commit_once_per_project")]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, Exists, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from dashboard.models import (
@@ -86,7 +86,10 @@ def project_commits(project: Project) -> QuerySet[Commit]:
 
 
 def unmeasured_commits(project: Project) -> list[Commit]:
-    """Of the LOOKED_AT newest commits of its branch those with neither a whole run nor one under way."""
+    """Of the LOOKED_AT newest commits of its branch those with neither a whole run nor one under way.
+
+    Without those whose manifests can't be read: asking again measures none of them.
+    """
     return _UNMEASURED.read_rows(project=project.pk, branch=project.branch)
 
 
@@ -94,7 +97,7 @@ def _compose_unmeasured() -> QuerySet[Commit]:
     newest = Commit.objects.filter(project=Given("project"), branch=Given("branch")).order_by("-position")
     runs = Run.objects.filter(commit=OuterRef("pk")).exclude(origin=Run.Origin.SENTINEL)
     whole = runs.exclude(state__in=(Run.State.FAILED, Run.State.CANCELLED))
-    return newest.filter(pk__in=newest.values("pk")[:LOOKED_AT]).filter(~Exists(whole))
+    return newest.filter(pk__in=newest.values("pk")[:LOOKED_AT]).filter(~Exists(whole), manifest_problem="")
 
 
 _UNMEASURED = ComposedQuery(_compose_unmeasured)
@@ -152,14 +155,6 @@ def triggers_with_runs() -> QuerySet[Trigger]:
 
 
 TRIGGERS_OF_KEYS = compose_details(triggers_with_runs)
-
-
-def last_request_of_newest(project: Project) -> Trigger | None:
-    """What asked last for the newest commits of the project's branch, and was answered."""
-    of_branch = project_triggers(project).filter(ref__in=("", f"refs/heads/{project.branch}"))
-    # A person's single commit may be any; a push of one is the newest.
-    of_newest = of_branch.filter(~Q(source__in=Trigger.AWAITED) | ~Q(revisions__has_key="commit"))
-    return of_newest.exclude(state=Trigger.State.RECEIVED).first()
 
 
 def refused_triggers(now: datetime) -> QuerySet[Trigger]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from dashboard.models import Commit, Project
 from dashboard.repositories import DETACHED, LONGEST_BRANCH, CommitFacts
+
+# Of what is said of a manifest.
+LONGEST_PROBLEM = 1000
 
 
 def get_or_create_commits(project: Project, found: Iterable[CommitFacts]) -> dict[str, Commit]:
@@ -34,6 +37,22 @@ def get_or_create_commits(project: Project, found: Iterable[CommitFacts]) -> dic
     moved = [commit for sha, commit in stored.items() if follow_branch(commit, facts_of[sha])]
     Commit.objects.bulk_update(moved, ["branch", "position", "left_branch"])
     return {sha: stored[sha] for sha in facts_of}
+
+
+def keep_unreadable(project: Project, found: Iterable[CommitFacts], problems: Mapping[str, str]) -> None:
+    """Keep, with rows of their own, why nothing of commits is measured whose manifests can't be read."""
+    rows = get_or_create_commits(project, found)
+    for sha, commit in rows.items():
+        # A sentence may quote what stands in a manifest; Postgres keeps no NUL in a text.
+        commit.manifest_problem = problems[sha].replace("\0", "\N{REPLACEMENT CHARACTER}")[:LONGEST_PROBLEM]
+    Commit.objects.bulk_update(rows.values(), ["manifest_problem"])
+
+
+def forget_problems(commits: Iterable[Commit]) -> None:
+    """Their manifests can be read now, such as one that the server keeps since."""
+    Commit.objects.filter(pk__in=[row.pk for row in commits if row.manifest_problem]).update(
+        manifest_problem=""
+    )
 
 
 def follow_branch(commit: Commit, facts: CommitFacts) -> bool:

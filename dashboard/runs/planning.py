@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -56,10 +56,22 @@ class Plan:
     decision: Decision = field(default_factory=Decision)
     facts: dict[str, CommitFacts] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
+    # By hash, why the manifest of a commit can't be read.
+    unreadable: dict[str, str] = field(default_factory=dict)
     pushed: int = 0
     fork: int | None = None
     skipped_by: str = ""
     always: bool = False
+
+
+class UnmeasurableError(ManifestError):
+    """None of the commits can be measured; `found` are those whose manifests can't be read, `unreadable`
+    says by hash why."""
+
+    def __init__(self, sentence: str, found: Sequence[CommitFacts], unreadable: Mapping[str, str]) -> None:
+        super().__init__(sentence)
+        self.found = [facts for facts in found if facts.hash in unreadable]
+        self.unreadable = unreadable
 
 
 def make_plan(trigger: Trigger) -> Plan:
@@ -132,9 +144,10 @@ def plan_commits(trigger: Trigger, event: Event, policy: EffectivePolicy, hashes
     plan = Plan(facts={facts.hash: facts for facts in found})
     candidates = list(read_candidates(project, mirror, found, trigger.benchmarks, plan))
     if not candidates:
-        raise ManifestError(
-            f"None of the {len(hashes)} commits can be measured; the last: {plan.skipped[-1]}"
-        )
+        said = plan.skipped[-1]
+        if len(hashes) > 1:
+            said = f"None of the {len(hashes)} commits can be measured; the last: {said}"
+        raise UnmeasurableError(said, found, plan.unreadable)
     if event.kind == EventKind.BRANCH:
         candidates = add_changed_paths(mirror, candidates, plan)
     plan.decision = decide_cases(policy, event, candidates, read_queue(project, policy, candidates, plan))
@@ -152,11 +165,10 @@ def read_candidates(
     for facts, manifest in read_commit_manifests(project, mirror, list(commits)):
         try:
             if isinstance(manifest, ManifestError):
+                plan.unreadable[facts.hash] = str(manifest)
                 raise manifest
             benchmarks = choose_benchmarks_named(manifest, names, facts)
         except ManifestError as error:
-            if len(commits) == 1:
-                raise
             plan.skipped.append(str(error))
             continue
         # Most commits have the manifest of the one before them.

@@ -21,9 +21,9 @@ from dashboard.policy.project_policy import project_policy
 from dashboard.repositories import RepositoryBusy, RepositoryError, Unreachable
 from dashboard.runs.backlog import BACKLOG_PRIORITY, rank_backlog, supersede_runs, trim_queue
 from dashboard.runs.caps import TooMuch
-from dashboard.runs.commits import get_or_create_commits
+from dashboard.runs.commits import forget_problems, get_or_create_commits, keep_unreadable
 from dashboard.runs.errors import Busy
-from dashboard.runs.planning import PUSHED, UNATTENDED, Plan, make_plan
+from dashboard.runs.planning import PUSHED, UNATTENDED, Plan, UnmeasurableError, make_plan
 from dashboard.runs.requests import request_runs
 from dashboard.runs.rewritten_history import follow_rewritten_history
 from dashboard.runs.tags import follow_tags
@@ -87,6 +87,8 @@ def _resolve_received(received: Trigger, quick: bool, patience: float | None) ->
             return []
         _close_trigger(received, Trigger.State.REFUSED, str(error))
     except ManifestError as error:
+        if isinstance(error, UnmeasurableError):
+            keep_unreadable(project, error.found, error.unreadable)
         _close_trigger(received, Trigger.State.REFUSED, str(error), _broken_manifests(received, 1))
     except (RepositoryError, TooMuch) as error:
         _close_trigger(received, Trigger.State.REFUSED, str(error))
@@ -105,6 +107,8 @@ def _request_planned(trigger: Trigger, plan: Plan, quick: bool) -> list[int]:
         if not Trigger.objects.select_for_update().filter(pk=trigger.pk, state=Trigger.State.RECEIVED):
             return []
         commits = store_commits(project, plan)
+        forget_problems(commits.values())
+        keep_unreadable(project, [plan.facts[sha] for sha in plan.unreadable], plan.unreadable)
         if any(commit.branch == project.branch for commit in commits.values()):
             dispatch.send_task(dispatch.READ_CLAIMS, project.pk)
         urgent = _as_wanted(project, commits, decision.newest, decision.quick)

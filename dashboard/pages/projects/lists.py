@@ -11,12 +11,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from dashboard.models import Commit, Project, Run, Trigger
+from dashboard.models import Commit, Project, Run
 from dashboard.pages.list_filters import FilterError, ListFilter, match_words, read_choice, read_list_filter
 from dashboard.pages.paging import ROWS_PER_PAGE, requested_page
 from dashboard.pages.requested_project import requested_project
 from dashboard.pages.triggers.missing_runs import missing_context
-from dashboard.policy.decision import Reason
 from dashboard.querysets import projects, regressions, run_costs, runs
 
 # Beside the states of a run itself.
@@ -87,16 +86,9 @@ def commits_page(request: HttpRequest, slug: str) -> HttpResponse:
         "commits": describe_commits(project, page),
         "comparing": bool(project.repository) and len(page) > 1,
         "words": words,
-        "unreadable": _with_broken_manifests(project) if page.number == 1 else None,
         **missing_context(project),
     }
     return render(request, "projects/commits.html", context)
-
-
-def _with_broken_manifests(project: Project) -> Trigger | None:
-    """The last request for the newest commits, where some had no readable manifest: these have no row."""
-    last = projects.last_request_of_newest(project)
-    return last if last and any(row.get("reason") == Reason.MANIFEST for row in last.left_out) else None
 
 
 @require_safe

@@ -54,7 +54,11 @@ def test_a_commit_without_a_manifest_is_refused(tracked: Project, repository: Re
     trigger = resolve_new_trigger(tracked, revisions={"commit": "HEAD~"})
     first = repository.git("rev-parse", "HEAD~")[:10]
     assert (trigger.state, trigger.detail) == ("refused", f"Commit {first} has no paceline.toml.")
-    assert not Commit.objects.exists()
+    assert Commit.objects.get().manifest_problem == trigger.detail
+    tracked.manifest = MANIFEST
+    tracked.save()
+    resolve_new_trigger(tracked, revisions={"commit": "HEAD~"})
+    assert Commit.objects.get().manifest_problem == ""
 
 
 def test_of_several_commits_those_without_a_manifest_are_named(
@@ -68,6 +72,14 @@ def test_of_several_commits_those_without_a_manifest_are_named(
     assert trigger.detail.count(". Left out: ") == 2
     assert trigger.detail.endswith(".")
     assert trigger.left_out == [{"reason": "manifest", "commits": 2, "benchmark": ""}]
+    problems = list(Commit.objects.order_by("position").values_list("subject", "manifest_problem"))
+    assert [subject for subject, problem in problems if problem] == ["Begin", "Break it"]
+    assert problems[2][1] in trigger.detail
+
+
+def test_a_slip_in_a_benchmarks_name_is_no_broken_manifest(tracked: Project) -> None:
+    resolve_new_trigger(tracked, benchmarks=["tiney"])
+    assert not Commit.objects.exists()
 
 
 def test_what_waits_already_is_told_apart(tracked: Project) -> None:

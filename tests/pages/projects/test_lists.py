@@ -124,16 +124,17 @@ def test_commits_are_found_by_words(client: Client) -> None:
     assert "No commit of main has these words" in shown_text(client.get("/projects/snake/commits/?q=nothing"))
 
 
-def test_newest_commits_with_a_broken_manifest_are_told_beside_the_list(client: Client) -> None:
-    project = builders.create_project()
-    refused = builders.create_refused_trigger(project)
-    where = "/projects/snake/commits/"
-    assert "Not listed" not in shown_text(client.get(where))
-    project.triggers.update(left_out=[{"reason": "manifest", "commits": 1, "benchmark": ""}])
-    answer = client.get(where)
-    assert f"the newest request says {refused.detail}" in shown_text(answer)
-    project.triggers.create(source="web", revisions={"last": 1}, state="resolved")
-    assert "Not listed" not in shown_text(client.get(where))
+def test_a_commit_with_a_broken_manifest_says_so_in_its_row(client: Client) -> None:
+    project = builders.create_history(count=3)
+    newest = Commit.objects.order_by("-position")[0]
+    newest.runs.all().delete()
+    Commit.objects.filter(pk=newest.pk).update(manifest_problem="Commit abc: paceline.toml: benchmarks is 1")
+    where = f"/projects/{project.slug}/commits/"
+    listed = shown_text(client.get(where))
+    assert "Commit abc: paceline.toml: benchmarks is 1 not measured manifest" in listed
+    # Asking again would measure nothing of it.
+    assert "has no result" not in listed
+    assert "Nothing of it is measured: Commit abc:" in shown_text(client.get(f"{where}{newest.hash}/"))
 
 
 def test_no_more_is_counted_than_can_be_paged_through(
