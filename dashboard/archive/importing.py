@@ -85,8 +85,8 @@ class _ArchiveImport:
                 raise self.reader.refuse(table.name, f"can't be stored: {reason}") from error
         digest = self.reader.read_end()
         find_newest_measurements(self.project)
-        Project.objects.filter(pk=self.project.pk).update(archive_sha256=digest)
-        self.project.archive_sha256 = digest
+        self.project.archive_sha256, self.project.imported_at = digest, timezone.now()
+        self.project.save(update_fields=["archive_sha256", "imported_at"])
         return done
 
     def _store_table(self, head: TableHead) -> None:

@@ -100,7 +100,7 @@ PROJECT = ArchiveTable(
     "pk",
     left_out=frozenset(
         {
-            *("slug", "former_names", "mirror_name", "removed_slug", "archive_sha256"),
+            *("slug", "former_names", "mirror_name", "removed_slug", "archive_sha256", "imported_at"),
             # Who may show it is another site's to say.
             "embed_origins",
             # A copy doesn't begin to measure by itself, and quiet hours follow from the policy.

@@ -139,6 +139,9 @@ class Project(models.Model):
         editable=False,
         help_text="Of the archive that it was made from: a second import of it changes nothing.",
     )
+    imported_at = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="When it was made from an archive."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

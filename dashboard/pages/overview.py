@@ -35,20 +35,26 @@ MOST_RUNS = 6
 MOST_POOLS = 100
 PROJECTS = 20
 
+
+def _watched_projects(sight: Sight) -> QuerySet[Project]:
+    """Those that may need somebody here."""
+    return sight.given_projects().exclude(projects.RESTING_COPY)
+
+
 # What may need a person, and what is under way: bounded, with an item more than is shown where the page says
 # that there are more. Most of these lists are empty most of the time.
 LISTS: dict[str, ComposedQuery[Any]] = {
     "limits": ComposedQuery(
-        lambda sight: limits.crossed_without_regression(sight.given_projects())[: MOST_REGRESSIONS + 1]
+        lambda sight: limits.crossed_without_regression(_watched_projects(sight))[: MOST_REGRESSIONS + 1]
     ),
     "undelivered": ComposedQuery(
-        lambda sight: regressions.given_up_deliveries(NOW, sight.given_projects())[:MOST_RUNS]
+        lambda sight: regressions.given_up_deliveries(NOW, _watched_projects(sight))[:MOST_RUNS]
     ),
     "refused": ComposedQuery(
-        lambda sight: projects.refused_triggers(NOW).filter(project__in=sight.given_projects())[:MOST_RUNS]
+        lambda sight: projects.refused_triggers(NOW).filter(project__in=_watched_projects(sight))[:MOST_RUNS]
     ),
     "failures": ComposedQuery(
-        lambda sight: runs.recent_failures(NOW, sight.given_projects())[: MOST_RUNS + 1]
+        lambda sight: runs.recent_failures(NOW, _watched_projects(sight))[: MOST_RUNS + 1]
     ),
     "machines": ComposedQuery(lambda _: projects.silent_machines(NOW)[:MOST_RUNS]),
     "parts": ComposedQuery(lambda _: projects.silent_parts(NOW)[:MOST_RUNS]),
@@ -60,7 +66,7 @@ LISTS: dict[str, ComposedQuery[Any]] = {
     ),
 }
 OPEN_REGRESSIONS = ComposedQuery(
-    lambda sight: regressions.open_regressions(sight.given_projects(), MOST_REGRESSIONS + 1)
+    lambda sight: regressions.open_regressions(_watched_projects(sight), MOST_REGRESSIONS + 1)
 )
 FIRST_PROJECTS = ComposedQuery(
     lambda sight: projects.projects_with_summary(sight.given_projects())[: PROJECTS + 1]
@@ -101,7 +107,9 @@ def _attention_context(found: dict[str, list[Any]], seen: SeenProjects) -> dict[
         for name in ("limits", "undelivered", "refused", "failures", "machines", "parts", "waiting", "jobs")
     }
     items["regressions"] = OPEN_REGRESSIONS.read_rows(seen.sight, **seen.values)
-    items["tainted_cases"] = disturbances.mostly_tainted_cases(timezone.now(), seen.rows())
+    items["tainted_cases"] = disturbances.mostly_tainted_cases(
+        timezone.now(), seen.rows().exclude(projects.RESTING_COPY)
+    )
     quiet = not any(items.values())
     more = {
         "more_regressions": len(items["regressions"]) > MOST_REGRESSIONS,

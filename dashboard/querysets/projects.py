@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Exists, OuterRef, QuerySet, Subquery
+from django.db.models import BooleanField, Count, Exists, ExpressionWrapper, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from dashboard.models import (
@@ -33,6 +33,13 @@ SHOWN_REFUSALS = timedelta(days=1)
 REMOVED_AFTER = timedelta(days=30)
 
 
+# Made from an archive, and nothing was asked for here since: it stands as it stood where it came from, and
+# nobody here has to do anything about that.
+RESTING_COPY = Q(imported_at__isnull=False) & ~Exists(
+    Run.objects.filter(project=OuterRef("pk"), requested_at__gt=OuterRef("imported_at"))
+)
+
+
 def projects_with_summary(visible: QuerySet[Project]) -> QuerySet[Project]:
     """Each with its numbers of open regressions and active runs, and its newest commit and done run."""
     regressions = Regression.objects.filter(OPEN, project=OuterRef("pk"))
@@ -41,6 +48,7 @@ def projects_with_summary(visible: QuerySet[Project]) -> QuerySet[Project]:
     return (
         visible.defer("manifest", "hook_secret")
         .annotate(
+            is_resting_copy=ExpressionWrapper(RESTING_COPY, BooleanField()),
             open_regressions=_count_subquery(regressions, "project"),
             active_runs=_count_subquery(active, "configuration__case__project"),
             newest_commit_id=Subquery(commit.values("pk")[:1]),

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -215,6 +216,16 @@ def test_a_copy_is_quiet(exported: Path) -> None:
     assert Machine.objects.get(name="bench-1").state == Machine.State.RETIRED
     assert Triage.objects.get(regression__project=copy).account == "ada"
     assert not Regression.objects.get(project=copy).proving
+
+
+def test_the_overview_warns_of_nothing_in_a_copy(exported: Path, signed_in: Client) -> None:
+    Regression.objects.all().delete()
+    import_file(exported)
+    needs, _, rest = shown_text(signed_in.get("/")).partition("Projects")
+    assert "Needs you now ✓ Nothing." in needs
+    assert "imported copy" in rest
+    Run.objects.filter(project__slug="copy").update(requested_at=timezone.now() + timedelta(minutes=1))
+    assert "Step time" in shown_text(signed_in.get("/")).partition("Projects")[0]
 
 
 def test_a_second_import_changes_nothing(exported: Path) -> None:
