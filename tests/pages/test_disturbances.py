@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -213,3 +214,10 @@ def test_another_branch_repairs_no_crash(client: Client, commits: list[Commit], 
     Commit.objects.filter(pk=commits[4].pk).update(branch="topic")
     create_calm_run(commits[4], case)
     assert f"Run #{crashed.pk} failed: crash" in get_page(client)
+
+
+def test_a_refused_trigger_is_no_case_that_is_not_watched(client: Client, project: Project) -> None:
+    trigger = builders.create_refused_trigger(project)
+    shown = html.unescape(get_page(client, "/projects/snake/"))
+    assert f'<a href="/projects/snake/triggers/{trigger.pk}/"><strong>Last 2 commits</strong></a>' in shown
+    assert "What isn't watched" not in shown
