@@ -157,6 +157,20 @@ def _compose_runs_of_step() -> QuerySet[Any]:
 _RUNS_OF_STEP: ComposedQuery[Any] = ComposedQuery(_compose_runs_of_step)
 
 
+def step_times_around(regression: Regression, runs: StepRuns) -> list[Point]:
+    """What a step took in the runs of the last good and the first bad commit; empty unless both tell."""
+    both = runs.of_both(regression)
+    rows = Point.objects.filter(
+        run__in=both,
+        series__configuration=regression.series.configuration_id,
+        series__metric__name="step_time",
+        series__phase="",
+        tainted=False,
+    )
+    found = {point.run_id: point for point in rows}
+    return [found[run] for run in both] if len(both) == len(found) == 2 else []
+
+
 def phases_around_step(
     regression: Regression, runs: Mapping[int, int]
 ) -> tuple[dict[str, float], dict[str, float]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
-from dashboard.models import Change, Experiment, Regression, Series
+from dashboard.models import Change, Experiment, Point, Regression, Series
 from dashboard.repositories import DETACHED
 from dashboard.sentences import labels, numbers
 from dashboard.sentences.experiments import phases_text, reason_sentence
@@ -69,6 +70,21 @@ def points_disagreement(regression: Regression, changes: Sequence[Change]) -> st
     if points == labels.format_change_size(regression):
         return ""
     return points_moved_sentence(change)
+
+
+def step_time_sentence(before: Point, after: Point) -> str:
+    """What became of a step's time where a counter alone moved: `A step takes no measurably other time: ...`.
+
+    By the runs of the two commits, each with its interval.
+    """
+    ratio = after.value / before.value
+    if None in (ends := (before.low, before.high, after.low, after.high)):
+        return f"A step's time went with it by {numbers.format_percent_change(ratio)} between the two runs."
+    least, most, low, high = cast(tuple[float, float, float, float], ends)
+    told = numbers.format_ratio(ratio, low / most, high / least)
+    if low <= most and least <= high:
+        return f"A step takes no measurably other time: {told} between the runs of the two commits."
+    return f"Between the runs of the two commits a step's time moved by {told}."
 
 
 def side_branch_sentence(regression: Regression) -> str:

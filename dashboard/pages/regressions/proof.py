@@ -8,8 +8,8 @@ from typing import Any
 
 from dashboard.models import Change, Experiment, ExperimentPair, Regression, RegressionExperiment, Series
 from dashboard.pages.experiments.pairs import pairs_caption, pairs_figure
-from dashboard.querysets.regression_details import measured_again
-from dashboard.regressions.decision.series_kinds import is_exact_counter, is_same_measurement
+from dashboard.querysets.regression_details import StepRuns, measured_again, step_times_around
+from dashboard.regressions.decision.series_kinds import is_exact_counter, is_same_measurement, is_time
 from dashboard.sentences import experiments as sentences
 from dashboard.sentences import labels, proofs
 from dashboard.sentences.bisections import bisection_sentence
@@ -83,6 +83,17 @@ def proof_context(regression: Regression, changes: Sequence[Change]) -> dict[str
         "proof_seconds": sum(row.experiment.seconds for row in rows),
         "sizing": sizing,
     }
+
+
+def time_beside_counter(
+    regression: Regression, changes: Sequence[Change], measured: Sequence[ProofRow], runs: StepRuns
+) -> str:
+    """Of a counter that moved alone what became of the step's time; empty where that is told already."""
+    told = [*(change.series for change in changes), *(row.series for row in measured)]
+    if not is_exact_counter(regression.series) or any(map(is_time, told)):
+        return ""
+    points = step_times_around(regression, runs)
+    return proofs.step_time_sentence(*points) if points and points[0].value > 0 else ""
 
 
 def _sizing_experiment(regression: Regression, rows: Sequence[ProofRow]) -> Experiment | None:

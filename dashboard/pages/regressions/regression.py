@@ -15,7 +15,7 @@ from dashboard.models import Channel, Regression, Run, Triage
 from dashboard.pages.experiments.links import regression_address
 from dashboard.pages.regressions.device import device_context
 from dashboard.pages.regressions.phases import phase_comparison_context
-from dashboard.pages.regressions.proof import proof_context
+from dashboard.pages.regressions.proof import proof_context, time_beside_counter
 from dashboard.pages.series.figure import draw_regression_step
 from dashboard.pages.sharing.shared_pictures import preview_of
 from dashboard.querysets import regression_details as details
@@ -92,6 +92,7 @@ def render_regression(
         "figure": theme.figure_json(drawn) if drawn else "",
         "drawn": drawn,
         "changes": changes,
+        "time_beside": time_beside_counter(regression, changes, proved["proofs"], runs_of_step),
         "memory_growth": describe_memory_growth(regression, changes),
         **_told_context(regression, imported=imported),
         "suspects": [_suspect_row(regression, suspect) for suspect in regression.suspects],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from typing import Any
 
@@ -14,6 +15,7 @@ from dashboard.models import (
     Experiment,
     ExperimentPair,
     Machine,
+    Point,
     Regression,
     RegressionExperiment,
     Series,
@@ -214,3 +216,27 @@ def test_it_says_which_way_a_bisection_took(client: Client, regression: Regressi
 def test_it_names_another_branch(client: Client, regression: Regression) -> None:
     Commit.objects.filter(pk=regression.first_bad_id).update(branch="faster")
     assert "It is on the branch faster, which is judged against main" in get_page(client, regression)
+
+
+@pytest.mark.parametrize(
+    ("head", "low", "high", "words"),
+    [
+        (0.0101, 0.0099, 0.0103, "A step takes no measurably other time: +1.0 % ["),
+        (0.0120, 0.0119, 0.0121, "Between the runs of the two commits a step's time moved by +20 % [18, 22]"),
+    ],
+)
+def test_a_counter_alone_says_what_became_of_the_steps_time(
+    client: Client, regression: Regression, head: float, low: float, high: float, words: str
+) -> None:
+    regression.changes.all().delete()
+    for commit, values in (
+        (regression.last_good, {"value": 0.01, "low": 0.0099, "high": 0.0101}),
+        (regression.first_bad, {"value": head, "low": low, "high": high}),
+    ):
+        Point.objects.filter(series=regression.series, run__commit=commit).update(**values)
+    assert words not in html.unescape(get_page(client, regression))
+    calls = builders.headline_series(regression.series.case, "function_calls")
+    calls.exact = True
+    calls.save()
+    Regression.objects.update(series=calls)
+    assert words in html.unescape(get_page(client, regression))
