@@ -11,8 +11,9 @@ from dashboard.charts import axes, theme
 from dashboard.sentences import numbers
 
 HEIGHT = 240
-# p50 stands to the left of its line and the others to the right: near marks don't write over each other.
-SIDES = ("right", "left", "left")
+# p50 stands to the left of its line and the others to the right, the last one a line above them: near marks
+# don't write over each other.
+PLACES = (("right", 0), ("left", 0), ("left", 13))
 
 
 def draw_step_times(edges: Sequence[float], counts: Sequence[int], marks: dict[str, float]) -> theme.Figure:
@@ -45,11 +46,11 @@ def draw_step_times(edges: Sequence[float], counts: Sequence[int], marks: dict[s
             **axes.decade_axis(bounds[0], bounds[-1]),
         },
         yaxis={"title": {"text": "steps"}, "fixedrange": True, "rangemode": "tozero"},
-        margin={"l": 8, "r": 12, "t": 24, "b": 8},
+        margin={"l": 8, "r": 12, "t": 37, "b": 8},
     )
-    for (name, seconds), side in zip(marks.items(), SIDES, strict=False):
+    for (name, seconds), (side, raised) in zip(marks.items(), PLACES, strict=False):
         if seconds > 0:
-            _mark_percentile(drawn, name, seconds / scaled.size, side)
+            _mark_percentile(drawn, name, seconds / scaled.size, side, raised)
     return drawn
 
 
@@ -64,7 +65,7 @@ def _trim_empty_bins(counts: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray,
     return counts, edges
 
 
-def _mark_percentile(drawn: theme.Figure, name: str, value: float, side: str) -> None:
+def _mark_percentile(drawn: theme.Figure, name: str, value: float, side: str, raised: int) -> None:
     common = {"xref": "x", "yref": "paper"}
     line = {"color": theme.INK, "width": 1, "dash": "dot"}
     theme.add_shape(drawn, type="line", x0=value, x1=value, y0=0, y1=1, line=line, **common)
@@ -77,6 +78,7 @@ def _mark_percentile(drawn: theme.Figure, name: str, value: float, side: str) ->
         showarrow=False,
         xanchor=side,
         yanchor="bottom",
+        yshift=raised,
         font={"color": theme.MUTED, "size": 11},
         **common,
     )

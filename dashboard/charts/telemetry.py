@@ -47,8 +47,10 @@ class Channel:
 
 
 def draw_telemetry(channels: Sequence[Channel], window: tuple[float, float] | None) -> theme.Figure | None:
-    """None where no channel is memory, utilization, power or disk; those of other units stay in the table."""
-    rows = [[channel for channel in channels if channel.unit == unit] for unit in DRAWN_UNITS]
+    """None where no channel that was read is memory, utilization, power or disk; others stay in the table."""
+    # What was never read, as a disk that a container doesn't show, has no drawing of its own.
+    read = [channel for channel in channels if any(value is not None for value in channel.values)]
+    rows = [[channel for channel in read if channel.unit == unit] for unit in DRAWN_UNITS]
     rows = [row for row in rows if row]
     if not rows:
         return None

@@ -110,9 +110,14 @@
       if (line < 0) return;
       choose(line, lines[line].findIndex((point) => point.curve === detail.curveNumber && point.index === detail.pointNumber));
     });
+    // That nothing follows holds of the point that was chosen, as long as somebody reads on.
+    canvas.addEventListener("blur", () => {
+      if (!status.firstElementChild) status.textContent = "";
+    });
     // Another part has other points.
     figure.addEventListener("chart:drawn", () => {
       lines = readLines(canvas);
+      status.textContent = "";
       chosen.line = 0;
       chosen.index = -1;
     });

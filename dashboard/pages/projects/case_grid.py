@@ -50,11 +50,19 @@ class SeriesCell:
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """From a base until now: `distance` as of NamedScale, which is no logarithm where they lack a ratio."""
+    """From a base until now: `distance` as of NamedScale, which is no logarithm where they lack a ratio.
+
+    `is_shown`: its text tells a difference.
+    """
 
     distance: float
     lacks_ratio: bool
     text: str
+    is_shown: bool = True
+
+    def direction(self, better: str) -> str:
+        """`worse` or `better`; empty of what reads as no difference at all."""
+        return describe_direction(self.distance, better) if self.is_shown else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +194,7 @@ def _measure_rows(
             GridRow(
                 state=state,
                 moved=moved,
-                word=describe_direction(moved.distance, state.better) if moved else "",
+                word=moved.direction(state.better) if moved else "",
                 lacking=describe_lack(state, moved is not None, base_commit, now),
                 group=group_of(state, asked.group),
                 cells=[],
@@ -208,11 +216,10 @@ def measure_movement(metric: str, unit: str, base: float | None, current: float 
     if base is None or current is None:
         return None
     scale = NamedScale(metric)
-    return Movement(
-        scale.distance(base, current),
-        scale.lacks_ratio(base, current),
-        labels.describe_movement(metric, unit, base, current),
-    )
+    text = labels.describe_movement(metric, unit, base, current)
+    unmoved = labels.describe_movement(metric, unit, base, base)
+    lacks_ratio = scale.lacks_ratio(base, current)
+    return Movement(scale.distance(base, current), lacks_ratio, text, text != unmoved)
 
 
 def describe_direction(distance: float, better: str) -> str:

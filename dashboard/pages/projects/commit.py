@@ -17,7 +17,7 @@ from dashboard.metric_scale import NamedScale
 from dashboard.models import Change, Commit, Configuration, Project
 from dashboard.pages.list_filters import matches_words
 from dashboard.pages.paging import requested_page
-from dashboard.pages.projects.case_grid import Movement, describe_direction, measure_movement, shown_columns
+from dashboard.pages.projects.case_grid import Movement, measure_movement, shown_columns
 from dashboard.pages.requested_project import requested_project
 from dashboard.querysets import commits
 from dashboard.querysets.commits import BaseValue, MeasuredValue
@@ -50,7 +50,7 @@ class ComparedCell:
         """`better` or `worse`; empty where nothing can be told."""
         if self.within_noise and self.change is None:
             return ""
-        return describe_direction(self.moved.distance, self.measured.better) if self.moved else ""
+        return self.moved.direction(self.measured.better) if self.moved else ""
 
     @property
     def change_text(self) -> str:

@@ -77,16 +77,16 @@ def heatmap_page(request: HttpRequest, slug: str) -> HttpResponse:
             )
             for state in listed
         ],
-        "commits": list(commits.order_by("-position")),
+        "commits": list(commits.order_by("position")),
         "case_count": len(states),
     }
     return render(request, "projects/heatmap.html", context, status=400 if refused else 200)
 
 
 def newest_positions(states: Iterable[SeriesLatest]) -> list[int]:
-    """The newest positions that any of them was measured at, the newest first."""
+    """The newest positions that any of them was measured at, the oldest first, as charts draw them."""
     found = {position for latest in states for position in latest.recent_positions}
-    return sorted(found, reverse=True)[:COMMITS]
+    return sorted(found)[-COMMITS:]
 
 
 def choose_bases(states: Sequence[CaseState], base_commit: Commit | None) -> dict[int, float]:

@@ -350,3 +350,21 @@ def test_sentinels_differ_in_shape_and_a_tainted_mark_is_hollow() -> None:
         ("square", "square-open"),
     ]
     assert drawn.data[0].y == pytest.approx([0, 10])
+
+
+def test_what_was_never_read_has_no_drawing() -> None:
+    read, unread = (
+        telemetry.Channel(name, unit, 0.0, 0.1, values)
+        for name, unit, values in (("memory", "bytes", [1.0, 2.0]), ("disk_read", "bytes/s", [None, None]))
+    )
+    drawn = telemetry.draw_telemetry([read, unread], None)
+    assert drawn is not None
+    assert "yaxis2" not in drawn["layout"]
+    assert telemetry.draw_telemetry([unread], None) is None
+
+
+def test_near_percentiles_stand_on_two_lines() -> None:
+    drawn = histogram.draw_step_times([0.01, 0.02, 0.03], [5, 5], {"p50": 0.01, "p95": 0.021, "p99": 0.022})
+    first, second, third = drawn["layout"]["annotations"]
+    assert (first["xanchor"], second["xanchor"], third["xanchor"]) == ("right", "left", "left")
+    assert second["yshift"] != third["yshift"]

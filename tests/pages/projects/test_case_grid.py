@@ -167,7 +167,7 @@ def test_the_heat_map_colours_nothing_that_is_tainted(
     create_cases(1, recent=[500.0, 100.0, 10.0], recent_positions=[1, 2, 3], recent_machines=machines,
                  base_value=None, current_value=current)  # fmt: skip
     (row,) = client.get("/projects/snake/heatmap/").context["rows"]
-    assert [cell.text for cell in reversed(row.cells)] == texts
+    assert [cell.text for cell in row.cells] == texts
     assert {cell.shade for cell in row.cells if cell.text == TAINTED} == {"same"}
 
 
@@ -202,8 +202,26 @@ def test_the_heat_map_colours_what_is_worse(client: Client) -> None:
     cells = answer.context["rows"][0].cells if answer.context["rows"][0].state.series == state.pk else (
         answer.context["rows"][1].cells
     )  # fmt: skip
-    assert [(cell.text, cell.shade) for cell in cells[2::-1]] == [
+    assert [(cell.text, cell.shade) for cell in cells[-3:]] == [
         ("·", "same"), (f"{MINUS}40", "worse-3"), ("+50", "better-3"),
     ]  # fmt: skip
     newest = Commit.objects.filter(project=project).latest("position")
     assert f'href="/projects/snake/commits/{newest.hash}/"' in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit", "current", "word"),
+    [
+        ("step_time", "s", 1.00001, ""),
+        ("step_time", "s", 1.2, "worse"),
+        ("step_time", "s", 0.8, "better"),
+        ("memory_growth", "B/1000 steps", 1.0, ""),
+        ("memory_growth", "B/1000 steps", 9.0, "worse"),
+    ],
+)
+def test_what_reads_as_no_difference_has_no_direction(
+    metric: str, unit: str, current: float, word: str
+) -> None:
+    moved = case_grid.measure_movement(metric, unit, 1.0, current)
+    assert moved is not None
+    assert moved.direction("lower") == word
