@@ -37,7 +37,7 @@ PAGES = {
     "/search/?q=sna": 7,
     "/projects/snake/runs/": 3,
     "/projects/snake/live-runs/": 3,
-    "/projects/snake/commits/": 6,
+    "/projects/snake/commits/": 5,
     "/projects/snake/commits/{commit}/": 12,
     "/projects/snake/compare/": 3,
     "/projects/snake/compare/?base={first}&head={last}": 9,
