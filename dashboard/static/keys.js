@@ -7,7 +7,7 @@
 
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return;
-    const target = [...document.querySelectorAll("[data-key]")].find((part) => part.dataset.key === event.key && !part.hidden);
+    const target = [...document.querySelectorAll("[data-key]")].find((part) => part.dataset.key === event.key && part.getClientRects().length);
     if (!target) return;
     event.preventDefault();
     if (target.form) target.focus();

@@ -9,6 +9,8 @@
     const list = keys.querySelector("dl");
     list.querySelectorAll("[data-of-page]").forEach((row) => row.remove());
     for (const element of document.querySelectorAll("[data-key]")) {
+      // What stands in two places is shown in one of them.
+      if (!element.getClientRects().length) continue;
       const row = document.createElement("div");
       row.dataset.ofPage = "";
       const key = document.createElement("dt");
