@@ -265,8 +265,16 @@ class Regression(models.Model):
         return not self.explained_for or self.difference_key(*commits) in self.explained_for.split()
 
     @property
+    def came_gradually(self) -> bool:
+        """True where pairs show it over its whole range, and at no commit of that."""
+        return bool(self.bisection) and self.bisection.get("code") == "gradual"
+
+    @property
     def commits_left(self) -> int:
-        """How many commits its range holds: the cause is one of them, and no sentence names one sooner."""
+        """How many commits its range holds: the cause is one of them, and no sentence names one sooner.
+
+        What came gradually may have them all for its cause.
+        """
         return 1 if self.culprit_id else max(1, self.first_bad.position - self.last_good.position)
 
 

@@ -107,7 +107,7 @@ def describe_place(regression: Regression, *, brief: bool = False) -> str:
     `brief` leaves the subject out.
     """
     if regression.commits_left > 1:
-        text = f"in {describe_range(regression)}"
+        text = f"{'' if regression.came_gradually else 'in '}{describe_range(regression)}"
     else:
         subject = "" if brief else f" “{regression.blamed.subject}”"
         text = f"since {regression.blamed.short}{subject}{merged_words(regression)}"
@@ -117,8 +117,13 @@ def describe_place(regression: Regression, *, brief: bool = False) -> str:
 
 def describe_range(item: Regression | Change) -> str:
     """`one of 4 commits, abc1234567..def8901234`: as git writes the range, without the last good commit."""
-    count = numbers.format_number(item.commits_left)
-    return f"one of {count} commits, {commit_range(item)}"
+    return f"{commits_in_range(item)}, {commit_range(item)}"
+
+
+def commits_in_range(item: Regression | Change) -> str:
+    """`one of 4 commits`, or `over 4 commits` where it came little by little."""
+    gradual = isinstance(item, Regression) and item.came_gradually
+    return f"{'over' if gradual else 'one of'} {numbers.format_number(item.commits_left)} commits"
 
 
 def commit_range(item: Regression | Change) -> str:
@@ -310,7 +315,8 @@ def why_no_channel(regression: Regression, enabled: Sequence[Channel]) -> str:
 
 def what_it_waits_for(regression: Regression, channels: Sequence[Channel]) -> str:
     """What its message waits for, while it is being proved."""
-    if regression.commits_left > 1 and regression.state == Regression.State.CONFIRMED:
+    bisected = regression.commits_left > 1 and not regression.came_gradually
+    if bisected and regression.state == Regression.State.CONFIRMED:
         count = numbers.format_number(regression.commits_left)
         return f"it is confirmed, and {count} commits are left to bisect. Its channels are told after that."
     if regression.state == Regression.State.CONFIRMED:

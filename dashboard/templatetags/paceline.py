@@ -75,6 +75,7 @@ for label_filter in (
     regressions.regression_state_label,
     regressions.is_one_of_several_cases,
     regressions.commit_range,
+    regressions.commits_in_range,
     regressions.describe_range,
     regressions.merged_words,
     regressions.withdrawal_sentence,

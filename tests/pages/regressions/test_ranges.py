@@ -59,6 +59,17 @@ def test_a_range_of_several_commits_names_none_of_them(
 
 
 @pytest.mark.parametrize("where", PLACES)
+def test_what_came_gradually_came_over_all_of_them(
+    client: Client, line: list[Commit], regression: Regression, where: str
+) -> None:
+    regression.bisection = {"code": "gradual", "commits": 4}
+    regression.save()
+    text = read_section(client, regression, where)
+    assert f"over 4 commits, {line[1].short}..{line[5].short}" in text
+    assert "one of" not in text
+
+
+@pytest.mark.parametrize("where", PLACES)
 def test_once_one_commit_is_left_it_is_named(
     client: Client, line: list[Commit], regression: Regression, where: str
 ) -> None:
@@ -84,6 +95,10 @@ def test_each_commit_of_the_range_is_marked_alike(
     client: Client, line: list[Commit], regression: Regression, where: str
 ) -> None:
     assert marked_commits(client, where) == {line[at].short: "regression in one of 4" for at in (2, 3, 4, 5)}
+    regression.bisection = {"code": "gradual", "commits": 4}
+    regression.save()
+    assert marked_commits(client, where)[line[3].short] == "regression over 4"
+    regression.bisection = {}
     narrow_range(regression)
     assert marked_commits(client, where) == {line[5].short: "regression"}
 
