@@ -45,6 +45,8 @@ def apply_decision(project: Project, branch: str, decision: Decision) -> list[Re
     """
     stored = Regression.objects.in_bulk(_regression_keys(decision))
     Change.objects.filter(pk__in=decision.released).update(regression=None)
+    if decision.released_limits:
+        Limit.objects.filter(pk__in=decision.released_limits).update(regression=None)
     refuted_alerts = [outcome for outcome in decision.outcomes if _is_refuted_alert(outcome, stored)]
     rows = [(outcome, _write_outcome(project, outcome, stored)) for outcome in decision.outcomes]
     for outcome, regression in rows:

@@ -1,57 +1,250 @@
-"""Crossed limits: the manifest's bound is the judgement, so no proof is needed."""
+"""Crossed limits: the manifest's bound is the judgement, so no proof is needed.
+
+Read along the line of history, all that a run may have changed: where a crossing begins and ends doesn't
+depend on the order in which commits are measured.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from statistics import median
+from typing import Any, NamedTuple
 
-from dashboard.models import Limit
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models.functions import Coalesce
+
+from dashboard.models import Change, Limit, Series
 from dashboard.querysets.composed import ComposedQuery, Given
 from dashboard.regressions.decision import facts
-from dashboard.regressions.row_facts import commit_fact, series_fact
-from dashboard.regressions.series.branch_line import Line
+from dashboard.regressions.row_facts import series_fact
+from dashboard.regressions.series.branch_line import Line, given_line
+from dashboard.regressions.series.limit_episodes import Episode, LimitPoint, find_episodes
 
-RELATED = ("series__metric", "series__configuration", "run__commit")
+# So many rows before a run show how its limits stood there; and what was open before those is known.
+WINDOW = 300
 
 
-_LIMITS_OF_RUN = ComposedQuery(
-    lambda: (
-        Limit.objects.filter(run=Given("run"), tainted=False).select_related(*RELATED).order_by("series_id")
+class LimitRow(NamedTuple):
+    """How a run stood to a limit, and the regression that tells of it, if one does."""
+
+    pk: int
+    series: int
+    run: int
+    position: int
+    minimum: float | None
+    maximum: float | None
+    value: float
+    commit: facts.Commit
+    of_run: bool
+    regression: int | None
+    withdrawn: bool
+    has_changes: bool
+    first_bad: int | None
+    last_good: int | None
+    recovered_by: int | None
+
+    @property
+    def link(self) -> facts.LimitLink | None:
+        return facts.LimitLink(self.pk, self.regression, self.has_changes) if self.regression else None
+
+
+@dataclass(frozen=True, slots=True)
+class LimitStandings:
+    """The crossings that a run may have changed, and the regressions that tell of those that are gone.
+
+    `regressions` and `commits` are the keys of what a decision on them has to know.
+    """
+
+    episodes: tuple[facts.LimitEpisode, ...] = ()
+    kept: tuple[facts.LimitLink, ...] = ()
+    regressions: frozenset[int] = frozenset()
+    commits: frozenset[int] = frozenset()
+
+
+def _compose_limits_along_line(has_fork: bool) -> QuerySet[Any, Any]:
+    of_run = Limit.objects.filter(run=Given("run"), tainted=False)
+    own = Limit.objects.filter(series__in=of_run.values("series"))
+    # Other limits of the regressions that tell of these: one of several is over once all of them are.
+    beside = Limit.objects.filter(regression__in=own.exclude(regression=None).values("regression"))
+    before = own.filter(tainted=False, position__lte=Subquery(of_run.values("position")[:1]))
+    start = Coalesce(Subquery(before.order_by("-position").values("position")[WINDOW - 1 : WINDOW]), Value(0))
+    still_open = Q(regression__recovered_by=None) | Q(regression__recovered_by__position__gte=start)
+    told_before = Q(regression__isnull=False, regression__withdrawn_at=None) & still_open
+    rows = Limit.objects.filter(
+        given_line("run__commit", has_fork) | Q(run=Given("run")),
+        Q(series__in=of_run.values("series")) | Q(series__in=beside.values("series")),
+        Q(position__gte=start) | told_before,
+        tainted=False,
     )
-)
-
-
-def limits_of_run(run: int) -> list[Limit]:
-    """How an undisturbed run stood to the limits of its manifest."""
-    return _LIMITS_OF_RUN.read_rows(run=run)
-
-
-def new_violations(limits: Iterable[Limit], line: Line) -> Iterator[facts.LimitViolation]:
-    """Those that a run is the first of its line to cross, and that no regression tells yet."""
-    crossed = [limit for limit in limits if limit.crossed and limit.regression_id is None]
-    for limit in crossed:
-        before = limit_before(limit, line)
-        if before is None or not before.crossed:
-            yield facts.LimitViolation(
-                limit=limit.pk,
-                series=series_fact(limit.series),
-                commit=commit_fact(limit.run.commit),
-                value=limit.value,
-                bound=limit.violated_bound,
-                before=commit_fact(before.run.commit) if before else None,
-                value_before=before.value if before else None,
-            )
-
-
-def limit_before(limit: Limit, line: Line) -> Limit | None:
-    """How the newest earlier commit stood to the same limit: of the branch, or before the branch began."""
-    same = Limit.objects.filter(
-        line.lookup("run__commit"), series=limit.series_id, tainted=False, position__lt=limit.position
+    return (
+        rows.annotate(
+            of_run=Q(run=Given("run")),
+            withdrawn=Q(regression__withdrawn_at__isnull=False),
+            has_changes=Exists(Change.objects.filter(regression=OuterRef("regression"))),
+            first_bad=F("regression__first_bad"),
+            last_good=F("regression__last_good"),
+            recovered=F("regression__recovered_by"),
+        )
+        .order_by("series", "position", "run__commit", "run")
+        .values_list(
+            *("pk", "series_id", "run_id", "position", "minimum", "maximum", "value", "run__commit_id"),
+            *("run__commit__hash", "run__commit__branch", "run__commit__parents", "of_run"),
+            *("regression_id", "withdrawn", "has_changes", "first_bad", "last_good", "recovered"),
+        )
     )
-    return same.select_related("run__commit").order_by("-position", "-pk").first()
 
 
-def kept_limits(limits: Iterable[Limit]) -> Iterator[tuple[int, facts.Commit]]:
-    """Series whose limit a run keeps, with its commit."""
-    for limit in limits:
-        if not limit.crossed:
-            yield limit.series_id, commit_fact(limit.run.commit)
+_LIMITS_ALONG_LINE: ComposedQuery[Any] = ComposedQuery(_compose_limits_along_line)
+
+
+def read_limits(run: int, line: Line) -> list[LimitRow]:
+    """How the runs of a line stand to the limits that a run was measured against, undisturbed ones alone."""
+    return _LIMITS_ALONG_LINE.read_long(limit_row, line.has_fork, **line.given_values, run=run)
+
+
+def limit_row(row: tuple[Any, ...]) -> LimitRow:
+    measured, (commit, sha, branch, parents), told = row[:7], row[7:11], row[11:]
+    place = facts.Commit(commit, sha, branch, measured[3], tuple(parents))
+    return LimitRow._make((*measured, place, *told))
+
+
+def limit_standings(run: int, line: Line) -> LimitStandings:
+    """What the limits of a run's manifest say along its line, where the run may have changed it."""
+    rows = read_limits(run, line)
+    changed_from = min((row.position for row in rows if row.of_run), default=None)
+    if changed_from is None:
+        return LimitStandings()
+    episodes: list[tuple[int, Episode]] = []
+    kept: list[facts.LimitLink] = []
+    for series, of_series in groupby(rows, key=lambda row: row.series):
+        points = [limit_point(list(runs)) for _, runs in groupby(of_series, key=lambda row: row.commit.pk)]
+        found = find_episodes(points)
+        told = {link for episode in found for link in episode.links}
+        episodes += [(series, each) for each in found if each.first.commit.branch == line.branch]
+        kept += [link for point in points for link in point.links if link not in told]
+    standing = {row.regression: row for row in rows if row.regression and not row.withdrawn}
+    kept = [link for link in kept if link.regression in standing]
+    groups = unsettled_groups(
+        group_by_commit(episodes), changed_from, standing, {link.regression for link in kept}
+    )
+    told_by = {link.regression for group in groups for _, each in group for link in each.links}
+    return LimitStandings(
+        episodes=tuple(with_series([pair for group in groups for pair in group])),
+        kept=tuple(kept),
+        regressions=frozenset(told_by | {link.regression for link in kept}),
+        commits=frozenset(group[0][1].first.commit.pk for group in groups),
+    )
+
+
+def limit_point(runs: Sequence[LimitRow]) -> LimitPoint:
+    """One commit's runs as one: the median of what they measured, to the bounds of the newest."""
+    value, newest = float(median(row.value for row in runs)), runs[-1]
+    within = [
+        distance
+        for distance in (
+            None if newest.minimum is None else value - newest.minimum,
+            None if newest.maximum is None else newest.maximum - value,
+        )
+        if distance is not None
+    ]
+    margin = min(within, default=0.0)
+    over = [row for row in runs if is_over(row, newest)]
+    # What tells of it already goes on doing so.
+    telling = [row for row in over if row.regression] or over
+    below = newest.minimum is not None and value < newest.minimum
+    bound = newest.minimum if below else newest.maximum
+    return LimitPoint(
+        commit=newest.commit,
+        value=value,
+        margin=margin,
+        bound=0.0 if bound is None else bound,
+        row=telling[-1].pk if telling else 0,
+        links=tuple(link for row in runs if (link := row.link)),
+    )
+
+
+def is_over(row: LimitRow, bounds: LimitRow) -> bool:
+    under = bounds.minimum is not None and row.value < bounds.minimum
+    return under or (bounds.maximum is not None and row.value > bounds.maximum)
+
+
+Group = list[tuple[int, Episode]]
+
+
+def group_by_commit(episodes: Iterable[tuple[int, Episode]]) -> list[Group]:
+    """Those of several series that begin at one commit together; in the order of the line."""
+    by_commit: dict[int, Group] = {}
+    for pair in sorted(episodes, key=lambda pair: (pair[1].first.commit.position, pair[0])):
+        by_commit.setdefault(pair[1].first.commit.pk, []).append(pair)
+    return list(by_commit.values())
+
+
+def unsettled_groups(
+    groups: Sequence[Group], changed_from: int, standing: Mapping[int, LimitRow], lost: Collection[int]
+) -> list[Group]:
+    """Those that stand otherwise than is stored, with all that the same regressions tell of; and what those
+    tell of that have lost a limit.
+    """
+    asked = [
+        group for group in groups if may_have_changed(group, changed_from) and not is_settled(group, standing)
+    ]
+    while True:
+        keys = {link.regression for group in asked for _, each in group for link in each.links} | {*lost}
+        more = [
+            group
+            for group in groups
+            if group in asked or any(link.regression in keys for _, each in group for link in each.links)
+        ]
+        if len(more) == len(asked):
+            return more
+        asked = more
+
+
+def may_have_changed(group: Group, position: int) -> bool:
+    """False where all that belongs to it lies before a position: nothing that is stored there changes it."""
+    return any(each.clear is None or each.clear >= position for _, each in group)
+
+
+def is_settled(group: Group, standing: Mapping[int, LimitRow]) -> bool:
+    """True where one regression tells of all of it, and of nothing else of these series, as it is."""
+    links = [link for _, each in group for link in each.links]
+    if sorted(link.limit for link in links) != sorted(each.first.row for _, each in group):
+        return False
+    if len({link.regression for link in links}) != 1 or links[0].regression not in standing:
+        return False
+    row = standing[links[0].regression]
+    span = spanned_by([each for _, each in group])
+    return row.has_changes or (row.last_good, row.first_bad, row.recovered_by) == span
+
+
+def spanned_by(episodes: Sequence[Episode]) -> tuple[int, int, int | None]:
+    """The keys of the commits before, at the beginning and at the end of episodes that begin together."""
+    first = episodes[0].first.commit
+    before = [each.before.commit for each in episodes if each.before]
+    kept = [each.kept.commit for each in episodes if each.kept]
+    return (
+        max(before, key=lambda commit: commit.position, default=first).pk,
+        first.pk,
+        max(kept, key=lambda commit: commit.position).pk if len(kept) == len(episodes) else None,
+    )
+
+
+def with_series(episodes: Sequence[tuple[int, Episode]]) -> Iterator[facts.LimitEpisode]:
+    """With what is known of their series, which is read where there is something to tell."""
+    keys = {series for series, _ in episodes}
+    rows = Series.objects.select_related("metric", "configuration").in_bulk(keys) if keys else {}
+    for series, episode in episodes:
+        first, before, kept = episode.first, episode.before, episode.kept
+        yield facts.LimitEpisode(
+            limit=first.row,
+            series=series_fact(rows[series]),
+            commit=first.commit,
+            value=first.value,
+            bound=first.bound,
+            before=before.commit if before else None,
+            value_before=before.value if before else None,
+            kept=kept.commit if kept else None,
+            links=episode.links,
+        )

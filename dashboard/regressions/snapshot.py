@@ -6,7 +6,7 @@ about, however many others live beside them; the number of queries doesn't depen
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +28,7 @@ from dashboard.models import RegressionExperiment as Asked
 from dashboard.querysets.composed import ComposedQuery, Given
 from dashboard.regressions.decision import facts
 from dashboard.regressions.decision.ranges import Range
-from dashboard.regressions.limit_violations import kept_limits, limits_of_run, new_violations
+from dashboard.regressions.limit_violations import LimitStandings, limit_standings
 from dashboard.regressions.row_facts import change_fact, regression_fact, verdict_fact
 from dashboard.regressions.series.branch_line import Line
 
@@ -70,8 +70,9 @@ class Touched:
 def take_snapshot(project: Project, branch: str, touched: Touched) -> facts.Snapshot:
     changes, keys = reached_keys(project, branch, touched)
     rows = changed_rows(branch, changes, keys)
-    limits = limits_of_run(touched.run) if touched.run else []
-    regressions = regression_rows(project, branch, rows, keys, limits)
+    line = touched.line or Line(branch)
+    limits = limit_standings(touched.run, line) if touched.run else LimitStandings()
+    regressions = regression_rows(project, rows, keys, limits)
     active, verdicts = read_experiments([row.pk for row in regressions])
     return facts.Snapshot(
         branch=branch,
@@ -79,8 +80,8 @@ def take_snapshot(project: Project, branch: str, touched: Touched) -> facts.Snap
         changes=tuple(change_fact(row) for row in rows),
         regressions=tuple(regression_fact(row, active.get(row.pk, ())) for row in regressions),
         verdicts=tuple(verdicts),
-        violations=tuple(new_violations(limits, touched.line or Line(branch))),
-        kept_limits=tuple(kept_limits(limits)),
+        limit_episodes=limits.episodes,
+        limits_kept=limits.kept,
         focus=frozenset(touched.regressions),
         altered=frozenset(touched.changes),
         live=touched.live,
@@ -246,19 +247,10 @@ def changed_rows(branch: str, changes: Collection[int], regressions: Collection[
     return _CHANGED_ROWS.read_rows(branch=branch, changes=list(changes), regressions=list(regressions))
 
 
-def _compose_regression_rows(with_limits: bool) -> QuerySet[Regression]:
+def _compose_regression_rows() -> QuerySet[Regression]:
     at_ends = Regression.objects.filter(pk__in_array=Given("keys")).values("first_bad")
     wanted = Q(pk__in_array=Given("owners")) | Q(first_bad__in_array=Given("commits"))
     wanted |= Q(first_bad__in=at_ends)
-    if with_limits:
-        # Keys, not a join: that would give a regression once for each of its limits.
-        before = Limit.objects.filter(series__in_array=Given("kept"), regression__isnull=False)
-        wanted |= Q(
-            pk__in=before.values("regression"),
-            first_bad__branch=Given("branch"),
-            recovered_by=None,
-            withdrawn_at=None,
-        )
     abroad = Change.objects.filter(regression=OuterRef("pk")).exclude(
         first_bad__branch=OuterRef("first_bad__branch")
     )
@@ -279,31 +271,17 @@ _REGRESSION_ROWS = ComposedQuery(_compose_regression_rows)
 
 
 def regression_rows(
-    project: Project,
-    branch: str,
-    changes: Iterable[Change],
-    keys: Collection[int],
-    limits: Sequence[Limit],
+    project: Project, changes: Iterable[Change], keys: Collection[int], limits: LimitStandings
 ) -> list[Regression]:
-    """Those of these keys, those that hold the changes, those at commits of either, and those of limits.
-
-    A run's limits are about the regressions of its commit, and about those of a limit that it keeps again.
-    """
+    """Those of these keys, those that hold the changes, those at commits of either, and those of limits."""
     rows = list(changes)
     commits = {row.first_bad_id for row in rows if row.direction == Change.Direction.REGRESSION}
-    commits |= {limit.run.commit_id for limit in limits if limit.crossed}
-    kept = {limit.series_id for limit in limits if not limit.crossed}
-    owners = {row.regression_id for row in rows if row.regression_id} | set(keys)
-    if not owners and not commits and not kept:
+    commits |= limits.commits
+    owners = {row.regression_id for row in rows if row.regression_id} | set(keys) | limits.regressions
+    if not owners and not commits:
         return []
     return _REGRESSION_ROWS.read_rows(
-        bool(kept),
-        project=project.pk,
-        branch=branch,
-        keys=list(keys),
-        owners=list(owners),
-        commits=list(commits),
-        kept=list(kept),
+        project=project.pk, keys=list(keys), owners=list(owners), commits=list(commits)
     )
 
 

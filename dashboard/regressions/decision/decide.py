@@ -159,7 +159,8 @@ class _Decider:
         affected = [draft for draft in drafts if self._is_affected(draft)]
         outcomes = self._answered(self._outcome, affected)
         outcomes += self._answered(self._outcome_without_changes, self._left_alone(drafts))
-        outcomes = with_limits(outcomes, self.snapshot, self.home) + self._withdrawn_off_branch()
+        outcomes, released_limits = with_limits(outcomes, self.snapshot, self.home)
+        outcomes += self._withdrawn_off_branch()
         residuals = self._answered(lambda outcome: self._open_residual(outcome, outcomes), outcomes)
         if self.missing:
             return Decision(missing=frozenset(self.missing))
@@ -169,6 +170,7 @@ class _Decider:
             self._released(drafts, branch_causes),
             # Of one commit one: the first.
             tuple({rest.bad.pk: rest for rest in reversed(residuals) if rest}.values()),
+            released_limits=released_limits,
         )
 
     def _answered(self, ask: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:

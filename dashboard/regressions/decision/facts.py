@@ -240,10 +240,21 @@ class Regression:
 
 
 @dataclass(frozen=True, slots=True)
-class LimitViolation:
-    """The first run that crossed a limit of its manifest: `bound` is the limit, `value` what it measured.
+class LimitLink:
+    """A regression that tells of a crossed limit, by the limit's row. `has_changes`: of steps, too."""
 
-    `before` is the commit before that kept it, with the value there.
+    limit: int
+    regression: int
+    has_changes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LimitEpisode:
+    """Commits of a line over a limit of their manifest: from `commit` on, `kept` is the first that keeps it.
+
+    `bound` is the limit, `value` what was measured, `limit` the row by which it is told. `before` is the
+    commit before, with its value. `links` are the regressions that tell of it so far, in the order of the
+    commits by which they do.
     """
 
     limit: int
@@ -253,6 +264,8 @@ class LimitViolation:
     bound: float
     before: Commit | None = None
     value_before: float | None = None
+    kept: Commit | None = None
+    links: tuple[LimitLink, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,9 +283,9 @@ class Snapshot:
     changes: tuple[Change, ...] = ()
     regressions: tuple[Regression, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
-    violations: tuple[LimitViolation, ...] = ()
-    # Series whose limit a run keeps, with its commit.
-    kept_limits: tuple[tuple[int, Commit], ...] = ()
+    limit_episodes: tuple[LimitEpisode, ...] = ()
+    # Regressions that tell of a limit which is no longer crossed at their commit.
+    limits_kept: tuple[LimitLink, ...] = ()
     focus: frozenset[int] = frozenset()
     altered: frozenset[int] = frozenset()
     live: bool = True

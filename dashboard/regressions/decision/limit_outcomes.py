@@ -1,60 +1,215 @@
-"""What the manifest's limits add to a decision: those that a run crossed, and those that it keeps again."""
+"""What the manifest's limits add to a decision: a regression for each commit that begins to cross some.
+
+One that tells of limits alone begins and ends where these say. One that holds changes, or was proved, tells
+of them as well; what it says of its commits is what the changes and the proofs do.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
-from dashboard.regressions.decision.facts import LimitViolation, Regression, Snapshot
+from dashboard.regressions.decision.facts import Commit, LimitEpisode, Regression, Snapshot
 from dashboard.regressions.decision.outcomes import Outcome, Standing, standing_as_stored
 from dashboard.regressions.decision.primary_change import Size
 from dashboard.regressions.decision.proofs import State
 
 
+@dataclass(slots=True)
+class CrossedCommit:
+    """What begins to be crossed at one commit, and who tells of it: `others` turned out to be the same."""
+
+    episodes: list[LimitEpisode]
+    teller: Regression | None = None
+    others: list[Regression] = field(default_factory=list)
+
+    @property
+    def commit(self) -> Commit:
+        return self.episodes[0].commit
+
+    @property
+    def limits(self) -> tuple[int, ...]:
+        return tuple(episode.limit for episode in self.episodes)
+
+    @property
+    def told_by(self) -> list[int]:
+        return [link.regression for episode in self.episodes for link in episode.links]
+
+
 def with_limits(
     outcomes: Sequence[Outcome], snapshot: Snapshot, regressions: Sequence[Regression]
-) -> list[Outcome]:
-    """The outcomes, with what the limits add. `regressions` are those of the snapshot's branch."""
-    told = list(outcomes)
-    for violation in snapshot.violations:
-        tell_violation(violation, told, regressions, live=snapshot.live)
-    held = {change.regression_id for change in snapshot.changes}
-    alone = [row for row in regressions if row.has_limit and row.pk not in held and not row.withdrawn]
-    for series, commit in snapshot.kept_limits:
-        for row in alone:
-            open_before = row.recovered_by is None and row.first_bad.position < commit.position
-            if open_before and row.series.pk == series:
-                standing = standing_as_stored(row, row.state, proving=row.proving)
-                told.append(Outcome(row.pk, replace(standing, recovered_by=commit.pk)))
-    return told
+) -> tuple[list[Outcome], tuple[int, ...]]:
+    """The outcomes with what the limits add, and the rows of limits that their regression tells no more.
+
+    `regressions` are those of the snapshot's branch.
+    """
+    told = _LimitTeller(outcomes, snapshot, regressions)
+    return told.outcomes, told.released
 
 
-def tell_violation(
-    violation: LimitViolation, outcomes: list[Outcome], regressions: Sequence[Regression], *, live: bool
-) -> None:
-    """It is told by the regression of its commit; by one of its own, at once, where there is none."""
-    limits = (violation.limit,)
-    for index, outcome in enumerate(outcomes):
-        if outcome.standing and outcome.standing.first_bad.pk == violation.commit.pk:
-            outcomes[index] = replace(outcome, limits=outcome.limits + limits)
+class _LimitTeller:
+    def __init__(
+        self, outcomes: Sequence[Outcome], snapshot: Snapshot, regressions: Sequence[Regression]
+    ) -> None:
+        self.outcomes = list(outcomes)
+        self.live = snapshot.live
+        self.rows = {row.pk: row for row in regressions}
+        self.heirs = {key: outcome.key for outcome in outcomes for key in outcome.absorbed}
+        self.alone = self._limits_alone(snapshot)
+        crossed = crossed_commits(snapshot.limit_episodes)
+        self._choose_tellers(crossed)
+        for each in crossed:
+            self._tell(each)
+        told_by = {each.teller.pk for each in crossed if each.teller}
+        told_by |= {row.pk for each in crossed for row in each.others}
+        self._withdraw_kept(snapshot, told_by)
+        tellers = {(limit, each.teller.pk) for each in crossed if each.teller for limit in each.limits}
+        links = [link for episode in snapshot.limit_episodes for link in episode.links]
+        released = [link.limit for link in links if (link.limit, link.regression) not in tellers]
+        released += [link.limit for link in snapshot.limits_kept if link.has_changes]
+        self.released = tuple(released)
+
+    def _limits_alone(self, snapshot: Snapshot) -> set[int]:
+        """Those that tell of crossed limits and of nothing else."""
+        links = [link for episode in snapshot.limit_episodes for link in episode.links]
+        links += snapshot.limits_kept
+        held = {link.regression for link in links if link.has_changes}
+        held |= {change.regression_id or 0 for change in snapshot.changes}
+        held |= {outcome.key or 0 for outcome in self.outcomes if outcome.changes}
+        held |= {verdict.regression_id for verdict in snapshot.verdicts}
+        return {
+            row.pk for row in self.rows.values() if row.has_limit and not row.residual and row.pk not in held
+        }
+
+    def _standing_row(self, key: int) -> Regression | None:
+        """The row of this key, or of the regression that it turned out to be; None where it is withdrawn."""
+        heir = self.heirs.get(key, key)
+        row = self.rows.get(heir or 0)
+        gone = any(outcome.key == key and outcome.standing is None for outcome in self.outcomes)
+        return None if row is None or row.withdrawn or gone else row
+
+    def _choose_tellers(self, crossed: Sequence[CrossedCommit]) -> None:
+        """First what holds changes at a commit or told of its limit with them, then what began there.
+
+        What is left, as the beginning of a crossing was moved, goes with it: to the first that has none.
+        """
+        for each in crossed:
+            found = self._rows_at(each)
+            beside = [row for row in found if row.pk not in self.alone]
+            each.teller = next(iter(beside or found), None)
+        taken = {each.teller.pk for each in crossed if each.teller}
+        for each in crossed:
+            for key in each.told_by:
+                row = self._standing_row(key)
+                if row is None or row.pk not in self.alone or row.pk in taken:
+                    continue
+                taken.add(row.pk)
+                if each.teller is None:
+                    each.teller = row
+                else:
+                    each.others.append(row)
+            if each.teller is None:
+                each.teller = self._withdrawn_before(each)
+
+    def _rows_at(self, crossed: CrossedCommit) -> list[Regression]:
+        """Those at the commit, and those with changes that tell of its very limits."""
+        links = [link for episode in crossed.episodes for link in episode.links]
+        linked = [link.regression for link in links if link.limit in crossed.limits]
+        there = [row.pk for row in self.rows.values() if row.first_bad.pk == crossed.commit.pk]
+        rows = [row for key in dict.fromkeys([*linked, *there]) if (row := self._standing_row(key))]
+        return [row for row in rows if row.pk not in self.alone or row.first_bad.pk == crossed.commit.pk]
+
+    def _withdrawn_before(self, crossed: CrossedCommit) -> Regression | None:
+        """One that told of the very limit at its commit, and was withdrawn as another run kept it."""
+        keys = {
+            link.regression
+            for episode in crossed.episodes
+            for link in episode.links
+            if link.limit == episode.limit
+        }
+        rows = [self.rows[key] for key in sorted(keys) if key in self.rows]
+        return next((row for row in rows if row.withdrawn and row.pk in self.alone), None)
+
+    def _tell(self, crossed: CrossedCommit) -> None:
+        """By the outcome that opens at the commit or belongs to the teller; else by one of its own."""
+        limits, teller = crossed.limits, crossed.teller
+        absorbed = tuple(row.pk for row in crossed.others)
+        for index, outcome in enumerate(self.outcomes):
+            if outcome.standing is None:
+                continue
+            opens = outcome.key is None and outcome.standing.first_bad.pk == crossed.commit.pk
+            if opens or (teller and outcome.key == teller.pk):
+                extra = absorbed
+                if opens and teller:
+                    extra = (teller.pk, *absorbed)
+                    crossed.teller = None
+                self.outcomes[index] = replace(
+                    outcome, limits=outcome.limits + limits, absorbed=outcome.absorbed + extra
+                )
+                return
+        if teller is None:
+            standing = standing_of(crossed.episodes)
+            self.outcomes.append(Outcome(None, standing, limits=limits, opened=True, tell=self.live))
             return
-    for row in regressions:
-        if row.first_bad.pk == violation.commit.pk and not row.withdrawn:
-            standing = standing_as_stored(row, row.state, proving=row.proving)
-            outcomes.append(Outcome(row.pk, standing, limits=limits))
-            return
-    outcomes.append(Outcome(None, standing_of(violation), limits=limits, opened=True, tell=live))
+        standing = standing_as_stored(teller, teller.state, proving=teller.proving)
+        if teller.pk in self.alone:
+            standing = with_limits_of(standing, crossed.episodes)
+        opens = teller.withdrawn
+        self.outcomes.append(
+            Outcome(
+                teller.pk, standing, limits=limits, absorbed=absorbed, opened=opens, tell=opens and self.live
+            )
+        )
+
+    def _withdraw_kept(self, snapshot: Snapshot, told_by: set[int]) -> None:
+        """A commit that was measured again and keeps its limit: the regression that told of it goes."""
+        gone = dict.fromkeys(link.regression for link in snapshot.limits_kept)
+        links = [link for episode in snapshot.limit_episodes for link in episode.links]
+        gone |= dict.fromkeys(link.regression for link in links)
+        for key in gone:
+            row = self._standing_row(key)
+            if row and row.pk == key and key in self.alone and key not in told_by:
+                self.outcomes.append(Outcome(key, None, stop=bool(row.active)))
 
 
-def standing_of(violation: LimitViolation) -> Standing:
-    """Of a regression that opens by a crossed limit alone."""
-    before = violation.bound if violation.value_before is None else violation.value_before
-    ratio = violation.value / violation.value_before if violation.value_before else None
+def crossed_commits(episodes: Iterable[LimitEpisode]) -> list[CrossedCommit]:
+    by_commit: dict[int, CrossedCommit] = {}
+    for episode in episodes:
+        by_commit.setdefault(episode.commit.pk, CrossedCommit([])).episodes.append(episode)
+    return list(by_commit.values())
+
+
+def standing_of(episodes: Sequence[LimitEpisode]) -> Standing:
+    """Of a regression by crossed limits alone; it is told by the first of its series.
+
+    It has recovered once all of them are kept again.
+    """
+    told = min(episodes, key=lambda episode: episode.series.pk)
+    good = [episode.before for episode in episodes if episode.before]
+    kept = [episode.kept for episode in episodes if episode.kept]
+    before = told.bound if told.value_before is None else told.value_before
+    ratio = told.value / told.value_before if told.value_before else None
+    all_kept = len(kept) == len(episodes)
     return Standing(
-        last_good=violation.before or violation.commit,
-        first_bad=violation.commit,
-        series=violation.series,
-        size=Size(before, violation.value, ratio, None, None),
+        last_good=max(good, key=lambda commit: commit.position, default=told.commit),
+        first_bad=told.commit,
+        series=told.series,
+        size=Size(before, told.value, ratio, None, None),
         state=State.CONFIRMED,
         proving=False,
+        recovered_by=max(kept, key=lambda commit: commit.position).pk if all_kept else None,
+    )
+
+
+def with_limits_of(stored: Standing, episodes: Sequence[LimitEpisode]) -> Standing:
+    """What a regression by limits alone says now, with what is known of its cause."""
+    here = standing_of(episodes)
+    return replace(
+        stored,
+        last_good=here.last_good,
+        first_bad=here.first_bad,
+        series=here.series,
+        size=here.size,
+        state=here.state,
+        recovered_by=here.recovered_by,
     )

@@ -80,7 +80,8 @@ class BranchCause:
 class Decision:
     """All that follows from a snapshot; nothing where facts are `missing`.
 
-    `released` are changes that no regression holds any more. `residuals` are rests of steps, which become
+    `released` are changes that no regression holds any more, `released_limits` crossed limits that the one
+    which did tells of no more. `residuals` are rests of steps, which become
     regressions of their own.
     """
 
@@ -89,6 +90,7 @@ class Decision:
     released: tuple[int, ...] = ()
     residuals: tuple[ResidualCause, ...] = ()
     missing: frozenset[Request[object]] = frozenset()
+    released_limits: tuple[int, ...] = ()
 
 
 def standing_as_stored(regression: Regression, state: str, *, proving: bool) -> Standing:

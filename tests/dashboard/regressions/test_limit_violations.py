@@ -1,8 +1,23 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import permutations
+from typing import Any
+
 import pytest
 
-from dashboard.models import Case, Channel, Commit, Delivery, Limit, Project, Regression, Run, SeriesLatest
+from dashboard.models import (
+    Case,
+    Change,
+    Channel,
+    Commit,
+    Delivery,
+    Limit,
+    Project,
+    Regression,
+    Run,
+    SeriesLatest,
+)
 from dashboard.querysets import limits
 from dashboard.regressions import judge_run
 from dashboard.sentences.limits import violation_text
@@ -22,18 +37,49 @@ def measure_and_judge(line: list[Commit], of: Case, values: list[float], tainted
     made = []
     for index, (commit, value) in enumerate(zip(line, values, strict=True)):
         run = factories.store_measured_run(commit, of, {"gpu_utilization": value})
-        Limit.objects.create(
-            series=factories.get_series(run, "gpu_utilization"),
-            run=run,
-            position=commit.position,
-            minimum=80,
-            value=value,
-            crossed=value < 80,
-            tainted=index == tainted,
-        )
+        store_limit(run, "gpu_utilization", value, minimum=80, tainted=index == tainted)
         judge_run(run.pk)
         made.append(run)
     return made
+
+
+def store_limit(run: Run, metric: str, value: float, *, minimum: float, tainted: bool = False) -> Limit:
+    return Limit.objects.create(
+        series=factories.get_series(run, metric),
+        run=run,
+        position=run.commit.position,
+        minimum=minimum,
+        value=value,
+        crossed=value < minimum,
+        tainted=tainted,
+    )
+
+
+def measure_in_order(project: Project, name: str, values: list[float], order: Sequence[int]) -> list[Commit]:
+    """Commits of a project of its own, measured in an order."""
+    Channel.objects.create(project=project, kind="email", address="a@example.org")
+    line = factories.create_commits(project, len(values))
+    of = factories.create_case(project, name)
+    measure_and_judge([line[at] for at in order], of, [values[at] for at in order])
+    return line
+
+
+def standing_regressions(project: Project) -> list[tuple[Any, ...]]:
+    """What stands of a project's regressions, by the places of their commits."""
+    rows = Regression.objects.filter(project=project, withdrawn_at=None)
+    return sorted(
+        (
+            row.first_bad.position,
+            row.last_good.position,
+            row.recovered_by and row.recovered_by.position,
+            row.state,
+            row.before,
+            row.after,
+            row.ratio,
+            tuple(violation_texts(row)),
+        )
+        for row in rows
+    )
 
 
 def violation_texts(found: Regression) -> list[str]:
@@ -54,6 +100,129 @@ def test_a_limit_kept_again_names_the_commit(project: Project, of: Case) -> None
     line = factories.create_commits(project, 3)
     measure_and_judge(line, of, [90, 71, 92])
     assert Regression.objects.get().recovered_by == line[2]
+
+
+@pytest.mark.parametrize("values", [[90, 71, 92, 71], [70, 71, 92, 93], [90, 71, 72, 93]])
+def test_the_order_of_measuring_makes_no_difference(db: None, values: list[float]) -> None:
+    found = {}
+    for number, order in enumerate(permutations(range(4))):
+        project = factories.create_project(f"order-{number}")
+        measure_in_order(project, "train", values, order)
+        found[order] = standing_regressions(project)
+    in_order = found[(0, 1, 2, 3)]
+    assert {order: rows for order, rows in found.items() if rows != in_order} == {}
+
+
+def test_each_crossing_of_a_limit_is_told_with_its_end(project: Project, of: Case) -> None:
+    line = factories.create_commits(project, 4)
+    measure_and_judge(line, of, [90, 71, 92, 71])
+    first, second = Regression.objects.order_by("first_bad__position")
+    assert (first.first_bad, first.last_good, first.recovered_by) == (line[1], line[0], line[2])
+    assert (second.first_bad, second.last_good, second.recovered_by) == (line[3], line[2], None)
+
+
+def test_a_history_measured_backwards_tells_a_limit_once(project: Project, of: Case) -> None:
+    line = factories.create_commits(project, 6)
+    measure_and_judge(line[::-1], of, [70, 70, 70, 71, 91, 90])
+    found = Regression.objects.get()
+    assert (found.last_good, found.first_bad, found.recovered_by) == (line[1], line[2], None)
+    assert Delivery.objects.filter(event="opened").count() == 1
+
+
+def opened_alerts() -> int:
+    return Delivery.objects.filter(event="opened").count()
+
+
+def test_values_that_hover_at_a_limit_are_one_open_regression(project: Project, of: Case) -> None:
+    hovering = [79.9 if at % 2 else 80.1 for at in range(20)]
+    line = factories.create_commits(project, 26)
+    measure_and_judge(line, of, [80.1, 80.0, 80.1, 80.0, 80.1, 80.0, *hovering])
+    found = Regression.objects.get()
+    assert (found.first_bad, found.recovered_by, opened_alerts()) == (line[7], None, 1)
+
+
+def test_a_limit_crossed_again_soon_stays_crossed_until_it_is_kept_in_a_row(
+    project: Project, of: Case
+) -> None:
+    values = [90, 71, 92, 71, 92, 71, *[92] * 10]
+    line = factories.create_commits(project, len(values))
+    measure_and_judge(line, of, values)
+    first, second = Regression.objects.order_by("first_bad__position")
+    assert (first.first_bad, first.recovered_by) == (line[1], line[2])
+    assert (second.first_bad, second.recovered_by) == (line[3], line[6])
+    assert opened_alerts() == 2
+
+
+def test_a_limit_kept_within_the_noise_is_kept_after_ten_commits(project: Project, of: Case) -> None:
+    noisy = [84.0, 86, 85, 83, 86, 84]
+    line = factories.create_commits(project, 18)
+    measure_and_judge(line, of, [*noisy, 70, 71, *[81.0, 82] * 5])
+    assert Regression.objects.get().recovered_by == line[8]
+    Limit.objects.filter(run__commit=line[17]).update(value=79)
+    judge_again(Run.objects.get(commit=line[17]).pk)
+    assert Regression.objects.get().recovered_by is None
+
+
+def test_a_commit_whose_runs_disagree_counts_by_their_median(project: Project, of: Case) -> None:
+    line = factories.create_commits(project, 3)
+    first, second = line[:2]
+    measure_and_judge([first, second], of, [90, 79])
+    found = Regression.objects.get()
+    measure_and_judge([second], of, [92])
+    found.refresh_from_db()
+    assert found.withdrawn_at
+    measure_and_judge([second], of, [70])
+    found.refresh_from_db()
+    assert (found.withdrawn_at, found.first_bad, found.after) == (None, second, 79)
+    assert Regression.objects.count() == 1
+
+
+def test_a_limit_kept_again_leaves_a_step_that_stands(project: Project, of: Case) -> None:
+    """The step of the very series isn't back where it was, though the limit is kept again."""
+    line = factories.create_commits(project, 3)
+    measure_and_judge(line[:2], of, [90, 71])
+    found = Regression.objects.get()
+    size = {"before": 90, "after": 71, "ratio": 0.79, "low": 0.78, "high": 0.8}
+    Change.objects.create(
+        series=found.series,
+        regression=found,
+        first_bad=line[1],
+        last_good=line[0],
+        position=1,
+        reach_good=0,
+        reach_bad=1,
+        direction="regression",
+        confidence=0.99,
+        **size,
+    )
+    measure_and_judge(line[2:], of, [82])
+    found.refresh_from_db()
+    assert (found.changes.count(), found.recovered_by) == (1, None)
+
+
+def test_of_two_limits_both_must_be_kept(project: Project, of: Case) -> None:
+    line = factories.create_commits(project, 4)
+    for commit, used, busy in zip(line, (90, 60, 90, 90), (90, 60, 60, 95), strict=True):
+        run = factories.store_measured_run(commit, of, {"gpu_utilization": used, "cpu_utilization": busy})
+        store_limit(run, "gpu_utilization", used, minimum=80)
+        store_limit(run, "cpu_utilization", busy, minimum=80)
+        judge_run(run.pk)
+    found = Regression.objects.get()
+    assert (len(violation_texts(found)), found.first_bad, found.recovered_by) == (2, line[1], line[3])
+
+
+def test_one_of_two_limits_that_was_crossed_earlier_has_a_regression_of_its_own(
+    project: Project, of: Case
+) -> None:
+    line = factories.create_commits(project, 3)
+    for at, used, busy in ((0, 90, 90), (2, 60, 60), (1, 60, 90)):
+        run = factories.store_measured_run(line[at], of, {"gpu_utilization": used, "cpu_utilization": busy})
+        store_limit(run, "gpu_utilization", used, minimum=80)
+        store_limit(run, "cpu_utilization", busy, minimum=80)
+        judge_run(run.pk)
+    earlier, later = Regression.objects.order_by("first_bad__position")
+    assert (earlier.first_bad, earlier.series.metric.name) == (line[1], "gpu_utilization")
+    assert (later.first_bad, later.series.metric.name) == (line[2], "cpu_utilization")
 
 
 def test_a_limit_crossed_from_the_first_commit_on_is_told(project: Project, of: Case) -> None:
