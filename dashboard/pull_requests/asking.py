@@ -24,7 +24,10 @@ NEWER_HEAD, CLOSED = "newer head", "pull request closed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposedHead:
-    """A pull request as its forge tells of it now. `onto_hash` is the tip of its target; empty: not told."""
+    """A pull request as its forge tells of it now. `onto_hash` is the tip of its target; empty: not told.
+
+    The head of a draft isn't checked.
+    """
 
     number: int
     title: str
@@ -35,6 +38,7 @@ class ProposedHead:
     onto: str
     onto_hash: str = ""
     is_fork: bool = False
+    is_draft: bool = False
     state: PullRequest.State = PullRequest.State.OPEN
     merge_hash: str = ""
     updated_at: datetime | None = None
@@ -50,6 +54,9 @@ def follow_pull_request(project: Project, proposed: ProposedHead) -> Check | Non
         Project.objects.select_for_update(no_key=True).get(pk=project.pk)
         rows = PullRequest.objects.filter(project=project, number=proposed.number)
         known = rows.first()
+        waits = proposed.is_draft and proposed.state == PullRequest.State.OPEN
+        if waits and known is None:
+            return None
         known_at = known.forge_updated_at if known else None
         if known_at and proposed.updated_at and is_older(proposed.updated_at, known_at):
             return None
@@ -82,6 +89,8 @@ def follow_pull_request(project: Project, proposed: ProposedHead) -> Check | Non
                 told = {name: said for name, said in stays.told.items() if name != "comment"}
                 Check.objects.filter(pk=stays.pk).update(told=told)
                 outbox.send_kept(dispatch.TELL_CHECK, stays.pk)
+            return None
+        if waits:
             return None
         return _create_check(
             project,

@@ -41,8 +41,6 @@ def receive_pull_request(project: Project, event: PullRequestEvent, **_: Any) ->
         # Bitbucket's are shortened: the worker asks for the whole one.
         outbox.send_kept(dispatch.COMPLETE_PULL_REQUEST, project.pk, event.number)
         return
-    if event.is_draft and event.action in (Action.OPENED, Action.UPDATED):
-        return
     follow_pull_request(project, proposed_head(event))
 
 
@@ -58,6 +56,7 @@ def proposed_head(event: PullRequestEvent) -> ProposedHead:
         onto=event.base_ref[:LONGEST_BRANCH],
         onto_hash=tip,
         is_fork=event.is_fork,
+        is_draft=event.is_draft,
         state=STATES[event.action],
         merge_hash=event.merge_commit if FULL_HASH.fullmatch(event.merge_commit) else "",
         updated_at=event.updated_at,

@@ -70,6 +70,19 @@ def test_a_draft_is_not_checked_before_it_is_ready(tracked: Project) -> None:
     assert Check.objects.count() == 1
 
 
+def test_a_push_to_a_draft_ends_the_check_of_the_head_before(tracked: Project) -> None:
+    connect_project(tracked, "github")
+    deliver_webhook(GITHUB, pull_request__draft=False)
+    deliver_webhook(GITHUB, pull_request__draft=True)
+    assert Check.objects.get().state == "requested"
+    pushed = {"pull_request__head__sha": "b" * 40}
+    deliver_webhook(GITHUB, pull_request__draft=True, **pushed)
+    old = Check.objects.get()
+    assert (old.state, old.reason["code"]) == ("cancelled", "newer head")
+    deliver_webhook(GITHUB, pull_request__draft=False, **pushed)
+    assert Check.objects.latest("pk").head_hash == "b" * 40
+
+
 @pytest.mark.parametrize("name", ["gitlab/merge-request", "gitea/pull-request"])
 def test_pull_requests_of_other_forges_are_known(tracked: Project, name: str) -> None:
     connect_project(tracked, name.partition("/")[0])
