@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 from django.db.models import F, Func, Max, Q, QuerySet, Value
@@ -234,7 +235,11 @@ def record_failure(
     """Keep why the attempt failed, and when the next one comes: not before the `wait` it was asked for."""
     appended = Func(F("errors"), Value(sentence[:1000]), function="array_append")
     if final:
-        failed = {"state": Delivery.State.FAILED, "lease_until": None}
+        failed: dict[str, Any] = {"state": Delivery.State.FAILED, "lease_until": None}
+        if len(delivery.errors) < delivery.attempt:
+            # Given up for the first time: its channel may have got others through since this was due. Begun
+            # anew it keeps its time, so that what a working channel refuses isn't tried at each success.
+            failed["next_attempt_at"] = Now()
         claimed_delivery(delivery).update(errors=appended, seconds=seconds, **failed)
         # What a digest would have told waits for the next one.
         delivery.collected.filter(state=Delivery.State.COLLECTED).update(digest=None)

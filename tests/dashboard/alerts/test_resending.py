@@ -87,6 +87,21 @@ def test_a_channel_that_works_again_is_told_what_it_missed(
     assert (failed.state, len(mailbox.messages)) == ("delivered", 2)
 
 
+def test_what_was_given_up_after_a_success_is_made_up_for(
+    failed: Delivery, mailbox: MailSink, sent: list[object]
+) -> None:
+    """It was due before that: when it was given up counts."""
+    due = timezone.now() - timedelta(hours=1)
+    Delivery.objects.filter(pk=failed.pk).update(state="pending", attempt=0, errors=[], next_attempt_at=due)
+    alerts.attempt_delivery(alerts.request_test(failed.channel).pk)
+    Channel.objects.update(enabled=False)
+    alerts.attempt_delivery(failed.pk)
+    assert Delivery.objects.get(pk=failed.pk).state == "failed"
+    Channel.objects.update(enabled=True)
+    alerts.attempt_delivery(alerts.request_test(failed.channel).pk)
+    assert Delivery.objects.get(pk=failed.pk).state == "pending"
+
+
 def test_changed_settings_send_what_was_missed(failed: Delivery, sent: list[object]) -> None:
     update_channel(failed.channel, {"name": "The team"})
     assert Delivery.objects.get().state == "pending"
