@@ -14,6 +14,7 @@ IN_PARTS = "in parts"
 MOVED = "moved"
 NOT_IN_BEST = "not in best"
 GUARD_CROSSED = "guard crossed"
+VARIES = "varies"
 
 ENOUGH_POINTS = 3
 

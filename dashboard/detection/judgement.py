@@ -12,6 +12,7 @@ import numpy as np
 from dashboard.detection import doubts
 from dashboard.detection.changepoints import detect_again
 from dashboard.detection.drift import drop_slopes
+from dashboard.detection.exact_levels import standing_points, varies_near
 from dashboard.detection.identity import same_change, same_location
 from dashboard.detection.levels import LEVEL_WINDOW, estimate_step, level_ranges, ratio_interval
 from dashboard.detection.medians import fast_median
@@ -166,9 +167,25 @@ def judge_readings(
 
 def describe_changes(series: Series, readings: Readings, starts: Sequence[int] | None) -> list[Change]:
     """The changes between the levels of a noisy series that begin at `starts`; None: the series is exact."""
-    exact = starts is None
-    ranges = level_ranges(exact_starts(readings) if starts is None else starts, len(readings.values))
-    return [describe_change(series, readings, before, after, exact) for before, after in pairwise(ranges)]
+    if starts is None:
+        return describe_exact_changes(series, readings)
+    ranges = level_ranges(starts, len(readings.values))
+    return [
+        describe_change(series, readings, before, after, exact=False) for before, after in pairwise(ranges)
+    ]
+
+
+def describe_exact_changes(series: Series, readings: Readings) -> list[Change]:
+    """The changes between the levels of an exact counter; those near which it varies say so."""
+    standing = standing_points(readings.values)
+    levels = replace(readings, values=readings.values[standing], scaled=readings.scaled[standing])
+    varying = np.flatnonzero(levels.values != readings.values)
+    ranges = pairwise(level_ranges(exact_starts(levels), len(levels.values)))
+    found = [(b, describe_change(series, levels, (a, b), (b, c), exact=True)) for (a, b), (_, c) in ranges]
+    return [
+        replace(change, doubts=(*change.doubts, Doubt(doubts.VARIES))) if varies_near(varying, at) else change
+        for at, change in found
+    ]
 
 
 def exact_starts(readings: Readings) -> list[int]:
@@ -236,7 +253,7 @@ def step_size(values: Floats, before: tuple[int, int], after: tuple[int, int]) -
 
 
 def describe_change(
-    series: Series, readings: Readings, before: tuple[int, int], after: tuple[int, int], exact: bool
+    series: Series, readings: Readings, before: tuple[int, int], after: tuple[int, int], *, exact: bool
 ) -> Change:
     """The change between two neighbouring levels, half-open ranges of readings."""
     (a, b), (_, c) = before, after

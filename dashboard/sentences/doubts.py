@@ -14,6 +14,7 @@ SENTENCES = {
     "tainted before": "Tainted points lie directly before it ({count}): the step may be theirs.",
     "no ratio": "There are no ratios (zero or both signs): it was weighed against the typical size.",
     "guard crossed": "It left its guard's bounds here: one seed may be unlucky, so pairs over seeds decide.",
+    "varies": "The counter varies between values on the same code, which it had before and has left again.",
     "near floor": "Its interval reaches below what is relevant for this kind of metric.",
 }
 

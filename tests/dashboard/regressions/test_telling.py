@@ -6,6 +6,7 @@ from django.utils import timezone
 from dashboard import alerts
 from dashboard.models import Case, Channel, Commit, Delivery, Project, Regression
 from dashboard.regressions import advance_proof, judge_run, redetect_project
+from dashboard.sentences.doubts import describe_doubts
 from tests.dashboard import factories
 
 # So many commits that a suspicion is clear enough for the budget; the step is at AT.
@@ -140,3 +141,14 @@ def test_who_was_told_of_both_keeps_both_in_the_log(project: Project, of: Case) 
     assert list(Regression.objects.filter(withdrawn_at=None)) == [gone]
     assert Delivery.objects.count() == 2
     assert gone.deliveries.count() == live.deliveries.count() == 1
+
+
+def test_a_counter_that_comes_and_goes_is_told_once(project: Project) -> None:
+    Channel.objects.create(project=project, kind="email", address="a@example.org")
+    of = factories.create_case(project)
+    for commit in factories.create_commits(project, 16):
+        run = factories.store_measured_run(commit, of, {"recompilations": 3 + commit.position % 2})
+        judge_run(run.pk)
+    assert Delivery.objects.filter(event="opened").count() == 1
+    change = Regression.objects.get().changes.get()
+    assert any("varies between values on the same code" in doubt for doubt in describe_doubts(change))
