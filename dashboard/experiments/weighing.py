@@ -245,12 +245,15 @@ def _decided_verdict(
 
 def least_share(experiment: Experiment, scale: StepScale) -> float:
     """The smallest relevant part of the suspected step. What only phases show is relevant though small."""
-    floor = EFFECT_FLOORS[cast(Kind, experiment.metric.kind)].long
-    if experiment.phases_with_step:
-        floor = LEAST_OF_WHOLE
+    effect = EFFECT_FLOORS[cast(Kind, experiment.metric.kind)]
+    floor = LEAST_OF_WHOLE if experiment.phases_with_step else effect.long
     if experiment.metric.is_quality:
-        return floor * scale.level / abs(scale.step)
-    return math.log1p(floor) / abs(scale.step) if scale.logarithmic else 0.0
+        least = floor * scale.level
+    elif scale.logarithmic:
+        least = math.log1p(max(floor, effect.least / scale.before))
+    else:
+        least = effect.least
+    return least / abs(scale.step)
 
 
 def _estimate_verdict(

@@ -165,6 +165,20 @@ def test_a_difference_is_precise_by_the_size_of_its_values() -> None:
     assert (high - low) / 2 <= 12.5
 
 
+@pytest.mark.parametrize(
+    ("metric", "before"), [("peak_memory", 3e6), ("memory_growth", 0.0)], ids=["level", "no level"]
+)
+@pytest.mark.parametrize(("grown", "verdict"), [(0.5, "refuted"), (4.0, "confirmed")])
+def test_less_than_a_mebibyte_is_not_relevant(metric: str, before: float, grown: float, verdict: str) -> None:
+    """A step of 4 MiB is suspected, and the pairs show so many MiB."""
+    suspected = estimate_of(metric, before=before, after=before + 4 * 2**20, precision=None)
+    suspected.question = "test"
+    noise = np.random.default_rng(5).normal(0, 2**12, (24, 2))
+    values = [(before + a, before + grown * 2**20 + b) for a, b in noise.tolist()]
+    *_, last = weigh_each(suspected, values)
+    assert last.verdict == verdict
+
+
 def test_a_rate_and_a_time_say_the_same_of_one_run() -> None:
     times = draw_pairs(6, 1.3, 0.01, seed=8)
     rates = [(1 / base, 1 / head) for base, head in times]
