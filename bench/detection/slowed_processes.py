@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +25,8 @@ from dashboard.detection.segmentation import Floats
 PAGE = Path(__file__).resolve().parents[2] / "docs/method/detection.md"
 PART = re.compile(r"(<!-- slowed_processes:[^>]*-->\n).*?(<!-- end of slowed_processes -->)", re.DOTALL)
 HISTORIES = 200
-LENGTHS = (16, 60, 150)
+LENGTHS = (30, 60, 150)
+GROWING, FIRST_LOOK = 60, 8  # commits of histories that are judged while they grow, and at the first look
 REPETITIONS = 5
 NOISE = 0.02  # of repetitions; half of its variance is common to a run's
 SLOWED, STEP = 0.6, 0.38  # the chance of a process to be slowed, and by how much
@@ -34,7 +35,7 @@ NEAR = 2  # commits
 BUSY = (0.05, 0.45)
 
 Rng = np.random.Generator
-Judge = Callable[[Series], Sequence[Change]]
+Judge = Callable[[Series, Collection[int]], Sequence[Change]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +88,13 @@ def make_series(runs: Floats) -> Series:
     return Series(points, better="lower", kind="time")
 
 
-def judge_by_best(series: Series) -> Sequence[Change]:
+def judge_by_best(series: Series, known: Collection[int] = ()) -> Sequence[Change]:
     """The changes that the best repetitions show."""
-    (changes,) = judge_readings([series], [prepare_readings(series)])
+    (changes,) = judge_readings([series], [prepare_readings(series)], known)
     return changes
+
+
+JUDGES: tuple[Judge, Judge] = (judge_by_best, judge_series)
 
 
 def tally_trials(judge: Judge, n: int, disturbance: Disturbance, histories: int) -> tuple[float, float]:
@@ -98,23 +102,41 @@ def tally_trials(judge: Judge, n: int, disturbance: Disturbance, histories: int)
     rng, found, false = np.random.default_rng([n, histories]), 0, 0
     for _ in range(histories):
         runs = simulate_runs(rng, n, disturbance)
-        false += len(judge(make_series(runs)))
-        changes = judge(make_series(slow_some(rng, runs)))
+        false += len(judge(make_series(runs), ()))
+        changes = judge(make_series(slow_some(rng, runs)), ())
         found += any(abs(change.index - n // 2) <= NEAR for change in changes)
     return found / histories, 1000 * false / (n * histories)
 
 
+def count_ever_told(judge: Judge, n: int, disturbance: Disturbance, histories: int) -> float:
+    """Changes told while histories of n commits grew in which nothing changes, per 1,000 commits."""
+    rng, told = np.random.default_rng([n, histories, 1]), 0
+    for _ in range(histories):
+        series, known = make_series(simulate_runs(rng, n, disturbance)), list[int]()
+        for length in range(FIRST_LOOK, n + 1):
+            found = judge(replace(series, points=series.points[:length]), known)
+            now = [change.index for change in found]
+            told += sum(all(abs(index - before) > NEAR for before in known) for index in now)
+            known = now
+    return 1000 * told / (n * histories)
+
+
 def result_lines(histories: int) -> Iterator[str]:
     """The table: a row for each length and disturbance."""
-    yield "| commits | disturbed | found by the best | found | false by the best | false |"
-    yield "|---|---|---|---|---|---|"
+    columns = ("found", "false", "ever told")
+    heads = [head for column in columns for head in (f"{column} by the best", column)]
+    yield f"| commits | disturbed | {' | '.join(heads)} |"
+    yield "|---|---|" + "---|" * len(heads)
     for n in LENGTHS:
         for disturbance in DISTURBANCES:
             (found_by_best, false_by_best), (found, false) = (
-                tally_trials(judge, n, disturbance, histories) for judge in (judge_by_best, judge_series)
+                tally_trials(judge, n, disturbance, histories) for judge in JUDGES
             )
             shares, counts = f"{found_by_best:.0%} | {found:.0%}", f"{false_by_best:.2f} | {false:.2f}"
-            yield f"| {n} | {disturbance.name} | {shares} | {counts} |"
+            growing = n == GROWING and [
+                f"{count_ever_told(judge, n, disturbance, max(histories // 4, 1)):.2f}" for judge in JUDGES
+            ]
+            yield f"| {n} | {disturbance.name} | {shares} | {counts} | {' | '.join(growing or ('', ''))} |"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

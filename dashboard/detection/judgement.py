@@ -28,11 +28,11 @@ FEWEST_POINTS = 4  # two of each level
 # Fewer points don't show how far a history goes by itself within ten of them.
 DETECT_FROM = 3 * ALARM.reach
 MOST_LOOKS = 5  # one is enough nearly always
-# What a level of typical repetitions costs more than one of the best, while a history is short.
-TYPICAL_PENALTY = 2.0
-# A machine may be busy for a few runs. In a long history `detect` asks for as many.
-FEWEST_TYPICAL = 4
-SHOWN_BY_BEST = 0.5  # of a step of typical repetitions
+# What a level of the average repetition costs more than one of the best, while a history is short.
+AVERAGE_PENALTY = 2.0
+# A machine may be busy for a day's runs.
+FEWEST_OF_AVERAGE = 12
+SHOWN_BY_BEST = 0.5  # of a step of the average repetition
 LOCATION_DOUBT = 3.84  # of a squared residual: the 95 % point of chi square
 
 
@@ -56,9 +56,9 @@ def judge_series(series: Series, known: Collection[int] = ()) -> list[Change]:
     if not best.by_best:
         (changes,) = judge_readings([series], [best], known)
         return changes
-    typical = prepare_readings(series, "median")
+    average = prepare_readings(series, "mean")
     for _ in range(MOST_LOOKS):
-        changes = judge_both(series, best, typical, known)
+        changes = judge_both(series, best, average, known)
         found = {change.index for change in changes}
         if found == set(known):
             break
@@ -66,37 +66,35 @@ def judge_series(series: Series, known: Collection[int] = ()) -> list[Change]:
     return changes
 
 
-def judge_both(series: Series, best: Readings, typical: Readings, known: Collection[int]) -> list[Change]:
-    """The changes that the best repetitions of the points show, and those that only the typical ones show.
+def judge_both(series: Series, best: Readings, average: Readings, known: Collection[int]) -> list[Change]:
+    """The changes that the best repetitions of the points show, and those that only their average shows.
 
     A cause that slows some of the processes leaves the best one as it was. So does a busy machine: what only
-    the typical repetition shows has to be clearer. At one place both are one change, that of the best; where
-    the best got faster and the typical one slower, or the reverse, it is that of the typical one.
+    the average shows has to be clearer, and to stay. At one place both are one change, that of the best; but
+    where the best got faster and the average slower, or the reverse, it is that of the average.
     """
     (of_best,) = judge_readings([series], [best], known)
-    starts = typical_starts(typical, known_places(typical, known))
-    of_typical = [
+    of_average = [
         change
-        for change in describe_changes(series, typical, starts)
+        for change in describe_changes(series, average, average_starts(average, known_places(average, known)))
         if not any(same_change(change, other) for other in of_best)
     ]
-    if not of_typical:
+    if not of_average:
         return of_best
-    of_best = [change for change in of_best if not any(same_location(change, new) for new in of_typical)]
-    only_typical = {change.index for change in of_typical}
-    indices = sorted(only_typical | {change.index for change in of_best})
+    of_best = [change for change in of_best if not any(same_location(change, new) for new in of_average)]
+    by_average = {change.index for change in of_average}
+    indices = sorted(by_average | {change.index for change in of_best})
     levels = level_ranges([best.kept.index(index) for index in indices], len(best.values))
-    average = prepare_readings(series, "mean")
     return [
-        describe_typical_change(series, typical, best, average, before, after)
-        if index in only_typical
+        describe_average_change(series, best, average, before, after)
+        if index in by_average
         else describe_change(series, best, before, after, exact=False)
         for index, (before, after) in zip(indices, pairwise(levels), strict=True)
     ]
 
 
-def typical_starts(readings: Readings, known: Collection[int]) -> list[int]:
-    """The starts of levels of typical repetitions: by what the history shows, once it is long enough.
+def average_starts(readings: Readings, known: Collection[int]) -> list[int]:
+    """The starts of levels of the average repetition: by what the history shows, once it is long enough.
 
     Until then samples say how noisy points are, and that from so few points is trusted half as much.
     """
@@ -104,45 +102,33 @@ def typical_starts(readings: Readings, known: Collection[int]) -> list[int]:
     if n < FEWEST_POINTS:
         return []
     if n >= DETECT_FROM:
-        starts = detect_again(readings.values.tolist(), known)
+        starts = detect_again(readings.scale.values(readings.scaled).tolist(), known)
     else:
         loss = loss_for(n)
-        loss = replace(loss, penalty=TYPICAL_PENALTY * loss.penalty)
+        loss = replace(loss, penalty=AVERAGE_PENALTY * loss.penalty)
         starts = segment_levels(readings.scaled, readings.noise, loss, known)
-        starts = [start for start in starts if n - start >= FEWEST_TYPICAL]
-    return drop_irrelevant(starts, readings)
+        if n >= SHORT_HISTORY:
+            starts = drop_slopes(starts, readings.scaled, readings.noise, loss.cap)
+    lasting = [b for b, c in pairwise([*starts, n]) if c - b >= FEWEST_OF_AVERAGE]
+    return drop_irrelevant(lasting, readings)
 
 
-def describe_typical_change(
-    series: Series,
-    typical: Readings,
-    best: Readings,
-    average: Readings,
-    before: tuple[int, int],
-    after: tuple[int, int],
+def describe_average_change(
+    series: Series, best: Readings, average: Readings, before: tuple[int, int], after: tuple[int, int]
 ) -> Change:
-    """A change of typical repetitions; with a doubt where the best ones show less than half of it.
+    """A change of the average repetition; with a doubt where the best ones show less than half of it.
 
-    Such a one is as large as for the average process: that is what a pair of single processes can prove.
+    Then its level after is the average's too: that is what pairs of single processes can prove.
     """
-    found = describe_change(series, typical, before, after, exact=False)
-    of_typical, of_best = (step_size(readings.scaled, before, after) for readings in (typical, best))
-    if of_best * np.sign(of_typical) >= SHOWN_BY_BEST * abs(of_typical):
-        return found
-    told = describe_change(series, average, before, after, exact=False)
+    change = describe_change(series, average, before, after, exact=False)
     (a, b), (_, c) = before, after
-    step = estimate_step(average.scaled[a:b], average.scaled[b:c], 0.0)
-    ratio_of_best = best.scale.ratio(of_best, found.before)
-    only = Doubt(doubts.NOT_IN_BEST, {"ratio_of_best": ratio_of_best, "ratio_of_median": found.ratio})
-    return replace(
-        told,
-        after=average.scale.level_after(step.size, told.before),
-        direction=found.direction,
-        confidence=found.confidence,
-        earliest=found.earliest,
-        latest=found.latest,
-        doubts=(*told.doubts, only),
-    )
+    of_average = estimate_step(average.scaled[a:b], average.scaled[b:c], 0.0).size
+    of_best = step_size(best.scaled, before, after)
+    if of_best * np.sign(of_average) >= SHOWN_BY_BEST * abs(of_average):
+        return change
+    only = Doubt(doubts.NOT_IN_BEST, {"ratio_of_best": best.scale.ratio(of_best, change.before)})
+    level = average.scale.level_after(of_average, change.before)
+    return replace(change, after=level, doubts=(*change.doubts, only))
 
 
 def known_places(readings: Readings, known: Collection[int]) -> set[int]:

@@ -46,7 +46,8 @@ class Repetitions:
         """The best of each point's samples (n,); of a point without any what `otherwise` (n,) has.
 
         The best of five is better than the best of three. So where points have more samples than the usual
-        fewest, it is the best of so few of them that counts, averaged over all such choices.
+        fewest, it is the best of so few of them that counts, averaged over all such choices. Where the usual
+        fewest is one there is no best: then all have what `otherwise` has.
         """
         found, measured = otherwise.copy(), np.flatnonzero(self.counts)
         if not len(measured):
@@ -54,6 +55,9 @@ class Repetitions:
         extreme = np.minimum if better == "lower" else np.maximum
         found[measured] = extreme.reduceat(self.values, self.starts[measured])
         fewest = usual_fewest(self.counts[measured])
+        if fewest == 1:
+            # The mean of single ones would be what any disturbed repetition makes of it.
+            return otherwise.copy()
         for points, rows in self.alike():
             if rows.shape[1] > fewest:
                 ranked = np.sort(rows) if better == "lower" else -np.sort(-rows)

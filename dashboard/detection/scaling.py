@@ -55,6 +55,12 @@ class Scale:
         with np.errstate(over="ignore"):
             return np.asarray(np.clip(values / self.magnitude, -LARGEST, LARGEST), dtype=np.float64)
 
+    def values(self, scaled: Floats) -> Floats:
+        """What `apply` has put on the scale (n,), in the metric's unit again."""
+        if self.logarithmic:
+            return np.asarray(self.sign * np.exp(self.sign * scaled), dtype=np.float64)
+        return scaled * self.magnitude
+
     def step(self, difference: float, level: float) -> float:
         """A `difference` in the metric's unit (not negative) from a level of either sign, on this scale."""
         size = abs(level) if self.logarithmic else self.magnitude

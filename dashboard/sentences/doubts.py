@@ -36,12 +36,10 @@ def doubt_sentence(doubt: Mapping[str, Any]) -> str:
         share = numbers.format_share(doubt["share"])
         return f"{share} of the step moved from {before} to {after}: nothing was lost."
     if doubt["code"] == "not in best":
-        best, median = (
-            numbers.format_percent_change(doubt[name]) for name in ("ratio_of_best", "ratio_of_median")
-        )
+        best = numbers.format_percent_change(doubt["ratio_of_best"])
         return (
-            f"The best repetition changed by {best}, the median by {median}: it meets only some processes, "
-            "or the machine was busy. Its size is that of the average process."
+            f"Only some processes show it, or the machine was busy: the best repetition changed by {best}. "
+            "Its size is that of the average process."
         )
     known = SENTENCES.get(doubt["code"])
     return known.format(**doubt) if known else str(doubt.get("text", doubt["code"]))
