@@ -49,6 +49,7 @@ from dashboard.regressions.decision.proofs import Outcome as Proved
 from dashboard.regressions.decision.proofs import (
     Purpose,
     State,
+    is_between_levels,
     newest_first,
     unmeasured_proofs,
     verdict_on_size,
@@ -418,8 +419,12 @@ class _Decider:
             return False
         if draft.primary.state == State.REFUTED:
             proofs = verdicts_on_step(draft.verdicts, series)
-            tried = [verdict for verdict in proofs if verdict.verdict == Proved.REFUTED]
-            due, enough = len(tried) == REFUTED_AT_ITS_PLACE, POINTS_BEFORE_BETWEEN_LEVELS
+            seen = draft.primary.change.range
+            at_place = [row for row in proofs if row.verdict == Proved.REFUTED and row.range.holds(seen)]
+            wide = [row for row in proofs if is_between_levels(proofs, row)]
+            lost = unmeasured_proofs(wide, series)
+            due = len(at_place) >= REFUTED_AT_ITS_PLACE and wide == lost and len(lost) <= MOST_PROVED_AGAIN
+            tried, enough = [*lost, *at_place], POINTS_BEFORE_BETWEEN_LEVELS
         else:
             tried = unmeasured_proofs(draft.verdicts, series)
             due = proof.verdict in tried and len(tried) <= MOST_PROVED_AGAIN

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dashboard.regressions.decision.facts import Change, Regression, Snapshot, Verdict
+from dashboard.regressions.decision.facts import Change, Regression, Series, Snapshot, Verdict
 from dashboard.regressions.decision.primary_change import spanned_range, telling_rank
 from dashboard.regressions.decision.proofs import (
     Outcome,
@@ -53,6 +53,9 @@ class Group:
     anchors: list[Range] = field(default_factory=list)
     owners: list[int] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
+    # The series that pairs have shown to step between its levels, and at no place yet: what else lies in so
+    # wide a range is of other causes.
+    alone: Series | None = None
 
     @property
     def ranges(self) -> list[Range]:
@@ -119,8 +122,17 @@ def anchored_groups(regressions: Sequence[Regression], verdicts: dict[int, list[
         places.sort(key=lambda place: place.range.bad != regression.range.bad)
         for index, place in enumerate(places):
             owners = [regression.pk] if index == 0 else []
-            groups.append(Group(anchors=[place.range], owners=owners, verdicts=place.verdicts))
+            alone = next((row.series for row in place.verdicts if is_wide_proof(row, own)), None)
+            groups.append(Group(anchors=[place.range], owners=owners, verdicts=place.verdicts, alone=alone))
     return groups
+
+
+def is_wide_proof(verdict: Verdict, own: Sequence[Verdict]) -> bool:
+    """True for the proof of a step between its levels, while bisection hasn't found its place."""
+    if verdict.purpose != Purpose.PROOF or verdict.verdict != Outcome.CONFIRMED:
+        return False
+    proof = make_proof(verdict, own)
+    return proof.between_levels and proof.range.width > 1
 
 
 @dataclass(slots=True)
@@ -203,6 +215,8 @@ def best_group(
     exact, wide = [], []
     for index, group in enumerate(groups):
         if any(member.series.pk == change.series.pk for member in group.members):
+            continue
+        if group.alone and not is_same_measurement(group.alone, change.series):
             continue
         for place in group.ranges:
             distance = abs(change.range.bad - place.bad)

@@ -4,7 +4,7 @@ A suspicion on a noisy metric is proved by an experiment on its last good and fi
 refutes it, noise may have placed the step beside where it is: once more, with one measured commit more on
 both sides. If that doesn't show it either, the commit that seemed bad is measured anew, alone; and if the
 step still stands many points later, commits well inside both levels are compared, for what comes little by
-little is at no commit. What else is confirmed is bisected until one commit is left. Exact counters need no
+little is at no commit. What is confirmed is bisected until one commit is left. Exact counters need no
 experiment: for them the middle is simply measured, and the counter tells. At the end the commits on both
 sides are measured in full, so that the regression is explained by its own commit's profile.
 """
@@ -22,6 +22,7 @@ from dashboard.regressions.decision.proofs import (
     Proof,
     State,
     bisection_steps,
+    unmeasured_proofs,
     verdicts_on_step,
 )
 from dashboard.regressions.decision.ranges import Range
@@ -105,7 +106,8 @@ def ends_of_levels(proving: Proving) -> tuple[Commit, Commit] | None:
     between the levels. None where they lie no further apart, or were tried.
     """
     series = proving.primary.change.series
-    tried = verdicts_on_step(proving.verdicts, series)
+    unmeasured = unmeasured_proofs(proving.verdicts, series)
+    tried = [row for row in verdicts_on_step(proving.verdicts, series) if row not in unmeasured]
     points = proving.facts.answer_to(SeriesAround(series, proving.good, proving.bad, INTO_LEVEL))
     if points.before is None or points.behind is None:
         return None
@@ -162,12 +164,12 @@ def measured_again(proving: Proving, change: Change) -> NextStep:
 def narrow_confirmed(proving: Proving) -> NextStep:
     """Bisect a confirmed range one step further, then measure its ends in full."""
     proof = proving.primary.proof
+    if proof and proof.gradual:
+        commits = Evidence.of("gradual", commits=proof.range.width)
+        return NextStep(placement=Placement(bisection=commits))
     if proof is None or proving.counters():
         return narrow_by_counter(proving, proof)
     confirmed = proof.verdict
-    if proof.gradual:
-        commits = Evidence.of("gradual", commits=confirmed.range.width)
-        return NextStep(placement=Placement(bisection=commits))
     good, bad = confirmed.base, confirmed.head
     line = proving.facts.answer_to(CommitsBetween(good, bad))
     steps = bisection_steps(proving.verdicts, confirmed)

@@ -239,7 +239,7 @@ def spanned_range(changes: Sequence[Change]) -> Range:
 def bounding_commits(primary: PrimaryChange) -> tuple[Commit, Commit]:
     """The last good and the first bad commit: as a proof bounds them, and within that as the changes do.
 
-    Where the two don't overlap, or what came gradually seemed to be at one of the commits, the proof is
+    Where the two don't overlap, or pairs have refuted the place of the changes, the proof is
     right: it measured the commits against each other. Where less is learned, costs that moved in its range
     may be other commits'.
     """
@@ -249,7 +249,7 @@ def bounding_commits(primary: PrimaryChange) -> tuple[Commit, Commit]:
     ends, proof = (good.last_good, bad.first_bad), primary.proof
     if proof is None or proof.state != State.CONFIRMED:
         return ends
-    if proof.gradual or Range(ends[0].position, ends[1].position).overlap(proof.range) is None:
+    if proof.between_levels or Range(ends[0].position, ends[1].position).overlap(proof.range) is None:
         return proof.good, proof.bad
     return (
         max(ends[0], proof.good, key=lambda commit: commit.position),

@@ -22,13 +22,15 @@ HAS_STEP = (Outcome.WHOLE, Outcome.PART)
 class Proof:
     """What a verdict makes of a series in a range; `good` and `bad` as the bisection has narrowed it.
 
-    `gradual`: the step came little by little between these, and no commit has it all.
+    `between_levels`: pairs of neither range at the step's place have shown it, those of its levels do.
+    `gradual`: so it came little by little, and no commit has it all.
     """
 
     state: str
     verdict: Verdict
     good: Commit
     bad: Commit
+    between_levels: bool = False
     gradual: bool = False
 
     @property
@@ -51,6 +53,8 @@ def find_proof(verdicts: Sequence[Verdict], series: SeriesLike, seen: Range) -> 
     on_series = verdicts_on_step(verdicts, series)
     for verdict in on_series:
         proof = make_proof(verdict, verdicts)
+        if proof.state == State.UNDECIDED and is_between_levels(on_series, verdict):
+            continue  # What was refuted at its place stays so.
         if proof.state != State.CONFIRMED:
             denied = denied or (proof if verdict.range.holds(seen) else None)
         elif not verdict.range.overlap(seen) or is_narrowed_by_another_cause(proof, on_series):
@@ -88,10 +92,11 @@ def verdicts_on_step(verdicts: Iterable[Verdict], series: SeriesLike) -> list[Ve
 
 def make_proof(verdict: Verdict, verdicts: Sequence[Verdict]) -> Proof:
     match verdict.verdict:
-        case Outcome.CONFIRMED if came_gradually(verdicts, verdict):
-            return Proof(State.CONFIRMED, verdict, verdict.base, verdict.head, gradual=True)
         case Outcome.CONFIRMED:
-            return Proof(State.CONFIRMED, verdict, *narrowed_ends(verdict, verdicts))
+            between = is_between_levels(verdicts, verdict)
+            gradual = between and has_part(verdicts, verdict)
+            ends = (verdict.base, verdict.head) if gradual else narrowed_ends(verdict, verdicts)
+            return Proof(State.CONFIRMED, verdict, *ends, between, gradual)
         case Outcome.REFUTED:
             return Proof(State.REFUTED, verdict, verdict.base, verdict.head)
     return Proof(State.UNDECIDED, verdict, verdict.base, verdict.head)
@@ -126,20 +131,22 @@ def tells_of_series(verdict: Verdict, series: SeriesLike) -> bool:
     return verdict.verdict != Outcome.UNDECIDED or is_same_measurement(verdict.series, series)
 
 
-def came_gradually(verdicts: Iterable[Verdict], confirmed: Verdict) -> bool:
-    """True where pairs show a step between its levels, and less than half of it where it seemed to be.
-
-    There they were asked twice, once with a commit more on both sides: no commit has it all.
-    """
+def is_between_levels(verdicts: Iterable[Verdict], proof: Verdict) -> bool:
+    """True for a proof whose range holds two in which pairs showed less than half of the step: that where it
+    seemed to be, and one with a commit more on both sides."""
     refuted = [
-        verdict
-        for verdict in verdicts_on_step(verdicts, confirmed.series)
-        if verdict.verdict == Outcome.REFUTED and confirmed.range.holds(verdict.range)
+        verdict.range
+        for verdict in verdicts_on_step(verdicts, proof.series)
+        if verdict.verdict == Outcome.REFUTED
+        and verdict.range != proof.range
+        and proof.range.holds(verdict.range)
     ]
-    return any(
-        first.range != second.range and first.range.holds(second.range)
-        for first, second in product(refuted, repeat=2)
-    )
+    return any(first != second and first.holds(second) for first, second in product(refuted, repeat=2))
+
+
+def has_part(verdicts: Iterable[Verdict], confirmed: Verdict) -> bool:
+    """Whether its bisection has met a commit with a part of the step: no other one has it all."""
+    return any(step.verdict == Outcome.PART for step in bisection_steps(verdicts, confirmed))
 
 
 def unmeasured_proofs(verdicts: Iterable[Verdict], series: SeriesLike) -> list[Verdict]:

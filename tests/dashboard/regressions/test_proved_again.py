@@ -8,7 +8,6 @@ import pytest
 
 from dashboard.models import Channel, Commit, Delivery, Experiment, Project, Regression
 from dashboard.regressions import advance_proof, judge_run
-from dashboard.sentences.bisections import bisection_sentence
 from tests.dashboard import factories
 
 LOST: dict[str, Any] = {"verdict": "undecided", "reason": {"code": "lost"}}
@@ -94,7 +93,8 @@ def test_what_stands_is_looked_for_between_its_levels(refuted_twice: list[Commit
     assert proof.head_commit.position >= LATE + 6
 
 
-def test_what_came_gradually_is_confirmed_and_blamed_on_no_commit(refuted_twice: list[Commit]) -> None:
+def test_what_its_levels_show_is_confirmed_between_them(refuted_twice: list[Commit]) -> None:
+    """Without a repository there is no commit to bisect."""
     Channel.objects.create(project=refuted_twice[0].project, kind="email", address="a@example.org")
     measure_step(refuted_twice[:8], slow_from=LATE)
     proof = Experiment.objects.get(state="requested")
@@ -103,11 +103,26 @@ def test_what_came_gradually_is_confirmed_and_blamed_on_no_commit(refuted_twice:
     assert regression.state == "confirmed"
     assert (regression.last_good, regression.first_bad) == (proof.base_commit, proof.head_commit)
     assert regression.culprit is None
-    width = regression.first_bad.position - regression.last_good.position
-    assert bisection_sentence(regression).startswith(f"It came little by little over these {width} commits")
-    assert not Experiment.objects.filter(purpose="bisection").exists()
     assert Delivery.objects.get().regression == regression
     measure_step(refuted_twice[8:], slow_from=LATE)
+    assert Experiment.objects.count() == 3
+
+
+def test_a_proof_between_levels_that_was_lost_is_measured_again(refuted_twice: list[Commit]) -> None:
+    measure_step(refuted_twice[:8], slow_from=LATE)
+    lost = Experiment.objects.get(state="requested")
+    end_proof(**LOST)
+    assert Regression.objects.get().state == "refuted"
+    measure_step(refuted_twice[8:17], slow_from=LATE)
+    again = Experiment.objects.get(state="requested")
+    assert (again.base_commit, again.head_commit) == (lost.base_commit, lost.head_commit)
+
+
+def test_a_proof_between_levels_that_stays_undecided_changes_nothing(refuted_twice: list[Commit]) -> None:
+    measure_step(refuted_twice[:8], slow_from=LATE)
+    end_proof("undecided", reason={"code": "pairs"})
+    measure_step(refuted_twice[8:], slow_from=LATE)
+    assert Regression.objects.get().state == "refuted"
     assert Experiment.objects.count() == 3
 
 

@@ -86,3 +86,18 @@ def test_a_cost_and_a_loss_of_learning_at_one_commit_are_one_cause() -> None:
     lost, slower = make_change(SCORE, 5, 6, 0.2), make_change(TIME, 4, 7, 1.4)
     (group,) = group_changes(Snapshot("main", "main", (slower, lost), (), ()))
     assert [change.series for change in group.members] == [SCORE, TIME]
+
+
+@pytest.mark.parametrize("other", [CALLS, make_series("peak_memory")])
+def test_between_the_levels_of_one_series_others_keep_their_own_commits(other: Series) -> None:
+    """A range in which pairs of the place have shown nothing is wide: it says nothing of other series."""
+    at_place, beside = make_change(TIME, 20, 22, 1.3, regression_id=1), make_change(other, 27, 28, 1.5)
+    verdicts = [
+        make_verdict(at_place, Outcome.REFUTED, 20, 22, ratio=1.01),
+        make_verdict(at_place, Outcome.REFUTED, 19, 24, ratio=1.04),
+        make_verdict(at_place, Outcome.CONFIRMED, 12, 30, ratio=1.3),
+    ]
+    row = make_regression(at_place, state="confirmed")
+    snapshot = Snapshot("main", "main", (at_place, beside), (row,), tuple(verdicts))
+    groups = group_changes(snapshot)
+    assert [[change.series for change in group.members] for group in groups] == [[TIME], [other]]

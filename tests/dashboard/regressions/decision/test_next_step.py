@@ -129,18 +129,39 @@ def test_what_stands_though_it_was_refuted_twice_is_looked_for_between_its_level
     assert next_pairs_behind([(20, 22), (19, 24), (12, 30)]) == []
 
 
-def test_what_came_gradually_is_blamed_on_no_commit() -> None:
+def proved_between_levels(*steps: tuple[int, str]) -> NextStep:
+    """What is measured next of a step that only pairs of its levels show, bisected at these commits."""
     wide = make_change(TIME, 12, 30, 1.12)
     verdicts = [
         make_verdict(CHANGE, Outcome.REFUTED, GOOD, BAD, ratio=1.01),
         make_verdict(CHANGE, Outcome.REFUTED, BEFORE.position, BEHIND.position, ratio=1.04),
         make_verdict(wide, Outcome.CONFIRMED, 12, 30, ratio=1.12),
+        *(make_verdict(wide, verdict, 12, at, purpose=Purpose.BISECTION) for at, verdict in steps),
     ]
     primary = choose_primary([CHANGE], newest_first(verdicts), make_regression(CHANGE))
     assert primary is not None
     assert primary.state == "confirmed"
+    line = [make_commit(position) for position in range(13, 30)]
+    facts = GatheredFacts(
+        {
+            CommitsBetween(make_commit(12), make_commit(30)): tuple(commit.hash for commit in line),
+            **{CommitRow(commit.hash): commit for commit in line},
+        }
+    )
     good, bad = bounding_commits(primary)
-    assert (good.position, bad.position) == (12, 30)
-    assert plan_next_step(Proving(1, good, bad, primary, [CHANGE], verdicts)) == NextStep(
+    return plan_next_step(Proving(1, good, bad, primary, [CHANGE], verdicts, facts=facts))
+
+
+def test_a_step_between_levels_is_looked_for_beside_its_place() -> None:
+    """Detection may have put one commit's step a few commits beside it."""
+    (wanted,) = proved_between_levels().experiments
+    assert (wanted.purpose, wanted.base.position) == (Purpose.BISECTION, 12)
+    (again,) = proved_between_levels((wanted.head.position, Outcome.NONE)).experiments
+    assert again.purpose == Purpose.BISECTION
+    assert again.head.position > wanted.head.position
+
+
+def test_what_came_gradually_is_blamed_on_no_commit() -> None:
+    assert proved_between_levels((19, Outcome.PART)) == NextStep(
         placement=Placement(bisection=Evidence.of("gradual", commits=18))
     )
