@@ -65,11 +65,19 @@ def test_of_the_metrics_one_row_is_left_out(complete: Raw) -> None:
     assert kept["metrics"] == [*rows[:5], *rows[6:]]
 
 
-@pytest.mark.parametrize("change", [put_value("created"), put_value("repetitions", 0, "index")])
+@pytest.mark.parametrize(
+    "change",
+    [
+        put_value("created"),
+        put_value("repetitions", 0, "index"),
+        put_value("limits", 0, "value"),
+        put_value("guards", 0, "metric"),
+    ],
+)
 def test_what_every_document_needs_is_refused_as_before(
     complete: Raw, change: Callable[[Raw, object], None]
 ) -> None:
-    change(complete, None)
+    change(complete, [])
     with pytest.raises(DocumentError):
         without_refused_parts(complete)
 
@@ -91,3 +99,23 @@ def test_a_run_is_written_without_its_refused_part(
     assert written.costs is None
     assert "part_left_out" in [warning.code for warning in written.warnings]
     assert "written without costs" in capsys.readouterr().out
+
+
+def test_a_document_that_is_too_large_is_written_without_its_readings(complete: Raw) -> None:
+    complete["telemetry"] = [
+        {**complete["telemetry"][0], "values": [0.1] * 6000, "times": [0.1] * 6000} for _ in range(400)
+    ]
+    kept = without_refused_parts(complete)
+    assert kept["telemetry"] == []
+    assert kept["profile"] == complete["profile"]
+    assert "at most" in kept["warnings"][-1]["message"]
+
+
+def test_a_warning_that_taints_makes_room_for_none(complete: Raw) -> None:
+    quiet = {"code": "too_few_samples", "message": "few", "advice": "more", "taints": False}
+    tainting = {**quiet, "code": "throttling", "taints": True}
+    complete["warnings"] = [quiet] * 99 + [tainting]
+    complete["job"] = {}
+    kept = without_refused_parts(complete)["warnings"]
+    assert [row["code"] for row in kept[-2:]] == ["throttling", "part_left_out"]
+    assert len(kept) == 100

@@ -16,6 +16,10 @@ from .run_warnings.warning import make_warning
 CODE = "part_left_out"
 # Members that have to be there, and what they are where nothing is known.
 EMPTY: dict[str, Any] = {"profile": None, "telemetry": []}
+# What a document is too large for goes first.
+LARGEST = ("telemetry", "device_profile", "profile")
+# An alarm hangs on these: a crossed limit must not be forgotten for the sake of the rest.
+KEPT_WHOLE = ("limits", "guards")
 # Every document has these metrics; of the others a row is left out by itself.
 NEEDED = ("throughput", "step_time")
 ROW = re.compile(r"metrics\[(\d+)\]")
@@ -28,7 +32,7 @@ Raw = dict[str, Any]
 def without_refused_parts(raw: Raw) -> Raw:
     """The document without what is refused of it, each part with a warning that says why.
 
-    Raises DocumentError where a part is refused that every document needs.
+    Raises DocumentError where a part is refused that every document needs, or that an alarm hangs on.
     """
     while True:
         try:
@@ -40,21 +44,31 @@ def without_refused_parts(raw: Raw) -> Raw:
 
 
 def _without_part(raw: Raw, error: document.DocumentError) -> Raw:
-    member = re.split(r"[.\[]", error.path, maxsplit=1)[0]
     row = ROW.match(error.path)
-    rest = {name: value for name, value in raw.items() if name != member}
     if row and raw["metrics"][int(row[1])].get("name") not in NEEDED:
-        kept = [metric for index, metric in enumerate(raw["metrics"]) if index != int(row[1])]
-        rest["metrics"] = kept
-        part = f"metric {row[1]} of its list"
-    elif member in EMPTY and raw[member] != EMPTY[member]:
-        rest[member] = EMPTY[member]
-        part = member
-    elif member in raw and member not in schema.load_schema()["required"]:
-        part = member
+        index = int(row[1])
+        rest = {**raw, "metrics": [*raw["metrics"][:index], *raw["metrics"][index + 1 :]]}
+        part = f"metric {index} of its list"
     else:
-        raise error
-    return {**rest, "warnings": [*raw["warnings"][: MOST_WARNINGS - 1], _describe_part(part, error)]}
+        part = re.split(r"[.\[]", error.path, maxsplit=1)[0] or next(
+            (member for member in LARGEST if raw.get(member)), ""
+        )
+        if part in KEPT_WHOLE or part not in raw or raw[part] == EMPTY.get(part, raw):
+            raise error
+        rest = {name: value for name, value in raw.items() if name != part}
+        if part in EMPTY:
+            rest[part] = EMPTY[part]
+        elif part in schema.load_schema()["required"]:
+            raise error
+    return {**rest, "warnings": [*_room_for_one(raw["warnings"]), _describe_part(part, error)]}
+
+
+def _room_for_one(warnings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """All warnings, or, of as many as a document holds, all but the last that taints nothing."""
+    if len(warnings) < MOST_WARNINGS:
+        return warnings
+    last = max((i for i, row in enumerate(warnings) if not row["taints"]), default=len(warnings) - 1)
+    return [*warnings[:last], *warnings[last + 1 : MOST_WARNINGS]]
 
 
 def _describe_part(part: str, error: document.DocumentError) -> dict[str, Any]:
