@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Generator
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -122,11 +123,13 @@ def remove_leftovers() -> None:
     for home in Path(tempfile.gettempdir()).glob(PREFIX + "*"):
         held = home / "held"
         # A young one may be about to be locked.
-        if home.stat().st_uid != os.getuid() or not held.exists() or time.time() - held.stat().st_mtime < 60:
-            continue
-        with held.open() as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+        # Another run may end and remove its own at any moment.
+        with suppress(FileNotFoundError):
+            if home.stat().st_uid != os.getuid() or time.time() - held.stat().st_mtime < 60:
                 continue
-            remove_home(home)
+            with held.open() as lock:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    continue
+                remove_home(home)

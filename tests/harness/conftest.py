@@ -8,10 +8,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests import prepared_python
 
 # As `python -m paceline`. Other tests run beside these: a repetition that waited for a processor isn't
 # measured again, however long it waited. When it is, tests/harness/test_repetitions.py says. And what the
@@ -43,6 +46,8 @@ class Project:
     """A folder with a manifest of one benchmark, `tiny`, and its script."""
 
     folder: Path
+    # Whether its processes have PyTorch imported when they begin, as most that train do soon.
+    prepared: bool = False
 
     def write(self, script: str, **settings: object) -> None:
         chosen = {"version": 1, "script": "tiny.py", "warmup_steps": 10, "steps": 100, "repetitions": 2}
@@ -55,12 +60,12 @@ class Project:
 
     def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        return subprocess.run(
+        start = prepared_python.run_prepared if self.prepared else partial(subprocess.run, text=True)
+        return start(
             self.command(*arguments),
             cwd=self.folder,
             env=environment,
             capture_output=True,
-            text=True,
             timeout=120,
         )
 
@@ -83,6 +88,12 @@ def project(tmp_path: Path) -> Project:
     tiny = Project(tmp_path)
     tiny.write(LOOP)
     return tiny
+
+
+@pytest.fixture
+def prepared_project(tmp_path: Path) -> Project:
+    """A project whose processes have PyTorch imported when they begin."""
+    return Project(tmp_path, prepared=True)
 
 
 @pytest.fixture(scope="session")

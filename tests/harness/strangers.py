@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import struct
@@ -16,6 +15,8 @@ from typing import Any
 import paceline
 from paceline.measured.plan import ProcessPlan
 from paceline.watching.process import MeasuredProcess
+
+from tests import prepared_python
 
 # The first optimizer imports torch's compiler, which takes longer than torch. Scripts that compile nothing
 # begin with a stand-in: as much of it as optimizers, ranks and Accelerate call. Another one stands for what a
@@ -110,41 +111,14 @@ def write_gymnasium(folder: Path) -> None:
     (folder / "gymnasium" / "vector.py").write_text("from . import Env\nclass VectorEnv(Env): ...\n")
 
 
-# A measured process for each line, forked: to import torch takes most of the time that a short script takes.
-FORKING = """
-import os, sys, traceback
-import torch, torch._dynamo
+# One that waits a second at most for a script that doesn't want to end.
+IMPATIENT = """
 from paceline.auto import pacing
 from paceline.measured import child, ending
 pacing.PATIENCE = 1.0
-for line in sys.stdin:
-    process = os.fork()
-    if process:
-        print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
-        continue
-    folder, sys.argv[1:] = os.path.dirname(line.strip()), [line.strip()]
-    output = os.open(os.path.join(folder, "output"), os.O_WRONLY | os.O_CREAT)
-    for descriptor, opened in ((0, os.open(os.devnull, os.O_RDONLY)), (1, output), (2, output)):
-        os.dup2(opened, descriptor)
-    os.chdir(os.path.dirname(folder))
-    os.environ["SB3_LOGDIR"] = folder
-    try:
-        child.main()
-    except BaseException:
-        traceback.print_exc()
-        sys.stderr.flush()
-        os._exit(1)
-    ending.end_process()
+child.main()
+ending.end_process()
 """
-
-
-@functools.cache
-def forking_process() -> subprocess.Popen[str]:
-    """The process that forks them; it ends with this one, which holds its input."""
-    command = [sys.executable, "-P", "-c", FORKING]
-    pipe = subprocess.PIPE
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True, bufsize=1)
 
 
 def run_script(folder: Path, script: str, steps: int = 20, kind: str = "timing") -> dict[str, Any]:
@@ -153,7 +127,6 @@ def run_script(folder: Path, script: str, steps: int = 20, kind: str = "timing")
     left = folder / "measured"
     left.mkdir()
     (left / "progress").write_bytes(struct.pack("q", 0))
-    forking = forking_process()
     plan = ProcessPlan(
         kind=kind,
         script="train.py",
@@ -165,17 +138,22 @@ def run_script(folder: Path, script: str, steps: int = 20, kind: str = "timing")
         result=str(left / "result.json"),
         progress=str(left / "progress"),
         package=str(Path(paceline.__file__).resolve().parent),
-        parent=forking.pid,
+        parent=os.getpid(),
         auto=True,
     )
     plan.save(left / "plan.json")
-    assert forking.stdin
-    assert forking.stdout
-    print(left / "plan.json", file=forking.stdin)
-    status, output = forking.stdout.readline().strip(), (left / "output").read_text()
-    assert status == "0", output
+    ended = prepared_python.run_prepared(
+        [sys.executable, "-P", "-c", IMPATIENT, left / "plan.json"],
+        cwd=folder,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "SB3_LOGDIR": str(left)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=120,
+    )
+    assert ended.returncode == 0, ended.stdout
     outcome: dict[str, Any] = json.loads((left / "result.json").read_text())
-    assert outcome["complete"], output
+    assert outcome["complete"], ended.stdout
     return outcome
 
 
@@ -204,7 +182,9 @@ def start_processes(
     left.mkdir()
     harness = str(Path(paceline.__file__).parents[1])
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": harness}
-    with MeasuredProcess(plan, left, environment) as process:
+    with prepared_python.prepared_starts():
+        process = MeasuredProcess(plan, left, environment)
+    with process:
         yield process
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import prepared_python
+
 # A part that trains takes minutes where other tests run beside it.
 pytestmark = pytest.mark.timeout(300)
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -14,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 def run_bench(*arguments: str) -> str:
     command = [sys.executable, "-m", "bench", *arguments]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
+    ended = prepared_python.run_prepared(command, cwd=ROOT, capture_output=True, timeout=280)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 

@@ -162,9 +162,9 @@ paceline.quality("loss", loss.item())
 )
 
 
-def test_tensor_operations_are_counted_by_phase(project: Project, value: Value) -> None:
-    project.write(TORCH_LOOP, steps=40, repetitions=1)
-    raw = project.measure("--no-sweep")
+def test_tensor_operations_are_counted_by_phase(prepared_project: Project, value: Value) -> None:
+    prepared_project.write(TORCH_LOOP, steps=40, repetitions=1)
+    raw = prepared_project.measure("--no-sweep")
     assert value(raw, "scalar_reads")["value"] == 1.0
     assert value(raw, "scalar_reads", "log")["value"] == 1.0
     assert value(raw, "host_device_copies")["value"] == 0.0
@@ -188,7 +188,7 @@ def test_tensor_operations_are_counted_by_phase(project: Project, value: Value) 
 THREADED = (
     UNCOMPILED
     + """
-import queue, threading, paceline
+import os, queue, threading, paceline
 asked, answered = queue.Queue(), queue.Queue()
 def double(number):
     return (2 * torch.ones(number)).sum().item()
@@ -203,14 +203,16 @@ for number in paceline.steps(range(10**6)):
     brief.start()
     brief.join()
     paceline.count("asked")
-    paceline.count("unlike", id(asked) % 997)
+    paceline.count("unlike", os.getpid())
 """
 )
 
 
-def test_every_thread_is_counted_and_so_is_what_the_code_counts(project: Project, value: Value) -> None:
-    project.write(THREADED, steps=20, repetitions=1)
-    raw = project.measure("--no-sweep")
+def test_every_thread_is_counted_and_so_is_what_the_code_counts(
+    prepared_project: Project, value: Value
+) -> None:
+    prepared_project.write(THREADED, steps=20, repetitions=1)
+    raw = prepared_project.measure("--no-sweep")
     functions = {row["function"]: row["calls"] for row in raw["profile"]["functions"]}
     assert functions["double"] == 2.0
     assert value(raw, "scalar_reads")["value"] == 2.0
@@ -239,9 +241,11 @@ for number in paceline.steps(range(10**6)):
 """
 
 
-def test_graph_breaks_and_recompilations_are_counted_by_phase(project: Project, value: Value) -> None:
-    project.write(COMPILED, steps=20, repetitions=1, countings=1)
-    raw = project.measure("--no-sweep")
+def test_graph_breaks_and_recompilations_are_counted_by_phase(
+    prepared_project: Project, value: Value
+) -> None:
+    prepared_project.write(COMPILED, steps=20, repetitions=1, countings=1)
+    raw = prepared_project.measure("--no-sweep")
     assert value(raw, "graph_breaks", "double")["value"] == value(raw, "graph_breaks")["value"] == 1.0
     assert value(raw, "recompilations", "grow")["value"] == value(raw, "recompilations")["value"] == 1 / 20
     # Compiled code runs compiled while its operations are counted.

@@ -43,7 +43,7 @@ def test_a_document_names_the_passes_within_a_step(tmp_path: Path) -> None:
     options = ("--quick", "--repetitions", "1", "--steps", "20", "--document", "out.json")
     script = start_uncompiled((SCRIPTS / "accelerate_loop.py").read_text())
     (tmp_path / "train.py").write_text(script)
-    ended = Project(tmp_path).call("script", *options, "train.py")
+    ended = Project(tmp_path, prepared=True).call("script", *options, "train.py")
     assert ended.returncode == 0, ended.stderr
     step = {"kind": "optimizer", "owner": "AdamW", "chosen": False}
     passes = {"forward": 4, "backward": 4, "optimizer": 1}
@@ -70,13 +70,13 @@ while True:
 def test_a_loss_is_no_forward_pass(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(LOSS_MODULE)
     options = ("--quick", "--repetitions", "1", "--steps", "20", "--document", "out.json")
-    ended = Project(tmp_path).call("script", *options, "train.py")
+    ended = Project(tmp_path, prepared=True).call("script", *options, "train.py")
     assert "a step holds 4 forward passes, 4 backward passes, 1 optimizer step" in ended.stdout
 
 
 def test_without_a_counting_no_forward_pass_is_named(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(LOSS_MODULE.replace("while True", "for _ in range(30)"))
-    ended = Project(tmp_path).call("script", "--keep-running", "--steps", "20", "train.py")
+    ended = Project(tmp_path, prepared=True).call("script", "--keep-running", "--steps", "20", "train.py")
     assert "a step holds 4 backward passes, 1 optimizer step" in ended.stdout
 
 

@@ -68,7 +68,7 @@ def initialized(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subproc
         patch.setenv("CUDA_VISIBLE_DEVICES", "")
         # Where it is kept which data was made.
         patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
-        return folder, Project(folder).call("init")
+        return folder, Project(folder, prepared=True).call("init")
 
 
 def test_a_package_below_src_is_found_prepared_and_measured(
@@ -145,14 +145,14 @@ def test_what_cannot_be_done_is_one_sentence(
 
 def test_a_script_without_a_step_is_told_so(tmp_path: Path) -> None:
     write_files(tmp_path, {"tool.py": UNCOMPILED + "print('done')\n"})
-    ended = Project(tmp_path).call("init", "--script", "tool.py")
+    ended = Project(tmp_path, prepared=True).call("init", "--script", "tool.py")
     assert re.search(r"^failed +python tool.py: tool.py took no step: ", ended.stdout, re.MULTILINE)
 
 
 def test_a_script_that_asks_for_its_rank_is_tried_in_two_processes(tmp_path: Path) -> None:
     joined = "import torch.distributed as dist\ndist.init_process_group('gloo')\n"
     write_files(tmp_path, {"train.py": joined + TRAIN + GUARD})
-    ended = Project(tmp_path).call("init", "--script", "train.py")
+    ended = Project(tmp_path, prepared=True).call("init", "--script", "train.py")
     assert "paceline: trying python train.py in 2 processes" in ended.stderr
     assert re.search(r"^ranks +2 processes of this host", ended.stdout, re.MULTILINE)
     written = manifest.load_manifest(tmp_path / "paceline.toml").benchmarks["train"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import prepared_python
 from tests.harness.conftest import Project
 from tests.harness.strangers import UNCOMPILED
 
@@ -58,7 +59,7 @@ def training(tmp_path_factory: pytest.TempPathFactory) -> Project:
     folder = tmp_path_factory.mktemp("training")
     (folder / "train.py").write_text(TRAINING)
     assert subprocess.run([sys.executable, "train.py", "alone"], cwd=folder, timeout=60).returncode == 7
-    return Project(folder)
+    return Project(folder, prepared=True)
 
 
 def read_weights(training: Project, name: str) -> str:
@@ -81,7 +82,7 @@ def test_a_training_survives_the_harness(training: Project, steps: int) -> None:
         "script", "--keep-running", "--steps", str(steps), "train.py", name, f"at-{steps}"
     )
     killer = [sys.executable, "-c", KILLER, f"at-{steps}", *command]
-    ended = subprocess.run(killer, cwd=training.folder, capture_output=True, text=True, timeout=100)
+    ended = prepared_python.run_prepared(killer, cwd=training.folder, capture_output=True, timeout=100)
     assert ended.returncode == 7, ended.stderr
     assert read_weights(training, name) == read_weights(training, "alone")
 

@@ -39,7 +39,7 @@ Raw = dict[str, Any]
 @pytest.fixture(scope="module")
 def profiled(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project that was measured once, with its trace beside its document."""
-    project = Project(tmp_path_factory.mktemp("profiled"))
+    project = Project(tmp_path_factory.mktemp("profiled"), prepared=True)
     project.write(SCRIPT, repetitions=1, steps=40, counting_steps=20)
     project.measure("--trace", "trace.json.gz")
     return project
@@ -119,20 +119,20 @@ def test_a_run_without_torch_has_no_profile(project: Project) -> None:
     assert not [row for row in raw["warnings"] if row["code"].startswith("device_profile")]
 
 
-def test_a_script_that_profiles_itself_costs_only_the_profile(project: Project) -> None:
+def test_a_script_that_profiles_itself_costs_only_the_profile(prepared_project: Project) -> None:
     script = SCRIPT.replace("for batch", "own = torch.profiler.profile()\nown.start()\nfor batch")
-    project.write(script, repetitions=1, steps=10, counting_steps=5)
-    raw = project.measure("--no-counting", "--profile-device")
+    prepared_project.write(script, repetitions=1, steps=10, counting_steps=5)
+    raw = prepared_project.measure("--no-counting", "--profile-device")
     assert "device_profile" not in raw
     (warning,) = [row for row in raw["warnings"] if row["code"] == "device_profile_missing"]
     assert "profiler didn't start" in warning["message"]
 
 
-def test_a_trace_that_cannot_be_written_costs_only_itself(project: Project) -> None:
-    (project.folder / "traces").mkdir()
+def test_a_trace_that_cannot_be_written_costs_only_itself(prepared_project: Project) -> None:
+    (prepared_project.folder / "traces").mkdir()
     script = f"import shutil\nshutil.rmtree('traces', ignore_errors=True)\n{SCRIPT}"
-    project.write(script, repetitions=1, steps=10, counting_steps=5)
-    raw = project.measure("--no-counting", "--trace", "traces/trace.json")
+    prepared_project.write(script, repetitions=1, steps=10, counting_steps=5)
+    raw = prepared_project.measure("--no-counting", "--trace", "traces/trace.json")
     assert raw["device_profile"]["rows"]
     (warning,) = [row for row in raw["warnings"] if row["code"] == "trace_not_written"]
     assert "No such file or directory" in warning["message"]

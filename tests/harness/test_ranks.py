@@ -76,7 +76,9 @@ TIMED = ("--keep-running",)
 
 def measure_ranks(folder: Path, script: str, *words: str, options: tuple[str, ...] = TIMED) -> dict[str, Any]:
     (folder / "train.py").write_text(script)
-    ended = Project(folder).call("script", *options, "--steps", "60", "--document", "out.json", *words)
+    ended = Project(folder, prepared=True).call(
+        "script", *options, "--steps", "60", "--document", "out.json", *words
+    )
     assert ended.returncode == 0, ended.stderr
     raw: dict[str, Any] = json.loads((folder / "out.json").read_text())
     return raw
@@ -188,7 +190,7 @@ def test_a_module_runs_as_python_runs_it(tmp_path: Path) -> None:
     start = arguments + "from .sizes import STEPS\nmain(STEPS)\n"
     (tmp_path / "package" / "train.py").write_text(TRAIN + start)
     options = (*TIMED, "--steps", "20", "--document", "out.json")
-    ended = Project(tmp_path).call("script", *options, "-m", "package.train", "--lr", "1")
+    ended = Project(tmp_path, prepared=True).call("script", *options, "-m", "package.train", "--lr", "1")
     assert ended.returncode == 0, ended.stderr
     assert json.loads((tmp_path / "out.json").read_text())["benchmark"]["name"] == "package.train"
 
@@ -196,14 +198,16 @@ def test_a_module_runs_as_python_runs_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("kind", "owner"), [("batch", "TensorDataset"), ("optimizer", "SGD")])
 def test_what_ends_a_step_can_be_chosen(tmp_path: Path, kind: str, owner: str) -> None:
     (tmp_path / "train.py").write_text(TRAIN + "\nmain(40)\n")
-    ended = Project(tmp_path).call("script", *TIMED, "--steps", "20", "--step", kind, "train.py")
+    ended = Project(tmp_path, prepared=True).call(
+        "script", *TIMED, "--steps", "20", "--step", kind, "train.py"
+    )
     assert ended.returncode == 0, ended.stderr
     assert f"a step ends with the {kind} of {owner}, as was chosen" in ended.stdout
 
 
 def test_a_kind_that_never_comes_is_told_with_what_was_seen(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAIN + "\nmain(20)\n")
-    ended = Project(tmp_path).call("script", "--quick", "--step", "environment", "train.py")
+    ended = Project(tmp_path, prepared=True).call("script", "--quick", "--step", "environment", "train.py")
     assert ended.returncode == 1
     assert "took no step of the kind environment; seen: 20 optimizer steps, 20 batches" in ended.stderr
 

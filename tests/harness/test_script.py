@@ -14,9 +14,9 @@ from tests.harness.strangers import PLAY, TRAIN, UNCOMPILED, write_gymnasium
 ONCE = ("--quick", "--repetitions", "1", "--document", "out.json")
 
 
-def measure_script(folder: Path, script: str, *options: str) -> dict[str, Any]:
+def measure_script(folder: Path, script: str, *options: str, prepared: bool = True) -> dict[str, Any]:
     (folder / "train.py").write_text(script)
-    ended = Project(folder).call("script", *ONCE, *options, "train.py")
+    ended = Project(folder, prepared).call("script", *ONCE, *options, "train.py")
     assert ended.returncode == 0, ended.stderr
     raw: dict[str, Any] = json.loads((folder / "out.json").read_text())
     return raw
@@ -29,7 +29,7 @@ def phase_paths(raw: dict[str, Any]) -> set[str]:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     ending = "\nif __name__ == '__main__':\n    main(10**6)\n"
-    return measure_script(tmp_path_factory.mktemp("trained"), TRAIN + ending, "--steps", "60")
+    return measure_script(tmp_path_factory.mktemp("trained"), TRAIN + ending, "--steps", "60", prepared=False)
 
 
 def test_automatic_phases_of_a_training_script(trained: dict[str, Any]) -> None:
@@ -71,7 +71,7 @@ for number in range(10**6):
         test.reset()
         test.step(1), test.step(1)
 """
-    project = Project(tmp_path)
+    project = Project(tmp_path, prepared=True)
     project.write(UNCOMPILED + PLAY + loop, auto=True, repetitions=1, warmup_steps=20, steps=80)
     raw = project.measure("--timed-only")
     counts = {row["path"]: row["count"] for row in raw["phases"] if row["thread"] == "main"}
@@ -88,7 +88,7 @@ def test_a_script_that_ends_early_is_measured_as_it_is(tmp_path: Path) -> None:
 
 def test_a_script_without_steps_is_told_what_was_looked_for(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(UNCOMPILED + "print(torch.ones(3).sum())\n")
-    ended = Project(tmp_path).call("script", *ONCE, "train.py")
+    ended = Project(tmp_path, prepared=True).call("script", *ONCE, "train.py")
     assert ended.returncode == 1
     assert "took no step" in ended.stderr
     assert "environment" in ended.stderr
@@ -97,7 +97,7 @@ def test_a_script_without_steps_is_told_what_was_looked_for(tmp_path: Path) -> N
 
 def test_a_failing_script_shows_its_last_lines(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(UNCOMPILED + "raise RuntimeError('no data')\n")
-    ended = Project(tmp_path).call("script", *ONCE, "train.py")
+    ended = Project(tmp_path, prepared=True).call("script", *ONCE, "train.py")
     assert ended.returncode == 1
     assert "RuntimeError: no data" in ended.stderr
     assert "paceline: train.py crashed with exit status 1" in ended.stderr
@@ -113,7 +113,9 @@ with open("seen", "w") as file:
 """
     (tmp_path / "train.py").write_text(check + TRAIN + "\nmain(20)\n")
     options = ("--keep-running", "--steps", "9", "--document", "out.json")
-    ended = Project(tmp_path).call("script", *options, "train.py", "--lr=0.1", "--steps", "3,4")
+    ended = Project(tmp_path, prepared=True).call(
+        "script", *options, "train.py", "--lr=0.1", "--steps", "3,4"
+    )
     assert ended.returncode == 0, ended.stderr
     raw = json.loads((tmp_path / "out.json").read_text())
     seen = (tmp_path / "seen").read_text().strip()
@@ -136,7 +138,7 @@ def test_wrong_numbers_are_refused(tmp_path: Path, options: tuple[str, ...], sen
 
 
 def test_a_manifest_may_ask_for_automatic_phases(tmp_path: Path) -> None:
-    project = Project(tmp_path)
+    project = Project(tmp_path, prepared=True)
     project.write(TRAIN + "\nmain(10**6)\n", auto=True, repetitions=1, steps=20)
     raw = project.measure("--timed-only")
     assert {"forward", "backward"} < phase_paths(raw)
@@ -159,8 +161,7 @@ def test_a_module_of_the_repository_is_found_for_a_script(tmp_path: Path, packag
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / package / "__init__.py").write_text("")
     (tmp_path / "scripts" / "train.py").write_text("import tinynet\n" + TRAIN + "\nmain(10**6)\n")
-    ended = Project(tmp_path).call("script", *ONCE, "scripts/train.py")
+    project = Project(tmp_path, prepared=True)
+    ended = project.call("script", *ONCE, "scripts/train.py")
     assert ended.stderr.splitlines()[-1].endswith(f"give --python-path {folder}")
-    assert (
-        Project(tmp_path).call("script", *ONCE, "--python-path", folder, "scripts/train.py").returncode == 0
-    )
+    assert project.call("script", *ONCE, "--python-path", folder, "scripts/train.py").returncode == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -12,23 +13,17 @@ from typing import Any
 import pytest
 import torch
 
-from tests.harness.strangers import UNCOMPILED
+from tests import prepared_python
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # What the benchmarks share lies there; a script puts it on its path itself.
 sys.path.append(str(ROOT / "trainers"))
 SNAKE = ROOT / "trainers" / "snake_dqn"
-RUN_SCRIPT = """
-import os, runpy
-del sys.argv[0]
-sys.path[0] = os.path.dirname(sys.argv[0])
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
 
 
-def start_command(script: Path | str, *arguments: str) -> list[str]:
-    """As Python would start the script, which compiles nothing."""
-    return [sys.executable, "-c", UNCOMPILED + RUN_SCRIPT, str(script), *arguments]
+def run_script(script: Path | str, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a benchmark's script in a process that has PyTorch imported, as Python would."""
+    return prepared_python.run_prepared([sys.executable, script, *arguments], capture_output=True, **options)
 
 
 def import_script(folder: Path, name: str) -> ModuleType:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests import prepared_python
 from tests.trainers.conftest import ROOT, import_script
 
 FOLDER = ROOT / "trainers" / "cs2_vision"
@@ -25,7 +26,8 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Weights of a detector that was trained for a moment, by one of the processes that test at once."""
     own = tmp_path_factory.getbasetemp()
     path = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "detector.pt"
-    import_script(FOLDER, "weights").make(path, steps=60, seed=0)
+    with prepared_python.prepared_starts():
+        import_script(FOLDER, "weights").make(path, steps=60, seed=0)
     return path
 
 

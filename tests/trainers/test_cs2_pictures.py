@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests import prepared_python
 from tests.harness.strangers import UNCOMPILED
 from tests.trainers.conftest import import_script
 from tests.trainers.cs2_vision_fixtures import FOLDER, HARNESS
@@ -134,7 +135,8 @@ def test_two_processes_at_once_train_one_detector(tmp_path: Path) -> None:
     code = UNCOMPILED + "import weights, pathlib; weights.make(pathlib.Path(sys.argv[1]), 1, 0)"
     command = [sys.executable, "-c", code, str(tmp_path / "new" / "weights.pt")]
     path = {**os.environ, "PYTHONPATH": f"{FOLDER}:{HARNESS}"}
-    started = [subprocess.Popen(command, stdout=subprocess.PIPE, env=path, text=True) for _ in range(2)]
+    with prepared_python.prepared_starts():
+        started = [subprocess.Popen(command, stdout=subprocess.PIPE, env=path, text=True) for _ in range(2)]
     said = "".join(process.communicate()[0] for process in started)
     assert said.count("training the detector once") == said.count("1 updates in") == 1
     assert sorted(file.name for file in (tmp_path / "new").iterdir()) == ["weights.lock", "weights.pt"]

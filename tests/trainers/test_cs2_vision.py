@@ -22,8 +22,9 @@ import pytest
 import torch
 from paceline import claims, protocol
 
+from tests import prepared_python
 from tests.harness.strangers import UNCOMPILED
-from tests.trainers.conftest import ROOT, import_script, parse_arguments, start_command
+from tests.trainers.conftest import ROOT, import_script, parse_arguments, run_script
 from tests.trainers.cs2_vision_fixtures import FOLDER, HARNESS
 from tests.trainers.cs2_vision_fixtures import screen as screen
 from tests.trainers.cs2_vision_fixtures import vision as vision
@@ -55,7 +56,8 @@ class Trained(NamedTuple):
 
 @pytest.fixture(scope="module")
 def service(vision: ModuleType, weights: Path) -> Iterator[Any]:
-    service = vision.Service(vision.Setup("cpu", str(weights), threads=2))
+    with prepared_python.prepared_starts():
+        service = vision.Service(vision.Setup("cpu", str(weights), threads=2))
     yield service
     service.close()
 
@@ -178,7 +180,8 @@ def test_the_service_ends_when_its_starter_is_killed(weights: Path) -> None:
     setup = f"client.Setup('cpu', {str(weights)!r})"
     code = f"import client, time; print(client.Service({setup}).process.pid, flush=True); time.sleep(99)"
     path = {**os.environ, "PYTHONPATH": f"{FOLDER}:{HARNESS}"}
-    starter = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=path, text=True)
+    with prepared_python.prepared_starts():
+        starter = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=path, text=True)
     assert starter.stdout is not None
     number = int(starter.stdout.readline())
     starter.send_signal(signal.SIGKILL)
@@ -359,10 +362,7 @@ def test_the_script_says_its_path_shares_qualities_and_parameters(weights: Path)
         "--device",
         "cpu",
     ]
-    command = start_command(FOLDER / "train.py", *more)
-    said = subprocess.run(
-        command, capture_output=True, text=True, check=True, env={"PYTHONPATH": HARNESS}
-    ).stdout
+    said = run_script(FOLDER / "train.py", *more, check=True, env={"PYTHONPATH": HARNESS}).stdout
     assert re.fullmatch(
         r"path: cpu, 1 thread, variant optimized; .+\ntime +share +document\n(.+%.+\n){5}"
         r"score: \S+ of the enemies are hit\ndetection: \S+ of the pictures are seen right\n"
@@ -402,10 +402,8 @@ def test_a_wrong_argument_gets_one_sentence(
 
 def test_a_machine_without_uvicorn_says_what_it_can_not_run(tmp_path: Path, weights: Path) -> None:
     (tmp_path / "uvicorn.py").write_text("raise ImportError('not here')")
-    command = start_command(FOLDER / "train.py", "--weights", str(weights))
-    ended = subprocess.run(
-        command, capture_output=True, text=True, env={"PYTHONPATH": f"{tmp_path}:{HARNESS}"}
-    )
+    path = {"PYTHONPATH": f"{tmp_path}:{HARNESS}"}
+    ended = run_script(FOLDER / "train.py", "--weights", str(weights), env=path)
     sentence = (
         "cs2_vision can't run here, since its vision service needs the package uvicorn, which is missing"
     )

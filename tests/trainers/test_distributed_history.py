@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests import prepared_python
 from tests.harness.strangers import start_uncompiled
 from trainers.planted.calibration import write_tree
 from trainers.planted.changes.distributed_comments import REMARKS, remark_changes
@@ -56,9 +57,7 @@ def measure_tree(tree: Tree, benchmark: str, folder: Path, *options: str) -> dic
         shortened = re.sub(rf"^{name} = \d+$", f"{name} = {value}", shortened, count=1, flags=re.MULTILINE)
     manifest.write_text(f"{before}[benchmarks.{benchmark}]{shortened}")
     command = [sys.executable, "-P", "-m", "paceline", "run", benchmark, "--repetitions", "1", *options]
-    done = subprocess.run(
-        [*command, "--document", "out.json"], cwd=folder, capture_output=True, text=True, check=False
-    )
+    done = prepared_python.run_prepared([*command, "--document", "out.json"], cwd=folder, capture_output=True)
     assert done.returncode == 0, done.stderr
     document: dict[str, Any] = json.loads((folder / "out.json").read_text())
     return document

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from multiprocessing import get_context
 from time import monotonic
 from types import ModuleType, SimpleNamespace
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.trainers.conftest import ROOT, import_script, parse_arguments, start_command
+from tests.trainers.conftest import ROOT, import_script, parse_arguments, run_script
 
 MARIO = ROOT / "trainers" / "mario_pipeline"
 SMALL = (
@@ -124,10 +123,10 @@ def test_collectors_get_whole_weights(pipeline: ModuleType, collecting: ModuleTy
     "toggles", ["--queues shared --transport pickle", "--queues local --transport memory"]
 )
 def test_processes_play_while_the_learner_learns(toggles: str) -> None:
-    command = start_command(MARIO / "train.py", *SMALL.split(), *toggles.split(), "--chunk", "64")
+    command = [*SMALL.split(), *toggles.split(), "--chunk", "64"]
     # Fewer slots than half an epoch, and than a chunk: what there is must be taken all the same.
     command += ["--collect", "processes", "--queue-limit", "8", "--total-steps", "64", "--device", "cpu"]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    ended = run_script(MARIO / "train.py", *command, timeout=120)
     assert ended.returncode == 0, ended.stderr
     assert "parameters: " in ended.stdout
 

@@ -15,7 +15,7 @@ import pytest
 import torch
 from paceline import claims, protocol
 
-from tests.trainers.conftest import ROOT, import_script, parse_arguments, start_command
+from tests.trainers.conftest import ROOT, import_script, parse_arguments, run_script
 
 MARIO = ROOT / "trainers" / "mario_pipeline"
 CPU = torch.device("cpu")
@@ -370,16 +370,14 @@ def test_a_wrong_argument_gets_one_sentence(
 
 def test_a_machine_without_the_emulator_says_what_it_can_not_run(tmp_path: Path) -> None:
     (tmp_path / "ale_py.py").write_text("raise ImportError('not here')")
-    command = start_command(MARIO / "train.py", "--device", "cpu")
     path = f"{tmp_path}:{ROOT / 'trainers/harness/src'}"
-    ended = subprocess.run(command, capture_output=True, text=True, env={"PYTHONPATH": path})
+    ended = run_script(MARIO / "train.py", "--device", "cpu", env={"PYTHONPATH": path})
     sentence = "mario_pipeline can't run here, since its emulator, the package ale-py, is missing"
     assert (ended.returncode, ended.stderr) == (1, f"train.py: {sentence}: not here\n")
 
 
 def test_the_script_says_its_path_skill_and_parameters() -> None:
-    command = start_command(MARIO / "train.py", *SMALL, "--total-steps", "8")
-    said = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    said = run_script(MARIO / "train.py", *SMALL, "--total-steps", "8", check=True, cwd=ROOT).stdout
     assert re.fullmatch(
         r"path: cpu, 1 thread, variant optimized, 4 collectors; .+\nheld-out TD loss: \S+\n"
         r"skill: \S+ of the rewards' variance in the frozen replay\nparameters: [0-9a-f]{64}\n",

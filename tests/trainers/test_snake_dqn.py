@@ -3,7 +3,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-import subprocess
 import tomllib
 from pathlib import Path
 from types import ModuleType
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.trainers.conftest import ROOT, SNAKE, parse_arguments, start_command
+from tests.trainers.conftest import ROOT, SNAKE, parse_arguments, run_script
 
 CPU = torch.device("cpu")
 MANIFEST = tomllib.loads((ROOT / "paceline.toml").read_text())["benchmarks"]["snake_dqn"]
@@ -94,9 +93,8 @@ def test_the_seed_comes_from_the_measurement(train: ModuleType, monkeypatch: pyt
     "script", ["snake_dqn/train.py", "snake_vectorized/train.py", "zelda_overworld/train.py"]
 )
 def test_a_seed_that_is_no_number_is_refused(script: str) -> None:
-    command = start_command(ROOT / "trainers" / script)
     environment = {**os.environ, "PACELINE_SEED": "x"}
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    ended = run_script(ROOT / "trainers" / script, env=environment)
     sentence = "train.py: PACELINE_SEED is 'x', must be a number from 0 to 4294967295\n"
     assert (ended.returncode, ended.stderr) == (2, sentence)
 
@@ -234,8 +232,8 @@ def test_a_player_that_sees_the_food_passes_the_guard(train: ModuleType) -> None
 
 
 def test_the_script_says_its_path_score_and_parameters() -> None:
-    script = start_command(SNAKE / "train.py", "--total-steps", "40", "--device", "cpu")
-    said = subprocess.run(script, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    more = ["--total-steps", "40", "--device", "cpu"]
+    said = run_script(SNAKE / "train.py", *more, check=True, cwd=ROOT).stdout
     assert re.fullmatch(
         r"path: cpu, 1 thread, variant optimized; .+\nscore: \S+ foods per game\nparameters: [0-9a-f]{64}\n",
         said,

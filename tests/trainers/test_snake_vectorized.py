@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.trainers.conftest import ROOT, import_script, parse_arguments
+from tests.trainers.conftest import ROOT, import_script, parse_arguments, run_script
 
 SNAKE = ROOT / "trainers" / "snake_vectorized"
 MANIFEST = tomllib.loads((ROOT / "paceline.toml").read_text())["benchmarks"]["snake_vectorized"]
@@ -317,10 +315,8 @@ def test_without_a_learning_rate_the_guard_fails(train: ModuleType) -> None:
 
 
 def test_the_script_learns_and_says_its_path_score_and_parameters() -> None:
-    script = [sys.executable, str(SNAKE / "train.py"), "--variant", "beyond", "--total-steps", "90"]
-    said = subprocess.run(
-        [*script, "--log-every", "0", "--device", "cpu"], capture_output=True, text=True, check=True, cwd=ROOT
-    ).stdout
+    more = ["--variant", "beyond", "--total-steps", "90", "--log-every", "0", "--device", "cpu"]
+    said = run_script(SNAKE / "train.py", *more, check=True, cwd=ROOT).stdout
     found = re.fullmatch(
         r"path: cpu, 1 thread, variant beyond, network in numpy; .+\n"
         r"Total environment steps: 23040\nEpisodes completed: \d+\nSteps per episode \(avg\): [0-9.]+\n"

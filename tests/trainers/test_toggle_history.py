@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trainers.conftest import start_command
+from tests.trainers.conftest import run_script
 from trainers.planted.histories import toggles
 from trainers.planted.repository import RepositoryError
 
@@ -45,14 +45,8 @@ def test_a_history_goes_back_to_where_it_began(tmp_path: Path) -> None:
 
 def test_the_history_runs_as_the_benchmark_does(tmp_path: Path) -> None:
     toggles.create_history(tmp_path / "history", "snake_dqn")
-    arguments = ["--total-steps", "20"]
-    done = subprocess.run(
-        start_command("trainers/snake_dqn/train.py", *arguments),
-        cwd=tmp_path / "history",
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    script = "trainers/snake_dqn/train.py"
+    done = run_script(script, "--total-steps", "20", cwd=tmp_path / "history")
     assert done.returncode == 0, done.stderr
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 
-from tests.trainers.conftest import ROOT, import_script, parse_arguments, start_command
+from tests.trainers.conftest import ROOT, import_script, parse_arguments, run_script
 
 ZELDA = ROOT / "trainers" / "zelda_overworld"
 CPU = torch.device("cpu")
@@ -504,17 +504,15 @@ def test_a_machine_without_the_emulator_says_what_it_can_not_run(
     tmp_path: Path, workers: str, why: str
 ) -> None:
     (tmp_path / "stable_retro.py").write_text("raise ImportError('not here')")
-    command = start_command(ZELDA / "train.py", "--workers", workers)
     path = f"{tmp_path}:{ROOT / 'trainers/harness/src'}"
-    ended = subprocess.run(command, capture_output=True, text=True, env={"PYTHONPATH": path})
+    ended = run_script(ZELDA / "train.py", "--workers", workers, env={"PYTHONPATH": path})
     sentence = "zelda_overworld can't run here, since its emulator, the package stable-retro, is missing"
     assert (ended.returncode, ended.stderr) == (1, f"train.py: {sentence}{why}\n")
 
 
 def test_the_script_says_its_path_score_states_and_parameters() -> None:
     more = ["--total-steps", "8", "--device", "cpu", "--score-games", "1", "--score-steps", "5"]
-    command = start_command(ZELDA / "train.py", *more)
-    said = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    said = run_script(ZELDA / "train.py", *more, check=True, cwd=ROOT).stdout
     assert re.fullmatch(
         r"path: cpu, 1 thread, variant optimized; .+\nscore: \S+ things found per game\n"
         r"states: [0-9a-f]{8}\nparameters: [0-9a-f]{64}\n",
