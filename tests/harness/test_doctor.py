@@ -168,14 +168,14 @@ def test_benchmarks_share_the_time_with_their_claims_where_there_is_a_device(tmp
     assert shares == pytest.approx([25, 100], abs=1)
 
 
-def test_a_host_is_tried_and_its_report_written(project: Project) -> None:
-    project.write(LOOP, steps=50, repetitions=1)
+def test_a_host_is_tried_and_its_report_written(prepared_project: Project) -> None:
+    prepared_project.write(LOOP, steps=50, repetitions=1)
     parts = ("counters", "two streams", "tiny", "timeline", "ranks", "energy")
-    ended = project.call("doctor", *(word for part in parts for word in ("--part", part)))
+    ended = prepared_project.call("doctor", *(word for part in parts for word in ("--part", part)))
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "counters: passed" in ended.stdout
     assert "no CUDA device" in ended.stdout
-    raw: dict[str, Any] = json.loads((project.folder / "doctor.json").read_text())
+    raw: dict[str, Any] = json.loads((prepared_project.folder / "doctor.json").read_text())
     states = {part["name"]: part["state"] for part in raw["parts"]}
     assert states == dict.fromkeys(parts, "passed") | {"two streams": "left out", "energy": "left out"}
     assert raw["parts"][0]["findings"][3] == {

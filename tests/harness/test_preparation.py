@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 from time import perf_counter
@@ -15,6 +13,7 @@ from paceline.manifest import Environment, ManifestError, Preparation
 from paceline.preparation import PreparationError
 from paceline.script_arguments import format_arguments
 
+from tests import prepared_python
 from tests.harness.strangers import UNCOMPILED
 
 TEXT = """
@@ -138,9 +137,7 @@ def test_a_module_below_src_is_found(folder: Path, given: list[str]) -> None:
     (folder / "src" / "package" / "train.py").write_text(SCRIPT)
     options = ["--steps", "10", "--keep-running", *given]
     command = [sys.executable, "-m", "paceline", "script", *options, "-m", "package.train"]
-    ended = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, check=False, env=dict(os.environ)
-    )
+    ended = prepared_python.run_prepared(command, cwd=folder, capture_output=True)
     assert (ended.returncode, "throughput" in ended.stdout) == (0, True), ended.stderr
     told = "package.train lies below src: --python-path src is taken"
     assert (told in ended.stderr) == (not given)
