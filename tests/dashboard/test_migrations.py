@@ -35,6 +35,9 @@ from dashboard.sentences.causes import cause_sentence
 from dashboard.sentences.doubts import describe_doubts
 from dashboard.sentences.experiments import answer_sentence
 
+# By its mark pytest-django knows that these tests, also where they run alone, need a database.
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("migrated")]
+
 BEFORE = ("dashboard", "0013_attribution")
 SCHEMA = "before_experiments"
 PLACES = {
@@ -185,12 +188,6 @@ def migrated(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Itera
                 cursor.execute("RESET search_path")
                 cursor.execute(f"DROP SCHEMA {SCHEMA} CASCADE")
             connection.close()
-
-
-@pytest.fixture(autouse=True)
-def _on_what_was_migrated(migrated: dict[str, int], django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    with django_db_blocker.unblock():
-        yield
 
 
 # Of the tables of the schema that is looked at: what they hold, what holds of it, and whether it is logged.
