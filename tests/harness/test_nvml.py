@@ -43,6 +43,21 @@ def test_no_driver_means_no_devices(probe: Probe) -> None:
     assert probe(Device(), driver=False).visible == []
 
 
+@pytest.mark.parametrize("installed", [True, False])
+def test_pynvml_is_imported_where_there_is_a_driver(monkeypatch: pytest.MonkeyPatch, installed: bool) -> None:
+    def load_library(name: str) -> object:
+        assert name == "libnvidia-ml.so.1"
+        if installed:
+            return object()
+        raise OSError(f"{name}: cannot open shared object file")
+
+    monkeypatch.setitem(sys.modules, "pynvml", pynvml)
+    monkeypatch.delitem(sys.modules, "pynvml")
+    monkeypatch.setattr(nvml.ctypes, "CDLL", load_library)
+    nvml.probe_devices(PCI).close()
+    assert ("pynvml" in sys.modules) == installed
+
+
 def test_the_driver_is_known_and_let_go(probe: Probe) -> None:
     devices = probe(Device(), Device())
     devices.close()

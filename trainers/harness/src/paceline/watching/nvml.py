@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -189,11 +191,24 @@ class Devices:
 
 def probe_devices(environment: Mapping[str, str]) -> Devices:
     """Find the devices that a process with this environment may use; none without pynvml or a driver."""
+    if not _is_driver_installed():
+        return Devices()
     try:
         import pynvml
     except ImportError:
         return Devices()
     return _probe_with(pynvml, environment)
+
+
+def _is_driver_installed() -> bool:
+    """Whether there is the library that pynvml, which takes a while to import, looks for."""
+    if sys.platform != "linux" or "pynvml" in sys.modules:
+        return True
+    try:
+        ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError:
+        return False
+    return True
 
 
 def _probe_with(api: ModuleType, environment: Mapping[str, str]) -> Devices:
