@@ -6,8 +6,10 @@ a test asks for is forked from it and begins as a new one would: with its own ar
 files and path. It is a child of the process that asked for it, and what it starts of this Python in turn is
 forked too, but for what a measured script starts.
 
-Not for what depends on a new interpreter: seeds of hashes, imports, variables that libraries read when they
-are loaded.
+Another one has imported the harness alone, for what is measured without PyTorch.
+
+Not for what depends on a new interpreter: seeds of hashes, imports, the collector's state, variables that
+libraries read when they are loaded.
 """
 
 from __future__ import annotations
@@ -60,6 +62,8 @@ execute_child = StartedPopen._execute_child  # type: ignore[attr-defined]
 class PreparedPopen(StartedPopen):  # type: ignore[type-arg]
     """A child that is forked where its command starts this Python, with torch; started as ever otherwise."""
 
+    with_torch = True
+
     def _execute_child(self, *given: Any) -> None:
         told = inspect.signature(execute_child).bind(self, *given).arguments
         begin = read_command(told["args"], told["executable"] or told["args"][0])
@@ -80,9 +84,18 @@ class PreparedPopen(StartedPopen):  # type: ignore[type-arg]
         }
         wanted = (told["p2cread"], told["c2pwrite"], told["errwrite"])
         files = [number if number != -1 else standard for standard, number in enumerate(wanted)]
-        self.pid = fork_here(start, files) if prepared.path else preparing_process().fork(start, files)
+        if prepared.path:
+            self.pid = fork_here(start, files)
+        else:
+            self.pid = preparing_process(self.with_torch).fork(start, files)
         self._child_created = True
         self._close_pipe_fds(*(told[end] for end in PIPES))  # type: ignore[attr-defined]
+
+
+class PreparedWithoutTorch(PreparedPopen):
+    """What has imported the harness alone."""
+
+    with_torch = False
 
 
 def read_command(command: object, executable: object) -> list[Any] | None:
@@ -99,16 +112,18 @@ def read_command(command: object, executable: object) -> list[Any] | None:
     return [options, kind, *words]
 
 
-def run_prepared(command: Sequence[str | Path], **options: Any) -> subprocess.CompletedProcess[str]:
+def run_prepared(
+    command: Sequence[str | Path], *, with_torch: bool = True, **options: Any
+) -> subprocess.CompletedProcess[str]:
     """`subprocess.run` with text, of a prepared process."""
-    with prepared_starts():
+    with prepared_starts(with_torch=with_torch):
         return subprocess.run([str(word) for word in command], text=True, **options)
 
 
 @contextmanager
-def prepared_starts() -> Iterator[None]:
+def prepared_starts(*, with_torch: bool = True) -> Iterator[None]:
     """What `subprocess` starts of this Python meanwhile is prepared."""
-    subprocess.Popen = PreparedPopen  # type: ignore[misc]
+    subprocess.Popen = PreparedPopen if with_torch else PreparedWithoutTorch  # type: ignore[misc]
     try:
         yield
     finally:
@@ -121,7 +136,7 @@ def prepared_starts() -> Iterator[None]:
 class PreparingProcess:
     """It forks whatever it is asked for, and ends with this process, which holds its socket's other end."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, with_torch: bool) -> None:
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         for size in (socket.SO_SNDBUF, socket.SO_RCVBUF):
             self.socket.setsockopt(socket.SOL_SOCKET, size, 2**20)
@@ -132,7 +147,8 @@ class PreparingProcess:
         variables = {**os.environ, **alone, HASHES: HASH_SEED}
         variables.pop("PYTHONPATH", None)
         code = f"import sys; sys.path[:0] = [{root!r}, {harness!r}]\n"
-        code += f"from tests import prepared_python; prepared_python.serve_forks({theirs.fileno()})"
+        code += "from tests import prepared_python\n"
+        code += f"prepared_python.serve_forks({theirs.fileno()}, {with_torch})"
         command = [sys.executable, "-P", "-c", code]
         self.process = StartedPopen(command, env=variables, pass_fds=[theirs.fileno()])
         theirs.close()
@@ -149,14 +165,14 @@ class PreparingProcess:
 
 
 @functools.cache
-def preparing_process() -> PreparingProcess:
-    return PreparingProcess()
+def preparing_process(with_torch: bool) -> PreparingProcess:
+    return PreparingProcess(with_torch=with_torch)
 
 
-def serve_forks(descriptor: int) -> None:
-    """Import torch and fork what is asked for, until nobody can ask any more."""
+def serve_forks(descriptor: int, with_torch: bool) -> None:
+    """Import torch, or the harness alone, and fork what is asked for, until nobody can ask any more."""
     begun = list(sys.path[2:])
-    for name in ("torch", "torch._dynamo", *PRELOADED):
+    for name in (*(["torch", "torch._dynamo"] if with_torch else []), *PRELOADED):
         __import__(name)
     sys.path[:] = begun
     assert not has_threads()
@@ -280,6 +296,8 @@ def open_standard_files(*, unbuffered: bool) -> None:
 
 
 def seed_and_limit() -> None:
+    if "torch" not in sys.modules:
+        return
     import numpy as np
     import torch
 

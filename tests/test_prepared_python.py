@@ -56,6 +56,13 @@ def test_it_sees_what_a_new_one_sees(tmp_path: Path, options: list[str]) -> None
     assert real["parent"] == os.getpid()
 
 
+def test_one_may_have_the_harness_alone() -> None:
+    told = "import sys; print('paceline.protocol' in sys.modules, 'torch' in sys.modules)"
+    command = [sys.executable, "-c", told]
+    said = prepared_python.run_prepared(command, with_torch=False, stdout=subprocess.PIPE).stdout
+    assert said == "True False\n"
+
+
 def test_another_seed_of_hashes_needs_a_new_one() -> None:
     told = "import sys; print('torch' in sys.modules, hash('paceline'))"
     said = [

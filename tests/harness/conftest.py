@@ -46,8 +46,10 @@ class Project:
     """A folder with a manifest of one benchmark, `tiny`, and its script."""
 
     folder: Path
-    # Whether its processes have PyTorch imported when they begin, as most that train do soon.
+    # Whether its processes have PyTorch imported when they begin, not the harness alone.
     prepared: bool = False
+    # Whether they are new ones, for what depends on that.
+    new: bool = False
 
     def write(self, script: str, **settings: object) -> None:
         chosen = {"version": 1, "script": "tiny.py", "warmup_steps": 10, "steps": 100, "repetitions": 2}
@@ -60,7 +62,9 @@ class Project:
 
     def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        start = prepared_python.run_prepared if self.prepared else partial(subprocess.run, text=True)
+        start = partial(prepared_python.run_prepared, with_torch=self.prepared)
+        if self.new:
+            start = partial(subprocess.run, text=True)
         return start(
             self.command(*arguments),
             cwd=self.folder,
@@ -99,7 +103,7 @@ def prepared_project(tmp_path: Path) -> Project:
 @pytest.fixture(scope="session")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The document of that project, measured once."""
-    tiny = Project(tmp_path_factory.mktemp("measured"))
+    tiny = Project(tmp_path_factory.mktemp("measured"), new=True)
     # Long enough for a few samples on the telemetry's grid.
     tiny.write(f"import time\ntime.sleep(0.4)\n{LOOP}", repetitions=3)
     return tiny.measure()

@@ -21,6 +21,13 @@ paceline.quality("enabled", gc.isenabled())
 """
 
 
+@pytest.fixture
+def project(project: Project) -> Project:
+    """Of new processes: their environment is what is looked at."""
+    project.new = True
+    return project
+
+
 def test_all_that_the_protocol_fixes_reaches_the_code_and_the_document(project: Project) -> None:
     project.write(f"{SEEN}{LOOP}", seed=7, threads=2, affinity=[0], variables={"FOLDER": "data"})
     raw = project.measure("--quick")

@@ -14,9 +14,9 @@ from tests.harness.strangers import PLAY, TRAIN, UNCOMPILED, write_gymnasium
 ONCE = ("--quick", "--repetitions", "1", "--document", "out.json")
 
 
-def measure_script(folder: Path, script: str, *options: str, prepared: bool = True) -> dict[str, Any]:
+def measure_script(folder: Path, script: str, *options: str, new: bool = False) -> dict[str, Any]:
     (folder / "train.py").write_text(script)
-    ended = Project(folder, prepared).call("script", *ONCE, *options, "train.py")
+    ended = Project(folder, prepared=True, new=new).call("script", *ONCE, *options, "train.py")
     assert ended.returncode == 0, ended.stderr
     raw: dict[str, Any] = json.loads((folder / "out.json").read_text())
     return raw
@@ -29,7 +29,7 @@ def phase_paths(raw: dict[str, Any]) -> set[str]:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     ending = "\nif __name__ == '__main__':\n    main(10**6)\n"
-    return measure_script(tmp_path_factory.mktemp("trained"), TRAIN + ending, "--steps", "60", prepared=False)
+    return measure_script(tmp_path_factory.mktemp("trained"), TRAIN + ending, "--steps", "60", new=True)
 
 
 def test_automatic_phases_of_a_training_script(trained: dict[str, Any]) -> None:
