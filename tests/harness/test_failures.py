@@ -253,3 +253,22 @@ def wait_until(condition: object, seconds: float = 30) -> None:
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < deadline, "it never happened"
         time.sleep(0.02)
+
+
+def test_a_signal_that_was_ignored_before_ends_nothing(project: Project) -> None:
+    """As `nohup` starts it."""
+    project.write("import time\nfor _ in range(2):\n    open('met', 'w').close()\n    time.sleep(2)\n")
+    started = project.command("run", "tiny")
+    ignoring = [sys.executable, "-c", IGNORING, *started]
+    run = subprocess.Popen(ignoring, cwd=project.folder, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: (project.folder / "met").exists())
+    run.send_signal(signal.SIGHUP)
+    _, printed = run.communicate(timeout=60)
+    assert "tiny.py never iterated over paceline.steps" in printed
+
+
+IGNORING = """
+import os, signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+os.execv(sys.argv[1], sys.argv[1:])
+"""

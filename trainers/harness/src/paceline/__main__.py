@@ -415,7 +415,9 @@ def _end_on_signals() -> None:
         raise TerminatedError(f"was told to end by {signal.Signals(number).name}")
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, end)
+        # What was started under nohup, or behind a shell's &, goes on.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, end)
 
 
 def _end_with_stdin() -> None:
