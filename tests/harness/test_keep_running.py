@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -121,3 +124,116 @@ def test_a_training_is_measured_once(training: Project, more: tuple[str, ...]) -
     assert ended.returncode == 1
     assert "--keep-running measures once: leave " in ended.stderr
     assert more[0] in ended.stderr
+
+
+# Saves what it has when it is told to end, as trainings on clusters do; tells of its first steps by a file.
+SAVING = (
+    UNCOMPILED
+    + """
+import signal, sys, time
+told = []
+signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
+signal.signal(signal.SIGUSR1, lambda number, _: open("requeued", "w").close())
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+try:
+    for step in range(int(sys.argv[1])):
+        model(torch.ones(1, 4)).sum().backward()
+        optimizer.step()
+        if step == 10:
+            open("met", "w").close()
+        if told:
+            break
+        time.sleep(0.02)
+except KeyboardInterrupt:
+    told.append(signal.SIGINT)
+time.sleep(0.5)
+open("saved", "w").write(str([int(number) for number in told]))
+sys.exit(5)
+"""
+)
+
+
+def heed_interrupts() -> None:
+    """As in a terminal: what a shell starts in the background ignores them."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def start_saving(folder: Path, *options: str) -> subprocess.Popen[str]:
+    (folder / "train.py").write_text(SAVING)
+    command = Project(folder).command("script", "--keep-running", *options, "train.py", "3000")
+    pipe = subprocess.PIPE
+    harness = subprocess.Popen(
+        command, cwd=folder, stdout=pipe, stderr=subprocess.STDOUT, text=True, preexec_fn=heed_interrupts
+    )
+    wait_until((folder / "met").exists)
+    return harness
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_training_that_is_told_to_end_saves_first(tmp_path: Path, number: signal.Signals) -> None:
+    harness = start_saving(tmp_path, "--steps", "8")
+    harness.send_signal(number)
+    printed, _ = harness.communicate(timeout=60)
+    assert harness.returncode == 5, printed
+    assert (tmp_path / "saved").read_text() == str([int(number)])
+    assert "throughput" in printed
+
+
+def test_every_rank_is_told_to_end(tmp_path: Path) -> None:
+    harness = start_saving(tmp_path, "--steps", "2000", "--nproc", "1")
+    harness.send_signal(signal.SIGUSR1)
+    wait_until((tmp_path / "requeued").exists)
+    harness.send_signal(signal.SIGTERM)
+    printed, _ = harness.communicate(timeout=60)
+    assert (tmp_path / "saved").read_text() == str([int(signal.SIGTERM)]), printed
+    assert harness.returncode == 5
+
+
+TALKING = (
+    UNCOMPILED
+    + """
+import os, sys
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for line in sys.stdin.buffer:
+    model(torch.ones(1, 4)).sum().backward()
+    optimizer.step()
+    sys.stdout.buffer.write(line)
+sys.stdout.flush()
+sys.stderr.write("\\r3/5" + 300_000 * "." + "\\r4/5")
+"""
+)
+
+
+def test_a_training_reads_and_writes_as_it_would_alone(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TALKING)
+    given = b"".join(b"\0\xff%d\n" % number for number in range(20))
+    command = Project(tmp_path).command("script", "--keep-running", "--steps", "8", "train.py")
+    ended = subprocess.run(command, cwd=tmp_path, input=given, capture_output=True, timeout=100, check=True)
+    assert ended.stdout.startswith(given)
+    assert b"\r3/5" + 300_000 * b"." + b"\r4/5" in ended.stderr
+
+
+def test_a_training_that_ends_well_before_its_window_did_not_fail(training: Project) -> None:
+    (training.folder / "short.py").write_text(TALKING)
+    ended = training.call("script", "--keep-running", "--steps", "8", "short.py")
+    assert ended.returncode == 0, ended.stderr
+    assert "paceline: short.py took no step" in ended.stderr
+
+
+def test_a_training_that_misses_a_module_is_told_where_it_lies(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "words.py").write_text("TEXT = 'a'\n")
+    (tmp_path / "train.py").write_text("import words\n")
+    ended = Project(tmp_path).call("script", "--keep-running", "--steps", "8", "train.py")
+    assert ended.returncode == 1
+    assert "what it lacks lies in this repository, give --python-path src" in ended.stderr
+    assert ended.stderr.count("ModuleNotFoundError") == 1

@@ -79,13 +79,10 @@ def main() -> int:
         return int(arguments.failure)
     except (MeasurementError, *FAILURES, OSError) as failure:
         _print_failure(_describe_failure(failure))
-        keeps_running = getattr(arguments, "keep_running", False)
-        return (keeps_running and _failure_status(failure)) or int(arguments.failure)
-
-
-def _failure_status(failure: BaseException) -> int:
-    """Return the status of a script that failed by itself, 0 for every other failure."""
-    return failure.status if isinstance(failure, MeasurementError) else 0
+        if getattr(arguments, "keep_running", False) and isinstance(failure, MeasurementError):
+            # The training is theirs: where it ended well, nothing of it failed.
+            return failure.status
+        return int(arguments.failure)
 
 
 def _describe_failure(failure: BaseException) -> str:

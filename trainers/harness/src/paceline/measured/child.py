@@ -12,11 +12,13 @@ if __name__ == "__main__" and not sys.flags.safe_path:
     # The current folder, where a launcher started this: its json.py must not stand before Python's.
     sys.path.pop(0)
 
+import functools
 import json
 import os
 import random
 import runpy
 import traceback
+from contextlib import suppress
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType, TracebackType
@@ -78,7 +80,9 @@ def _start_pacer(result: ResultWriter, plan: ProcessPlan) -> auto.StepPacer | No
 
 def _run_script(plan: ProcessPlan) -> None:
     sys.excepthook = _print_error
-    if not plan.keep_running:
+    if plan.keep_running:
+        sys.excepthook = functools.partial(_print_and_keep_error, Path(plan.result).with_name(ending.ERROR))
+    else:
         random.seed(plan.seed)
     if plan.module:
         sys.path[:0] = [*plan.python_path, str(Path.cwd())]
@@ -120,6 +124,15 @@ def _print_error(kind: type[BaseException], error: BaseException, trace: Traceba
     while trace is not None and trace.tb_next and trace.tb_frame.f_code.co_filename in ours:
         trace = trace.tb_next
     traceback.print_exception(kind, error, trace)
+
+
+def _print_and_keep_error(
+    kept: Path, kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Print it, and keep its kind for the harness, which doesn't see what a training of somebody's prints."""
+    with suppress(OSError), kept.open("a") as output:
+        output.writelines(traceback.format_exception_only(kind, error))
+    _print_error(kind, error, trace)
 
 
 def _check_package(plan: ProcessPlan) -> None:

@@ -14,6 +14,8 @@ import sys
 import threading
 from contextlib import suppress
 
+# Beside the result of a training that prints by itself: what it failed with.
+ERROR = "error"
 # Buffers that Python would write out while it tears down the modules that hold them.
 WRITERS = (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)
 

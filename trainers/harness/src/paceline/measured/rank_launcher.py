@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -26,10 +27,13 @@ PATIENCE = 5.0
 def main() -> int:
     """Start the ranks and wait for all of them; return the status of the first one that failed, or 0."""
     count, plan = int(sys.argv[1]), sys.argv[2]
-    if not json.loads(Path(plan).read_text())["keep_running"]:
+    keeps_running = json.loads(Path(plan).read_text())["keep_running"]
+    if not keeps_running:
         die_with_parent()
     port = str(_find_free_port())
     ranks = [_start_rank(rank, count, port, plan) for rank in range(count)]
+    if keeps_running:
+        _pass_signals_on(ranks)
     patience, first = PATIENCE, None
     while any(rank.poll() is None for rank in ranks):
         sleep(POLL_SECONDS)
@@ -40,6 +44,19 @@ def main() -> int:
             for rank in ranks:
                 rank.kill()
     return first or _find_failed(ranks, Path(plan)) or 0
+
+
+def _pass_signals_on(ranks: list[subprocess.Popen[bytes]]) -> None:
+    """Let the ranks know that they are told to end, and wait for them; a terminal tells them itself."""
+
+    def send(number: int, _frame: object) -> None:
+        for rank in ranks:
+            rank.send_signal(number)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, send)
 
 
 def _find_failed(ranks: list[subprocess.Popen[bytes]], plan: Path) -> int | None:

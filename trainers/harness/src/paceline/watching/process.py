@@ -18,6 +18,7 @@ from typing import Any
 
 import paceline
 
+from ..measured import ending
 from ..measured.plan import ProcessPlan
 from ..measured.rank_presence import describe_hang, read_presence
 from ..measured.rank_results import FAILED_RANK, rank_result_paths
@@ -25,6 +26,7 @@ from ..ranks.rank_rows import choose_measured_rank
 from ..units import format_count, format_duration
 from . import process_tree
 from .missing_steps import describe_missing_steps
+from .passed_signals import pass_signals_on
 from .step_watch import StepWatch
 
 OUTPUT_LIMIT = 64 * 2**20
@@ -78,17 +80,22 @@ class MeasuredProcess:
         self._watch = StepWatch(self.started)
         self._window_over: float | None = None
         with self.output.open("wb") as output:
+            # A training of somebody's own reads and writes what it would without us.
+            streams = (None, None, None) if plan.keep_running else (subprocess.DEVNULL, output, output)
             self._process = subprocess.Popen(
                 _start_command(plan, str(plan_file)),
                 cwd=plan.folder,
                 env=dict(environment),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
+                stdin=streams[0],
+                stdout=streams[1],
+                stderr=streams[2],
                 start_new_session=True,
             )
         self.pid = self._process.pid
         self._pidfd = _open_pidfd(self.pid)
+        self._leaving = contextlib.ExitStack()
+        if plan.keep_running:
+            self._leaving.enter_context(pass_signals_on(self.pid))
 
     def __enter__(self) -> MeasuredProcess:
         return self
@@ -102,6 +109,7 @@ class MeasuredProcess:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
+        self._leaving.close()
         if self._pidfd is not None:
             os.close(self._pidfd)
             self._pidfd = None
@@ -185,8 +193,9 @@ class MeasuredProcess:
 
     def tail(self) -> str:
         """Return the last lines that the process wrote."""
-        with self.output.open("rb") as output:
-            output.seek(max(0, self.output.stat().st_size - TAIL_BYTES))
+        kept = self._folder / ending.ERROR
+        with (kept if kept.exists() else self.output).open("rb") as output:
+            output.seek(max(0, output.seek(0, os.SEEK_END) - TAIL_BYTES))
             return "\n".join(output.read().decode(errors="replace").splitlines()[-TAIL_LINES:])
 
     def outcome(self) -> dict[str, Any]:
