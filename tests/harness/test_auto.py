@@ -175,6 +175,7 @@ class Loop:
 
     def __init__(self, length: int) -> None:
         self.length = length
+        self.warmup_steps = length // 5
         self.called = False
         self.begun = self.steps = 0
 
@@ -222,6 +223,30 @@ class TestPacing:
         for _ in range(2):
             pacer.end_owner_step(pacing.ENVIRONMENT, second)
         assert (loop.begun, loop.steps) == (1, 2)
+
+    @pytest.mark.parametrize(
+        ("before", "after", "steps"), [(5, 99, 4), (5, 140, 45), (19, 250, 79), (21, 999, 20)]
+    )
+    def test_an_optimizer_that_steps_far_more_takes_over_in_the_warmup(
+        self, before: int, after: int, steps: int
+    ) -> None:
+        """A short pretraining sets no pace, though its optimizer is kept; its own loop in the window does."""
+        pacer, loop = self.make_pacer()
+        pretraining, training, second = Owner(), Owner(), Owner()
+        for owner, number in ((pretraining, before), (training, after)):
+            for _ in range(number):
+                pacer.end_owner_step(pacing.OPTIMIZER, owner)
+                pacer.end_owner_step(pacing.OPTIMIZER, second) if owner is training else None
+        assert loop.steps == steps
+        assert ((pacer.describe_step() or {}).get("succeeded") == "Owner") == (steps > before)
+
+    def test_an_optimizer_that_steps_now_and_then_keeps_the_pace(self) -> None:
+        pacer, loop = self.make_pacer()
+        outer, inner = Owner(), Owner()
+        for _ in range(10):
+            for owner in (outer, *[inner] * 90):
+                pacer.end_owner_step(pacing.OPTIMIZER, owner)
+        assert loop.steps == 9
 
     def test_the_end_is_raised_and_raised_again(self) -> None:
         pacer, loop = self.make_pacer(1)

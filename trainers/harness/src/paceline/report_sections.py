@@ -19,12 +19,16 @@ PASSES = {
 }
 
 
+def _describe_first(step: Mapping[str, Any]) -> str:
+    return f"steps on since {step['succeeded']} stopped" if step.get("succeeded") else "stepped first"
+
+
 def step_lines(step: Mapping[str, Any]) -> list[str]:
     """Return what ends a step, and why, and what it holds."""
     if step["kind"] == "mark":
         lines = ["a step is one pass through paceline.steps"]
     else:
-        why = "as was chosen" if step["chosen"] else "which stepped first; --step chooses another"
+        why = "as was chosen" if step["chosen"] else f"which {_describe_first(step)}; --step chooses another"
         lines = [f"a step ends with the {step['kind']} of {step['owner']}, {why}"]
     passes = step.get("passes", {})
     held = [

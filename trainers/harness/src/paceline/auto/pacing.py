@@ -3,9 +3,10 @@
 A step ends with the step of an environment or of an optimizer: its owner. Whichever of them steps first sets
 the pace; a step runs from the end of one of its steps to the end of the next. Other environments (of an
 evaluation) and other optimizers (of a second network) end no steps, unless the first owner is gone or turns
-out to be a wrapper of what steps. An environment also takes over from an optimizer that has not
-ended a step yet. A script that uses `paceline.steps` sets its own pace. What ends a step may also be chosen;
-batches of a loader do only then.
+out to be a wrapper of what steps, or stopped in the warm-up, long before another optimizer, as that of a
+short pretraining does. An environment also takes over from an optimizer that has not ended a step yet. A
+script that uses `paceline.steps` sets its own pace. What ends a step may also be chosen; batches of a loader
+do only then.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ CHOICES = (OPTIMIZER, BATCH, ENVIRONMENT, MARK)
 # How often the end is raised again in a script that swallows it, and the seconds it may take to tidy up.
 TRIES = 3
 PATIENCE = 10.0
+# So many times as often another optimizer steps without a step of the owner, and so often at least, until it
+# takes over.
+OUTRUN = 10
+OUTRUN_LEAST = 100
 # A signal that scripts don't use, to end the main thread from the thread that takes the steps.
 _SIGNAL = signal.SIGRTMIN + 9 if hasattr(signal, "SIGRTMIN") else None
 
@@ -70,7 +75,9 @@ class StepPacer:
         self._chosen = chosen
         self._before_end = before_end
         self._may_end_steps = may_end_steps
-        self._owner_name = ""
+        self._owner_name = self._succeeded = ""
+        self._rival: Callable[[], object] = lambda: None
+        self._rival_steps = 0
         self.seen: Counter[str] = Counter()
         self._kind = ""
         self._owner: Callable[[], object] = lambda: None
@@ -92,13 +99,16 @@ class StepPacer:
         self.seen[kind] += 1
         if self._chosen and kind != self._chosen:
             return
-        if self._script_marks_steps or not (self._owner() is owner or self._may_take_over(kind, wrapper)):
+        if self._script_marks_steps:
+            return
+        if not (self._owner() is owner or self._may_take_over(kind, wrapper) or self._outruns(kind, owner)):
             return
         if not self._kind and not self._may_end_steps(kind):
             return
         is_first = not self._kind
         if self._owner() is not owner:
             self._set_owner(kind, owner)
+        self._rival_steps = 0
         self._loop.follow_thread()
         if is_first:
             self._loop.called = True
@@ -121,7 +131,8 @@ class StepPacer:
             return {"kind": MARK, "owner": "paceline.steps", "chosen": bool(self._chosen)}
         if not self._kind:
             return None
-        return {"kind": self._kind, "owner": self._owner_name, "chosen": bool(self._chosen)}
+        step = {"kind": self._kind, "owner": self._owner_name, "chosen": bool(self._chosen)}
+        return {**step, "succeeded": self._succeeded} if self._succeeded else step
 
     def stop(self) -> None:
         """End no more steps."""
@@ -134,14 +145,24 @@ class StepPacer:
             return True
         return (self._kind, kind, self._steps) == (OPTIMIZER, ENVIRONMENT, 0)
 
+    def _outruns(self, kind: str, owner: object) -> bool:
+        """Whether this optimizer steps on where the owner stopped, while what ends is in no window."""
+        if not (kind == self._kind == OPTIMIZER and self._steps < self._loop.warmup_steps):
+            return False
+        if not self._rival_steps or self._rival() is None:
+            self._rival, self._rival_steps = _refer_to(owner), 0
+        elif self._rival() is not owner:
+            return False
+        self._rival_steps += 1
+        if self._rival_steps < max(OUTRUN_LEAST, OUTRUN * (self._steps + 1)):
+            return False
+        self._succeeded = self._owner_name
+        return True
+
     def _set_owner(self, kind: str, owner: object) -> None:
         self._kind = kind
         self._owner_name = type(owner).__name__[:100]
-        try:
-            self._owner = weakref.ref(owner)
-        except TypeError:
-            # A class with slots; it stays alive then, which does no harm.
-            self._owner = lambda: owner
+        self._owner = _refer_to(owner)
 
     def _end(self) -> None:
         if not self._before_end():
@@ -165,6 +186,14 @@ class StepPacer:
     def _end_process_later(self) -> None:
         sleep(PATIENCE)
         self._end_process()
+
+
+def _refer_to(owner: object) -> Callable[[], object]:
+    try:
+        return weakref.ref(owner)
+    except TypeError:
+        # A class with slots; it stays alive then, which does no harm.
+        return lambda: owner
 
 
 _pacer: StepPacer | None = None

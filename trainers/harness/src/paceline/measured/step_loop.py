@@ -14,8 +14,11 @@ _Item = TypeVar("_Item")
 class StepLoop:
     """Runs the measured loop: tells where steps begin and end, and ends it when the window is complete.
 
-    Where `run_on` is set the loop isn't ended: that is called instead, once, and all items are yielded.
+    The window comes after `warmup_steps`. Where `run_on` is set the loop isn't ended: that is called instead,
+    once, and all items are yielded.
     """
+
+    warmup_steps = 0
 
     def __init__(self, recorder: MarkRecorder[NodeType]) -> None:
         self._recorder = recorder
