@@ -104,6 +104,18 @@ def test_a_failing_script_shows_its_last_lines(tmp_path: Path) -> None:
     assert "runpy" not in ended.stderr
 
 
+@pytest.mark.parametrize(("taken", "advised"), [(20, True), (2, False)])
+def test_a_script_that_fails_in_the_middle_is_told_how_far_it_came(
+    tmp_path: Path, taken: int, advised: bool
+) -> None:
+    (tmp_path / "train.py").write_text(f"{TRAIN}\nmain({taken})\nsys.exit(3)\n")
+    ended = Project(tmp_path).call("script", *ONCE, "--steps", "60", "train.py")
+    assert ended.returncode == 1
+    told = f"it had taken {taken - 1} of 60 steps, --steps {taken - 1} ends it before that"
+    assert (told in ended.stderr) == advised
+    assert "train.py crashed with exit status 3" in ended.stderr
+
+
 def test_a_script_sees_what_python_would_show_it(tmp_path: Path) -> None:
     (tmp_path / "helper.py").write_text("NAME = 'helper'\n")
     check = """

@@ -25,6 +25,7 @@ WARMUP_SHARE = 5  # one step in so many belongs to the warm-up
 COUNTING_STEPS = 200
 TIME_LIMIT = 3600
 ATTEMPTS = 3
+FEWEST_STEPS = 2  # of a window and its warm-up
 
 # Launchers of ranks, by the words that they are started with: of the same environment as this harness.
 _PYTHON = (sys.executable, "-P", "-m")
@@ -96,11 +97,19 @@ def measure_script(arguments: argparse.Namespace, progress: protocol.Progress) -
         folder = _find_missing_module(failure.output, arguments.python_path)
         if failure.status and folder:
             failure.args = (f"{failure}; what it lacks lies in this repository, give --python-path {folder}",)
+        elif failure.status and failure.taken >= FEWEST_STEPS:
+            steps = STEPS if arguments.steps is None else arguments.steps
+            told = (
+                f"it had taken {failure.taken} of {steps} steps, --steps {failure.taken} ends it before that"
+            )
+            failure.args = (f"{failure}; {told}",)
         raise
 
 
 def _measure_window(arguments: argparse.Namespace, progress: protocol.Progress) -> tuple[dict[str, Any], int]:
-    steps = _in_range("--steps", STEPS if arguments.steps is None else arguments.steps, 2, STEPS_LIMIT)
+    steps = _in_range(
+        "--steps", STEPS if arguments.steps is None else arguments.steps, FEWEST_STEPS, STEPS_LIMIT
+    )
     if arguments.keep_running:
         run = protocol.run_case(_build_request(arguments, steps), progress)
         return document_builder.build_document(run), run.timed[0].status
@@ -116,11 +125,11 @@ def _measure_until_long_enough(
         except TooFewStepsError as short:
             if attempt == ATTEMPTS or (arguments.warmup_steps or 0) >= short.taken:
                 raise
-            if short.taken < 2:
+            if short.taken < FEWEST_STEPS:
                 raise _too_short(arguments.script, short) from short
             print(f"paceline: {short}; measuring those", file=sys.stderr, flush=True)
             # The number of steps may differ from run to run; the second time a few are left out.
-            steps = short.taken if attempt == 1 else max(2, short.taken * 9 // 10)
+            steps = short.taken if attempt == 1 else max(FEWEST_STEPS, short.taken * 9 // 10)
     raise AssertionError("the last attempt returns or raises")
 
 
@@ -187,7 +196,7 @@ def _too_short(script: Path, short: TooFewStepsError) -> TooFewStepsError:
         f"{script} took {short.taken} whole steps, from the end of one environment's or optimizer's step "
         "to the end of the next; at least 2 are needed, let it train longer"
     )
-    return TooFewStepsError(sentence, short.output, short.taken)
+    return TooFewStepsError(sentence, short.output, taken=short.taken)
 
 
 def _build_request(arguments: argparse.Namespace, steps: int) -> MeasurementRequest:

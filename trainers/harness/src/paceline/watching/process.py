@@ -37,10 +37,11 @@ TAIL_BYTES = 8_192
 class MeasurementError(Exception):
     """The benchmark couldn't be measured: one sentence, and the last lines of its output."""
 
-    def __init__(self, sentence: str, output: str = "", status: int = 0) -> None:
+    def __init__(self, sentence: str, output: str = "", status: int = 0, taken: int = 0) -> None:
         super().__init__(sentence)
         self.output = output
         self.status = status  # that of the script, where it failed by itself
+        self.taken = taken  # whole steps before it ended, as far as is known
         self.shown = False  # all of it has been passed on already, to its last line
 
 
@@ -54,10 +55,6 @@ class NothingMeasuredError(MeasurementError):
 
 class TooFewStepsError(NothingMeasuredError):
     """The script's loop ended before its window was complete, after `taken` whole steps."""
-
-    def __init__(self, sentence: str, output: str, taken: int) -> None:
-        super().__init__(sentence, output)
-        self.taken = taken
 
 
 class MeasuredProcess:
@@ -210,7 +207,8 @@ class MeasuredProcess:
         if status != 0 and not is_measured:
             failed = self._folder / FAILED_RANK
             what = failed.read_text() if failed.exists() else _describe_exit(status)
-            raise MeasurementError(f"{script} {what}", self.tail(), self.status)
+            taken = min((left["taken"] for left in results if left["called"]), default=0)
+            raise MeasurementError(f"{script} {what}", self.tail(), self.status, taken)
         if not results:
             raise NothingMeasuredError(
                 f"{script} ended without a result, it must end by itself, not by os._exit", self.tail()
@@ -222,7 +220,7 @@ class MeasuredProcess:
         if not all(left["complete"] for left in stepped):
             taken, needed = min(left["taken"] for left in stepped), self._steps_needed()
             sentence = f"{script} ended after {taken} of {needed} steps, let its loop run longer"
-            raise TooFewStepsError(sentence, self.tail(), taken)
+            raise TooFewStepsError(sentence, self.tail(), taken=taken)
         if len(stepped) == 1:
             return stepped[0]
         ranks = [
