@@ -86,6 +86,12 @@ def test_a_script_that_ends_early_is_measured_as_it_is(tmp_path: Path) -> None:
     assert raw["protocol"]["warmup_steps"] + raw["protocol"]["steps"] == 39
 
 
+def test_a_script_that_ends_at_once_after_few_steps_is_measured(tmp_path: Path) -> None:
+    """As distributed trainings do, whose threads would hold them up."""
+    raw = measure_script(tmp_path, f"{TRAIN}\nimport os\nmain(40)\nos._exit(0)\n")
+    assert raw["protocol"]["steps"] == 32  # a fifth of 39 is warm-up
+
+
 def test_a_script_without_steps_is_told_what_was_looked_for(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(UNCOMPILED + "print(torch.ones(3).sum())\n")
     ended = Project(tmp_path, prepared=True).call("script", *ONCE, "train.py")
@@ -155,6 +161,18 @@ def test_a_manifest_may_ask_for_automatic_phases(tmp_path: Path) -> None:
     raw = project.measure("--timed-only")
     assert {"forward", "backward"} < phase_paths(raw)
     assert raw["protocol"]["steps"] == 20
+
+
+def test_python_is_no_script(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAIN)
+    ended = Project(tmp_path).call("script", "python3", "train.py", "--lr", "1")
+    assert "script: leave python3 out, what is named is the script itself, train.py" in ended.stderr
+
+
+def test_a_script_that_becomes_another_program_is_told_so(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import os, sys\nos.execv(sys.executable, [sys.executable, '-V'])\n")
+    ended = Project(tmp_path).call("script", *ONCE, "train.py")
+    assert "it must not become another program by os.execv" in ended.stderr
 
 
 def test_a_missing_script_is_named(tmp_path: Path) -> None:

@@ -201,6 +201,7 @@ def _too_short(script: Path, short: TooFewStepsError) -> TooFewStepsError:
 
 def _build_request(arguments: argparse.Namespace, steps: int) -> MeasurementRequest:
     if not arguments.module and not arguments.script.is_file():
+        _refuse_python(arguments.script.name, arguments.arguments)
         raise ManifestError(f"script: there is no file {arguments.script}")
     benchmark = _build_benchmark(arguments, steps)
     folder = Path.cwd()
@@ -228,6 +229,13 @@ def is_profile_wanted(arguments: argparse.Namespace) -> bool:
         return True
     leaving_out = ("quick", "timed_only", "no_counting", "no_sweep", "turns", "keep_running")
     return not any(getattr(arguments, name, False) for name in leaving_out)
+
+
+def _refuse_python(name: str, words: Sequence[str]) -> None:
+    """Refuse `python train.py` where the script alone is to be named; raises ManifestError."""
+    script = next((word for word in words if word.endswith(".py")), "")
+    if name.startswith("python") and script:
+        raise ManifestError(f"script: leave {name} out, what is named is the script itself, {script}")
 
 
 def _build_benchmark(arguments: argparse.Namespace, steps: int) -> Benchmark:

@@ -27,6 +27,7 @@ import paceline
 
 from .. import auto
 from . import ending
+from .child_hooks import call_before_exit
 from .child_processes import hook_children
 from .plan import ProcessPlan
 from .rank_presence import presence
@@ -45,6 +46,8 @@ def main() -> None:
     paceline.activate_recorder(recorder)
     if plan.auto:
         hook_children(sys.argv[1])
+        # What it took until then counts, as at any other end.
+        call_before_exit(lambda: result.write(ended=False))
     measured = os.getpid()
     try:
         _run_script(plan)

@@ -30,6 +30,7 @@ from .passed_signals import pass_signals_on
 from .step_watch import StepWatch
 
 OUTPUT_LIMIT = 64 * 2**20
+EXITED = "must end by itself, not by os._exit"
 TAIL_LINES = 20
 TAIL_BYTES = 8_192
 
@@ -210,9 +211,9 @@ class MeasuredProcess:
             taken = min((left["taken"] for left in results if left["called"]), default=0)
             raise MeasurementError(f"{script} {what}", self.tail(), self.status, taken)
         if not results:
-            raise NothingMeasuredError(
-                f"{script} ended without a result, it must end by itself, not by os._exit", self.tail()
-            )
+            # Of an unmodified script os._exit leaves one too.
+            way = "must not become another program by os.execv" if self.plan.auto else EXITED
+            raise NothingMeasuredError(f"{script} ended without a result, it {way}", self.tail())
         stepped = _choose_ranks([left for left in results if left["called"]])
         if not stepped:
             sentence = f"{script} {describe_missing_steps(self.plan, results)}"
