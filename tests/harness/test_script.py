@@ -92,6 +92,30 @@ def test_a_script_that_ends_at_once_after_few_steps_is_measured(tmp_path: Path) 
     assert raw["protocol"]["steps"] == 32  # a fifth of 39 is warm-up
 
 
+TWO_PARTS = (
+    UNCOMPILED
+    + """
+weights = [torch.nn.Parameter(torch.ones(2)) for part in range(2)]
+kept = [torch.optim.SGD([weight], 0.1) for weight in weights]
+for optimizer, weight, steps in zip(kept, weights, (30, STEPS)):
+    for _ in range(steps):
+        weight.sum().backward()
+        optimizer.step()
+"""
+)
+
+
+@pytest.mark.parametrize(("steps", "told"), [(80, True), (20, False)])
+def test_steps_that_end_none_are_told_where_steps_are_missing(tmp_path: Path, steps: int, told: bool) -> None:
+    (tmp_path / "train.py").write_text(TWO_PARTS.replace("STEPS", str(steps)))
+    ended = Project(tmp_path).call("script", *ONCE, "--steps", "60", "train.py")
+    assert ended.returncode == 0
+    assert "train.py ended after 29 of 60 steps, let its loop run longer" in ended.stderr
+    advice = "; 80 other optimizer steps ended none, mark theirs: `for batch in paceline.steps(batches):`"
+    assert (advice in ended.stderr) == told
+    assert "; measuring 29\n" in ended.stderr
+
+
 def test_a_script_without_steps_is_told_what_was_looked_for(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(UNCOMPILED + "print(torch.ones(3).sum())\n")
     ended = Project(tmp_path, prepared=True).call("script", *ONCE, "train.py")

@@ -127,9 +127,9 @@ def _measure_until_long_enough(
                 raise
             if short.taken < FEWEST_STEPS:
                 raise _too_short(arguments.script, short) from short
-            print(f"paceline: {short}; measuring those", file=sys.stderr, flush=True)
             # The number of steps may differ from run to run; the second time a few are left out.
             steps = short.taken if attempt == 1 else max(FEWEST_STEPS, short.taken * 9 // 10)
+            print(f"paceline: {short}; measuring {steps}", file=sys.stderr, flush=True)
     raise AssertionError("the last attempt returns or raises")
 
 

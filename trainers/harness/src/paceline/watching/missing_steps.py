@@ -13,7 +13,8 @@ NO_OWNER = (
     "took no step: no environment (gymnasium, gym, Stable-Baselines3, tianshou, EnvPool) and no torch "
     "optimizer stepped in the process that was started"
 )
-MARK_LOOP = "write its loop as `for batch in paceline.steps(batches):`"
+MARK = "`for batch in paceline.steps(batches):`"
+MARK_LOOP = f"write its loop as {MARK}"
 STEPPED = {
     "optimizer": "optimizer steps",
     "batch": "batches of a DataLoader",
@@ -39,6 +40,16 @@ def describe_missing_steps(plan: ProcessPlan, results: Iterable[Mapping[str, Any
     seen = _Seen(results)
     head = f"took no step of the kind {plan.step}" if plan.step else NO_OWNER
     return f"{head}; {seen.describe()}; {_advise_user(plan.step, seen)}"
+
+
+def describe_other_steps(left: Mapping[str, Any], needed: int) -> str:
+    """Say where steps of the same kind would have been enough, but ended none: those of another owner."""
+    kind = str((left.get("step") or {}).get("kind"))
+    # The owner's own first one begins the first step.
+    others = left.get("seen", {}).get(kind, 0) - left["taken"] - 1
+    if others < needed:
+        return ""
+    return f"; {others:,} other {STEPPED[kind]} ended none, mark theirs: {MARK}"
 
 
 class _Seen:

@@ -25,7 +25,7 @@ from ..measured.rank_results import FAILED_RANK, rank_result_paths
 from ..ranks.rank_rows import choose_measured_rank
 from ..units import format_count, format_duration
 from . import process_tree
-from .missing_steps import describe_missing_steps
+from .missing_steps import describe_missing_steps, describe_other_steps
 from .passed_signals import pass_signals_on
 from .step_watch import StepWatch
 
@@ -221,6 +221,7 @@ class MeasuredProcess:
         if not all(left["complete"] for left in stepped):
             taken, needed = min(left["taken"] for left in stepped), self._steps_needed()
             sentence = f"{script} ended after {taken} of {needed} steps, let its loop run longer"
+            sentence += describe_other_steps(stepped[0], needed)
             raise TooFewStepsError(sentence, self.tail(), taken=taken)
         if len(stepped) == 1:
             return stepped[0]
