@@ -116,6 +116,23 @@ def test_steps_that_end_none_are_told_where_steps_are_missing(tmp_path: Path, st
     assert "; measuring 29\n" in ended.stderr
 
 
+def test_a_signals_handler_may_end_a_script_while_its_result_is_written(tmp_path: Path) -> None:
+    """As one that saves a checkpoint and ends by `os._exit` does."""
+    interrupted = """
+import os, signal
+from paceline.measured import result_writer
+write = result_writer._write_outcome
+def write_and_interrupt(*arguments):
+    write(*arguments)
+    signal.raise_signal(signal.SIGTERM)
+result_writer._write_outcome = write_and_interrupt
+signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+main(40)
+"""
+    raw = measure_script(tmp_path, TRAIN + interrupted, "--steps", "30", "--time-limit", "60")
+    assert raw["protocol"]["steps"] == 24
+
+
 def test_a_script_without_steps_is_told_what_was_looked_for(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(UNCOMPILED + "print(torch.ones(3).sum())\n")
     ended = Project(tmp_path, prepared=True).call("script", *ONCE, "train.py")

@@ -41,7 +41,8 @@ class ResultWriter:
         self._plan = plan
         self._is_child = is_child
         self.pacer: auto.StepPacer | None = None
-        self._lock = threading.Lock()
+        # A signal's handler may end the process while it writes.
+        self._lock = threading.RLock()
         self._written = False
         if plan.keep_running:
             recorder.loop.run_on = lambda: self.write(ended=False)
