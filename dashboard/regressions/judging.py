@@ -47,6 +47,7 @@ from dashboard.regressions.judged_rows import (
     unjudged_run,
     unrecovered_regressions,
 )
+from dashboard.regressions.limit_violations import limits_of_commits, limits_of_run
 from dashboard.regressions.missing_facts import FactsMissing
 from dashboard.regressions.series.branch_line import branch_line
 from dashboard.regressions.series.history import History, load_histories, load_recent
@@ -103,11 +104,11 @@ def judge_measured(project: Project, run: Run, lines: Lines, facts: GatheredFact
     series = judged_series_of_run(run)
     judged = find_all_changes(project, branch, series, lines, facts, run.commit.position)
     touched = judged.touched
-    touched.run, touched.line = run.pk, lines.of_branch(branch)
+    touched.limits, touched.line = limits_of_run(run), lines.of_branch(branch)
     # No host of this site could measure what was posted again: it is told as suspected, and stays so.
     touched.live = run.origin != Run.Origin.POSTED
     touched.regressions |= set(Regression.objects.filter(awaited_runs=run).values_list("pk", flat=True))
-    if judged.is_news or touched.regressions or run.limits.exists():
+    if judged.is_news or touched.regressions or touched.limits.series:
         decide_and_apply(project, branch, touched, lines, facts)
     false_alarm_budget.tell_suspicions(project, run, judged.histories)
 
@@ -191,6 +192,19 @@ def history_rewritten(project_id: int, commits: Sequence[int], branches: Sequenc
     for branch in branches:
         for series in by_configuration(judged):
             redetect_series(project, branch, series, is_last=False)
+        judge_limits_again(project, branch, commits)
+
+
+def judge_limits_again(project: Project, branch: str, commits: Sequence[int]) -> None:
+    """Judge how a branch stands to its limits, which commits have left or returned to."""
+    lines = Lines(project, {branch: branch_line(project, branch)})
+    touched = Touched(limits=limits_of_commits(commits), line=lines.of_branch(branch), live=False)
+
+    def judge(facts: GatheredFacts) -> None:
+        decide_and_apply(lock_project(project.pk), branch, touched, lines, facts)
+
+    if touched.limits.series and branch != DETACHED:
+        with_facts(lines, judge)
 
 
 def sweep_proofs() -> None:

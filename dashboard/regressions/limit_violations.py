@@ -7,23 +7,35 @@ depend on the order in which commits are measured.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from statistics import median
 from typing import Any, NamedTuple
 
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery, Value
-from django.db.models.functions import Coalesce
+from django.db.models import Exists, F, IntegerField, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models.functions import Coalesce, Least
 
-from dashboard.models import Change, Limit, Series
+from dashboard.models import Change, Limit, Run, Series
 from dashboard.querysets.composed import ComposedQuery, Given
 from dashboard.regressions.decision import facts
 from dashboard.regressions.row_facts import series_fact
 from dashboard.regressions.series.branch_line import Line, given_line
 from dashboard.regressions.series.limit_episodes import Episode, LimitPoint, find_episodes
+from dashboard.repositories import DETACHED
 
-# So many rows before a run show how its limits stood there; and what was open before those is known.
-WINDOW = 300
+# So many measured commits are read before what is looked at: what was open before those is known.
+WINDOW = 100
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsMeasured:
+    """What was measured of limits, or has gone: series with limits, and the position from which on their line
+    may stand to them otherwise than before. `run`: by which, wherever its commit lies.
+    """
+
+    series: frozenset[int] = frozenset()
+    position: int = 0
+    run: int = 0
 
 
 class LimitRow(NamedTuple):
@@ -37,7 +49,6 @@ class LimitRow(NamedTuple):
     maximum: float | None
     value: float
     commit: facts.Commit
-    of_run: bool
     regression: int | None
     withdrawn: bool
     has_changes: bool
@@ -64,23 +75,23 @@ class LimitStandings:
 
 
 def _compose_limits_along_line(has_fork: bool) -> QuerySet[Any, Any]:
-    of_run = Limit.objects.filter(run=Given("run"), tainted=False)
-    own = Limit.objects.filter(series__in=of_run.values("series"))
+    on_line = given_line("run__commit", has_fork) | Q(run=Given("run"))
+    own = Limit.objects.filter(on_line, series__in_array=Given("series"), tainted=False)
     # Other limits of the regressions that tell of these: one of several is over once all of them are.
-    beside = Limit.objects.filter(regression__in=own.exclude(regression=None).values("regression"))
-    before = own.filter(tainted=False, position__lte=Subquery(of_run.values("position")[:1]))
-    start = Coalesce(Subquery(before.order_by("-position").values("position")[WINDOW - 1 : WINDOW]), Value(0))
-    still_open = Q(regression__recovered_by=None) | Q(regression__recovered_by__position__gte=start)
-    told_before = Q(regression__isnull=False, regression__withdrawn_at=None) & still_open
+    told = Limit.objects.filter(series__in_array=Given("series")).exclude(regression=None)
+    beside = Limit.objects.filter(regression__in=told.values("regression"))
+    lately = _window_before(own, Given("position", IntegerField()))
+    # An open crossing is read from before its beginning, however long ago: it began there because of those.
+    of_open = own.filter(_is_open_since(lately)).order_by("position").values("position")[:1]
+    start = _window_before(own, Least(Subquery(of_open), Given("position", IntegerField())))
     rows = Limit.objects.filter(
-        given_line("run__commit", has_fork) | Q(run=Given("run")),
-        Q(series__in=of_run.values("series")) | Q(series__in=beside.values("series")),
-        Q(position__gte=start) | told_before,
+        on_line,
+        Q(series__in_array=Given("series")) | Q(series__in=beside.values("series")),
+        Q(position__gte=start) | _is_open_since(start),
         tainted=False,
     )
     return (
         rows.annotate(
-            of_run=Q(run=Given("run")),
             withdrawn=Q(regression__withdrawn_at__isnull=False),
             has_changes=Exists(Change.objects.filter(regression=OuterRef("regression"))),
             first_bad=F("regression__first_bad"),
@@ -90,18 +101,34 @@ def _compose_limits_along_line(has_fork: bool) -> QuerySet[Any, Any]:
         .order_by("series", "position", "run__commit", "run")
         .values_list(
             *("pk", "series_id", "run_id", "position", "minimum", "maximum", "value", "run__commit_id"),
-            *("run__commit__hash", "run__commit__branch", "run__commit__parents", "of_run"),
+            *("run__commit__hash", "run__commit__branch", "run__commit__parents"),
             *("regression_id", "withdrawn", "has_changes", "first_bad", "last_good", "recovered"),
         )
     )
 
 
+def _window_before(own: QuerySet[Limit], position: Any) -> Coalesce:
+    """The position WINDOW measured commits before one."""
+    before = own.filter(position__lte=position).order_by("-position").values("position").distinct()
+    return Coalesce(Subquery(before[WINDOW - 1 : WINDOW]), Value(0))
+
+
+def _is_open_since(start: Coalesce) -> Q:
+    """Limits that a regression tells of which still was open there."""
+    still_open = Q(regression__recovered_by=None) | Q(regression__recovered_by__position__gte=start)
+    return Q(regression__isnull=False, regression__withdrawn_at=None) & still_open
+
+
 _LIMITS_ALONG_LINE: ComposedQuery[Any] = ComposedQuery(_compose_limits_along_line)
+_LIMITED_SERIES: ComposedQuery[Any] = ComposedQuery(
+    lambda: Limit.objects.filter(run=Given("run"), tainted=False).values_list("series", flat=True)
+)
 
 
-def read_limits(run: int, line: Line) -> list[LimitRow]:
-    """How the runs of a line stand to the limits that a run was measured against, undisturbed ones alone."""
-    return _LIMITS_ALONG_LINE.read_long(limit_row, line.has_fork, **line.given_values, run=run)
+def read_limits(measured: LimitsMeasured, line: Line) -> list[LimitRow]:
+    """How the runs of a line stand to limits, undisturbed ones alone."""
+    given = {"run": measured.run, "series": list(measured.series), "position": measured.position}
+    return _LIMITS_ALONG_LINE.read_long(limit_row, line.has_fork, **line.given_values, **given)
 
 
 def limit_row(row: tuple[Any, ...]) -> LimitRow:
@@ -110,12 +137,48 @@ def limit_row(row: tuple[Any, ...]) -> LimitRow:
     return LimitRow._make((*measured, place, *told))
 
 
-def limit_standings(run: int, line: Line) -> LimitStandings:
-    """What the limits of a run's manifest say along its line, where the run may have changed it."""
-    rows = read_limits(run, line)
-    changed_from = min((row.position for row in rows if row.of_run), default=None)
-    if changed_from is None:
-        return LimitStandings()
+def limits_of_run(run: Run) -> LimitsMeasured:
+    """Nothing of a commit that no branch holds: such have no order among them, and none begins a crossing."""
+    if run.commit.branch == DETACHED:
+        return LimitsMeasured()
+    rows = _LIMITED_SERIES.read_rows(run=run.pk)
+    return LimitsMeasured(frozenset(rows), run.commit.position, run.pk)
+
+
+def limits_of_commits(commits: Collection[int]) -> LimitsMeasured:
+    """What was measured of limits at commits that have left a branch, or returned to one."""
+    rows = Limit.objects.filter(run__commit__in=commits, tainted=False)
+    found = list(rows.values_list("series", "position").distinct())
+    return LimitsMeasured(
+        frozenset(series for series, _ in found), min((position for _, position in found), default=0)
+    )
+
+
+def limit_standings(measured: LimitsMeasured, line: Line) -> LimitStandings:
+    """What limits say along a line, where it may be otherwise than is stored.
+
+    With all that the same regressions tell of: at one commit several cases and pools may cross theirs.
+    """
+    while True:
+        rows = read_limits(measured, line)
+        found = standings_along_line(rows, measured.position, line)
+        known = measured.series | {row.series for row in rows}
+        beside = series_told_at(found.commits) - known
+        if not beside:
+            return found
+        measured = replace(measured, series=known | beside)
+
+
+def series_told_at(commits: Collection[int]) -> set[int]:
+    """The series of limits that the regressions at these commits tell of."""
+    if not commits:
+        return set()
+    told = Limit.objects.filter(regression__first_bad__in=commits, regression__withdrawn_at=None)
+    return set(told.values_list("series", flat=True).distinct())
+
+
+def standings_along_line(rows: Sequence[LimitRow], changed_from: int, line: Line) -> LimitStandings:
+    """What these rows say; what was over before position `changed_from` is as it was."""
     episodes: list[tuple[int, Episode]] = []
     kept: list[facts.LimitLink] = []
     for series, of_series in groupby(rows, key=lambda row: row.series):

@@ -28,7 +28,7 @@ from dashboard.models import RegressionExperiment as Asked
 from dashboard.querysets.composed import ComposedQuery, Given
 from dashboard.regressions.decision import facts
 from dashboard.regressions.decision.ranges import Range
-from dashboard.regressions.limit_violations import LimitStandings, limit_standings
+from dashboard.regressions.limit_violations import LimitsMeasured, LimitStandings, limit_standings
 from dashboard.regressions.row_facts import change_fact, regression_fact, verdict_fact
 from dashboard.regressions.series.branch_line import Line
 
@@ -51,17 +51,17 @@ Node = tuple[str, int, Range, int | None]
 class Touched:
     """What a decision is about. `changes` are new, moved or of a new size, or belong to no regression yet.
 
-    `regressions` lost a change, or something that they waited for has ended; `run` is one whose limits are
-    looked at; `reconsidered` have their cause class decided again; `perhaps_recovered` are told by series
-    that have improved, however long after them. `live`: what opens is news. `anew`: all of the branch,
-    explained again.
+    `regressions` lost a change, or something that they waited for has ended; `limits` are looked at along
+    `line`; `reconsidered` have their cause class decided again; `perhaps_recovered` are told by series that
+    have improved, however long after them. `live`: what opens is news. `anew`: all of the branch, explained
+    again.
     """
 
     changes: set[int] = field(default_factory=set)
     regressions: set[int] = field(default_factory=set)
     reconsidered: set[int] = field(default_factory=set)
     perhaps_recovered: set[int] = field(default_factory=set)
-    run: int | None = None
+    limits: LimitsMeasured = field(default_factory=LimitsMeasured)
     line: Line | None = None
     live: bool = True
     anew: bool = False
@@ -71,7 +71,7 @@ def take_snapshot(project: Project, branch: str, touched: Touched) -> facts.Snap
     changes, keys = reached_keys(project, branch, touched)
     rows = changed_rows(branch, changes, keys)
     line = touched.line or Line(branch)
-    limits = limit_standings(touched.run, line) if touched.run else LimitStandings()
+    limits = limit_standings(touched.limits, line) if touched.limits.series else LimitStandings()
     regressions = regression_rows(project, rows, keys, limits)
     active, verdicts = read_experiments([row.pk for row in regressions])
     return facts.Snapshot(

@@ -19,7 +19,9 @@ from dashboard.models import (
     SeriesLatest,
 )
 from dashboard.querysets import limits
-from dashboard.regressions import judge_run
+from dashboard.querysets.composed import ComposedQuery
+from dashboard.regressions import judge_run, limit_violations
+from dashboard.repositories import DETACHED
 from dashboard.sentences.limits import violation_text
 from dashboard.sentences.regressions import regression_title
 from tests.dashboard import factories
@@ -139,6 +141,48 @@ def test_values_that_hover_at_a_limit_are_one_open_regression(project: Project, 
     measure_and_judge(line, of, [80.1, 80.0, 80.1, 80.0, 80.1, 80.0, *hovering])
     found = Regression.objects.get()
     assert (found.first_bad, found.recovered_by, opened_alerts()) == (line[7], None, 1)
+
+
+@pytest.fixture
+def short_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the commits before a run far fewer are read than a crossing is long."""
+    monkeypatch.setattr(limit_violations, "WINDOW", 8)
+    query = ComposedQuery[Any](limit_violations._compose_limits_along_line)
+    monkeypatch.setattr(limit_violations, "_LIMITS_ALONG_LINE", query)
+
+
+@pytest.mark.usefixtures("short_window")
+def test_a_long_crossing_keeps_where_it_began(project: Project, of: Case) -> None:
+    line = factories.create_commits(project, 22)
+    measure_and_judge(line, of, [90, 90, *[71] * 20])
+    found = Regression.objects.get()
+    assert (found.last_good, found.first_bad, found.before) == (line[1], line[2], 90)
+
+
+@pytest.mark.usefixtures("short_window")
+def test_values_that_hover_for_long_are_one_regression(project: Project, of: Case) -> None:
+    line = factories.create_commits(project, 36)
+    measure_and_judge(line, of, [80.1, 80.0] * 3 + [80.1, 79.9] * 15)
+    found = Regression.objects.get()
+    assert (found.first_bad, found.recovered_by, opened_alerts()) == (line[7], None, 1)
+
+
+def test_another_case_that_keeps_its_limit_again_leaves_the_rest_of_a_commit_open(
+    project: Project, of: Case
+) -> None:
+    line = factories.create_commits(project, 3)
+    measure_and_judge(line, of, [90, 71, 71])
+    measure_and_judge([line[2], line[1]], factories.create_case(project, "other"), [92, 73])
+    found = Regression.objects.get()
+    assert (found.recovered_by, len(violation_texts(found))) == (None, 2)
+    assert not Delivery.objects.filter(event="recovered").exists()
+
+
+def test_commits_of_no_branch_cross_nothing_together(project: Project, of: Case) -> None:
+    line = factories.create_commits(project, 2)
+    project.commits.update(branch=DETACHED)
+    measure_and_judge(list(Commit.objects.filter(pk__in=[commit.pk for commit in line])), of, [90, 71])
+    assert not Regression.objects.exists()
 
 
 def test_a_limit_crossed_again_soon_stays_crossed_until_it_is_kept_in_a_row(

@@ -11,6 +11,7 @@ from dashboard.models import Case, Change, Commit, Delivery, Experiment, Project
 from dashboard.regressions import history_rewritten, judge_run, sweep_proofs
 from dashboard.repositories import DETACHED
 from tests.dashboard import factories
+from tests.dashboard.regressions.test_limit_violations import measure_and_judge
 
 SLOW = factories.noisy_levels((6, 0.010), (4, 0.014))
 
@@ -85,6 +86,19 @@ def test_a_repair_that_was_abandoned_repairs_nothing(project: Project) -> None:
     history_rewritten(project.pk, abandon_commits(line[12:]), ["main"])
     regression.refresh_from_db()
     assert (regression.recovered_by, regression.withdrawn_at) == (None, None)
+
+
+def test_a_limit_that_an_abandoned_commit_kept_again_is_crossed(project: Project) -> None:
+    line = factories.create_commits(project, 4)
+    measure_and_judge(line, factories.create_case(project), [90, 71, 92, 70])
+    keys = abandon_commits(line[2:3])
+    history_rewritten(project.pk, keys, ["main"])
+    found = Regression.objects.get(withdrawn_at=None)
+    assert (found.last_good, found.first_bad, found.recovered_by) == (line[0], line[1], None)
+    Commit.objects.filter(pk__in=keys).update(branch="main", left_branch="")
+    history_rewritten(project.pk, keys, ["main"])
+    found.refresh_from_db()
+    assert found.recovered_by == line[2]
 
 
 def test_a_commit_that_returns_is_judged_again(project: Project, line: list[Commit]) -> None:
