@@ -6,6 +6,8 @@ again, tells nothing of the code: it is a level once it stays.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,21 +18,49 @@ LATELY = 40
 # What comes back is a level once it stays for so many points.
 STAYS = 10
 FEWEST_JUMPS = 3  # there, back, and there again
+# So many values are tried as the level before a cut.
+MOST_LEVELS = 4
 
 
-def standing_points(values: Floats) -> NDArray[np.intp]:
-    """For each of values (n,) the index of the point at which the level began that stands there."""
-    standing: NDArray[np.intp] = np.arange(len(values))
+def standing_points(values: Floats, known: Collection[int] | None = None) -> NDArray[np.intp]:
+    """For each of values (n,) the index of a point of the level that stands there.
+
+    `known`: of values before which there were others, the places at which changes were reported. What was
+    there before isn't seen any more: the level at the cut is the one by which what is known is found again.
+    """
     if np.count_nonzero(np.diff(values)) < FEWEST_JUMPS:
-        return standing
-    level = came = 0
+        return np.arange(len(values))
+    if known is None:
+        return follow_level(values, 0)
+    found = [follow_level(values, level, known) for level in levels_at_cut(values)]
+    return min(found, key=lambda standing: differences_to_known(values[standing], known))
+
+
+def levels_at_cut(values: Floats) -> list[int]:
+    """Points of the values near the cut, of those that are there most often first."""
+    _, first, count = np.unique(values[:LATELY], return_index=True, return_counts=True)
+    return [int(at) for at in first[np.argsort(-count, kind="stable")[:MOST_LEVELS]]]
+
+
+def differences_to_known(levels: Floats, known: Collection[int]) -> int:
+    """How many changes are found otherwise than they are known, near the cut none."""
+    found = set((np.flatnonzero(np.diff(levels)) + 1).tolist())
+    return sum(at >= LATELY for at in found.symmetric_difference(known))
+
+
+def follow_level(values: Floats, level: int, known: Collection[int] | None = None) -> NDArray[np.intp]:
+    """`standing_points`, where the level at the first point is that of point `level`."""
+    standing: NDArray[np.intp] = np.arange(len(values))
+    came = 0
     for at in range(len(values)):
         if values[at] == values[level]:
             standing[at] = level
             continue
-        if values[at] != values[at - 1]:
+        if at and values[at] != values[at - 1]:
             came = at
-        if at - came + 1 >= STAYS or not has_come_lately(values, came):
+        # Near a cut nobody sees any more whether it had come lately.
+        tells = known is None or came >= LATELY or came in known
+        if at - came + 1 >= STAYS or (tells and not has_come_lately(values, came)):
             level = came
             standing[came:at] = level
         standing[at] = level

@@ -148,22 +148,25 @@ def judge_readings(
     before = [known_places(each, known) for each in readings]
     found = stable_starts([readings[index] for index in noisy], [before[index] for index in noisy])
     starts = dict(zip(noisy, found, strict=True))
-    return [describe_changes(each, readings[index], starts.get(index)) for index, each in enumerate(series)]
+    return [
+        describe_exact_changes(each, readings[index], before[index])
+        if repeats_exactly(each)
+        else describe_changes(each, readings[index], starts[index])
+        for index, each in enumerate(series)
+    ]
 
 
-def describe_changes(series: Series, readings: Readings, starts: Sequence[int] | None) -> list[Change]:
-    """The changes between the levels of a noisy series that begin at `starts`; None: the series is exact."""
-    if starts is None:
-        return describe_exact_changes(series, readings)
+def describe_changes(series: Series, readings: Readings, starts: Sequence[int]) -> list[Change]:
+    """The changes between the levels of a noisy series that begin at `starts`."""
     ranges = level_ranges(starts, len(readings.values))
     return [
         describe_change(series, readings, before, after, exact=False) for before, after in pairwise(ranges)
     ]
 
 
-def describe_exact_changes(series: Series, readings: Readings) -> list[Change]:
+def describe_exact_changes(series: Series, readings: Readings, known: Collection[int]) -> list[Change]:
     """The changes between the levels of an exact counter; those near which it varies say so."""
-    standing = standing_points(readings.values)
+    standing = standing_points(readings.values, known if series.is_cut else None)
     levels = replace(readings, values=readings.values[standing], scaled=readings.scaled[standing])
     varying = np.flatnonzero(levels.values != readings.values)
     ranges = pairwise(level_ranges(exact_starts(levels), len(levels.values)))

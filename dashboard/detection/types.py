@@ -26,7 +26,8 @@ class Point:
 class Series:
     """Points in the order of their commits. `exact`: the metric repeats to the last digit.
 
-    `floor`: the smallest relevant step, a fraction of the level, where it isn't that of the kind.
+    `floor`: the smallest relevant step, a fraction of the level, where it isn't that of the kind. `is_cut`:
+    there were points before these.
     """
 
     points: Sequence[Point]
@@ -34,6 +35,7 @@ class Series:
     kind: Kind
     exact: bool = False
     floor: float | None = None
+    is_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -42,6 +43,22 @@ def test_one_that_varies_at_random_is_hardly_ever_seen_twice(often: float) -> No
     alerts = [opened_alerts((3 + (rng.random(30) < often)).tolist()) for _ in range(20)]
     assert max(alerts) <= 2
     assert np.mean(alerts) < 1.2
+
+
+@pytest.mark.parametrize("often", [0.1, 0.3, 0.5])
+def test_one_that_varies_is_seen_as_often_by_its_newest_points(often: float) -> None:
+    """As a window of 400 points goes along: what falls out of it must not make news of what is in it."""
+    values = 3.0 + (np.random.default_rng(2).random(700) < often)
+    whole = plain_series(values.tolist(), kind="counter", exact=True)
+    known = {change.index for change in judge_series(replace(whole, points=whole.points[:400]))}
+    for start in range(1, len(values) - 399):
+        cut = replace(whole, points=whole.points[start : start + 400], is_cut=True)
+        found = judge_series(cut, [at - start for at in known if at >= start])
+        settled = start + 40
+        known = {at for at in known if at <= settled} | {
+            start + change.index for change in found if start + change.index > settled
+        }
+    assert known == {change.index for change in judge_series(whole)}
 
 
 def test_a_new_value_is_seen_at_once_though_others_come_and_go() -> None:

@@ -94,12 +94,16 @@ class MeasuredCommit:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The measured commits of a series in order, and the position up to which its changes are settled."""
+    """The measured commits of a series in order, and the position up to which its changes are settled.
+
+    `is_cut`: older ones were left out.
+    """
 
     series: Series
     measured: Sequence[MeasuredCommit]
     frozen_until: int = -1
     line: Line = NOWHERE
+    is_cut: bool = False
     positions: Sequence[int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -148,6 +152,7 @@ class History:
             better="lower" if metric.better == metric.Better.LOWER else "higher",
             kind=metric.kind,  # type: ignore[arg-type]  # the column's choices are detection's kinds
             exact=self.series.exact,
+            is_cut=self.is_cut,
         )
 
 
@@ -170,7 +175,12 @@ def load_histories(series: Sequence[Series], line: Line, newest: int = NEWEST) -
         for key, rows in points.items()
         if len(rows) == newest
     }
-    return [History(row, measured[row.pk], max(frozen.get(row.pk, -1), line.settled), line) for row in series]
+    return [
+        History(
+            row, measured[row.pk], max(frozen.get(row.pk, -1), line.settled), line, is_cut=row.pk in frozen
+        )
+        for row in series
+    ]
 
 
 def load_recent(series: Sequence[Series], line: Line, position: int) -> list[History]:
