@@ -2,8 +2,16 @@
 
 from django.db import migrations, models
 
-# Nobody knows any more when: what was measured here before now tells nothing.
-FILL = "UPDATE dashboard_project SET imported_at = now() WHERE archive_sha256 <> ''"
+# Nobody knows any more when: not before the newest run that it brought along. What a machine measured that was
+# seen here is no copy at rest: it goes on warning.
+FILL = """
+UPDATE dashboard_project project
+SET imported_at = COALESCE((SELECT max(requested_at) FROM dashboard_run WHERE project_id = project.id), now())
+WHERE archive_sha256 <> '' AND NOT EXISTS (
+    SELECT 1 FROM dashboard_run run JOIN dashboard_machine machine ON machine.id = run.machine_id
+    WHERE run.project_id = project.id AND machine.seen_at IS NOT NULL
+)
+"""
 
 
 class Migration(migrations.Migration):

@@ -35,8 +35,10 @@ REMOVED_AFTER = timedelta(days=30)
 
 # Made from an archive, and nothing was asked for here since: it stands as it stood where it came from, and
 # nobody here has to do anything about that.
-RESTING_COPY = Q(imported_at__isnull=False) & ~Exists(
-    Run.objects.filter(project=OuterRef("pk"), requested_at__gt=OuterRef("imported_at"))
+RESTING_COPY = (
+    Q(imported_at__isnull=False)
+    & ~Exists(Run.objects.filter(project=OuterRef("pk"), requested_at__gt=OuterRef("imported_at")))
+    & ~Exists(Trigger.objects.filter(project=OuterRef("pk"), received_at__gt=OuterRef("imported_at")))
 )
 
 

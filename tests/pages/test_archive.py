@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from datetime import timedelta
+from importlib import import_module
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import orjson
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 from pytest_django.plugin import DjangoDbBlocker
@@ -226,6 +228,27 @@ def test_the_overview_warns_of_nothing_in_a_copy(exported: Path, signed_in: Clie
     assert "imported copy" in rest
     Run.objects.filter(project__slug="copy").update(requested_at=timezone.now() + timedelta(minutes=1))
     assert "Step time" in shown_text(signed_in.get("/")).partition("Projects")[0]
+
+
+def test_the_overview_tells_what_was_refused_to_a_copy_here(exported: Path, signed_in: Client) -> None:
+    import_file(exported)
+    copy = Project.objects.get(slug="copy")
+    Trigger.objects.create(project=copy, source="web", state="refused", detail="There is no such commit.")
+    needs, _, _ = shown_text(signed_in.get("/")).partition("Projects")
+    assert "There is no such commit." in needs
+
+
+def test_what_was_imported_before_the_upgrade_rests_unless_it_was_measured_here(exported: Path) -> None:
+    fill = import_module("dashboard.migrations.0072_imported_at").FILL
+    import_file(exported)
+    copies = Project.objects.filter(slug="copy")
+    newest = Run.objects.filter(project__slug="copy").latest("requested_at")
+    for seen_at, imported_at in ((None, newest.requested_at), (timezone.now(), None)):
+        copies.update(imported_at=None)
+        Machine.objects.update(seen_at=seen_at)
+        with connection.cursor() as cursor:
+            cursor.execute(fill)
+        assert copies.get().imported_at == imported_at
 
 
 def test_a_second_import_changes_nothing(exported: Path) -> None:
