@@ -16,6 +16,7 @@ Verdict = Experiment.Verdict
 EXACT_COUNTER_SENTENCE = (
     "Exact counters need no second measurement: two runs of the same code give the same count."
 )
+LIMIT_SENTENCE = "The limit of the manifest is the judgement: what crosses it isn't measured a second time."
 
 
 def verdict_sentence(

@@ -126,6 +126,14 @@ def commits_in_range(item: Regression | Change) -> str:
     return f"{'over' if gradual else 'one of'} {numbers.format_number(item.commits_left)} commits"
 
 
+def regression_chip(regression: Regression) -> str:
+    """`regression`, at the commit that ends its range `regression in one of 4`, or `regression over 4`."""
+    if regression.commits_left == 1:
+        return "regression"
+    within = "over" if regression.came_gradually else "in one of"
+    return f"regression {within} {numbers.format_number(regression.commits_left)}"
+
+
 def commit_range(item: Regression | Change) -> str:
     """`abc1234567..def8901234`."""
     return f"{item.last_good.short}..{item.first_bad.short}"

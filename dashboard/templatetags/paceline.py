@@ -76,6 +76,7 @@ for label_filter in (
     regressions.is_one_of_several_cases,
     regressions.commit_range,
     regressions.commits_in_range,
+    regressions.regression_chip,
     regressions.describe_range,
     regressions.merged_words,
     regressions.withdrawal_sentence,

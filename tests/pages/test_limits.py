@@ -9,7 +9,7 @@ from django.test import Client
 
 from dashboard.alerts.email import compose_email
 from dashboard.alerts.payload import alert_payload
-from dashboard.models import Commit, Run
+from dashboard.models import Commit, Regression, Run
 from tests.pages import builders
 from tests.pages.series.test_series import embedded_figure
 
@@ -86,6 +86,19 @@ def test_a_limit_alone_is_told_by_its_bound_in_subject_and_title(line: list[Comm
     for text in (compose_email(delivery).subject, alert_payload(delivery)["title"]):
         assert f"its limit is at most 1 ms since {line[2].short}" in text
         assert "+38 %" not in text
+
+
+def test_a_limit_alone_is_not_called_an_exact_counter(client: Client, line: list[Commit]) -> None:
+    run = create_crossed_limit(line)
+    regression = builders.create_regression(builders.headline_series(run.case), line[1], line[2])
+    Regression.objects.update(state="confirmed")
+    where = f"/regressions/{regression.pk}/"
+    assert "Exact counters need no second measurement" in get_page(client, where)
+    regression.limits.add(*run.limits.all())
+    regression.changes.all().delete()
+    page = get_page(client, where)
+    assert "Exact counters" not in page
+    assert "The limit of the manifest is the judgement" in page
 
 
 def test_a_far_bound_is_named_at_the_edge(client: Client, line: list[Commit]) -> None:

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.models import Change, Experiment, ExperimentPair, Regression, RegressionExperiment, Series
+from dashboard.models import (
+    Change,
+    Experiment,
+    ExperimentPair,
+    Limit,
+    Regression,
+    RegressionExperiment,
+    Series,
+)
 from dashboard.pages.experiments.pairs import pairs_caption, pairs_figure
 from dashboard.querysets.regression_details import StepRuns, measured_again, step_times_around
 from dashboard.regressions.decision.series_kinds import is_exact_counter, is_same_measurement, is_time
@@ -45,7 +53,9 @@ class ProofRow:
         return cls(experiment, link.series, pairs, undisturbed, state, change)
 
 
-def proof_context(regression: Regression, changes: Sequence[Change]) -> dict[str, Any]:
+def proof_context(
+    regression: Regression, changes: Sequence[Change], limits: Sequence[Limit]
+) -> dict[str, Any]:
     """The context of the page's section; `proofs` is empty where nothing was or will be measured again."""
     rows = [ProofRow.from_link(link, regression) for link in measured_again(regression, with_pairs=True)]
     own, others = _split_by_series(
@@ -75,7 +85,9 @@ def proof_context(regression: Regression, changes: Sequence[Change]) -> dict[str
     return {
         "proofs": rows,
         "proof_sentence": " ".join(sentence for sentence in said if sentence),
-        "exact_counter_sentence": proofs.EXACT_COUNTER_SENTENCE,
+        "unproved_sentence": proofs.LIMIT_SENTENCE
+        if limits and not changes
+        else proofs.EXACT_COUNTER_SENTENCE,
         "proof_figure": pairs_figure(drawn.experiment, drawn.pairs) if drawn else "",
         "proof_caption": pairs_caption(drawn.experiment, drawn.pairs) if drawn else "",
         "proof_pairs": drawn.pairs if drawn else [],

@@ -74,7 +74,8 @@ def render_regression(
 ) -> HttpResponse:
     """One regression; `refused` says why its triage form was, and `typed` is the comment that it had."""
     changes = details.grouped_changes(regression)
-    proved = proof_context(regression, changes)
+    limits = crossed_limits(regression)
+    proved = proof_context(regression, changes, limits)
     runs_of_step = details.runs_of_step(regression)
     origins = runs_of_step.origins
     imported = origins == {Run.Origin.IMPORTED}
@@ -101,7 +102,7 @@ def render_regression(
         "process_sentences": [describe_slow_process(found) for found in regression.slow_processes],
         "excerpts": _changed_excerpts(regression),
         "cost": cost_sentence(weekly_cost(regression)),
-        "limits": crossed_limits(regression),
+        "limits": limits,
         "imported": imported,
         "posted": origins == {Run.Origin.POSTED},
         "asking": regression_address(regression),
