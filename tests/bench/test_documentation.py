@@ -18,13 +18,18 @@ from bench.detection.null_models import NULL_MODELS
 from dashboard.detection.changepoints import GROWTH, SETTLED
 from dashboard.detection.false_alarm_budget import DECAY
 from dashboard.detection.identity import STABLE_WITHIN
+from dashboard.detection.judgement import AVERAGE_PENALTY, DETECT_FROM, FEWEST_OF_AVERAGE
 from dashboard.detection.rules import ALARM
 from dashboard.detection.segmentation import KNOWN_COST
+from dashboard.regressions.decision.decide import POINTS_BEFORE_BETWEEN_LEVELS
+from dashboard.regressions.decision.next_step import INTO_LEVEL
 
 METHOD = Path(__file__).parents[2] / "docs/method"
 TEXT = " ".join(
     "".join((METHOD / f"{name}.md").read_text() for name in ("detection", "false_alarm_budget")).split()
 )
+
+BISECTION = " ".join((METHOD / "bisection.md").read_text().split())
 
 
 def test_every_null_model_has_its_figures():
@@ -38,6 +43,10 @@ def test_the_constants_in_prose_are_those_of_the_code():
     assert "ten times the variance" in TEXT
     assert "up to 96 and then whenever it has grown by a forty-eighth part" in TEXT
     assert "give or take two points" in TEXT
+    assert (FEWEST_OF_AVERAGE, AVERAGE_PENALTY, DETECT_FROM) == (12, 2.0, 30)
+    assert "a level costs twice its penalty; and a level needs twelve points" in TEXT
+    assert (INTO_LEVEL, POINTS_BEFORE_BETWEEN_LEVELS) == (6, 8)
+    assert "when eight more points were judged, pairs compare a commit six measured ones before" in BISECTION
 
 
 def test_the_tables_have_the_columns_that_are_printed():
