@@ -111,13 +111,15 @@
       choose(line, lines[line].findIndex((point) => point.curve === detail.curveNumber && point.index === detail.pointNumber));
     });
     // That nothing follows holds of the point that was chosen, as long as somebody reads on.
-    canvas.addEventListener("blur", () => {
+    const forgetEnd = () => {
       if (!status.firstElementChild) status.textContent = "";
-    });
+    };
+    canvas.addEventListener("blur", forgetEnd);
     // Another part has other points.
     figure.addEventListener("chart:drawn", () => {
       lines = readLines(canvas);
-      status.textContent = "";
+      // A point's text stays: a phone draws anew while somebody reaches for its link.
+      forgetEnd();
       chosen.line = 0;
       chosen.index = -1;
     });
