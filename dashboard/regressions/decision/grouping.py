@@ -53,9 +53,9 @@ class Group:
     anchors: list[Range] = field(default_factory=list)
     owners: list[int] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
-    # The series that pairs have shown to step between its levels, and at no place yet: what else lies in so
+    # The series that pairs have shown to step between their levels, and at no place yet: what else lies in so
     # wide a range is of other causes.
-    alone: Series | None = None
+    alone: Sequence[Series] = ()
 
     @property
     def ranges(self) -> list[Range]:
@@ -122,7 +122,7 @@ def anchored_groups(regressions: Sequence[Regression], verdicts: dict[int, list[
         places.sort(key=lambda place: place.range.bad != regression.range.bad)
         for index, place in enumerate(places):
             owners = [regression.pk] if index == 0 else []
-            alone = next((row.series for row in place.verdicts if is_wide_proof(row, own)), None)
+            alone = [row.series for row in place.verdicts if is_wide_proof(row, own)]
             groups.append(Group(anchors=[place.range], owners=owners, verdicts=place.verdicts, alone=alone))
     return groups
 
@@ -216,7 +216,7 @@ def best_group(
     for index, group in enumerate(groups):
         if any(member.series.pk == change.series.pk for member in group.members):
             continue
-        if group.alone and not is_same_measurement(group.alone, change.series):
+        if group.alone and not any(is_same_measurement(series, change.series) for series in group.alone):
             continue
         for place in group.ranges:
             distance = abs(change.range.bad - place.bad)

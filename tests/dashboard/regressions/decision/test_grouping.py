@@ -101,3 +101,21 @@ def test_between_the_levels_of_one_series_others_keep_their_own_commits(other: S
     snapshot = Snapshot("main", "main", (at_place, beside), (row,), tuple(verdicts))
     groups = group_changes(snapshot)
     assert [[change.series for change in group.members] for group in groups] == [[TIME], [other]]
+
+
+def test_two_cases_that_pairs_have_shown_between_their_levels_are_one() -> None:
+    """Each was proved by itself: what one of them has moved to isn't proved again and again."""
+    other_case = make_series("step_time", 2)
+    changes = [make_change(series, 20, 22, 1.3, regression_id=1) for series in (TIME, other_case)]
+    verdicts = [
+        make_verdict(change, verdict, *ends)
+        for change in changes
+        for verdict, ends in (
+            (Outcome.REFUTED, (20, 22)),
+            (Outcome.REFUTED, (19, 24)),
+            (Outcome.CONFIRMED, (12, 30)),
+        )
+    ]
+    row = make_regression(changes[0], state="confirmed")
+    (group,) = group_changes(Snapshot("main", "main", tuple(changes), (row,), tuple(verdicts)))
+    assert group.members == changes
