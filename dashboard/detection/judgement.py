@@ -98,19 +98,32 @@ def average_starts(readings: Readings, known: Collection[int]) -> list[int]:
 
     Until then samples say how noisy points are, and that from so few points is trusted half as much.
     """
-    n = len(readings.values)
+    n, loss = len(readings.values), loss_for(len(readings.values))
+    loss = replace(loss, penalty=AVERAGE_PENALTY * loss.penalty)
     if n < FEWEST_POINTS:
         return []
     if n >= DETECT_FROM:
         starts = detect_again(readings.scale.values(readings.scaled).tolist(), known)
+        if not set(known) <= set(starts):
+            # `detect` knows one noise, and a level of slow and fast processes has a larger one of its own.
+            held = segment_levels(readings.scaled, readings.noise, loss, known)
+            starts = sorted({*starts, *(set(held) & set(known))})
     else:
-        loss = loss_for(n)
-        loss = replace(loss, penalty=AVERAGE_PENALTY * loss.penalty)
         starts = segment_levels(readings.scaled, readings.noise, loss, known)
         if n >= SHORT_HISTORY:
             starts = drop_slopes(starts, readings.scaled, readings.noise, loss.cap)
-    lasting = [b for b, c in pairwise([*starts, n]) if c - b >= FEWEST_OF_AVERAGE]
-    return drop_irrelevant(lasting, readings)
+    return drop_irrelevant(lasting_starts(starts, n, known), readings)
+
+
+def lasting_starts(starts: Sequence[int], n: int, known: Collection[int]) -> list[int]:
+    """Those starts of levels of n points that last, or were told before; what is shorter joins the next."""
+    lasting: list[int] = []
+    end = n
+    for start in reversed(starts):
+        if end - start >= FEWEST_OF_AVERAGE or start in known:
+            lasting.append(start)
+            end = start
+    return lasting[::-1]
 
 
 def describe_average_change(
@@ -118,17 +131,17 @@ def describe_average_change(
 ) -> Change:
     """A change of the average repetition; with a doubt where the best ones show less than half of it.
 
-    Then its level after is the average's too: that is what pairs of single processes can prove.
+    Its level after is the average's too: that is what pairs of single processes can prove.
     """
     change = describe_change(series, average, before, after, exact=False)
     (a, b), (_, c) = before, after
     of_average = estimate_step(average.scaled[a:b], average.scaled[b:c], 0.0).size
+    change = replace(change, after=average.scale.level_after(of_average, change.before))
     of_best = step_size(best.scaled, before, after)
     if of_best * np.sign(of_average) >= SHOWN_BY_BEST * abs(of_average):
         return change
     only = Doubt(doubts.NOT_IN_BEST, {"ratio_of_best": best.scale.ratio(of_best, change.before)})
-    level = average.scale.level_after(of_average, change.before)
-    return replace(change, after=level, doubts=(*change.doubts, only))
+    return replace(change, doubts=(*change.doubts, only))
 
 
 def known_places(readings: Readings, known: Collection[int]) -> set[int]:
@@ -248,7 +261,10 @@ def describe_change(
     (a, b), (_, c) = before, after
     sigma = 0.0 if exact else fast_median(readings.noise[a:c])
     step = estimate_step(readings.scaled[a:b], readings.scaled[b:c], sigma)
-    level = safe_median(readings.values[a:b])
+    level, level_after = (safe_median(readings.values[part]) for part in (slice(a, b), slice(b, c)))
+    if (level_after - level) * step.size < 0:
+        # The medians of the repetitions went the other way than what is judged.
+        level_after = readings.scale.level_after(step.size, level)
     ratio, low, high = ratio_interval(step, level, readings.scale)
     earliest, latest = (b, b) if exact else location_range(readings, before, after)
     found = doubts.location_doubts(readings.kept[b - 1], readings.kept[b])
@@ -260,7 +276,7 @@ def describe_change(
     return Change(
         index=readings.kept[b],
         before=level,
-        after=safe_median(readings.values[b:c]),
+        after=level_after,
         ratio=ratio,
         low=low,
         high=high,

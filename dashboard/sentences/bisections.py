@@ -20,8 +20,8 @@ def bisection_sentence(regression: Regression) -> str:
         return f"{sentence}{only_changed_words(regression)}"
     if found["code"] == "gradual":
         return (
-            f"It came little by little over these {found['commits']} commits: at those where it seemed to "
-            "be, pairs show less than half of it."
+            f"It came over these {found['commits']} commits, little by little or in parts: no commit has "
+            "all of it."
         )
     return merge_sentence(found)
 

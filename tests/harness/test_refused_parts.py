@@ -58,11 +58,12 @@ def test_a_part_that_is_refused_is_left_out_with_its_reason(
 
 def test_of_the_metrics_one_row_is_left_out(complete: Raw) -> None:
     rows = list(complete["metrics"])
-    complete["metrics"][5]["value"] = float("inf")
+    at = next(i for i, row in enumerate(rows) if row["name"] == "peak_memory")
+    complete["metrics"][at]["value"] = float("inf")
     complete["job"] = {}
     kept = without_refused_parts(complete)
     assert [row["code"] for row in kept["warnings"][-2:]] == ["part_left_out"] * 2
-    assert kept["metrics"] == [*rows[:5], *rows[6:]]
+    assert kept["metrics"] == [*rows[:at], *rows[at + 1 :]]
 
 
 @pytest.mark.parametrize(
@@ -84,6 +85,14 @@ def test_what_every_document_needs_is_refused_as_before(
 
 def test_the_step_time_is_never_left_out(complete: Raw) -> None:
     at = next(i for i, row in enumerate(complete["metrics"]) if row["name"] == "step_time")
+    complete["metrics"][at]["value"] = 1e300
+    with pytest.raises(DocumentError, match=rf"metrics\[{at}\]"):
+        without_refused_parts(complete)
+
+
+def test_a_metric_that_has_a_limit_is_never_left_out(complete: Raw) -> None:
+    limited = {row["metric"] for row in complete["limits"]} - {"step_time"}
+    at = next(i for i, row in enumerate(complete["metrics"]) if row["name"] in limited)
     complete["metrics"][at]["value"] = 1e300
     with pytest.raises(DocumentError, match=rf"metrics\[{at}\]"):
         without_refused_parts(complete)

@@ -216,7 +216,7 @@ def best_group(
     for index, group in enumerate(groups):
         if any(member.series.pk == change.series.pk for member in group.members):
             continue
-        if group.alone and not any(is_same_measurement(series, change.series) for series in group.alone):
+        if group.alone and is_apart_from_levels(change, group):
             continue
         for place in group.ranges:
             distance = abs(change.range.bad - place.bad)
@@ -232,6 +232,15 @@ def best_group(
         if not is_refuted_there(change, groups[index], confirmed, verdicts):
             return groups[index]
     return None
+
+
+def is_apart_from_levels(change: Change, group: Group) -> bool:
+    """True for another series in the range of what pairs have shown between its levels, but at the place that
+    they have refuted: there both seemed to be one step."""
+    if any(is_same_measurement(series, change.series) for series in group.alone):
+        return False
+    refuted = [row.range for row in group.verdicts if row.verdict == Outcome.REFUTED]
+    return not any(place.overlap(change.range) for place in refuted)
 
 
 def may_be_of_others(change: Change, group: Group, place: Range) -> bool:

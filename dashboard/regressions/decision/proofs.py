@@ -54,10 +54,14 @@ def find_proof(verdicts: Sequence[Verdict], series: SeriesLike, seen: Range) -> 
     for verdict in on_series:
         proof = make_proof(verdict, verdicts)
         if proof.state == State.UNDECIDED and is_between_levels(on_series, verdict):
-            continue  # What was refuted at its place stays so.
+            at_place = [row for row in on_series if row.verdict == Outcome.REFUTED and row.range.holds(seen)]
+            if at_place:
+                continue  # What was refuted at its place stays so.
         if proof.state != State.CONFIRMED:
             denied = denied or (proof if verdict.range.holds(seen) else None)
-        elif not verdict.range.overlap(seen) or is_narrowed_by_another_cause(proof, on_series):
+        elif not verdict.range.overlap(seen) or (
+            not proof.between_levels and is_narrowed_by_another_cause(proof, on_series)
+        ):
             continue
         elif not (denied and denied.range.holds(proof.range)):
             return proof
@@ -146,7 +150,10 @@ def is_between_levels(verdicts: Iterable[Verdict], proof: Verdict) -> bool:
 
 def has_part(verdicts: Iterable[Verdict], confirmed: Verdict) -> bool:
     """Whether its bisection has met a commit with a part of the step: no other one has it all."""
-    return any(step.verdict == Outcome.PART for step in bisection_steps(verdicts, confirmed))
+    return any(
+        step.verdict == Outcome.PART and is_same_measurement(step.series, confirmed.series)
+        for step in bisection_steps(verdicts, confirmed)
+    )
 
 
 def unmeasured_proofs(verdicts: Iterable[Verdict], series: SeriesLike) -> list[Verdict]:

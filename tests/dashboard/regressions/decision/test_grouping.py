@@ -119,3 +119,35 @@ def test_two_cases_that_pairs_have_shown_between_their_levels_are_one() -> None:
     row = make_regression(changes[0], state="confirmed")
     (group,) = group_changes(Snapshot("main", "main", tuple(changes), (row,), tuple(verdicts)))
     assert group.members == changes
+
+
+def test_a_case_that_seemed_to_step_at_the_refuted_place_stays_with_what_its_levels_show() -> None:
+    other_case = make_series("step_time", 2)
+    changes = [make_change(series, 20, 22, 1.3, regression_id=1) for series in (TIME, other_case)]
+    verdicts = [
+        make_verdict(changes[0], verdict, *ends)
+        for verdict, ends in (
+            (Outcome.REFUTED, (20, 22)),
+            (Outcome.REFUTED, (19, 24)),
+            (Outcome.CONFIRMED, (12, 30)),
+        )
+    ]
+    row = make_regression(changes[0], state="confirmed")
+    (group,) = group_changes(Snapshot("main", "main", tuple(changes), (row,), tuple(verdicts)))
+    assert group.members == changes
+
+
+def test_what_its_levels_show_is_confirmed_where_bisection_leads_back_to_its_place() -> None:
+    """Pairs of the place had shown less than half of it; all of it is there all the same."""
+    step = make_change(TIME, 20, 22, 1.3, regression_id=1)
+    verdicts = [
+        make_verdict(step, Outcome.REFUTED, 20, 22),
+        make_verdict(step, Outcome.REFUTED, 19, 24),
+        make_verdict(step, Outcome.CONFIRMED, 12, 30),
+        make_verdict(step, Outcome.NONE, 12, 20, purpose="bisection"),
+        make_verdict(step, Outcome.WHOLE, 12, 22, purpose="bisection"),
+    ]
+    primary = choose_primary([step], verdicts, make_regression(step, state="confirmed"))
+    assert primary is not None
+    assert primary.state == "confirmed"
+    assert [commit.position for commit in bounding_commits(primary)] == [20, 22]

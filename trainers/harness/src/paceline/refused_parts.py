@@ -45,7 +45,7 @@ def without_refused_parts(raw: Raw) -> Raw:
 
 def _without_part(raw: Raw, error: document.DocumentError) -> Raw:
     row = ROW.match(error.path)
-    if row and raw["metrics"][int(row[1])].get("name") not in NEEDED:
+    if row and not _is_needed(raw, raw["metrics"][int(row[1])]):
         index = int(row[1])
         rest = {**raw, "metrics": [*raw["metrics"][:index], *raw["metrics"][index + 1 :]]}
         part = f"metric {index} of its list"
@@ -61,6 +61,14 @@ def _without_part(raw: Raw, error: document.DocumentError) -> Raw:
         elif part in schema.load_schema()["required"]:
             raise error
     return {**rest, "warnings": [*_room_for_one(raw["warnings"]), _describe_part(part, error)]}
+
+
+def _is_needed(raw: Raw, metric: Raw) -> bool:
+    """Whether every document has a metric, or an alarm hangs on it: a site stands a limit by its value."""
+    name = metric.get("name")
+    limited = {row.get("metric") for row in raw.get("limits", ())}
+    guarded = {f"quality.{row.get('quality')}" for row in raw.get("guards", ())}
+    return name in NEEDED or name in limited | guarded
 
 
 def _room_for_one(warnings: list[dict[str, Any]]) -> list[dict[str, Any]]:
