@@ -236,3 +236,22 @@ def test_a_module_of_the_repository_is_found_for_a_script(tmp_path: Path, packag
     ended = project.call("script", *ONCE, "scripts/train.py")
     assert ended.stderr.splitlines()[-1].endswith(f"give --python-path {folder}")
     assert project.call("script", *ONCE, "--python-path", folder, "scripts/train.py").returncode == 0
+
+
+def test_a_pretraining_is_not_measured_where_the_training_after_it_is_short(tmp_path: Path) -> None:
+    """With fewer steps the warm-up is over before the pretraining: its optimizer would set the pace."""
+    (tmp_path / "train.py").write_text("""
+import torch
+
+model = torch.nn.Linear(2, 1)
+early, late = torch.optim.SGD(model.parameters()), torch.optim.Adam(model.parameters())
+for optimizer, steps in ((early, 20), (late, 250)):
+    for _ in range(steps):
+        optimizer.zero_grad()
+        model(torch.ones(4, 2)).sum().backward()
+        optimizer.step()
+""")
+    ended = Project(tmp_path, prepared=True).call("script", *ONCE, "train.py")
+    assert ended.returncode == 1
+    assert "other optimizer steps ended none, mark theirs" in ended.stderr
+    assert not (tmp_path / "out.json").exists()

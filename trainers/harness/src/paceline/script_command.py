@@ -125,6 +125,10 @@ def _measure_until_long_enough(
         except TooFewStepsError as short:
             if attempt == ATTEMPTS or (arguments.warmup_steps or 0) >= short.taken:
                 raise
+            if attempt > 1 and short.taken < steps // 2:
+                # With fewer steps something else ended them, such as a pretraining that was over before its
+                # warm-up: that isn't what was measured at first.
+                raise
             if short.taken < FEWEST_STEPS:
                 raise _too_short(arguments.script, short) from short
             # The number of steps may differ from run to run; the second time a few are left out.
