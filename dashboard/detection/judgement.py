@@ -116,11 +116,15 @@ def average_starts(readings: Readings, known: Collection[int]) -> list[int]:
 
 
 def lasting_starts(starts: Sequence[int], n: int, known: Collection[int]) -> list[int]:
-    """Those starts of levels of n points that last, or were told before; what is shorter joins the next."""
+    """Those starts of levels of n points that last; what is shorter joins the next.
+
+    One that was told stays where another start follows soon, but needs as many points behind it: it may have
+    been the best repetition's.
+    """
     lasting: list[int] = []
     end = n
     for start in reversed(starts):
-        if end - start >= FEWEST_OF_AVERAGE or start in known:
+        if (n if start in known else end) - start >= FEWEST_OF_AVERAGE:
             lasting.append(start)
             end = start
     return lasting[::-1]
