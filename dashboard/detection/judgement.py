@@ -166,9 +166,9 @@ def judge_readings(
     found = stable_starts([readings[index] for index in noisy], [before[index] for index in noisy])
     starts = dict(zip(noisy, found, strict=True))
     return [
-        describe_exact_changes(each, readings[index], before[index])
-        if repeats_exactly(each)
-        else describe_changes(each, readings[index], starts[index])
+        describe_changes(each, readings[index], starts[index])
+        if index in starts
+        else describe_exact_changes(each, readings[index], before[index])
         for index, each in enumerate(series)
     ]
 
