@@ -53,7 +53,8 @@ def _without_part(raw: Raw, error: document.DocumentError) -> Raw:
         part = re.split(r"[.\[]", error.path, maxsplit=1)[0] or next(
             (member for member in LARGEST if raw.get(member)), ""
         )
-        if part in KEPT_WHOLE or part not in raw or raw[part] == EMPTY.get(part, raw):
+        is_empty = part in EMPTY and raw[part] == EMPTY[part]
+        if part in KEPT_WHOLE or part not in raw or is_empty:
             raise error
         rest = {name: value for name, value in raw.items() if name != part}
         if part in EMPTY:
