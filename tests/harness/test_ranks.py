@@ -182,6 +182,24 @@ def test_a_rank_that_dies_is_named(tmp_path: Path) -> None:
     )
 
 
+BOTH_DIE = """
+import os, signal, subprocess, sys, time
+launcher = os.getppid()
+if os.environ["RANK"] == "1":
+    os.kill(launcher, signal.SIGSTOP)
+    subprocess.Popen(["sh", "-c", f"sleep 1; kill -CONT {launcher}"])
+    os.kill(os.getpid(), signal.SIGKILL)
+while open(f"/proc/{launcher}/stat").read().rpartition(")")[2].split()[0] != "T":
+    time.sleep(0.01)
+sys.exit(1)
+"""
+
+
+def test_of_two_dead_ranks_the_killed_one_is_named(tmp_path: Path) -> None:
+    with pytest.raises(MeasurementError, match="rank 1 was killed by signal 9"):
+        run_processes(tmp_path, BOTH_DIE, [], processes=2, steps=60)
+
+
 def test_a_module_runs_as_python_runs_it(tmp_path: Path) -> None:
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "__init__.py").write_text("")

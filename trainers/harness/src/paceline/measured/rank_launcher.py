@@ -14,11 +14,12 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from time import sleep
+from time import monotonic
 
 from .ending import die_with_parent
 from .rank_results import FAILED_RANK
 
+# The end of a rank wakes the launcher; this long it sleeps where nothing does.
 POLL_SECONDS = 0.05
 # How long the other ranks may take to end by themselves, once one of them has failed.
 PATIENCE = 5.0
@@ -34,15 +35,17 @@ def main() -> int:
     ranks = [_start_rank(rank, count, port, plan) for rank in range(count)]
     if keeps_running:
         _pass_signals_on(ranks)
-    patience, first = PATIENCE, None
+    # Only behind their start, for they would inherit it. A rank that loses another one crashes a moment
+    # later: only whom every end wakes knows which of them was the first.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    first, latest = None, float("inf")
     while any(rank.poll() is None for rank in ranks):
-        sleep(POLL_SECONDS)
-        first = first or _find_failed(ranks, Path(plan))
-        if first:
-            patience -= POLL_SECONDS
-        if patience < 0:
+        if first is None and (first := _find_failed(ranks, Path(plan))):
+            latest = monotonic() + PATIENCE
+        if monotonic() > latest:
             for rank in ranks:
                 rank.kill()
+        signal.sigtimedwait({signal.SIGCHLD}, POLL_SECONDS)
     return first or _find_failed(ranks, Path(plan)) or 0
 
 
@@ -60,11 +63,14 @@ def _pass_signals_on(ranks: list[subprocess.Popen[bytes]]) -> None:
 
 
 def _find_failed(ranks: list[subprocess.Popen[bytes]], plan: Path) -> int | None:
-    """Return the status of the first rank that has failed, and leave a sentence for the harness."""
-    failed = [(number, rank.returncode) for number, rank in enumerate(ranks) if rank.poll()]
+    """Return the status of the first rank that has failed, and leave a sentence for the harness.
+
+    Of several at once it is one that was killed: a rank that lost another one crashes with a status.
+    """
+    failed = [(rank.returncode, number) for number, rank in enumerate(ranks) if rank.poll()]
     if not failed:
         return None
-    number, status = failed[0]
+    status, number = min(failed, key=lambda one: (one[0] > 0, one[1]))
     how = f"crashed with exit status {status}" if status > 0 else f"was killed by signal {-status}"
     with suppress(OSError):
         plan.with_name(FAILED_RANK).write_text(f"failed: rank {number} {how}, which ended the other ranks")
