@@ -39,6 +39,13 @@ def test_a_failing_benchmark_is_one_sentence(project: Project, sentence: str) ->
     assert not (project.folder / "out.json").exists()
 
 
+def test_a_loop_too_short_for_counting_is_told_how_many_steps_that_takes(prepared_project: Project) -> None:
+    prepared_project.write("import paceline, torch\nfor n in paceline.steps(range(149)): torch.ones(1)")
+    windows = "(10 to warm up and two windows of 100), let its loop run longer or lower counting_steps"
+    sentence = f"tiny.py ended after 149 of the 210 steps that counting takes {windows}"
+    assert sentence in prepared_project.call("run", "tiny").stderr
+
+
 def test_what_ended_well_is_told_apart_from_what_crashed(project: Project) -> None:
     said = {}
     for script in ("print('done')", "import paceline\nfor n in paceline.steps(range(5)): print(n)", "1 / 0"):

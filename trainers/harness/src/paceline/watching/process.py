@@ -160,6 +160,14 @@ class MeasuredProcess:
         windows = 2 if self.plan.kind == "counting" else 1
         return max(1, self.plan.warmup_steps + windows * self.plan.steps)
 
+    def _describe_needed(self) -> str:
+        needed = f"{self._steps_needed()} steps"
+        if self.plan.kind != "counting":
+            return f"{needed}, let its loop run longer"
+        windows = f"{self.plan.warmup_steps} to warm up and two windows of {self.plan.steps}"
+        advice = "let its loop run longer or lower counting_steps"
+        return f"the {needed} that counting takes ({windows}), {advice}"
+
     def check_output(self) -> None:
         """Refuse a benchmark that floods its output; raises MeasurementError."""
         if not self.plan.keep_running and self.output.stat().st_size > OUTPUT_LIMIT:
@@ -220,7 +228,7 @@ class MeasuredProcess:
             raise NothingMeasuredError(sentence, self.tail())
         if not all(left["complete"] for left in stepped):
             taken, needed = min(left["taken"] for left in stepped), self._steps_needed()
-            sentence = f"{script} ended after {taken} of {needed} steps, let its loop run longer"
+            sentence = f"{script} ended after {taken} of {self._describe_needed()}"
             sentence += describe_other_steps(stepped[0], needed)
             raise TooFewStepsError(sentence, self.tail(), taken=taken)
         if len(stepped) == 1:
