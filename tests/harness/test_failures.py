@@ -39,11 +39,16 @@ def test_a_failing_benchmark_is_one_sentence(project: Project, sentence: str) ->
     assert not (project.folder / "out.json").exists()
 
 
-def test_a_loop_too_short_for_counting_is_told_how_many_steps_that_takes(prepared_project: Project) -> None:
+def test_a_loop_too_short_for_counting_keeps_what_was_timed(prepared_project: Project) -> None:
     prepared_project.write("import paceline, torch\nfor n in paceline.steps(range(149)): torch.ones(1)")
-    windows = "(10 to warm up and two windows of 100), let its loop run longer or lower counting_steps"
-    sentence = f"tiny.py ended after 149 of the 210 steps that counting takes {windows}"
-    assert sentence in prepared_project.call("run", "tiny").stderr
+    measured = prepared_project.measure()
+    names = {row["name"] for row in measured["metrics"]}
+    assert "step_time" in names
+    assert not names & {"function_calls", "tensor_operations", "phase_memory"}
+    warning = next(row for row in measured["warnings"] if row["code"] == "nothing_counted")
+    windows = "of the 210 steps that counting takes (10 to warm up and two windows of 100)"
+    assert warning["message"] == f"nothing was counted: tiny.py ended after 149 {windows}"
+    assert warning["advice"] == "let its loop run longer or lower counting_steps"
 
 
 def test_what_ended_well_is_told_apart_from_what_crashed(project: Project) -> None:

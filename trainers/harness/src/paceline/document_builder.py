@@ -106,7 +106,9 @@ def build_document(run: Measurement) -> Raw:
         raw["device_use"] = used.member
     if run.profiled is not None and run.profiled.profile is not None:
         raw["device_profile"] = dict(run.profiled.profile)
-    raw["warnings"] = run_warnings.find_warnings(raw, timed, counted, request.benchmark, run.profiled)
+    raw["warnings"] = run_warnings.find_warnings(
+        raw, timed, counted, request.benchmark, run.profiled, run.uncounted
+    )
     raw["costs"] = costs.build_costs(run, run.began, perf_counter())
     return raw
 

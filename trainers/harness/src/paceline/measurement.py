@@ -10,6 +10,7 @@ from typing import Any
 from . import scaling
 from .benchmarks import Benchmark, Case
 from .timeline.profiler_errors import ProfilerError
+from .watching.process import TooFewStepsError
 from .watching.sampler import Sampler
 
 
@@ -112,7 +113,7 @@ class Measurement:
     """All results of a run: its repetitions, those set aside, the countings and the sweep's points.
 
     `learned` is what other seeds led to, for the guard; `profiled` is None where nothing was to be profiled;
-    `stages` are seconds of what isn't timed.
+    `uncounted` is why nothing was counted; `stages` are seconds of what isn't timed.
     """
 
     request: MeasurementRequest
@@ -124,6 +125,7 @@ class Measurement:
     created: str
     learned: Sequence[LearningProcess] = ()
     profiled: ProfiledRepetition | None = None
+    uncounted: TooFewStepsError | None = None
     inputs: CountingInputs = CountingInputs()
     stages: Mapping[str, float] = field(default_factory=dict)
     began: float = 0.0

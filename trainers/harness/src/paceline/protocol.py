@@ -29,7 +29,13 @@ from .measurement import (
 from .script_arguments import format_arguments
 from .watching import calibration, nvml
 from .watching.output_forwarding import OutputForwarder
-from .watching.process import MeasuredProcess, MeasurementError, NothingMeasuredError, TimeLimitError
+from .watching.process import (
+    MeasuredProcess,
+    MeasurementError,
+    NothingMeasuredError,
+    TimeLimitError,
+    TooFewStepsError,
+)
 from .watching.process_tree import ProcessTree
 from .watching.sampler import Sampler
 
@@ -67,7 +73,7 @@ def run_case(request: MeasurementRequest, progress: Progress) -> Measurement:
         timed, set_aside = runner.measure_repetitions()
         points = runner.measure_sweep()
         inputs = runner.find_counting_inputs(timed[0].environment)
-        counted = [] if inputs.taken_from else runner.measure_counters()
+        counted, uncounted = ([], None) if inputs.taken_from else runner.measure_counters()
         learned = runner.measure_learning()
         profiled = runner.measure_profile(timed, counted)
         return Measurement(
@@ -83,6 +89,7 @@ def run_case(request: MeasurementRequest, progress: Progress) -> Measurement:
             stages=runner.stages,
             began=began,
             profiled=profiled,
+            uncounted=uncounted,
         )
 
 
@@ -254,12 +261,22 @@ class _CaseRunner:
         taken = before if counting_reuse.may_be_taken_over(before, watched) else None
         return CountingInputs(key, taken, before)
 
-    def measure_counters(self) -> list[Mapping[str, Any]]:
-        """Count in processes of their own; they run side by side, since nothing is timed there."""
+    def measure_counters(self) -> tuple[list[Mapping[str, Any]], TooFewStepsError | None]:
+        """Count in processes of their own; they run side by side, since nothing is timed there.
+
+        A loop that is long enough for its timed window alone leaves nothing, and that is told: what was
+        timed before isn't lost. A script by hand raises TooFewStepsError: it is measured again, with the
+        steps that it has.
+        """
         plans = [self._make_plan("counting")] * self._benchmark.countings
         done = self._benchmark.repetitions + len(self._sweep_runs)
         with self._timed_stage(costs.COUNTING):
-            return self._run_side_by_side(plans, "counting", done)
+            try:
+                return self._run_side_by_side(plans, "counting", done), None
+            except TooFewStepsError as short:
+                if self._request.arguments is not None:
+                    raise
+                return [], short
 
     def measure_learning(self) -> list[LearningProcess]:
         """Run the whole with the other seeds, side by side and untimed, for what is learned with them."""

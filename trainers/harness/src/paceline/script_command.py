@@ -196,11 +196,11 @@ def _complete_python_path(arguments: argparse.Namespace) -> None:
 
 
 def _too_short(script: Path, short: TooFewStepsError) -> TooFewStepsError:
-    sentence = (
+    seen = (
         f"{script} took {short.taken} whole steps, from the end of one environment's or optimizer's step "
-        "to the end of the next; at least 2 are needed, let it train longer"
+        "to the end of the next; at least 2 are needed"
     )
-    return TooFewStepsError(sentence, short.output, taken=short.taken)
+    return TooFewStepsError(seen, "let it train longer", short.output, short.taken)
 
 
 def _build_request(arguments: argparse.Namespace, steps: int) -> MeasurementRequest:

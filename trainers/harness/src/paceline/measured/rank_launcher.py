@@ -70,7 +70,7 @@ def _find_failed(ranks: list[subprocess.Popen[bytes]], plan: Path) -> int | None
     failed = [(rank.returncode, number) for number, rank in enumerate(ranks) if rank.poll()]
     if not failed:
         return None
-    status, number = min(failed, key=lambda one: (one[0] > 0, one[1]))
+    status, number = min(failed, key=lambda ended: (ended[0] > 0, ended[1]))
     how = f"crashed with exit status {status}" if status > 0 else f"was killed by signal {-status}"
     with suppress(OSError):
         plan.with_name(FAILED_RANK).write_text(f"failed: rank {number} {how}, which ended the other ranks")

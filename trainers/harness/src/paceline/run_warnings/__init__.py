@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from ..benchmarks import Benchmark
 from ..measurement import ProfiledRepetition, TimedRepetition
+from ..watching.process import TooFewStepsError
 from . import device_use, devices, machine, results, stability
 from .warning import Raw, Warnings
 
@@ -20,6 +21,7 @@ def find_warnings(
     counted: Sequence[Raw],
     benchmark: Benchmark,
     profiled: ProfiledRepetition | None = None,
+    uncounted: TooFewStepsError | None = None,
 ) -> Warnings:
     """Return the document's warnings, those that taint first."""
     warnings = [
@@ -28,5 +30,6 @@ def find_warnings(
         *devices.device_warnings(raw, timed),
         *device_use.device_use_warnings(raw, profiled),
         *results.result_warnings(raw, timed, counted, benchmark),
+        *results.counting_warnings(uncounted),
     ]
     return sorted(warnings, key=lambda warning: not warning["taints"])

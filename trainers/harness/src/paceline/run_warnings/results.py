@@ -14,6 +14,7 @@ from ..measurement import TimedRepetition
 from ..reported_numbers import COUNTS, GAUGES, unusable_numbers
 from ..statistics import mean
 from ..units import format_amount, format_count
+from ..watching.process import TooFewStepsError
 from .warning import Raw, WarningRows, make_warning
 
 NAMES_TOLD = 10
@@ -33,6 +34,12 @@ def result_warnings(
     yield from _scaling_warnings(raw)
     if benchmark.job is not None and "job" not in raw:
         yield from _job_not_projected(benchmark.job.unit)
+
+
+def counting_warnings(uncounted: TooFewStepsError | None) -> WarningRows:
+    """Yield why nothing was counted, where the loop was too short for that alone."""
+    if uncounted is not None:
+        yield make_warning("nothing_counted", f"nothing was counted: {uncounted.seen}", uncounted.advice)
 
 
 def _inexact_counters(counted: Sequence[Raw]) -> WarningRows:

@@ -57,6 +57,11 @@ class NothingMeasuredError(MeasurementError):
 class TooFewStepsError(NothingMeasuredError):
     """The script's loop ended before its window was complete, after `taken` whole steps."""
 
+    def __init__(self, seen: str, advice: str, output: str = "", taken: int = 0) -> None:
+        super().__init__(f"{seen}, {advice}", output, taken=taken)
+        self.seen = seen
+        self.advice = advice
+
 
 class MeasuredProcess:
     """A running measured process. Use it as a context manager: leaving it ends the whole tree."""
@@ -160,13 +165,16 @@ class MeasuredProcess:
         windows = 2 if self.plan.kind == "counting" else 1
         return max(1, self.plan.warmup_steps + windows * self.plan.steps)
 
-    def _describe_needed(self) -> str:
-        needed = f"{self._steps_needed()} steps"
-        if self.plan.kind != "counting":
-            return f"{needed}, let its loop run longer"
-        windows = f"{self.plan.warmup_steps} to warm up and two windows of {self.plan.steps}"
-        advice = "let its loop run longer or lower counting_steps"
-        return f"the {needed} that counting takes ({windows}), {advice}"
+    def _too_few_steps(self, stepped: list[dict[str, Any]]) -> TooFewStepsError:
+        taken, needed = min(left["taken"] for left in stepped), self._steps_needed()
+        steps, advice = f"{needed} steps", "let its loop run longer"
+        if self.plan.kind == "counting":
+            windows = f"{self.plan.warmup_steps} to warm up and two windows of {self.plan.steps}"
+            steps = f"the {steps} that counting takes ({windows})"
+            advice = f"{advice} or lower counting_steps"
+        advice += describe_other_steps(stepped[0], needed)
+        seen = f"{self.plan.script} ended after {taken} of {steps}"
+        return TooFewStepsError(seen, advice, self.tail(), taken)
 
     def check_output(self) -> None:
         """Refuse a benchmark that floods its output; raises MeasurementError."""
@@ -227,10 +235,7 @@ class MeasuredProcess:
             sentence = f"{script} {describe_missing_steps(self.plan, results)}"
             raise NothingMeasuredError(sentence, self.tail())
         if not all(left["complete"] for left in stepped):
-            taken, needed = min(left["taken"] for left in stepped), self._steps_needed()
-            sentence = f"{script} ended after {taken} of {self._describe_needed()}"
-            sentence += describe_other_steps(stepped[0], needed)
-            raise TooFewStepsError(sentence, self.tail(), taken=taken)
+            raise self._too_few_steps(stepped)
         if len(stepped) == 1:
             return stepped[0]
         ranks = [
