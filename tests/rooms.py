@@ -116,6 +116,7 @@ ROOMS = (
         STANDARD
         | {"celery", "kombu", "redis", "psutil", "pynvml", "paceline.manifest", "paceline.document"}
         | {"paceline.environment_table", "paceline.preparation", "paceline.watching.nvml"}
+        | {"paceline.measured.fingerprint"}
         | {"dashboard.repositories", "dashboard.host_protocol"}
         | {"dashboard.heartbeat_file", "dashboard.structured_logs"},
     ),

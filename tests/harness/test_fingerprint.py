@@ -7,7 +7,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from paceline.measured.fingerprint import environment_fingerprint, processor_features
+from paceline.measured.fingerprint import environment_fingerprint, processor_features, processor_model
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,14 @@ def test_the_features_that_decide_are_told(tmp_path: Path, line: str, features: 
 
 def test_a_system_that_does_not_tell_has_none(tmp_path: Path) -> None:
     assert processor_features(tmp_path / "cpuinfo") == []
+    assert processor_model(tmp_path / "cpuinfo") is None
+
+
+def test_the_processors_model_is_read(tmp_path: Path) -> None:
+    (tmp_path / "cpuinfo").write_text("processor\t: 0\nmodel name\t: Fast 9000 @ 3: GHz\n")
+    assert processor_model(tmp_path / "cpuinfo") == "Fast 9000 @ 3: GHz"
+    (tmp_path / "cpuinfo").write_text("processor\t: 0\nFeatures\t: sve\n")
+    assert processor_model(tmp_path / "cpuinfo") is None
 
 
 def test_the_packages_that_the_code_imported_are_told_with_their_versions(

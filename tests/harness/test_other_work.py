@@ -9,14 +9,8 @@ import sys
 from time import process_time
 
 import pytest
-from paceline.measured.other_work import (
-    OtherWork,
-    ProcessorTicks,
-    busy_seconds,
-    read_processor_ticks,
-    stolen_share,
-    tree_seconds,
-)
+from paceline.measured.other_work import OtherWork, busy_seconds, stolen_share, tree_seconds
+from paceline.system.processor_ticks import ProcessorTicks, read_processor_ticks
 
 
 def test_a_processor_that_was_half_busy_is_uncertain() -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from paceline.system import processes
 from paceline.watching import nvml, process_tree, process_usage
 from paceline.watching.nvml import Devices
 from paceline.watching.process_tree import WALK_EVERY, LabelUsage, ProcessTree, TreeReading
@@ -368,8 +369,8 @@ def test_a_forked_process_is_told_from_its_parent() -> None:
 
 def test_all_ways_to_find_and_read_processes_agree(busy: subprocess.Popen[bytes]) -> None:
     wait_for_child(busy.pid)
-    ways = ("_proc_descendants", "_psutil_descendants", "_children_descendants")
-    assert len({tuple(getattr(process_usage, way)(busy.pid)) for way in ways}) == 1
+    ways = (process_usage._proc_descendants, process_usage._psutil_descendants, processes.descendant_pids)
+    assert len({tuple(find_descendants(busy.pid)) for find_descendants in ways}) == 1
     ours, theirs = process_usage._proc_usage(os.getpid()), process_usage._psutil_usage(os.getpid())
     assert ours is not None
     assert theirs is not None

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from paceline.measured.fingerprint import memory_bytes, operating_system, processor_model
 from paceline.watching import nvml
 
 from dashboard.repositories import safe_name, try_lock
@@ -31,7 +32,7 @@ class Fingerprint:
 
     cpu_model: str | None
     cpu_count: int | None
-    memory_bytes: int
+    memory_bytes: int | None
     gpus: tuple[Gpu, ...]
     driver: str | None
     os: str
@@ -54,33 +55,15 @@ def take_fingerprint() -> Fingerprint:
     """The machine as it is now."""
     gpus, driver = list_gpus()
     return Fingerprint(
-        cpu_model=cpu_model(),
+        cpu_model=processor_model() or platform.processor() or None,
         # As many as this process may use: fewer than the host has, in a container with a CPU set.
         cpu_count=len(os.sched_getaffinity(0)),
-        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        memory_bytes=memory_bytes(),
         gpus=gpus,
         driver=driver,
         os=operating_system(),
         kernel=platform.release(),
     )
-
-
-def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str | None:
-    """The first processor's name; ARM hosts have none."""
-    try:
-        lines = cpuinfo.read_text(errors="replace").splitlines()
-    except OSError:
-        return None
-    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(models, None) or platform.processor() or None
-
-
-def operating_system() -> str:
-    """As /etc/os-release names it."""
-    try:
-        return platform.freedesktop_os_release()["PRETTY_NAME"]
-    except (OSError, KeyError):
-        return platform.system()
 
 
 def list_gpus() -> tuple[tuple[Gpu, ...], str | None]:

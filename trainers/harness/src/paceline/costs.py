@@ -5,13 +5,12 @@ Processes that run side by side cost the time of the longest; its parts stand fo
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from time import CLOCK_BOOTTIME, clock_gettime
 from typing import Any
 
 from .measurement import Measurement, TimedRepetition
+from .system.processes import read_process_stat
 
 Raw = dict[str, Any]
 
@@ -81,9 +80,5 @@ def _counting_rows(counted: Sequence[Mapping[str, Any]], took: float) -> list[Ra
 
 def process_age() -> float:
     """Seconds since this process was started; 0 where the system doesn't tell."""
-    try:
-        # After the name, which may hold anything, the twentieth field is the start in ticks since boot.
-        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
-        return max(0.0, clock_gettime(CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK"))
-    except (OSError, ValueError, IndexError):
-        return 0.0
+    stat = read_process_stat("self")
+    return max(0.0, clock_gettime(CLOCK_BOOTTIME) - stat.started_at) if stat else 0.0

@@ -9,6 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from ..measured.fingerprint import processor_flags
+from ..system.processes import list_process_stats
+from ..system.processor_ticks import read_machine_ticks
+
 CPUS = "sys/devices/system/cpu"
 MILLIDEGREES = 1000.0
 # No limit of a control group of version 1 is a number near the largest.
@@ -98,20 +102,14 @@ def read_host(root: Path = Path("/"), processors: tuple[int, ...] | None = None)
 
 def read_processor_times(root: Path = Path("/")) -> ProcessorTimes | None:
     """The ticks by now; None without /proc/stat."""
-    text = _read_text(root, "proc/stat")
-    if text is None:
+    proc = str(root / "proc")
+    ticks = read_machine_ticks(proc)
+    if ticks is None:
         return None
-    ticks = [int(word) for word in text.splitlines()[0].split()[1:]]
-    by_process = {}
-    for folder in (root / "proc").glob("[0-9]*"):
-        stat = _read_text(root, f"proc/{folder.name}/stat")
-        if stat is not None:
-            # The name stands in brackets and may hold anything.
-            name, _, rest = stat.partition("(")[2].rpartition(")")
-            words = rest.split()
-            by_process[int(folder.name)] = (name, int(words[11]) + int(words[12]))
-    # The times of guests are part of the user's.
-    return ProcessorTimes(sum(ticks[:8]), ticks[7] if len(ticks) > 7 else 0, by_process)
+    by_process = {
+        pid: (stat.command.decode(errors="replace"), stat.ticks) for pid, stat in list_process_stats(proc)
+    }
+    return ProcessorTimes(ticks.passed, ticks.stolen, by_process)
 
 
 def parse_processor_list(text: str) -> tuple[int, ...]:
@@ -175,12 +173,12 @@ def _read_memory(root: Path, name: str) -> int | None:
 
 
 def _read_hypervisor(root: Path) -> str | None:
-    processor = _read_text(root, "proc/cpuinfo")
-    if processor is None:
+    processors = root / "proc/cpuinfo"
+    if not processors.is_file():
         return None
     kind = _read_text(root, "sys/hypervisor/type")
     product = _read_text(root, "sys/class/dmi/id/product_name")
-    is_guest = re.search(r"^flags\s*:.*\bhypervisor\b", processor, re.M) is not None or kind is not None
+    is_guest = "hypervisor" in processor_flags(processors) or kind is not None
     return (kind or product or "unnamed") if is_guest else ""
 
 

@@ -7,8 +7,8 @@ import math
 import os
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
+from ..system.processes import ancestor_pids
 from .equal_work import LOOP, TORCH_STEP, EqualWorkError, time_in_pairs
 from .findings import Finding
 from .gpu_facts import judge_gpu, read_gpus
@@ -31,26 +31,13 @@ def check_host(bench: Workbench) -> list[Finding]:
     time.sleep(QUIET_SECONDS)
     later, after = read_host(), read_processor_times()
     findings = judge_host(facts, later)
-    findings += judge_processes(before, after, find_own_tree(), os.cpu_count() or 1)
+    findings += judge_processes(before, after, frozenset(ancestor_pids(os.getpid())), os.cpu_count() or 1)
     devices = visible_devices()
     try:
         findings += [row for gpu in read_gpus(devices) for row in judge_gpu(gpu)]
     finally:
         devices.close()
     return [*look_at_host(bench), *findings, *_measure_equal_work(bench)]
-
-
-def find_own_tree(root: Path = Path("/")) -> frozenset[int]:
-    """This process and those that it hangs on."""
-    own, pid = set(), os.getpid()
-    while pid > 0 and pid not in own:
-        own.add(pid)
-        try:
-            stat = (root / f"proc/{pid}/stat").read_text(errors="replace")
-        except OSError:
-            break
-        pid = int(stat.rpartition(")")[2].split()[1])
-    return frozenset(own)
 
 
 def _measure_equal_work(bench: Workbench) -> Iterator[Finding]:

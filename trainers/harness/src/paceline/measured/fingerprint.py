@@ -43,13 +43,13 @@ def environment_fingerprint() -> dict[str, Any]:
         "torch": str(torch.__version__) if torch else None,
         "cuda": torch.version.cuda if torch else None,
         "driver": None,
-        "os": _os_name(),
+        "os": operating_system(),
         "kernel": platform.release(),
         "cpu_model": processor_name(),
         "cpu_features": processor_features(),
         "cpu_count": os.cpu_count() or 1,
         "affinity": sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
-        "memory_bytes": _memory_bytes(),
+        "memory_bytes": memory_bytes(),
         "gpus": _gpu_properties(),
         "packages": _imported_packages(),
         "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
@@ -64,7 +64,8 @@ def _kept_files() -> dict[str, str]:
     return {"kept_files": version} if version else {}
 
 
-def _os_name() -> str:
+def operating_system() -> str:
+    """Return the system's name and version, as /etc/os-release has them."""
     try:
         return platform.freedesktop_os_release()["PRETTY_NAME"]
     except (OSError, KeyError):
@@ -73,24 +74,36 @@ def _os_name() -> str:
 
 def processor_name() -> str:
     """Return the processor's model, or its architecture where the system doesn't tell."""
-    try:
-        model = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
-    except OSError:
-        model = None
-    return model.group(1).strip() if model else platform.machine()
+    return processor_model() or platform.machine()
+
+
+def processor_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str | None:
+    """Return the first processor's model; None where the system doesn't tell, as on ARM."""
+    model = re.search(r"^model name\s*:\s*(.+)", _read_text(cpuinfo), re.MULTILINE)
+    return model.group(1).strip() or None if model else None
+
+
+def processor_flags(cpuinfo: Path = Path("/proc/cpuinfo")) -> frozenset[str]:
+    """Return all features of the processor, as Linux names them; empty where the system doesn't tell."""
+    flags = re.search(r"^(?:flags|Features)\s*:(.+)", _read_text(cpuinfo), re.MULTILINE)
+    return frozenset(flags.group(1).split()) if flags else frozenset()
 
 
 def processor_features(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
     """Return which of FEATURES the processor has, in that order; empty where the system doesn't tell."""
-    try:
-        flags = re.search(r"^(?:flags|Features)\s*:(.+)", cpuinfo.read_text(), re.MULTILINE)
-    except OSError:
-        flags = None
-    has = set(flags.group(1).split()) if flags else set()
+    has = processor_flags(cpuinfo)
     return [name for name in FEATURES if name in has]
 
 
-def _memory_bytes() -> int | None:
+def _read_text(file: Path) -> str:
+    try:
+        return file.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def memory_bytes() -> int | None:
+    """Return the machine's memory; None where the system doesn't tell."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):

@@ -9,25 +9,10 @@ gave to others counts as other work; how much that was is told apart, since nobo
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
 
-# Of a processor's times in /proc/stat: idle, waiting for a disk, stolen by the host of a virtual machine; and
-# guests, which user time has already.
-IDLE, DISK_WAIT, STOLEN, GUEST = 3, 4, 7, 8
-# Of a process's fields behind its command: its own user and system time, those of its ended children.
-FIRST_TIME, BEHIND_TIMES = 11, 15
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessorTicks:
-    """One processor's clock ticks so far: with somebody's work or stolen, in all, and the stolen ones."""
-
-    busy: int
-    passed: int
-    stolen: int = 0
+from ..system.processes import TICKS_PER_SECOND, descendant_pids, read_process_stat
+from ..system.processor_ticks import ProcessorTicks, read_processor_ticks
 
 
 class OtherWork:
@@ -63,21 +48,6 @@ class OtherWork:
         return waited if self.seconds is None else min(waited, self.seconds)
 
 
-def read_processor_ticks() -> dict[str, ProcessorTicks]:
-    """Return each processor's ticks by its name; empty where the kernel doesn't say."""
-    try:
-        lines = Path("/proc/stat").read_text().splitlines()
-        rows = [line.split() for line in lines if line.startswith("cpu") and not line.startswith("cpu ")]
-        return {name: _count_ticks([int(part) for part in parts[:GUEST]]) for name, *parts in rows}
-    except (OSError, ValueError, IndexError):
-        return {}
-
-
-def _count_ticks(parts: list[int]) -> ProcessorTicks:
-    stolen = parts[STOLEN] if len(parts) > STOLEN else 0
-    return ProcessorTicks(sum(parts) - parts[IDLE] - parts[DISK_WAIT], sum(parts), stolen)
-
-
 def stolen_share(before: Mapping[str, ProcessorTicks], after: Mapping[str, ProcessorTicks]) -> float | None:
     """Return which part of all processors' time was stolen between two readings; None where unknown."""
     if not after or not after.keys() <= before.keys():
@@ -101,7 +71,7 @@ def busy_seconds(before: Mapping[str, ProcessorTicks], after: Mapping[str, Proce
         busy, passed = end.busy - start.busy, end.passed - start.passed
         counted += busy
         variance += max(0.0, busy * (1 - busy / passed)) if passed > 0 else 0.0
-    return (counted + 2 * math.sqrt(variance)) / os.sysconf("SC_CLK_TCK") if after else None
+    return (counted + 2 * math.sqrt(variance)) / TICKS_PER_SECOND if after else None
 
 
 def tree_seconds(root: int) -> float | None:
@@ -111,35 +81,5 @@ def tree_seconds(root: int) -> float | None:
     """
     if not root:
         return None
-    return sum(_read_times(pid) for pid in [root, *_find_descendants(root)]) / os.sysconf("SC_CLK_TCK")
-
-
-def _read_times(pid: int) -> int:
-    try:
-        # Behind the command, which may hold spaces and brackets, field 3 comes first.
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0
-    return sum(int(field) for field in fields[FIRST_TIME:BEHIND_TIMES])
-
-
-def _find_descendants(pid: int) -> Iterator[int]:
-    for thread in _list_threads(pid):
-        for child in _list_children(pid, thread):
-            yield child
-            yield from _find_descendants(child)
-
-
-def _list_children(pid: int, thread: str) -> list[int]:
-    try:
-        return [int(child) for child in Path(f"/proc/{pid}/task/{thread}/children").read_text().split()]
-    except OSError:
-        # The thread has ended since it was listed: one of many, in a program that starts threads.
-        return []
-
-
-def _list_threads(pid: int) -> list[str]:
-    try:
-        return os.listdir(f"/proc/{pid}/task")  # noqa: PTH208  # names are wanted
-    except OSError:
-        return []
+    stats = map(read_process_stat, [root, *descendant_pids(root)])
+    return sum(stat.ticks_with_children for stat in stats if stat) / TICKS_PER_SECOND

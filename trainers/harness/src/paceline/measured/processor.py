@@ -6,6 +6,8 @@ import contextlib
 import os
 from pathlib import Path
 
+from ..system.processes import read_process_stat
+
 # A repetition whose thread waited longer than this share of its window was disturbed by other work.
 CONTENTION_SHARE = 0.1
 
@@ -20,21 +22,14 @@ def processor_wait_seconds() -> float:
 
 def processor_seconds(pid: int) -> float | None:
     """Return the seconds that a process has used so far; None where it is gone or the kernel can't say."""
-    try:
-        # Behind the command, which may hold spaces and brackets, field 3 comes first.
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    except (OSError, IndexError, ValueError):
-        return None
+    stat = read_process_stat(pid)
+    return stat.seconds if stat else None
 
 
 def current_processor() -> int | None:
     """Return the number of the processor that this thread runs on; None where the kernel can't say."""
-    try:
-        # Behind the command, which may hold spaces and brackets, field 3 comes first.
-        return int(Path("/proc/thread-self/stat").read_text().rpartition(")")[2].split()[36])
-    except (OSError, IndexError, ValueError):
-        return None
+    stat = read_process_stat("thread-self")
+    return stat.processor if stat else None
 
 
 class ProcessorPin:

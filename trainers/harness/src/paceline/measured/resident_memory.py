@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+from ..system.processes import PAGE_BYTES
 
 
 class ResidentMemory:
@@ -21,7 +21,7 @@ class ResidentMemory:
 
     def read(self) -> int:
         """Return resident bytes; 0 where they aren't available."""
-        return int(os.pread(self._file, 96, 0).split(b" ", 2)[1]) * _PAGE if self.available else 0
+        return int(os.pread(self._file, 96, 0).split(b" ", 2)[1]) * PAGE_BYTES if self.available else 0
 
 
 def peak_resident_bytes() -> int | None:

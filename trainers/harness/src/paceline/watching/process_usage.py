@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+
+from ..system import processes
+from ..system.processes import read_proc_file
 
 try:
     import psutil
@@ -20,8 +22,6 @@ except ImportError:
 HAS_PSUTIL = psutil is not None
 HAS_PROC = os.path.exists(f"/proc/{os.getpid()}/stat")  # noqa: PTH110  # a Path costs more than the call
 HAS_CHILDREN = os.path.exists(f"/proc/self/task/{os.getpid()}/children")  # noqa: PTH110
-_TICK = os.sysconf("SC_CLK_TCK") if HAS_PROC else 100
-_PAGE = os.sysconf("SC_PAGE_SIZE") if HAS_PROC else 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def descendant_pids(pid: int) -> list[int]:
 
 def cheap_descendant_pids(pid: int) -> list[int]:
     """Return the same at a cost that doesn't grow with the machine; a newborn process may be missing."""
-    return _children_descendants(pid) if HAS_CHILDREN else descendant_pids(pid)
+    return processes.descendant_pids(pid) if HAS_CHILDREN else descendant_pids(pid)
 
 
 def orphaned_pids(session: int) -> list[int]:
@@ -70,7 +70,8 @@ def orphaned_pids(session: int) -> list[int]:
     """
     if not HAS_CHILDREN:
         return []
-    children = (child for ancestor in _proc_ancestors(os.getpid()) for child in _child_pids(ancestor))
+    ancestors = processes.ancestor_pids(os.getpid())
+    children = (child for ancestor in ancestors for child in processes.child_pids(ancestor))
     return [child for child in children if child != session and _session_of(child) == session]
 
 
@@ -79,14 +80,14 @@ def proportional_memory(pid: int) -> int | None:
 
     The kernel walks the process's page tables for it, about 2 ms for a training process.
     """
-    total = re.search(rb"^Pss:\s+(\d+) kB", _read_bytes(f"/proc/{pid}/smaps_rollup"), re.MULTILINE)
+    total = re.search(rb"^Pss:\s+(\d+) kB", read_proc_file(f"/proc/{pid}/smaps_rollup"), re.MULTILINE)
     return int(total.group(1)) * 1024 if total else None
 
 
 def command_line(pid: int) -> list[str]:
     """Return the words that a process was started with; none where it is gone or the system can't say."""
     if HAS_PROC:
-        words = _read_bytes(f"/proc/{pid}/cmdline").decode(errors="replace").split("\0")
+        words = read_proc_file(f"/proc/{pid}/cmdline").decode(errors="replace").split("\0")
         return [word for word in words if word]
     try:
         return psutil.Process(pid).cmdline() if HAS_PSUTIL else []
@@ -127,19 +128,18 @@ def _python_label(words: Sequence[str]) -> str:
 
 
 def _proc_usage(pid: int) -> ProcessUsage | None:
-    # The command before the last bracket may hold spaces and brackets itself.
-    fields = _read_bytes(f"/proc/{pid}/stat").rpartition(b")")[2].split()
-    if not fields or fields[0] in b"ZX":
+    stat = processes.read_process_stat(pid)
+    if stat is None or stat.has_ended:
         return None
-    disks = dict(line.split(b": ") for line in _read_bytes(f"/proc/{pid}/io").splitlines())
+    disks = dict(line.split(b": ") for line in read_proc_file(f"/proc/{pid}/io").splitlines())
     return ProcessUsage(
-        cpu=(int(fields[11]) + int(fields[12])) / _TICK,
-        resident=int(fields[21]) * _PAGE,
-        threads=int(fields[17]),
-        started_at=int(fields[19]) / _TICK,
+        cpu=stat.seconds,
+        resident=stat.resident_bytes,
+        threads=stat.threads,
+        started_at=stat.started_at,
         read=int(disks[b"read_bytes"]) if disks else None,
         written=int(disks[b"write_bytes"]) if disks else None,
-        parent=int(fields[1]),
+        parent=stat.parent,
     )
 
 
@@ -156,34 +156,6 @@ def _psutil_usage(pid: int) -> ProcessUsage | None:
         return None
 
 
-def _children_descendants(pid: int) -> list[int]:
-    """Ask each thread for its children: no other process of the machine is looked at."""
-    descendants: list[int] = []
-    waiting = [pid]
-    while waiting:
-        below = _child_pids(waiting.pop())
-        descendants += below
-        waiting += below
-    return descendants
-
-
-def _child_pids(pid: int) -> list[int]:
-    try:
-        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
-    except OSError:
-        return []
-    files = (f"/proc/{pid}/task/{thread}/children" for thread in threads)
-    return [int(child) for file in files for child in _read_bytes(file).split()]
-
-
-def _proc_ancestors(pid: int) -> Iterator[int]:
-    """Yield the process and all above it."""
-    while pid:
-        yield pid
-        fields = _read_bytes(f"/proc/{pid}/stat").rpartition(b")")[2].split()
-        pid = int(fields[1]) if fields else 0
-
-
 def _session_of(pid: int) -> int | None:
     try:
         return os.getsid(pid)
@@ -193,10 +165,8 @@ def _session_of(pid: int) -> int | None:
 
 def _proc_descendants(pid: int) -> list[int]:
     children: dict[int, list[int]] = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        fields = _read_bytes(f"/proc/{entry.name}/stat").rpartition(b")")[2].split()
-        if fields:
-            children.setdefault(int(fields[1]), []).append(int(entry.name))
+    for process, stat in processes.list_process_stats():
+        children.setdefault(stat.parent, []).append(process)
     descendants: list[int] = []
     waiting = [pid]
     while waiting:
@@ -211,20 +181,3 @@ def _psutil_descendants(pid: int) -> list[int]:
         return [child.pid for child in psutil.Process(pid).children(recursive=True)] if HAS_PSUTIL else []
     except psutil.Error:
         return []
-
-
-def _read_bytes(path: str) -> bytes:
-    """Return a file's bytes, none where it can't be read; a process may end between any two lines."""
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return b""
-    try:
-        parts = []
-        while part := os.read(file, 65_536):
-            parts.append(part)
-        return b"".join(parts)
-    except OSError:
-        return b""
-    finally:
-        os.close(file)
