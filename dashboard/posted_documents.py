@@ -24,13 +24,12 @@ from dashboard import ingest, leases, repositories, runs
 from dashboard.access import AuditAction, Visitor, record_action
 from dashboard.ingest import BadDocument
 from dashboard.models import Case, Configuration, PostedDocument, Project, Run
+from dashboard.name_lengths import LONGEST_BENCHMARK, LONGEST_KEY
 from dashboard.repositories import FULL_HASH, CommitFacts, RepositoryBusy, RepositoryError
 
 LONGEST_MACHINE = 40
 MACHINE_NAME = re.compile(rf"[a-z0-9][a-z0-9-]{{0,{LONGEST_MACHINE - 1}}}")
 DEFAULT_MACHINE = "ci"
-LONGEST_BENCHMARK = Case._meta.get_field("benchmark").max_length or 0
-LONGEST_KEY = Case._meta.get_field("key").max_length or 0
 # Somebody waits for the answer.
 FETCH_PATIENCE, FETCH_SECONDS = 10, 60
 # Of a document's environment: what decides which numbers may be compared, and what a run's page shows.

@@ -12,6 +12,7 @@ from django.utils import timezone
 from dashboard.alerts.channel_kind import ChannelKind, Destination, KindField
 from dashboard.alerts.errors import ChannelError, DeliveryError, PermanentDeliveryError
 from dashboard.alerts.messages import Message, Section, compose_message, fit_text
+from dashboard.alerts.standings import ENDING_EVENTS
 from dashboard.forges.answers import Forge
 from dashboard.forges.errors import ForgeAnswerError, ForgeBusy, ForgeRefused
 from dashboard.forges.forge import forge_of
@@ -20,7 +21,6 @@ from dashboard.sentences.markdown import escape_markdown
 
 MOST_TEXT, MOST_LINES = 1000, 8
 Event = Delivery.Event
-ENDED = (Event.RECOVERED, Event.WITHDRAWN, Event.CLOSED, Event.CLAIM_HOLDS)
 AGAIN = (Event.REOPENED, Event.CLAIM_REFUTED)
 PLACE = KindField(
     "place",
@@ -52,7 +52,7 @@ def tell_issue(forge: Forge, delivery: Delivery, message: Message) -> None:
     is_new = number == delivery.opened
     if not number:
         number = open_issue(forge, delivery, message)
-    if delivery.event in (*ENDED, Delivery.Event.TEST):
+    if delivery.event in (*ENDING_EVENTS, Delivery.Event.TEST):
         forge.set_issue_open(int(number), is_open=False)
     elif delivery.event in AGAIN and not is_new:
         forge.set_issue_open(int(number), is_open=True)

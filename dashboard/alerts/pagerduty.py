@@ -24,6 +24,7 @@ from dashboard.alerts.channel_kind import (
 from dashboard.alerts.errors import ChannelError
 from dashboard.alerts.http_exchange import json_reason, parse_webhook_url, post_to_service
 from dashboard.alerts.messages import WORSE, Message, compose_message, fit_text
+from dashboard.alerts.standings import ENDING_EVENTS
 from dashboard.models import Channel, Delivery, Regression
 
 MOST_SUMMARY, MOST_KEY, MOST_DETAIL = 1024, 255, 1000
@@ -31,8 +32,6 @@ ENDPOINTS = {
     "us": "https://events.pagerduty.com/v2/enqueue",
     "eu": "https://events.eu.pagerduty.com/v2/enqueue",
 }
-Event = Delivery.Event
-ENDED = (Event.RECOVERED, Event.WITHDRAWN, Event.CLOSED, Event.CLAIM_HOLDS)
 KEY = KindField("key", "Integration key", "of a service's integration “Events API v2”: 32 letters", True)
 REGION = KindField(
     "region", "Service region", "as in your address of PagerDuty", choices=(("us", "US"), ("eu", "EU"))
@@ -62,7 +61,7 @@ def send_pagerduty(delivery: Delivery) -> None:
     url = parse_webhook_url(urldefrag(delivery.channel.address).url)
     key = readable_secret(delivery)
     message = compose_message(delivery)
-    actions = ["resolve"] if delivery.event in ENDED else ["trigger"]
+    actions = ["resolve"] if delivery.event in ENDING_EVENTS else ["trigger"]
     if delivery.event == Delivery.Event.TEST:
         actions = ["trigger", "resolve"]
     for action in actions:

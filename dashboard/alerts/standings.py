@@ -9,7 +9,9 @@ from dashboard.models import Delivery, Regression
 
 Event, Told = Delivery.Event, Delivery.Told
 
+# How a regression that has ended stands, and the messages that close what an earlier one opened.
 ENDED = (Told.RECOVERED, Told.WITHDRAWN, Told.CLOSED)
+ENDING_EVENTS = (Event.RECOVERED, Event.WITHDRAWN, Event.CLOSED, Event.CLAIM_HOLDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,9 +72,6 @@ class Forge(Protocol):
     def role_of(self, account: str) -> Role:
         """What the `author_account` of an event may do here."""
 
-    def changed_files(self, number: int) -> list[str]:
-        """The paths that a pull request changes, both of a renamed file."""
-
     def list_open_pull_requests(self) -> list[PullRequestEvent]:
         """Each as an event UPDATED."""
 

@@ -185,17 +185,6 @@ class BitbucketForge:
                     return ROLES.get(row.text("permission"), Role.NONE)
         return Role.NONE
 
-    def changed_files(self, number: int) -> list[str]:
-        with readable_answers(NAME):
-            return list(dict.fromkeys(self._changed_paths(number)))
-
-    def _changed_paths(self, number: int) -> Iterator[str]:
-        for row in self.client.get_pages(f"{self.base}/pullrequests/{number}/diffstat", PAGE):
-            # A file that was added has no old side, a removed one no new side.
-            for side in ("new", "old"):
-                if row.has(side):
-                    yield row.text(f"{side}.path", LONGEST_COMMENT)
-
     def list_open_pull_requests(self) -> list[PullRequestEvent]:
         rows = self.client.get_pages(f"{self.base}/pullrequests", {"state": "OPEN", **PAGE})
         with readable_answers(NAME):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import ClassVar
 from urllib.parse import quote
 
@@ -190,16 +190,6 @@ class GitHubForge:
             if error.status == 404:
                 return Role.NONE
             raise
-
-    def changed_files(self, number: int) -> list[str]:
-        with readable_answers(self.NAME):
-            return list(dict.fromkeys(self._changed_paths(number)))
-
-    def _changed_paths(self, number: int) -> Iterator[str]:
-        for row in self.client.get_pages(f"{self.base}/pulls/{number}/files", self.PAGES):
-            yield row.text("filename", LONGEST_COMMENT)
-            if row.get("previous_filename"):
-                yield row.text("previous_filename", LONGEST_COMMENT)
 
     def list_open_pull_requests(self) -> list[PullRequestEvent]:
         rows = self.client.get_pages(f"{self.base}/pulls", {"state": "open", **self.PAGES})

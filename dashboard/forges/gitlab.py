@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from urllib.parse import quote
 
 from dashboard.forges.answers import LONGEST_TITLE, HeadLocation, Issue, Role, StatusState, status_description
@@ -229,15 +229,6 @@ class GitLabForge:
                 if user.text("username").lower() == account.lower():
                     return user.number("id")
         return None
-
-    def changed_files(self, number: int) -> list[str]:
-        with readable_answers(NAME):
-            return list(dict.fromkeys(self._changed_paths(number)))
-
-    def _changed_paths(self, number: int) -> Iterator[str]:
-        for row in self.client.get_pages(f"{self.base}/merge_requests/{number}/diffs", PAGE):
-            yield row.text("new_path", LONGEST_COMMENT)
-            yield row.text("old_path", LONGEST_COMMENT)
 
     def list_open_pull_requests(self) -> list[PullRequestEvent]:
         rows = self.client.get_pages(f"{self.base}/merge_requests", {"state": "opened", **PAGE})

@@ -29,15 +29,13 @@ from dashboard.imports.results import (
     printable_text,
     shorten_text,
 )
-from dashboard.models import Case, Pool
+from dashboard.name_lengths import LONGEST_BENCHMARK, LONGEST_POOL, LONGEST_UNIT
 from dashboard.repositories import ABBREVIATED_HASH
 
 Json = dict[str, Any]
 INDEX_FILE = "benchmarks.json"
 NOT_RESULTS = ("machine.json", INDEX_FILE)
 FORMAT_VERSIONS = (1, 2)
-LONGEST_POOL = Pool._meta.get_field("name").max_length or 0
-LONGEST_BENCHMARK = Case._meta.get_field("benchmark").max_length or 0
 LONGEST_VALUE = 60
 FINGERPRINT_NAMES = {
     "cpu": "cpu_model",
@@ -195,7 +193,7 @@ def _scale_value(value: Any, factor: float) -> float | None:
 
 def _metric_and_factor(name: str, benchmark: Json) -> tuple[ImportedMetric, float]:
     """asv's four types; smaller is better in all of them, as asv itself has it."""
-    unit, factor = units.normalise_unit(printable_text(str(benchmark.get("unit") or ""), units.LONGEST_UNIT))
+    unit, factor = units.normalise_unit(printable_text(str(benchmark.get("unit") or ""), LONGEST_UNIT))
     kind = benchmark.get("type") or name.rpartition(".")[2].partition("_")[0]
     if kind in ("time", "timeraw") and unit == "s":
         return units.standard_metric("step_time"), factor

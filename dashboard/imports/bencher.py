@@ -16,9 +16,8 @@ from dashboard.imports.results import (
     printable_text,
     shorten_text,
 )
-from dashboard.models import Case
+from dashboard.name_lengths import LONGEST_BENCHMARK
 
-LONGEST_BENCHMARK = Case._meta.get_field("benchmark").max_length or 0
 LONGEST_MEASURE = 60
 # Bencher's own measures with their units, as its documentation has them.
 MEASURES: dict[str, tuple[str, str]] = {

@@ -24,10 +24,9 @@ from dashboard.imports.results import (
     ImportRefused,
     printable_text,
 )
-from dashboard.models import Series
+from dashboard.name_lengths import LONGEST_PHASE
 
 LONGEST_TRACE = 1 << 30
-LONGEST_PHASE = Series._meta.get_field("phase").max_length or 0
 LONGEST_NAME = 60
 MOST_PHASES = 200
 MICROSECOND = 1e-6

@@ -17,6 +17,7 @@ from paceline.metrics import describe_metric
 
 from dashboard.imports import units
 from dashboard.imports.results import (
+    LONGEST_PARAM,
     ImportedMetric,
     ImportedResults,
     ImportedRun,
@@ -24,7 +25,7 @@ from dashboard.imports.results import (
     ImportRefused,
     Scalar,
 )
-from dashboard.models import Case
+from dashboard.name_lengths import LONGEST_BENCHMARK, LONGEST_UNIT
 
 REQUIRED = ("commit", "date", "benchmark", "value")
 OPTIONAL = ("metric", "unit", "better", "pool", "branch", "repetition")
@@ -33,8 +34,6 @@ BETTER = ("lower", "higher")
 DEFAULT_POOL = "imported"
 # Where the metric isn't named, its unit tells.
 METRIC_OF_UNIT = {"s": "step_time", "bytes": "peak_memory", "steps/s": "throughput"}
-LONGEST_BENCHMARK = Case._meta.get_field("benchmark").max_length or 0
-LONGEST_PARAM = 60
 COMMIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+-]{0,63}")
 POOL = re.compile(r"[A-Za-z0-9_-]{1,60}")
 BRANCH = re.compile(r"[^\s\x00-\x1f\x7f]{1,200}")
@@ -219,8 +218,8 @@ def _parse_metric(row: Row) -> tuple[ImportedMetric, float]:
         if better and better != wanted.better:
             raise BadField("better", f"is {better!r}, but of {name} {wanted.better} is better")
         return wanted, factor
-    if len(unit) > units.LONGEST_UNIT or not unit.isprintable():
-        raise BadField("unit", f"has {len(unit)} characters, at most {units.LONGEST_UNIT} are allowed")
+    if len(unit) > LONGEST_UNIT or not unit.isprintable():
+        raise BadField("unit", f"has {len(unit)} characters, at most {LONGEST_UNIT} are allowed")
     return units.reported_metric(name.removeprefix(units.PREFIX) or "value", unit, better or "lower"), factor
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from dashboard.imports import units
 from dashboard.imports.json_file import JsonPlace, ReportProgress, locate_commit, read_json_files
 from dashboard.imports.results import (
+    LONGEST_PARAM,
     ImportedResults,
     ImportedRun,
     ImportedValue,
@@ -19,11 +20,8 @@ from dashboard.imports.results import (
     printable_text,
     shorten_text,
 )
-from dashboard.models import Case, Pool
+from dashboard.name_lengths import LONGEST_BENCHMARK, LONGEST_POOL
 
-LONGEST_BENCHMARK = Case._meta.get_field("benchmark").max_length or 0
-LONGEST_POOL = Pool._meta.get_field("name").max_length or 0
-LONGEST_PARAM = 60
 # As `--benchmark_context=commit=$(git rev-parse HEAD)` writes it; the first that is there counts.
 COMMIT_NAMES = ("commit", "git_commit", "commit_hash", "revision")
 # What a row tells beside its times: the rest are counters of the benchmark itself.

@@ -17,9 +17,8 @@ from dashboard.imports.results import (
     ImportRefused,
     printable_text,
 )
-from dashboard.models import Series
+from dashboard.name_lengths import LONGEST_PHASE
 
-LONGEST_PHASE = Series._meta.get_field("phase").max_length or 0
 LONGEST_REPORT = 64 * 1024 * 1024
 # A row of the SimpleProfiler: action, mean, calls, total, percent; before 1.5 without calls and percent.
 ROW = re.compile(

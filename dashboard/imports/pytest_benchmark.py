@@ -10,6 +10,7 @@ from typing import Any
 from dashboard.imports import units
 from dashboard.imports.json_file import JsonPlace, ReportProgress, locate_commit, read_json_files
 from dashboard.imports.results import (
+    LONGEST_PARAM,
     ImportedMetric,
     ImportedResults,
     ImportedRun,
@@ -19,12 +20,8 @@ from dashboard.imports.results import (
     printable_text,
     shorten_text,
 )
-from dashboard.models import Case, Pool
+from dashboard.name_lengths import LONGEST_BENCHMARK, LONGEST_POOL
 from dashboard.repositories import ABBREVIATED_HASH
-
-LONGEST_BENCHMARK = Case._meta.get_field("benchmark").max_length or 0
-LONGEST_POOL = Pool._meta.get_field("name").max_length or 0
-LONGEST_PARAM = 60
 
 
 def read_pytest_benchmark(

@@ -11,6 +11,8 @@ from typing import Any
 
 Scalar = str | int | float | bool
 
+LONGEST_PARAM = 60
+
 
 class ImportRefused(Exception):  # noqa: N818 - reads as a fact
     """Nothing is imported; the message is one sentence that names the file and the place in it."""

@@ -18,10 +18,9 @@ from dashboard.imports import commits
 from dashboard.imports.results import ImportedMetric, ImportedRun, ImportedValue, shorten_text
 from dashboard.ingest import latest
 from dashboard.models import Case, Commit, Configuration, Metric, Point, Pool, Project, Run, Series
+from dashboard.name_lengths import LONGEST_KEY, LONGEST_METRIC
 from dashboard.repositories import DETACHED
 
-LONGEST_KEY = Case._meta.get_field("key").max_length or 0
-LONGEST_METRIC = Metric._meta.get_field("name").max_length or 0
 # Another tool's version of a benchmark is no number: what is imported is all of one version.
 VERSION = 1
 BATCH = 5000

@@ -10,6 +10,7 @@ from pathlib import Path
 from dashboard.imports import units
 from dashboard.imports.json_file import JsonPlace, ReportProgress, locate_commit, read_json_files
 from dashboard.imports.results import (
+    LONGEST_PARAM,
     ImportedMetric,
     ImportedResults,
     ImportedRun,
@@ -19,10 +20,8 @@ from dashboard.imports.results import (
     printable_text,
     shorten_text,
 )
-from dashboard.models import Case
+from dashboard.name_lengths import LONGEST_BENCHMARK
 
-LONGEST_BENCHMARK = Case._meta.get_field("benchmark").max_length or 0
-LONGEST_PARAM = 60
 FILE_TIME = re.compile(r"metrics-(\d{14})")
 # `model=BERT_pytorch, test=train, extra_args=['--amp', 'bf16'], metric=latencies`: a list holds commas.
 SETTING = re.compile(r"\s*([A-Za-z_]\w*)=(\[[^\]]*\]|[^,]*)(?:,|$)")

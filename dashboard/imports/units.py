@@ -5,7 +5,7 @@ from __future__ import annotations
 from paceline.metrics import describe_metric
 
 from dashboard.imports.results import ImportedMetric, shorten_text
-from dashboard.models import Metric
+from dashboard.name_lengths import LONGEST_METRIC
 
 # A unit as other tools write it -> (the site's unit, factor).
 FACTORS: dict[str, tuple[str, float]] = {
@@ -23,8 +23,6 @@ FACTORS: dict[str, tuple[str, float]] = {
 PREFIX = "gauge."
 # Names whose unit and direction each project says for itself.
 OPEN_PREFIXES = ("count.", "gauge.", "quality.")
-LONGEST_UNIT = Metric._meta.get_field("unit").max_length or 0
-LONGEST_NAME = Metric._meta.get_field("name").max_length or 0
 
 
 def normalise_unit(unit: str) -> tuple[str, float]:
@@ -35,7 +33,7 @@ def normalise_unit(unit: str) -> tuple[str, float]:
 def reported_metric(name: str, unit: str, better: str) -> ImportedMetric:
     """A value that the measured code reported itself, under its own name; `unit` is the site's."""
     kind = "time" if unit == "s" else "rate" if unit.endswith("/s") else "utilization"
-    return ImportedMetric(shorten_text(PREFIX + name, LONGEST_NAME), unit, better, kind)
+    return ImportedMetric(shorten_text(PREFIX + name, LONGEST_METRIC), unit, better, kind)
 
 
 def standard_metric(name: str) -> ImportedMetric:

@@ -8,9 +8,8 @@ from django.conf import settings
 from paceline.manifest import Benchmark, ManifestError
 
 from dashboard.models import Project, Run
+from dashboard.name_lengths import LONGEST_KEY
 from dashboard.repositories import CommitFacts
-
-LONGEST_KEY = 300
 
 # Of a commit, however it is described, the benchmarks that are measured.
 Wanted = tuple[object, list[Benchmark]]

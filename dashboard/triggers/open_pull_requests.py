@@ -13,7 +13,7 @@ from dashboard.forges.receivers import pull_request_received
 from dashboard.models import ForgeConnection, Project
 
 OPEN = (Action.OPENED, Action.UPDATED)
-ENDED = (Action.CLOSED, Action.MERGED)
+ENDING_ACTIONS = (Action.CLOSED, Action.MERGED)
 # Of those that are no longer open so many are asked for in one look, each by a request of its own.
 MOST_ENDED = 20
 
@@ -21,7 +21,7 @@ MOST_ENDED = 20
 def note_pull_request(connection: ForgeConnection, event: PullRequestEvent) -> None:
     """Remember what a webhook told. Called within a transaction."""
     known = locked_state(connection)
-    if event.action in ENDED:
+    if event.action in ENDING_ACTIONS:
         known.pop(str(event.number), None)
     elif event.action in OPEN:
         known[str(event.number)] = state_of(event)
@@ -66,7 +66,7 @@ def tell_open(connection: ForgeConnection, event: PullRequestEvent) -> None:
 def tell_ended(connection: ForgeConnection, number: str, event: PullRequestEvent | None) -> None:
     with transaction.atomic():
         known = locked_state(connection)
-        if number not in known or (event is not None and event.action not in ENDED):
+        if number not in known or (event is not None and event.action not in ENDING_ACTIONS):
             return
         del known[number]
         keep_state(connection, known)

@@ -23,6 +23,7 @@ from paceline.document import CODES_OF_DISTURBANCE
 from dashboard import hosts, runs
 from dashboard.access import visitor_of
 from dashboard.models import Machine
+from dashboard.name_lengths import LONGEST_POOL
 from dashboard.pages.paging import requested_page
 from dashboard.querysets import machines as machine_queries
 from dashboard.querysets.machines import HeldWork, WaitingWork
@@ -31,7 +32,6 @@ from dashboard.sentences import machines as sentences
 
 MACHINES = 100
 MOST_RETIRED = 100
-LONGEST_POOL = 60
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from dashboard.regressions.decision.facts import (
 from dashboard.regressions.decision.grouping import Group, group_changes, verdicts_by_regression
 from dashboard.regressions.decision.limit_outcomes import with_limits
 from dashboard.regressions.decision.lost_learning import learning_of
-from dashboard.regressions.decision.next_step import plan_next_step
+from dashboard.regressions.decision.next_step import NOT_PROVED, plan_next_step
 from dashboard.regressions.decision.outcomes import (
     BranchCause,
     Decision,
@@ -75,7 +75,6 @@ from dashboard.regressions.decision.wanted import NextStep, Proving, ResidualCau
 
 # Classes of what moved around the commits and was proved by nothing but where it lies.
 AROUND = (Row.Cause.SYSTEM, Row.Cause.DEPENDENCY)
-NOT_PROVED = (State.REFUTED, State.UNDECIDED)
 # A proof that couldn't be measured is asked for again once so many points more show the step: what stood in
 # its way may be over. A commit that never runs is tried so often again.
 POINTS_BEFORE_PROVED_AGAIN = 5

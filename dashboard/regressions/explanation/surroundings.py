@@ -9,12 +9,12 @@ from django.db.models import F, QuerySet
 
 from dashboard import environments, sentinels
 from dashboard.environments import RunEnvironments
-from dashboard.models import Document, Metric, Project, Run, Series
+from dashboard.models import Document, Project, Run, Series
 from dashboard.regressions.decision.cause_class import Difference, SentinelMove, Surroundings
 from dashboard.regressions.decision.requested_facts import SurroundingsOf
+from dashboard.regressions.explanation.phase_shares import CLOCKED
 from dashboard.regressions.explanation.touched_files import read_touched_files
 
-CLOCKED = (Metric.Kind.TIME, Metric.Kind.RATE)
 SYSTEM_LABELS = frozenset(environments.LABELS.get(name, name) for name in environments.SYSTEM)
 
 

@@ -10,7 +10,7 @@ from dashboard.forges.answers import Forge, HeadLocation, Issue, Role, StatusSta
 from dashboard.forges.errors import ForgeAway, ForgeRefused
 from dashboard.forges.events import Action
 from tests.dashboard.forges.payloads import read_example
-from tests.dashboard.forges.stand_ins import Forced, Sent, StandIn
+from tests.dashboard.forges.stand_ins import Forced, StandIn
 
 KINDS = ("github", "gitlab", "gitea", "bitbucket")
 COMMIT = "a" * 40
@@ -37,12 +37,6 @@ EDIT = {
     "gitlab": f"PUT {MERGE_REQUEST}/notes/{{note_id}}",
     "gitea": f"PATCH {HUB}/issues/comments/{{id}}",
     "bitbucket": f"PUT {PULL}/comments/{{comment_id}}",
-}
-FILES = {
-    "github": f"GET {HUB}/pulls/{{pull_number}}/files",
-    "gitlab": f"GET {MERGE_REQUEST}/diffs",
-    "gitea": f"GET {HUB}/pulls/{{index}}/files",
-    "bitbucket": f"GET {PULL}/diffstat",
 }
 ROLE = {
     "github": f"GET {HUB}/collaborators/{{username}}/permission",
@@ -107,33 +101,6 @@ def test_comments_are_read_to_the_last_page(kind: str, forge: Forge, stand_in: S
     # Gitea tells them all at once.
     stand_in.page_size = 1000 if kind == "gitea" else 100
     assert forge.find_own_comment(5, "ours") == 250
-
-
-def test_the_changed_files(kind: str, forge: Forge, stand_in: StandIn) -> None:
-    rows = {
-        "github": [{"filename": "new.py", "previous_filename": "old.py"}, {"filename": "a.py"}],
-        "gitlab": [{"new_path": "new.py", "old_path": "old.py"}, {"new_path": "a.py", "old_path": "a.py"}],
-        "gitea": [{"filename": "new.py", "previous_filename": "old.py"}, {"filename": "a.py"}],
-        "bitbucket": [
-            {"new": {"path": "new.py"}, "old": {"path": "old.py"}},
-            {"new": {"path": "a.py"}, "old": None},
-        ],
-    }
-    stand_in.responses[FILES[kind]] = rows[kind]
-    stand_in.page_size = 1
-    if kind == "bitbucket":
-        stand_in.responses[FILES[kind]] = redirect_to_diffstat(stand_in)
-        stand_in.responses[f"GET {BUCKET}/diffstat/{{spec}}"] = rows[kind]
-    assert forge.changed_files(5) == ["new.py", "old.py", "a.py"]
-
-
-def redirect_to_diffstat(stand_in: StandIn) -> Any:
-    def redirect(sent: Sent) -> Forced:
-        assert "page" not in sent.query
-        target = f"{stand_in.api_address}/repositories/Codertocat/Hello-World/diffstat/a..b"
-        return Forced(302, {"Location": target})
-
-    return redirect
 
 
 @pytest.mark.parametrize("role", [Role.ADMIN, Role.WRITE, Role.READ])
@@ -251,9 +218,10 @@ def test_access_is_checked(kind: str, forge: Forge, stand_in: StandIn) -> None:
 
 
 def test_an_answer_of_another_shape_is_no_answer(kind: str, forge: Forge, stand_in: StandIn) -> None:
-    stand_in.responses[FILES[kind]] = lambda _: Forced(200, {}, b'[{"filename": 1, "new_path": 1, "new": 7}]')
+    answer = b'[{"number": "x", "iid": "x", "id": "x", "sha": "1"}]'
+    stand_in.responses[PULL_REQUESTS[kind]] = lambda _: Forced(200, {}, answer)
     with pytest.raises(ForgeAway, match="answer can't be read"):
-        forge.changed_files(5)
+        forge.list_open_pull_requests()
 
 
 def test_a_description_fits_everywhere(kind: str) -> None:

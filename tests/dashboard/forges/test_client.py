@@ -96,6 +96,13 @@ def test_an_endless_answer_is_cut_off(
     assert (type(error), str(error)) == (ForgeAway, "127.0.0.1 answered more than 1000 bytes.")
 
 
+def test_a_redirect_is_followed(forge: Forge, stand_in: StandIn) -> None:
+    stand_in.forced = [Forced(301, {"Location": f"{stand_in.api_address}/repos/renamed/repository"})]
+    stand_in.responses["GET /repos/{owner}/{repo}"] = {"id": 1}
+    forge.check_access()
+    assert stand_in.last.places == {"owner": "renamed", "repo": "repository"}
+
+
 def test_a_redirect_leads_nowhere_else(forge: Forge, stand_in: StandIn) -> None:
     error = expect_refusal(forge, stand_in, Forced(302, {"Location": "http://127.0.0.1:9/repos"}))
     assert (type(error), str(error)) == (ForgeRefused, "GitHub answered with the address of another place.")
