@@ -32,7 +32,7 @@ FINAL_STATUSES = frozenset({400, 401, 403, 404, 405, 410, 413, 415})
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DeliveryAnswer:
     """`text` is the beginning of its body, where that was asked for."""
 
     status: int
@@ -76,7 +76,7 @@ def post_to_service(
     *,
     method: str = "POST",
     headers: Mapping[str, str] | None = None,
-) -> Answer:
+) -> DeliveryAnswer:
     """Send JSON to a service; `read_reason` finds the reason for a refusal in its answer.
 
     Raises DeliveryError, with the wait that the service asked for, or PermanentDeliveryError.
@@ -89,7 +89,7 @@ def post_to_service(
     return answer
 
 
-def refuse_answer(url: SplitResult, answer: Answer, reason: str = "", *, final: bool = True) -> None:
+def refuse_answer(url: SplitResult, answer: DeliveryAnswer, reason: str = "", *, final: bool = True) -> None:
     """Raise what the answer means. Only its status, and the service's own reason, are repeated.
 
     `final`: some statuses are never another answer.
@@ -131,13 +131,13 @@ def json_reason(*names: str) -> Callable[[str], str]:
 
 def exchange_request(
     url: SplitResult, body: bytes, headers: Mapping[str, str], *, method: str = "POST", read: bool = False
-) -> Answer:
+) -> DeliveryAnswer:
     """The answer. Its body isn't read unless `read`: nobody looks at it, and it may be endless."""
     most = MOST_ANSWER_BYTES if read else 0
     with delivery_errors():
         answer = send_request(url, method, body, headers, permission=PERMISSION, most_bytes=most, whole=False)
     wait = parse_retry_after(answer.headers.get("retry-after"))
-    return Answer(answer.status, answer.body.decode("utf-8", "replace"), wait)
+    return DeliveryAnswer(answer.status, answer.body.decode("utf-8", "replace"), wait)
 
 
 def parse_retry_after(text: str | None) -> float | None:

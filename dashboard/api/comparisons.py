@@ -23,7 +23,7 @@ from dashboard.comparisons.metric_rows import MetricRow
 from dashboard.comparisons.pairing import PooledRuns
 from dashboard.comparisons.profile_rows import ProfileRow
 from dashboard.comparisons.requests import LONGEST, ComparisonError, read_request
-from dashboard.comparisons.revisions import Side
+from dashboard.comparisons.revisions import ComparisonSide
 from dashboard.environments import Difference
 from dashboard.models import Project
 from dashboard.problem_details import ApiError
@@ -173,7 +173,7 @@ def describe_comparison(request: HttpRequest, comparison: Comparison) -> Compari
     )
 
 
-def describe_side(side: Side) -> ComparedSide:
+def describe_side(side: ComparisonSide) -> ComparedSide:
     return ComparedSide(
         written=side.written,
         kind=side.kind,

@@ -27,7 +27,7 @@ from dashboard.comparisons.profile_rows import (
     median_by_name,
 )
 from dashboard.comparisons.requests import ComparisonRequest
-from dashboard.comparisons.revisions import Side, find_sides
+from dashboard.comparisons.revisions import ComparisonSide, find_sides
 from dashboard.environments import Difference
 from dashboard.models import Project
 from dashboard.querysets import comparisons as queries
@@ -83,8 +83,8 @@ class Comparison:
 
     project: Project
     request: ComparisonRequest
-    base: Side
-    head: Side
+    base: ComparisonSide
+    head: ComparisonSide
     pairing: Pairing
     cases: Sequence[CaseSummary]
     chosen: CaseComparison | None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dashboard.comparisons.requests import ComparisonError, ComparisonRequest
-from dashboard.comparisons.revisions import Side
+from dashboard.comparisons.revisions import ComparisonSide
 from dashboard.models import Configuration, Run
 
 # The newest of one configuration at one commit; older ones are counted and left out.
@@ -87,7 +87,9 @@ class Pairing:
     unpaired: Sequence[Unpaired]
 
 
-def pair_runs(base: Side, head: Side, runs: Sequence[Run], request: ComparisonRequest) -> Pairing:
+def pair_runs(
+    base: ComparisonSide, head: ComparisonSide, runs: Sequence[Run], request: ComparisonRequest
+) -> Pairing:
     """Raises ComparisonError where both sides are the same, or two named runs can't be compared."""
     if base.run and head.run:
         return Pairing([_pair_named_runs(base.run, head.run)], [])
@@ -152,7 +154,7 @@ def _pair_named_runs(base: Run, head: Run) -> CasePair:
     return CasePair(pool_runs([base]), pool_runs([head]))
 
 
-def _runs_by_configuration(side: Side, other: Side, runs: Iterable[Run]) -> Runs:
+def _runs_by_configuration(side: ComparisonSide, other: ComparisonSide, runs: Iterable[Run]) -> Runs:
     found: dict[int, list[Run]] = {}
     known = [side.run] if side.run else [run for run in runs if run.commit_id == side.commit.pk]
     for run in known:

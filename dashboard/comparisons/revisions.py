@@ -23,7 +23,7 @@ Kind = Literal["commit", "tag", "branch", "run"]
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ComparisonSide:
     """One of the two: a commit with all its runs, or one `run`. `written` is how it was named.
 
     Of a branch the newest commit that was measured; `newer`: so many on the branch weren't yet.
@@ -42,7 +42,7 @@ class Side:
         return f"run:{self.run.pk}" if self.run else self.commit.short
 
 
-def find_sides(project: Project, base: str, head: str) -> tuple[Side, Side]:
+def find_sides(project: Project, base: str, head: str) -> tuple[ComparisonSide, ComparisonSide]:
     """What base and head mean. Raises ComparisonError."""
     written: dict[Literal["base", "head"], str] = {"base": base, "head": head}
     for field, text in written.items():
@@ -59,9 +59,9 @@ def find_sides(project: Project, base: str, head: str) -> tuple[Side, Side]:
         if match := RUN.fullmatch(text):
             found.append(_side_of_run(field, text, runs.get(int(match[1])), project))
         elif text in tips:
-            found.append(Side(field, text, "branch", tips[text].commit, newer=tips[text].newer))
+            found.append(ComparisonSide(field, text, "branch", tips[text].commit, newer=tips[text].newer))
         elif named := chosen[text]:
-            found.append(Side(field, text, *named))
+            found.append(ComparisonSide(field, text, *named))
         else:
             raise _unknown_revision(project, field, text, commits)
     return found[0], found[1]
@@ -81,14 +81,16 @@ def _find_commits(project: Project, names: list[str]) -> list[Commit]:
     return queries.find_commits(project, names, beginnings, 2 * len(names) * MOST_NAMED)
 
 
-def _side_of_run(field: Literal["base", "head"], text: str, run: Run | None, project: Project) -> Side:
+def _side_of_run(
+    field: Literal["base", "head"], text: str, run: Run | None, project: Project
+) -> ComparisonSide:
     if run is None:
         raise ComparisonError(field, f"{project.slug} has no run {text.lstrip('run:/# ')}.")
     if run.state != Run.State.DONE:
         raise ComparisonError(field, f"run {run.pk} has no values: it is {run.state}.")
     if run.origin == Run.Origin.SENTINEL:
         raise ComparisonError(field, f"run {run.pk} watches its machine: it has no values of its own.")
-    return Side(field, text, "run", run.commit, run)
+    return ComparisonSide(field, text, "run", run.commit, run)
 
 
 def _choose_commit(text: str, commits: Iterable[Commit]) -> tuple[Kind, Commit] | None:

@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, urlencode, urljoin, urlsplit
 from dashboard.forges.errors import ForgeAway, ForgeBusy, ForgeError, ForgeRefused
 from dashboard.forges.fields import Fields
 from dashboard.outgoing_http import (
-    Answer,
+    HttpAnswer,
     InternalAddressError,
     OutgoingError,
     WrongUrlError,
@@ -105,7 +105,7 @@ class Client:
         except WrongUrlError as error:
             raise ForgeRefused(str(error)) from error
 
-    def refusal(self, answer: Answer) -> ForgeBusy | ForgeAway | ForgeRefused:
+    def refusal(self, answer: HttpAnswer) -> ForgeBusy | ForgeAway | ForgeRefused:
         """The exception for an answer that grants nothing."""
         reason = self._reason(answer)
         until = busy_until(answer, reason, datetime.now(UTC))
@@ -121,7 +121,7 @@ class Client:
             text = text.replace(secret, "…") if secret else text
         return text
 
-    def _exchange(self, url: SplitResult, method: str, data: bytes) -> Answer:
+    def _exchange(self, url: SplitResult, method: str, data: bytes) -> HttpAnswer:
         headers = {
             "User-Agent": "Paceline",
             "Accept": "application/json",
@@ -145,7 +145,7 @@ class Client:
             raise ForgeRefused(f"{self.forge} answered with the address of another place.")
         return target
 
-    def _read_answer(self, answer: Answer) -> Reply:
+    def _read_answer(self, answer: HttpAnswer) -> Reply:
         if not answer.body:
             return Reply(None)
         try:
@@ -161,7 +161,7 @@ class Client:
             raise ForgeAway(f"{self.forge}'s answer can't be read: it must be an object.")
         return Fields(reply.value)
 
-    def _reason(self, answer: Answer) -> str:
+    def _reason(self, answer: HttpAnswer) -> str:
         """What the forge says of it, on one line."""
         try:
             said = json.loads(answer.body)
@@ -181,7 +181,7 @@ ADVICE = {
 }
 
 
-def busy_until(answer: Answer, reason: str, now: datetime) -> datetime | None:
+def busy_until(answer: HttpAnswer, reason: str, now: datetime) -> datetime | None:
     """When a forge that limits requests may be asked again; None where it doesn't limit them."""
     limited = answer.headers.get("x-ratelimit-remaining") == "0" or "retry-after" in answer.headers
     if answer.status == 403 and not limited and "rate limit" not in reason.lower():

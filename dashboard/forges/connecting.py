@@ -42,7 +42,7 @@ class ConnectingError(Exception):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ConnectionRequest:
     """What somebody asks for; the token isn't shown."""
 
     kind: str
@@ -54,7 +54,7 @@ class Wanted:
 
 
 def connect_project(
-    project: Project, wanted: Wanted, *, renew_secret: bool = False
+    project: Project, wanted: ConnectionRequest, *, renew_secret: bool = False
 ) -> tuple[ForgeConnection, bool]:
     """The connection, once its forge has answered, and whether its webhook secret is new."""
     connection, new = try_connection(project, wanted, renew_secret=renew_secret)
@@ -63,7 +63,7 @@ def connect_project(
 
 
 def try_connection(
-    project: Project, wanted: Wanted, *, renew_secret: bool = False
+    project: Project, wanted: ConnectionRequest, *, renew_secret: bool = False
 ) -> tuple[ForgeConnection, bool]:
     """As `connect_project`, but nothing is stored yet."""
     kind = ForgeKind(wanted.kind)
@@ -129,7 +129,7 @@ def check_api_address(kind: ForgeKind, address: str) -> str:
     return address
 
 
-def check_app(kind: ForgeKind, wanted: Wanted) -> tuple[str, str]:
+def check_app(kind: ForgeKind, wanted: ConnectionRequest) -> tuple[str, str]:
     if (wanted.app_id or wanted.installation) and kind != ForgeKind.GITHUB:
         raise ConnectingError("Only GitHub has apps: leave the numbers of one out.", "app_id")
     if wanted.installation and not wanted.app_id:

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 
 from dashboard.forges import bitbucket, gitea, github, gitlab
 from dashboard.forges.errors import ForgeError, UnknownSender
-from dashboard.forges.events import Delivery, ForgeKind
+from dashboard.forges.events import ForgeKind, WebhookDelivery
 from dashboard.forges.fields import parse_object
 
 # A push of a thousand commits with the files of each has a few megabytes.
@@ -26,7 +26,7 @@ KINDS: dict[str, ModuleType] = {
 }
 
 
-def read_delivery(kind: str, headers: Mapping[str, str], body: bytes, secret: str) -> Delivery:
+def read_delivery(kind: str, headers: Mapping[str, str], body: bytes, secret: str) -> WebhookDelivery:
     """What a request says. Raises ForgeError, with a status and one sentence, for any that isn't right."""
     known = {name.lower(): value for name, value in headers.items()}
     if len(body) > LARGEST_BODY:
@@ -40,7 +40,7 @@ def read_delivery(kind: str, headers: Mapping[str, str], body: bytes, secret: st
         raise ForgeError(400, "The delivery has no identity of 8 to 100 printable characters.")
     payload = parse_object(payload_text(known, body))
     events = module.read_events(known, payload)
-    return Delivery(identity, events, payload.repository(module.REPOSITORY_FIELD, default=""))
+    return WebhookDelivery(identity, events, payload.repository(module.REPOSITORY_FIELD, default=""))
 
 
 def payload_text(headers: Mapping[str, str], body: bytes) -> bytes | str:

@@ -100,7 +100,7 @@ Event = PushEvent | PullRequestEvent | CommentEvent | PingEvent | OtherEvent
 
 
 @dataclass(frozen=True)
-class Delivery:
+class WebhookDelivery:
     """What one request of a forge says. `identity` is the same for each repetition of the request, and no
     other's. Bitbucket tells all branches of a push in one request, so there may be several events.
     `repository` is empty where it isn't said."""

@@ -2,10 +2,10 @@
 
 from dashboard.outgoing_http.addresses import resolve_public_address
 from dashboard.outgoing_http.errors import InternalAddressError, OutgoingError, WrongUrlError
-from dashboard.outgoing_http.sending import Answer, parse_url, port_of, send_request
+from dashboard.outgoing_http.sending import HttpAnswer, parse_url, port_of, send_request
 
 __all__ = [
-    "Answer",
+    "HttpAnswer",
     "InternalAddressError",
     "OutgoingError",
     "WrongUrlError",

@@ -21,7 +21,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpAnswer:
     """`headers` by their names in small letters; `body` is empty where it wasn't asked for."""
 
     status: int
@@ -60,7 +60,7 @@ def send_request(
     permission: str,
     most_bytes: int = 0,
     whole: bool = True,
-) -> Answer:
+) -> HttpAnswer:
     """The answer to a request, with as much as `most_bytes` of its body; without it where that is 0.
 
     `permission` is as in `resolve_public_address`. Raises OutgoingError where none came, or a longer one;
@@ -83,13 +83,17 @@ def send_request(
         connection.close()
 
 
-def read_answer(connection: http.client.HTTPConnection, host: str, most_bytes: int, whole: bool) -> Answer:
+def read_answer(
+    connection: http.client.HTTPConnection, host: str, most_bytes: int, whole: bool
+) -> HttpAnswer:
     with connection.getresponse() as response:
         # Not read where nobody looks at it: it may be endless.
         body = response.read(most_bytes + whole) if most_bytes else b""
         if len(body) > most_bytes:
             raise OutgoingError(f"{host} answered more than {most_bytes} bytes.")
-        return Answer(response.status, {name.lower(): value for name, value in response.getheaders()}, body)
+        return HttpAnswer(
+            response.status, {name.lower(): value for name, value in response.getheaders()}, body
+        )
 
 
 @contextmanager

@@ -35,7 +35,7 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class StatusBadge:
     """How a series stands, in words and in the colour of a badge."""
 
     words: str
@@ -87,27 +87,27 @@ def badge_of_series(series: Series, label: str = "") -> bytes:
     return badge.draw_badge(text, shown, standing.colour)
 
 
-def stand_of_series(series: Series) -> Standing:
+def stand_of_series(series: Series) -> StatusBadge:
     """What an open regression says of it, else its limit, else whether it is judged at all."""
     change = changes_by_series(series.case.project, [series.pk]).get(series.pk)
     if change is not None and change.regression_id is not None:
         regression = Regression.objects.select_related("first_bad", "culprit").get(pk=change.regression_id)
         confirmed = regression.state == Regression.State.CONFIRMED
         words = f"{labels.format_change_size(labels.told_change(change))} since {regression.blamed.short}"
-        return Standing(
+        return StatusBadge(
             words if confirmed else f"{words} ({regression_state_label(regression)})",
             badge.BAD if confirmed else badge.DOUBTFUL,
         )
     latest = getattr(series, "latest", None)
     limit = latest.limit if latest is not None else None
     if limit is not None and limit.crossed and not limit.tainted:
-        return Standing("beyond its limit", badge.BAD)
+        return StatusBadge("beyond its limit", badge.BAD)
     # Nothing is said of it, good or bad: that no regression is open is no news.
     if latest is not None and latest.is_tainted:
-        return Standing("not judged: its runs are tainted", badge.UNKNOWN)
+        return StatusBadge("not judged: its runs are tainted", badge.UNKNOWN)
     if latest is not None and latest.level is None:
-        return Standing("not judged yet", badge.UNKNOWN)
-    return Standing("no open regression", badge.GOOD)
+        return StatusBadge("not judged yet", badge.UNKNOWN)
+    return StatusBadge("no open regression", badge.GOOD)
 
 
 def _series_title(series: Series) -> str:

@@ -12,7 +12,7 @@ from dashboard.name_lengths import LONGEST_KEY
 from dashboard.repositories import CommitFacts
 
 # Of a commit, however it is described, the benchmarks that are measured.
-Wanted = tuple[object, list[Benchmark]]
+CommitBenchmarks = tuple[object, list[Benchmark]]
 
 
 class TooMuch(Exception):  # noqa: N818 - reads as a fact
@@ -59,7 +59,7 @@ def count_cases(benchmarks: Sequence[Benchmark]) -> int:
     return sum(len(benchmark.cases) for benchmark in benchmarks)
 
 
-def check_runs(project: Project, wanted: Sequence[Wanted]) -> None:
+def check_runs(project: Project, wanted: Sequence[CommitBenchmarks]) -> None:
     """Refuse more runs than a trigger may ask for, or than may wait; raises TooMuch."""
     asked = sum(count_cases(benchmarks) for _, benchmarks in wanted)
     if asked > settings.PACELINE_MOST_RUNS:

@@ -18,7 +18,7 @@ TRIES = 3
 # Of a run: what it has in common with another one of the same configuration.
 ALIKE = ("configuration", "repetitions", "time_limit")
 
-Wanted = tuple[Commit, Case, Benchmark]
+RequestedCase = tuple[Commit, Case, Benchmark]
 
 
 def request_run(
@@ -41,7 +41,7 @@ def request_run(
 
 
 def request_runs(
-    wanted: Iterable[Wanted],
+    wanted: Iterable[RequestedCase],
     *,
     pool: str | None = None,
     quick: bool = False,

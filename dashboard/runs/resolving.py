@@ -36,7 +36,7 @@ PATIENCE = timedelta(minutes=15)
 PRIORITY = {**dict.fromkeys(PUSHED, 10), Trigger.Source.SCHEDULE: -10}
 
 
-class Wanted(NamedTuple):
+class RequestedRun(NamedTuple):
     """A case of a commit that is asked for, as its benchmark is measured there; `quick`: in short windows."""
 
     commit: Commit
@@ -146,7 +146,9 @@ def store_commits(project: Project, plan: Plan) -> dict[str, Commit]:
     return commits
 
 
-def _request_wanted(wanted: Sequence[Wanted], quick: bool, priority: int, trigger: Trigger) -> list[Run]:
+def _request_wanted(
+    wanted: Sequence[RequestedRun], quick: bool, priority: int, trigger: Trigger
+) -> list[Run]:
     """Ask for all of it; `quick` where a person asked for short windows of everything."""
     runs: list[Run] = []
     for in_short in (False, True):
@@ -161,10 +163,10 @@ def _as_wanted(
     commits: dict[str, Commit],
     chosen: Sequence[Chosen],
     quick: Collection[tuple[str, str, str]] = (),
-) -> list[Wanted]:
+) -> list[RequestedRun]:
     cases = _get_or_create_cases(project, (benchmark for _, benchmarks in chosen for benchmark in benchmarks))
     return [
-        Wanted(
+        RequestedRun(
             commits[candidate.hash],
             cases[benchmark.name, case.key],
             benchmark,
@@ -191,7 +193,7 @@ def _get_or_create_cases(project: Project, benchmarks: Iterable[Benchmark]) -> d
     return {(case.benchmark, case.key): case for case in project.cases.all()}
 
 
-def _leave_out_measured(wanted: list[Wanted]) -> list[Wanted]:
+def _leave_out_measured(wanted: list[RequestedRun]) -> list[RequestedRun]:
     if not wanted:
         return []
     done = Run.objects.filter(

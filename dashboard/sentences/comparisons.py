@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dashboard.comparisons.comparing import CaseComparison, Comparison
 from dashboard.comparisons.metric_rows import TAINTED_BASE, TAINTED_HEAD, MetricRow
 from dashboard.comparisons.pairing import PooledRuns, Unpaired
-from dashboard.comparisons.revisions import Side
+from dashboard.comparisons.revisions import ComparisonSide
 from dashboard.detection.types import Doubt
 from dashboard.models import Run
 from dashboard.sentences import labels, numbers
@@ -32,14 +32,14 @@ WHAT_LABELS = {"more": "more calls", "fewer": "fewer calls"}
 MOST_NAMED = 3
 
 
-def side_words(side: Side) -> str:
+def side_words(side: ComparisonSide) -> str:
     """`tag v1.4`, `branch main`, `run 23`: how a side was named; empty where by its hash."""
     if side.kind == "run" and side.run:
         return f"run {side.run.pk}"
     return f"{side.kind} {side.written}" if side.kind in ("tag", "branch") else ""
 
 
-def newer_sentence(side: Side) -> str:
+def newer_sentence(side: ComparisonSide) -> str:
     """Of a branch whose newest commits have no values yet; else empty."""
     if not side.newer:
         return ""

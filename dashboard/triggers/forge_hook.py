@@ -14,12 +14,12 @@ from dashboard.forges.deliveries import LARGEST_BODY, read_delivery
 from dashboard.forges.errors import ForgeError, UnknownSender
 from dashboard.forges.events import (
     CommentEvent,
-    Delivery,
     Event,
     OtherEvent,
     PingEvent,
     PullRequestEvent,
     PushEvent,
+    WebhookDelivery,
 )
 from dashboard.forges.receivers import comment_received
 from dashboard.models import ForgeConnection, ForgeDelivery, Project, Trigger
@@ -54,7 +54,7 @@ def receive_forge_hook(request: HttpRequest, slug: str) -> JsonResponse:
         return response
 
 
-def authenticate_delivery(request: HttpRequest, slug: str) -> tuple[ForgeConnection, Delivery]:
+def authenticate_delivery(request: HttpRequest, slug: str) -> tuple[ForgeConnection, WebhookDelivery]:
     """The connection and what its forge says. Nothing of a body is parsed before its signature holds."""
     if request.method != "POST":
         raise ForgeError(405, "A webhook sends POST.")
@@ -81,7 +81,7 @@ def authenticate_delivery(request: HttpRequest, slug: str) -> tuple[ForgeConnect
     return connection, delivery
 
 
-def take_delivery(connection: ForgeConnection, delivery: Delivery) -> dict[str, Any]:
+def take_delivery(connection: ForgeConnection, delivery: WebhookDelivery) -> dict[str, Any]:
     """The effect of a delivery, all of it or none. Raises RepeatedDelivery."""
     with transaction.atomic():
         keep_identity(connection.project, delivery.identity)

@@ -48,7 +48,7 @@ class HookError(Exception):
 
 
 @dataclass(frozen=True)
-class PushEvent:
+class HookPush:
     """`ref` was moved to `commit`, from `before` where that is among its ancestors."""
 
     delivery: str
@@ -77,7 +77,7 @@ def receive_hook(request: HttpRequest, slug: str) -> JsonResponse:
         return response
 
 
-def from_hook(project: Project, push: PushEvent) -> Trigger:
+def from_hook(project: Project, push: HookPush) -> Trigger:
     # Not by its name: after a renaming a replay is still one.
     delivery = f"{project.pk}:{push.delivery}"
     try:
@@ -88,7 +88,7 @@ def from_hook(project: Project, push: PushEvent) -> Trigger:
         raise HookError(409, "This delivery was received before.") from None
 
 
-def authenticate_request(request: HttpRequest, slug: str) -> tuple[Project, PushEvent]:
+def authenticate_request(request: HttpRequest, slug: str) -> tuple[Project, HookPush]:
     """The project and the push that its hook reports. No body is parsed before its signature holds."""
     if request.method != "POST":
         raise HookError(405, "A hook sends POST.")
@@ -116,10 +116,10 @@ def sign_body(secret: str, body: bytes) -> str:
     return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
-def parse_body(body: bytes) -> PushEvent:
+def parse_body(body: bytes) -> HookPush:
     try:
         raw = json.loads(body)
-        push = PushEvent(**raw)
+        push = HookPush(**raw)
     except (ValueError, TypeError, RecursionError):
         raise HookError(
             400, "The body must be a JSON object with delivery, timestamp, ref, commit and before."

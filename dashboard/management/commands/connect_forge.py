@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from dashboard.access import command_account
 from dashboard.environment_variables import read_text
-from dashboard.forges.connecting import ConnectingError, Wanted, connect_project
+from dashboard.forges.connecting import ConnectingError, ConnectionRequest, connect_project
 from dashboard.forges.events import EVENT_NAMES, ForgeKind
 from dashboard.management.base import SiteCommand, project_named
 from dashboard.models import ForgeConnection, Project
@@ -66,7 +66,7 @@ class Command(SiteCommand):
             return
         if not options["kind"] or not options["repository"]:
             raise CommandError("Say what to connect, by --kind and --repository.")
-        wanted = Wanted(
+        wanted = ConnectionRequest(
             kind=options["kind"],
             repository=options["repository"],
             token=read_token(options["token_from"]),

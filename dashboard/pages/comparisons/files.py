@@ -13,7 +13,7 @@ from dashboard.comparisons.comparing import CaseComparison, Comparison
 from dashboard.comparisons.metric_rows import MetricRow
 from dashboard.comparisons.pairing import PooledRuns
 from dashboard.comparisons.profile_rows import ProfileRow
-from dashboard.comparisons.revisions import Side
+from dashboard.comparisons.revisions import ComparisonSide
 from dashboard.sentences import comparisons as sentences
 from dashboard.sentences import labels, numbers
 from dashboard.sentences.markdown import code_span, escape_markdown
@@ -159,7 +159,7 @@ def markdown_lines(comparison: Comparison, address: str) -> Iterator[str]:
     yield from _markdown_parts(comparison, compared)
 
 
-def _markdown_side(side: Side) -> str:
+def _markdown_side(side: ComparisonSide) -> str:
     words = sentences.side_words(side)
     named = f"{escape_markdown(words)}, " if words else ""
     return f"{named}{code_span(side.commit.short)} {escape_markdown(side.commit.subject)}"

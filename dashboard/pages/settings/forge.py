@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from dashboard.access import visitor_of
 from dashboard.forges.connecting import (
     ConnectingError,
-    Wanted,
+    ConnectionRequest,
     check_api_address,
     make_webhook_secret,
     try_connection,
@@ -84,7 +84,7 @@ def connect_forge(
     return render_forge(request, context, made, typed_of(made), secret=made.webhook_secret)
 
 
-def read_wanted(typed: dict[str, str], connection: ForgeConnection | None) -> Wanted:
+def read_wanted(typed: dict[str, str], connection: ForgeConnection | None) -> ConnectionRequest:
     """Raises ConnectingError. An empty token is the one that is kept, where it goes to the same host."""
     if typed["kind"] not in KIND_LABELS:
         raise ConnectingError("Choose which forge it is.", "kind")
@@ -95,7 +95,7 @@ def read_wanted(typed: dict[str, str], connection: ForgeConnection | None) -> Wa
         if (typed["kind"], address, typed["app_id"]) != kept_for:
             raise ConnectingError("Give the token again: it is kept for the forge of before alone.", "token")
         token = connection.token
-    return Wanted(
+    return ConnectionRequest(
         kind=typed["kind"],
         repository=typed["repository"],
         token=token,

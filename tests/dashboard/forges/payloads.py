@@ -11,7 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 from dashboard.forges.deliveries import read_delivery
-from dashboard.forges.events import Delivery
+from dashboard.forges.events import WebhookDelivery
 from dashboard.forges.signatures import digest_hex, standard_digest
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "forges"
@@ -88,7 +88,7 @@ class Sender:
         }
         return made[self.kind]
 
-    def read(self, event: str, payload: dict[str, Any]) -> Delivery:
+    def read(self, event: str, payload: dict[str, Any]) -> WebhookDelivery:
         body = json.dumps(payload).encode()
         return read_delivery(self.kind, self.headers(event, body), body, self.secret)
 
@@ -104,7 +104,7 @@ def signed_by_gitlab(body: bytes, *, stamp: float | None = None, secret: str = S
     }
 
 
-def deliver_example(name: str, **changes: Any) -> Delivery:
+def deliver_example(name: str, **changes: Any) -> WebhookDelivery:
     """What an example says, with the values at some paths (`__` for the dots) changed."""
     payload = read_example(name)
     for path, value in changes.items():

@@ -10,7 +10,7 @@ from pytest_django import Settings
 
 from dashboard.forges.connecting import (
     ConnectingError,
-    Wanted,
+    ConnectionRequest,
     check_api_address,
     check_app,
     check_repository,
@@ -178,7 +178,7 @@ def test_a_wrong_token_is_refused_and_not_shown(wrong: str) -> None:
 def test_wrong_numbers_of_an_app_are_refused(
     kind: ForgeKind, app_id: str, installation: str, sentence: str
 ) -> None:
-    wanted = Wanted(kind, "a/b", "token", app_id=app_id, installation=installation)
+    wanted = ConnectionRequest(kind, "a/b", "token", app_id=app_id, installation=installation)
     with pytest.raises(ConnectingError, match=sentence):
         check_app(kind, wanted)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dashboard.forges.deliveries import read_delivery
 from dashboard.forges.errors import ForgeError
-from dashboard.forges.events import Delivery
+from dashboard.forges.events import WebhookDelivery
 from tests.dashboard.forges.payloads import EXAMPLES, SECRET, Sender, read_example
 
 SCALARS = st.one_of(
@@ -71,7 +71,7 @@ def test_a_mutated_example_is_read_or_refused(name: str, data: st.DataObject) ->
         assert text.encode().decode() == text
 
 
-def texts_of(delivery: Delivery | None) -> Iterator[str]:
+def texts_of(delivery: WebhookDelivery | None) -> Iterator[str]:
     for event in delivery.events if delivery else ():
         yield from (value for value in asdict(event).values() if isinstance(value, str))
 
