@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from paceline import counters
+from paceline.manifest_variables import THREAD_VARIABLES
 from paceline.measured.plan import ProcessPlan
-from paceline.process_environment import THREAD_VARIABLES
 from paceline.watching.process import MeasuredProcess
 
 from .lines import Line, format_part

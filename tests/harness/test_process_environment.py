@@ -2,6 +2,7 @@ import json
 
 import pytest
 from paceline import listing, manifest, process_environment
+from paceline.manifest_variables import FORBIDDEN_VARIABLES, KEY_OF_VARIABLE
 
 from .conftest import LOOP, Project, Value
 
@@ -67,7 +68,7 @@ def test_the_collector_works_as_it_is_told(
 
 def test_what_the_protocol_sets_can_not_be_set_otherwise() -> None:
     bench = manifest.parse_manifest('[benchmarks.a]\nversion=1\nscript="a.py"\nsteps=5', "m").benchmarks["a"]
-    fixed = {*process_environment.KEY_OF_VARIABLE, *process_environment.FORBIDDEN_VARIABLES}
+    fixed = {*KEY_OF_VARIABLE, *FORBIDDEN_VARIABLES}
     # The host's own, which sets it for a run whose files the site keeps.
     assert fixed - {"PACELINE_KEPT_FILES"} <= set(process_environment.child_environment(bench))
 

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paceline import __main__ as command
-from paceline import document
+from paceline import command_output, document
 from paceline.document import DocumentError
 from paceline.refused_parts import without_refused_parts
 
@@ -103,7 +102,7 @@ def test_a_run_is_written_without_its_refused_part(
 ) -> None:
     complete["costs"] = {"seconds": -1}
     path = tmp_path / "run.json"
-    assert command._write_and_show(complete, path, lambda *_: None) == 0
+    assert command_output.write_and_show(complete, path, lambda *_: None) == 0
     written = document.read_document(path.read_bytes())
     assert written.costs is None
     assert "part_left_out" in [warning.code for warning in written.warnings]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from . import limits, metrics, process_environment, projection, scaling
+from . import limits, manifest_variables, metrics, processor_affinity, projection, scaling
 from .auto.pacing import CHOICES
 from .benchmarks import GC_MODES, RANKS_LIMIT, Benchmark, Case, Guard, QuickSettings, case_key, make_case
 from .environment_table import Environment, parse_environment, refuse_outside
@@ -167,9 +167,9 @@ def _parse_benchmark(name: str, table: TomlTable) -> Benchmark:
         scaling=scaling.parse_sweep(table.table("scaling")),
         limits=limits.parse_limits(table.table("limits")),
         job=projection.parse_job(table.table("job")),
-        affinity=table.integers("affinity", maximum=process_environment.CPU_LIMIT - 1),
+        affinity=table.integers("affinity", maximum=processor_affinity.CPU_LIMIT - 1),
         gc=table.choice("gc", GC_MODES),
-        variables=process_environment.parse_variables(table.table("variables")),
+        variables=manifest_variables.parse_variables(table.table("variables")),
         learning_seeds=table.integers("learning_seeds", maximum=SEED_LIMIT) or (),
         precision=_parse_precision(table),
         arguments=parse_arguments(table),

@@ -1,56 +1,13 @@
-"""The environment of a measured process as the protocol fixes it: variables, threads, seeds, processors."""
+"""The environment variables of a measured process: those of the host, the manifest and the protocol."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import re
 import sysconfig
-from collections.abc import Mapping
 from pathlib import Path
 
 from .benchmarks import Benchmark
-from .toml_table import TomlTable
-
-CPU_LIMIT = 4096
-VARIABLES_LIMIT = 40
-
-# Where PyTorch and its libraries look for their number of threads.
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-# Variables that the protocol sets, and the key of the manifest for each of them.
-KEY_OF_VARIABLE = {
-    **dict.fromkeys(THREAD_VARIABLES, "threads"),
-    "PYTHONHASHSEED": "seed",
-    "PACELINE_SEED": "seed",
-    "PACELINE_GC": "gc",
-}
-FORBIDDEN_VARIABLES = ("PYTHONUNBUFFERED", "PACELINE_KEPT_FILES")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
-
-
-def parse_variables(table: TomlTable | None) -> Mapping[str, str]:
-    """Read the manifest's table `variables`; raises ManifestError."""
-    if table is None:
-        return {}
-    names = table.names()
-    if len(names) > VARIABLES_LIMIT:
-        raise table.error("", f"has {len(names)} names, at most {VARIABLES_LIMIT} are allowed")
-    return {name: _parse_variable(table, name) for name in names}
-
-
-def _parse_variable(table: TomlTable, name: str) -> str:
-    if not _NAME.fullmatch(name):
-        raise table.error(name, "must be named with letters, digits and underscore")
-    if name in KEY_OF_VARIABLE:
-        raise table.error(name, f"is set by the protocol, use {KEY_OF_VARIABLE[name]} instead")
-    if name == "PYTHONPATH":
-        raise table.error(name, "is set by the protocol, name the folders in python_path of [environment]")
-    if name in FORBIDDEN_VARIABLES:
-        raise table.error(name, "is set by the protocol and can't be changed")
-    text = table.text(name)
-    if len(text) > 2000 or "\0" in text:
-        raise table.error(name, "must have at most 2000 characters and no null")
-    return text
+from .manifest_variables import THREAD_VARIABLES
 
 
 def child_environment(
@@ -81,20 +38,6 @@ def unchanged_environment() -> dict[str, str]:
     inherited = os.environ.get("PYTHONPATH", "")
     path = os.pathsep.join(filter(None, [_package_root(), inherited]))
     return {**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
-
-
-def missing_processors(benchmark: Benchmark) -> list[int]:
-    """Return the processors that the manifest asks for and this process may not use."""
-    usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set[int]()
-    return sorted(set(benchmark.affinity or ()) - usable)
-
-
-def pin_process(pid: int, benchmark: Benchmark) -> None:
-    """Keep a process, which has just been started, and all that it will start on the chosen processors."""
-    if benchmark.affinity is not None:
-        # A process that has ended already is reported by its exit status.
-        with contextlib.suppress(ProcessLookupError):
-            os.sched_setaffinity(pid, benchmark.affinity)
 
 
 def _package_root() -> str:

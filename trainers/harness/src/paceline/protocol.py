@@ -13,7 +13,15 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from . import costs, counting_reuse, document_builder, process_environment, profiled_repetition, scaling
+from . import (
+    costs,
+    counting_reuse,
+    document_builder,
+    process_environment,
+    processor_affinity,
+    profiled_repetition,
+    scaling,
+)
 from .benchmarks import Benchmark
 from .enough_repetitions import is_precise_enough
 from .measured.plan import ProcessPlan
@@ -58,7 +66,7 @@ def measure_case(request: MeasurementRequest, progress: Progress) -> dict[str, A
 def run_case(request: MeasurementRequest, progress: Progress) -> Measurement:
     """Measure a case and return what it left; raises MeasurementError."""
     benchmark = request.benchmark
-    missing = process_environment.missing_processors(benchmark)
+    missing = processor_affinity.missing_processors(benchmark)
     if missing:
         raise MeasurementError(
             f"{benchmark.name} wants processors that this process may not use: {missing}; "
@@ -345,7 +353,7 @@ class _CaseRunner:
                 benchmark, self._request.folder, self._request.hash_seed
             )
         process = MeasuredProcess(plan, folder, environment)
-        process_environment.pin_process(process.pid, self._benchmark)
+        processor_affinity.pin_process(process.pid, self._benchmark)
         return process
 
     def _make_plan(self, kind: str) -> ProcessPlan:
