@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from paceline import document
-from paceline.document import Document, MetricValue
+from paceline.document import Document
+from paceline.document_rows import MetricValue
 from paceline.statistics import median
 
 from .lines import Line, format_part

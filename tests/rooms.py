@@ -100,6 +100,8 @@ ROOMS = (
             "PIL",
             "whitenoise",
             "paceline.document",
+            "paceline.document_rows",
+            "paceline.phase_names",
             "paceline.metrics",
             "paceline.manifest",
             "paceline.policy",
@@ -116,7 +118,7 @@ ROOMS = (
         STANDARD
         | {"celery", "kombu", "redis", "psutil", "pynvml", "paceline.manifest", "paceline.document"}
         | {"paceline.environment_table", "paceline.preparation", "paceline.watching.nvml"}
-        | {"paceline.measured.fingerprint"}
+        | {"paceline.document_rows", "paceline.phase_names", "paceline.measured.fingerprint"}
         | {"dashboard.repositories", "dashboard.host_protocol"}
         | {"dashboard.heartbeat_file", "dashboard.structured_logs"},
     ),

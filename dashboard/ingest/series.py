@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.db.models import Max
-from paceline.document import Document, MetricValue
+from paceline.document import Document
+from paceline.document_rows import MetricValue
 
 from dashboard.ingest.checks import BadDocument
 from dashboard.models import Metric, Point, Run, Series, SeriesLatest

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from paceline import comparison, document, metrics, report, units
-from paceline.document import Document, MetricValue
+from paceline.document import Document
+from paceline.document_rows import MetricValue
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "paceline.document-1.json"
 Raw = dict[str, Any]

@@ -27,7 +27,8 @@ from paceline.doctor import (
 )
 from paceline.doctor.findings import Finding, LeftOutError, State
 from paceline.doctor.workbench import Workbench, make_workload
-from paceline.document import DeviceProfile, Document, IdleRow, TimelineRow
+from paceline.document import Document
+from paceline.document_rows import DeviceProfile, IdleRow, TimelineRow
 from paceline.manifest import load_manifest
 from paceline.watching.process import TimeLimitError
 

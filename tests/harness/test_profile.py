@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from paceline import comparison, document, profile, report
 from paceline.counting import profile_rows
+from paceline.document_rows import Profile
 
 from .test_counting import call_itself, profile_of, profile_rows_of
 
@@ -93,14 +94,14 @@ def test_stacks_deeper_than_the_limit_are_in_the_rest() -> None:
 
 
 @pytest.fixture
-def complete() -> document.Profile:
+def complete() -> Profile:
     """The profile of a document that holds every optional member."""
     kept = document.read_document(GOLDEN.read_text()).profile
     assert kept is not None
     return kept
 
 
-def change_profile(**members: list[dict[str, Any]]) -> document.Profile:
+def change_profile(**members: list[dict[str, Any]]) -> Profile:
     raw = json.loads(GOLDEN.read_text())
     raw["profile"].update(members)
     kept = document.read_document(json.dumps(raw)).profile
@@ -108,7 +109,7 @@ def change_profile(**members: list[dict[str, Any]]) -> document.Profile:
     return kept
 
 
-def test_a_profile_less_itself_is_nothing(complete: document.Profile) -> None:
+def test_a_profile_less_itself_is_nothing(complete: Profile) -> None:
     assert profile.subtract_profiles(complete, complete) == profile.Differences([], [], [])
     assert complete.stacks
     assert complete.operation_seconds

@@ -16,6 +16,7 @@ from typing import Any
 
 from paceline import document
 from paceline.document import Document
+from paceline.phase_names import UNATTRIBUTED
 
 from dashboard.host_protocol import ExperimentAssignment, PairMeasured, SideAssignment
 from workers.host.checkout.commit_code import CodeSource
@@ -286,7 +287,7 @@ class ExperimentExecutor(Executor):
         if row is None:
             named = f"{job.metric} of {job.phase}" if job.phase else job.metric
             others = {row.phase for row in measured.metrics if row.name == job.metric and row.phase}
-            known = ", ".join(sorted(others - {document.UNATTRIBUTED}))
+            known = ", ".join(sorted(others - {UNATTRIBUTED}))
             has = f"; its phases are {known}" if job.phase and known else ""
             short = next((doubt for doubt in measured.warnings if doubt.code == SWEPT_TOO_SHORT), None)
             why = f": {short.message}; {short.advice}" if short else ""

@@ -8,7 +8,8 @@ from statistics import fmean
 from typing import Any
 
 from paceline import document
-from paceline.document import Document, MetricValue
+from paceline.document import Document
+from paceline.document_rows import MetricValue
 
 from dashboard.host_protocol import OtherMetric
 from dashboard.host_protocol.messages import GUARDING_KINDS, MOST_OTHERS, MOST_STEPS, PACE

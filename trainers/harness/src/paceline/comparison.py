@@ -6,7 +6,8 @@ import math
 
 from . import profile
 from .device_report import timeline_tables
-from .document import Document, MetricValue
+from .document import Document
+from .document_rows import MetricValue
 from .metrics import is_signed
 from .statistics import ratio_interval, shift_interval
 from .units import align_columns, format_amount, format_count

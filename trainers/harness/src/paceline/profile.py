@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .document import Profile
+from .document_rows import Profile
 from .phase_names import UNATTRIBUTED
 
 FUNCTION_LIMIT = 200

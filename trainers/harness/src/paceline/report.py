@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .device_report import describe_device_use, timeline_table
-from .document import Document, MetricValue
+from .document import Document
+from .document_rows import MetricValue
 from .report_ranks import helpers_table, loaders_table, ranks_table
 from .report_sections import (
     costs_table,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from .document import Document, HelperResult, LoaderResult, RankResult, RankResults
+from .document import Document
+from .document_rows import HelperResult, LoaderResult, RankResult, RankResults
 from .statistics import median
 from .units import align_columns, format_amount
 

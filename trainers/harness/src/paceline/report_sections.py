@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from math import nan
 from typing import Any
 
-from .document import Document, LimitResult, MetricValue, ProcessUse
+from .document import Document
+from .document_rows import LimitResult, MetricValue, ProcessUse
 from .metrics import describe_metric
 from .statistics import median
 from .units import align_columns, format_amount, format_count, format_duration, format_number

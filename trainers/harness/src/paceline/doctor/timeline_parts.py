@@ -8,7 +8,8 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-from ..document import DeviceProfile, Document
+from ..document import Document
+from ..document_rows import DeviceProfile
 from ..timeline.idle_gaps import DATA, HOST, SYNCHRONISATION
 from ..timeline.trace_events import PHASE_PREFIX
 from ..units import format_amount
