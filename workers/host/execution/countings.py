@@ -51,6 +51,9 @@ class CountingStore:
         if not counting or counting["counted_at"] or counting["doubts"]:
             return
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # One process at a time measures, and keeps what it counted: what isn't whole yet was left by a crash.
+        for draft in self.folder.glob("*.draft"):
+            draft.unlink(missing_ok=True)
         path = self.path_of(run, run.commit)
         draft = path.with_suffix(".draft")
         kept = {name: document[name] for name in KEPT_MEMBERS}

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 from uuid import UUID
 
 import pytest
@@ -72,6 +73,18 @@ def test_a_strange_document_costs_nothing(store: CountingStore) -> None:
     for text in (b"", b"[]", b'{"counting": {"counted_at": null}}', b"null"):
         store.keep_counted(RUN, text)
     assert not store.folder.exists() or not list(store.folder.iterdir())
+
+
+def test_what_a_crash_left_half_written_is_removed(
+    store: CountingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as crashing:
+        crashing.setattr(Path, "rename", Mock(side_effect=SystemExit))
+        with pytest.raises(SystemExit):
+            store.keep_counted(RUN, encode_document())
+    assert [file.suffix for file in store.folder.iterdir()] == [".draft"]
+    store.keep_counted(replace(RUN, commit="c" * 40), encode_document())
+    assert list(store.folder.iterdir()) == [store.path_of(RUN, "c" * 40)]
 
 
 def test_only_the_newest_of_a_case_are_kept(store: CountingStore) -> None:
