@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 
-from bench.detection.printing import print_line
+from bench.detection.printing import print_published
 from bench.detection.scoring import (
     Alarms,
     Detector,
@@ -187,16 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     lines = list(source_rows(scores["as it is"]))
     if options.choose:
         lines += ["", *variant_rows(scores)]
-    for line in lines:
-        print_line(line)
-    if options.write:
-        write_page(lines)
-
-
-def write_page(lines: Sequence[str]) -> None:
-    """The tables between the markers of the page."""
-    text = "\n".join(["", *lines, "", ""])
-    PAGE.write_text(PART.sub(lambda found: found[1] + text + found[2], PAGE.read_text()))
+    print_published(lines, PAGE, PART, write=options.write)
 
 
 if __name__ == "__main__":

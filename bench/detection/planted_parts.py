@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.detection.printing import print_line
+from bench.detection.printing import print_published
 from bench.detection.simulation import autoregressive_wander
 from dashboard.detection import Change, FalseAlarmBudget, Point, Series, judge_series, steps_of_parts
 from dashboard.detection.segmentation import Floats
@@ -233,14 +233,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--projects", type=int, default=1, help=f"of {CASES} cases that never change")
     parser.add_argument("--write", action="store_true", help="put the tables into the page")
     options = parser.parse_args(arguments)
-    lines = []
-    for line in result_lines(options.histories, options.projects):
-        print_line(line)
-        lines.append(line)
-    if options.write:
-        body = "\n".join(lines).strip("\n")
-        text = PART.sub(lambda match: f"{match[1]}\n{body}\n\n{match[2]}", PAGE.read_text())
-        PAGE.write_text(text)
+    print_published(result_lines(options.histories, options.projects), PAGE, PART, write=options.write)
 
 
 if __name__ == "__main__":

@@ -29,5 +29,5 @@ def print_published(lines: Iterable[str], page: Path, part: re.Pattern[str], *, 
         print_line(line)
         printed.append(line)
     if write:
-        body = "\n".join(printed)
+        body = "\n".join(printed).strip("\n")
         page.write_text(part.sub(lambda match: f"{match[1]}\n{body}\n\n{match[2]}", page.read_text()))
