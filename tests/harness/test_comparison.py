@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paceline import comparison, document, metrics, report, units
+from paceline import document, metrics, units
 from paceline.document import Document
 from paceline.document_rows import MetricValue
+from paceline.reports import comparison, report
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "paceline.document-1.json"
 Raw = dict[str, Any]

@@ -15,7 +15,7 @@ from paceline import manifest, protocol
 from paceline.document import read_document
 from paceline.enough_repetitions import LOOKS, is_precise_enough
 from paceline.measurement import MeasurementRequest, TimedRepetition
-from paceline.report_sections import costs_table
+from paceline.reports.report_sections import costs_table
 from paceline.watching import nvml
 
 from tests.harness.conftest import Project

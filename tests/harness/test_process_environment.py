@@ -1,7 +1,8 @@
 import json
 
 import pytest
-from paceline import listing, manifest, process_environment
+from paceline import manifest, process_environment
+from paceline.command_line import listing
 from paceline.manifest_variables import FORBIDDEN_VARIABLES, KEY_OF_VARIABLE
 
 from .conftest import LOOP, Project, Value

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paceline import comparison, document, profile, report
+from paceline import document, profile
 from paceline.counting import profile_rows
 from paceline.document_rows import Profile
+from paceline.reports import comparison, report
 
 from .test_counting import call_itself, profile_of, profile_rows_of
 

@@ -9,8 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from paceline import comparison, document, profiled_repetition, report
-from paceline.script_command import is_profile_wanted
+from paceline import document, profiled_repetition
+from paceline.command_line.script_command import is_profile_wanted
+from paceline.reports import comparison, report
 
 from .conftest import LOOP, Project
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paceline import command_output, document
+from paceline import document
+from paceline.command_line import command_output
 from paceline.document import DocumentError
 from paceline.refused_parts import without_refused_parts
 

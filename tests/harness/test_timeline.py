@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paceline.device_report import describe_new_kernels, timeline_table
 from paceline.document import read_document
 from paceline.document_rows import DeviceProfile, IdleRow, TimelineRow
+from paceline.reports.device_report import describe_new_kernels, timeline_table
 from paceline.timeline import trace_file
 from paceline.timeline.activity_rows import shorten_kernel_name
 from paceline.timeline.device_profile import EmptyTraceError, build_device_profile

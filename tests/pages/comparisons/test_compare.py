@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
-from paceline.comparison import compare_documents
 from paceline.document import TIMED_KINDS, read_document
+from paceline.reports.comparison import compare_documents
 
 from dashboard.comparisons.comparing import window_differences
 from dashboard.comparisons.metric_rows import MetricRow, weigh_together

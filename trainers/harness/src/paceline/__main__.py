@@ -14,12 +14,12 @@ from io import TextIOWrapper
 from typing import Any, NoReturn
 
 from . import __version__
-from .commands import COMMANDS
-from .comparison import ComparisonError
+from .command_line.commands import COMMANDS
+from .command_line.termination import TerminatedError
 from .document import DocumentError
 from .init.script_words import split_arguments
+from .reports.comparison import ComparisonError
 from .site.errors import SiteError
-from .termination import TerminatedError
 from .toml_table import ManifestError
 from .watching.process import MeasurementError, NothingMeasuredError, TimeLimitError
 

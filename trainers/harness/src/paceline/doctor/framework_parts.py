@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 
 from ..document import Document
-from ..report_ranks import describe_slowest_rank
+from ..reports.report_ranks import describe_slowest_rank
 from .findings import Finding, LeftOutError, compare_with
 from .workbench import Workbench
 

@@ -7,9 +7,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from .. import manifest, process_environment, report
+from .. import manifest, process_environment
 from ..document import Document
-from ..report_sections import step_lines
+from ..reports import report
+from ..reports.report_sections import step_lines
 from ..toml_table import ManifestError
 from ..units import format_amount
 from ..watching import nvml

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from .document import Document
-from .document_rows import HelperResult, LoaderResult, RankResult, RankResults
-from .statistics import median
-from .units import align_columns, format_amount
+from ..document import Document
+from ..document_rows import HelperResult, LoaderResult, RankResult, RankResults
+from ..statistics import median
+from ..units import align_columns, format_amount
 
 UNKNOWN = "?"
 REASONS = {

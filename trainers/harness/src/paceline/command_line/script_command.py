@@ -12,13 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from . import document_builder, metrics, protocol
-from .auto.pacing import CHOICES
-from .benchmarks import RANKS_LIMIT, Benchmark, Case, QuickSettings, case_key
-from .manifest import REPETITIONS_LIMIT, STEPS_LIMIT
-from .measurement import MeasurementRequest
-from .toml_table import ManifestError, Scalar
-from .watching.process import MeasurementError, TooFewStepsError
+from .. import document_builder, metrics, protocol
+from ..auto.pacing import CHOICES
+from ..benchmarks import RANKS_LIMIT, Benchmark, Case, QuickSettings, case_key
+from ..manifest import REPETITIONS_LIMIT, STEPS_LIMIT
+from ..measurement import MeasurementRequest
+from ..toml_table import ManifestError, Scalar
+from ..watching.process import MeasurementError, TooFewStepsError
 
 STEPS = 200
 WARMUP_SHARE = 5  # one step in so many belongs to the warm-up

@@ -9,7 +9,9 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from . import comparison, listing, manifest, report, run_command, script_command
+from .. import manifest
+from ..reports import comparison, report
+from . import listing, run_command, script_command
 from .command_output import (
     ProgressReporter,
     check_output_paths,
@@ -21,7 +23,7 @@ from .termination import end_on_signals
 
 
 def _add_init_arguments(starting: argparse.ArgumentParser) -> None:
-    from .init import command
+    from ..init import command
 
     command.add_arguments(starting)
     starting.set_defaults(command=_initialize_repository)
@@ -54,28 +56,28 @@ def _add_compare_arguments(comparing: argparse.ArgumentParser) -> None:
 
 
 def _add_claims_arguments(proving: argparse.ArgumentParser) -> None:
-    from .claims import command
+    from ..claims import command
 
     command.add_arguments(proving)
     proving.set_defaults(command=_test_claims)
 
 
 def _add_doctor_arguments(doctoring: argparse.ArgumentParser) -> None:
-    from .doctor import command
+    from ..doctor import command
 
     command.add_arguments(doctoring)
     doctoring.set_defaults(command=_check_host)
 
 
 def _add_push_arguments(pushing: argparse.ArgumentParser) -> None:
-    from .site import push
+    from ..site import push
 
     push.add_arguments(pushing)
     pushing.set_defaults(command=push.push_documents)
 
 
 def _add_check_arguments(checking: argparse.ArgumentParser) -> None:
-    from .site import check
+    from ..site import check
 
     check.add_arguments(checking)
     # 1 says that it is.
@@ -84,7 +86,7 @@ def _add_check_arguments(checking: argparse.ArgumentParser) -> None:
 
 def _initialize_repository(arguments: argparse.Namespace) -> int:
     end_on_signals()
-    from .init import command
+    from ..init import command
 
     return command.initialize_repository(arguments, arguments.passed)
 
@@ -111,7 +113,7 @@ def _compare_documents(arguments: argparse.Namespace) -> int:
 
 
 def _test_claims(arguments: argparse.Namespace) -> int:
-    from .claims import command
+    from ..claims import command
 
     end_on_signals()
     check_output_paths(arguments.json, arguments.readme)
@@ -120,7 +122,7 @@ def _test_claims(arguments: argparse.Namespace) -> int:
 
 
 def _check_host(arguments: argparse.Namespace) -> int:
-    from .doctor import command
+    from ..doctor import command
 
     end_on_signals()
     check_output_paths(arguments.report)
@@ -128,7 +130,7 @@ def _check_host(arguments: argparse.Namespace) -> int:
 
 
 def _check_commit(arguments: argparse.Namespace) -> int:
-    from .site import check
+    from ..site import check
 
     end_on_signals()
     return check.check_commit(arguments)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ..document import Document
+from ..document_rows import MetricValue
+from ..units import align_columns, format_amount, format_count, format_interval
 from .device_report import describe_device_use, timeline_table
-from .document import Document
-from .document_rows import MetricValue
 from .report_ranks import helpers_table, loaders_table, ranks_table
 from .report_sections import (
     costs_table,
@@ -17,7 +18,6 @@ from .report_sections import (
     scaling_table,
     step_lines,
 )
-from .units import align_columns, format_amount, format_count, format_interval
 
 BAR = 30
 NAME_WIDTH = 72

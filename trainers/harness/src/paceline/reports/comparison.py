@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from . import profile
+from .. import profile
+from ..document import Document
+from ..document_rows import MetricValue
+from ..metrics import is_signed
+from ..statistics import ratio_interval, shift_interval
+from ..units import align_columns, format_amount, format_count
 from .device_report import timeline_tables
-from .document import Document
-from .document_rows import MetricValue
-from .metrics import is_signed
-from .statistics import ratio_interval, shift_interval
-from .units import align_columns, format_amount, format_count
 
 MOST_DIFFERING = 10
 EXPONENTS = "scaling_exponent"

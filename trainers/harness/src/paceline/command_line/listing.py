@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import metrics
-from .benchmarks import Benchmark
-from .units import format_amount, format_count, format_number
+from .. import metrics
+from ..benchmarks import Benchmark
+from ..units import format_amount, format_count, format_number
 
 
 def describe_benchmark(benchmark: Benchmark) -> str:

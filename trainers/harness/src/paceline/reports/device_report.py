@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from .document import Document
-from .document_rows import DeviceProfile
-from .timeline.timeline_differences import TimelineDifference, subtract_idle_time, subtract_timelines
-from .units import align_columns, format_amount, format_count
+from ..document import Document
+from ..document_rows import DeviceProfile
+from ..timeline.timeline_differences import TimelineDifference, subtract_idle_time, subtract_timelines
+from ..units import align_columns, format_amount, format_count
 
 MOST_ROWS = 12
 MOST_DIFFERING = 10

@@ -9,10 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from . import document, report
-from .protocol import Progress
-from .refused_parts import without_refused_parts
-from .toml_table import ManifestError
+from .. import document
+from ..protocol import Progress
+from ..refused_parts import without_refused_parts
+from ..reports import report
+from ..toml_table import ManifestError
 
 
 def check_output_paths(*paths: Path | None) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from math import nan
 from typing import Any
 
-from .document import Document
-from .document_rows import LimitResult, MetricValue, ProcessUse
-from .metrics import describe_metric
-from .statistics import median
-from .units import align_columns, format_amount, format_count, format_duration, format_number
+from ..document import Document
+from ..document_rows import LimitResult, MetricValue, ProcessUse
+from ..metrics import describe_metric
+from ..statistics import median
+from ..units import align_columns, format_amount, format_count, format_duration, format_number
 
 PASSES = {
     "forward": ("forward pass", "forward passes"),

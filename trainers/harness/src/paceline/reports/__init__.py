@@ -1,0 +1,1 @@
+"""Documents as tables for people, and two documents beside each other."""
