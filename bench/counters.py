@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from paceline import counters
+from paceline.document_building import counters
 from paceline.manifest_variables import THREAD_VARIABLES
 from paceline.measured.plan import ProcessPlan
 from paceline.watching.process import MeasuredProcess

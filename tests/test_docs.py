@@ -127,6 +127,16 @@ def test_they_are_drawn_as_they_are_listed() -> None:
     assert named == drawn - {"flowchart", "stored", "alert", "message"}
 
 
+def test_every_room_of_the_harness_is_named() -> None:
+    package = ROOT / "trainers/harness/src/paceline"
+    rooms = {file.parent.name for file in package.glob("*/__init__.py")}
+    table = ARCHITECTURE.partition("## Within the harness")[2].partition("## ")[0]
+    named = re.findall(r"`(\w+)(/?)`", table)
+    assert {name for name, slash in named if slash} == rooms
+    modules = {name for name, slash in named if not slash} - {package.name, "__init__"}
+    assert {name for name in modules if not (package / f"{name}.py").is_file()} == set()
+
+
 def test_the_layers_are_drawn_as_they_are_tested() -> None:
     drawn = re.findall(r'\["(\d): (.+?)"\]', ARCHITECTURE)
     layers = {int(number): set(re.findall(r"\w+", words)) for number, words in drawn}

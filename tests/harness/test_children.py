@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from paceline.document_building.reported_numbers import leave_out_unusable, unusable_numbers
 from paceline.measured.loader_log import LOADERS_LIMIT, OTHERS, LoaderLog
 from paceline.measurement import TimedRepetition
-from paceline.reported_numbers import leave_out_unusable, unusable_numbers
 
 from tests.harness.strangers import UNCOMPILED, run_processes
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import torch
-from paceline import device_use
 from paceline.counting import model_flops
 from paceline.counting.operations import OperationMode, OperationSwitch, ThreadTallies
-from paceline.device_peaks import find_peaks
+from paceline.document_building import device_use
+from paceline.document_building.device_peaks import find_peaks
 from paceline.measured.phase_nodes import PhaseNode, ThreadState
 from paceline.run_warnings.device_use import device_use_warnings
 from paceline.watching import nvml

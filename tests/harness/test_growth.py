@@ -1,5 +1,5 @@
 import pytest
-from paceline.document_builder import _growth_interval
+from paceline.document_building.document_builder import _growth_interval
 
 from .conftest import Project, Value
 

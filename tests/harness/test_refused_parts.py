@@ -9,7 +9,7 @@ import pytest
 from paceline import document
 from paceline.command_line import command_output
 from paceline.document import DocumentError
-from paceline.refused_parts import without_refused_parts
+from paceline.document_building.refused_parts import without_refused_parts
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 Raw = dict[str, Any]

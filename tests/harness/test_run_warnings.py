@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from paceline import run_warnings
 from paceline.benchmarks import Guard
-from paceline.learning_guards import diverged_names, judge_guards
+from paceline.document_building.learning_guards import diverged_names, judge_guards
 from paceline.limits import Bound, judge_limits
 from paceline.phase_names import SETUP
 from paceline.projection import Job

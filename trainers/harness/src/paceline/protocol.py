@@ -13,16 +13,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from . import (
-    costs,
-    counting_reuse,
-    document_builder,
-    process_environment,
-    processor_affinity,
-    profiled_repetition,
-    scaling,
-)
+from . import counting_reuse, process_environment, processor_affinity, profiled_repetition, scaling
 from .benchmarks import Benchmark
+from .document_building import costs, document_builder
 from .enough_repetitions import is_precise_enough
 from .measured.plan import ProcessPlan
 from .measured.processor import CONTENTION_SHARE

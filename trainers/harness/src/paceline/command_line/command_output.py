@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import document
+from ..document_building.refused_parts import without_refused_parts
 from ..protocol import Progress
-from ..refused_parts import without_refused_parts
 from ..reports import report
 from ..toml_table import ManifestError
 

@@ -12,9 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .. import document_builder, metrics, protocol
+from .. import metrics, protocol
 from ..auto.pacing import CHOICES
 from ..benchmarks import RANKS_LIMIT, Benchmark, Case, QuickSettings, case_key
+from ..document_building import document_builder
 from ..manifest import REPETITIONS_LIMIT, STEPS_LIMIT
 from ..measurement import MeasurementRequest
 from ..toml_table import ManifestError, Scalar

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from ..device_use import device_rows, is_in_use
+from ..document_building.device_use import device_rows, is_in_use
 from ..measurement import TimedRepetition
 from ..watching import nvml
 from ..watching.sampler import Sampler

@@ -6,12 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .. import counters, metrics
+from .. import metrics
 from ..benchmarks import Benchmark
-from ..learning_guards import DIVERGED, MISSING, VIOLATED, diverged_names, values_by_seed
+from ..document_building import counters
+from ..document_building.learning_guards import DIVERGED, MISSING, VIOLATED, diverged_names, values_by_seed
+from ..document_building.reported_numbers import COUNTS, GAUGES, unusable_numbers
 from ..measured.processor import CONTENTION_SHARE
 from ..measurement import TimedRepetition
-from ..reported_numbers import COUNTS, GAUGES, unusable_numbers
 from ..statistics import mean
 from ..units import format_amount, format_count
 from ..watching.process import TooFewStepsError

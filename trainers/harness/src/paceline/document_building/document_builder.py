@@ -9,28 +9,18 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-from . import (
-    __version__,
-    costs,
-    counters,
-    counting_reuse,
-    derived_metrics,
-    device_use,
-    limits,
-    metrics,
-    profile,
-    run_warnings,
-)
-from .counting import read_files
-from .document import FORMAT, READINGS_LIMIT
+from .. import __version__, counting_reuse, limits, metrics, profile, run_warnings
+from ..counting import read_files
+from ..document import FORMAT, READINGS_LIMIT
+from ..measurement import Measurement, MeasurementRequest, TimedRepetition
+from ..ranks.children_members import children_members, loader_samples
+from ..ranks.rank_metrics import is_exact_counter, rank_samples
+from ..ranks.rank_rows import build_ranks_member
+from ..statistics import mean, median, median_interval, theil_sen_slope
+from ..watching.sampler import thin_series
+from . import costs, counters, derived_metrics, device_use
 from .learning_guards import diverged_names, finite_qualities, judge_guards, values_by_seed
-from .measurement import Measurement, MeasurementRequest, TimedRepetition
-from .ranks.children_members import children_members, loader_samples
-from .ranks.rank_metrics import is_exact_counter, rank_samples
-from .ranks.rank_rows import build_ranks_member
 from .reported_numbers import leave_out_unusable
-from .statistics import mean, median, median_interval, theil_sen_slope
-from .watching.sampler import thin_series
 
 # Phases whose number in a step is told with what a step is.
 PASSES = ("forward", "backward", "optimizer", "env_step")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .benchmarks import Guard
-from .document import LARGEST
-from .statistics import mean
+from ..benchmarks import Guard
+from ..document import LARGEST
+from ..statistics import mean
 
 Raw = dict[str, Any]
 

@@ -10,8 +10,8 @@ import json
 import re
 from typing import Any
 
-from . import document, schema
-from .run_warnings.warning import make_warning
+from .. import document, schema
+from ..run_warnings.warning import make_warning
 
 CODE = "part_left_out"
 # Members that have to be there, and what they are where nothing is known.

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
+from ..measurement import TimedRepetition
+from ..statistics import median
+from ..watching.performance_counters import FAILED, KNOWN, SHORT_WINDOW, SHORTEST_WINDOW
 from .device_peaks import find_peaks
-from .measurement import TimedRepetition
-from .statistics import median
-from .watching.performance_counters import FAILED, KNOWN, SHORT_WINDOW, SHORTEST_WINDOW
 
 SAMPLES = "samples"
 # On many devices the power is a mean over a second, which trails behind: in less it says little.

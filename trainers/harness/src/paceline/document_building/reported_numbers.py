@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from .document import LARGEST
-from .measurement import TimedRepetition
+from ..document import LARGEST
+from ..measurement import TimedRepetition
 
 Raw = dict[str, Any]
 # The members of a result that hold the code's own numbers.

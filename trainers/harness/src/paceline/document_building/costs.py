@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from time import CLOCK_BOOTTIME, clock_gettime
 from typing import Any
 
-from .measurement import Measurement, TimedRepetition
-from .system.processes import read_process_stat
+from ..measurement import Measurement, TimedRepetition
+from ..system.processes import read_process_stat
 
 Raw = dict[str, Any]
 

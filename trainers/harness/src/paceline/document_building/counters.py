@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from . import metrics
-from .statistics import median
+from .. import metrics
+from ..statistics import median
 
 Raw = dict[str, Any]
 Counted = Mapping[str, Any]
