@@ -5,7 +5,7 @@ from paceline import manifest, process_environment
 from paceline.command_line import listing
 from paceline.manifest_variables import FORBIDDEN_VARIABLES, KEY_OF_VARIABLE
 
-from .conftest import LOOP, Project, Value
+from tests.harness.conftest import LOOP, Project, Value
 
 SEEN = """
 import gc, json, os

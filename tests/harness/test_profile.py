@@ -12,7 +12,7 @@ from paceline.counting import profile_rows
 from paceline.document_rows import Profile
 from paceline.reports import comparison, report
 
-from .test_counting import call_itself, profile_of, profile_rows_of
+from tests.harness.counting.test_counting import call_itself, profile_of, profile_rows_of
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "paceline.document-1-complete.json"
 

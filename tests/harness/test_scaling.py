@@ -7,7 +7,7 @@ from paceline import projection, scaling
 from paceline.projection import Job
 from paceline.scaling import Sweep, SweepPoint
 
-from .conftest import Project, Value
+from tests.harness.conftest import Project, Value
 
 VALUES = (100, 200, 400, 800)
 SWEEP = Sweep("n", VALUES, 2, {})

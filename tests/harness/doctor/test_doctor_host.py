@@ -28,8 +28,7 @@ from paceline.doctor.workbench import Workbench
 from paceline.watching import nvml
 
 from dashboard.detection import pairs as engine
-
-from .fake_nvml import Device, FakeNvml
+from tests.harness.fake_nvml import Device, FakeNvml
 
 CPU = "sys/devices/system/cpu"
 HUGE = "sys/kernel/mm/transparent_hugepage/enabled"

@@ -12,7 +12,7 @@ import pytest
 from paceline.timeline.device_profile import build_device_profile
 from paceline.timeline.trace_events import read_trace
 
-H100 = Path(__file__).parent.parent / "golden" / "h100"
+H100 = Path(__file__).parents[2] / "golden" / "h100"
 
 
 def profile_trace(name: str) -> dict[str, Any]:

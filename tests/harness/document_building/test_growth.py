@@ -1,7 +1,7 @@
 import pytest
 from paceline.document_building.document_builder import _growth_interval
 
-from .conftest import Project, Value
+from tests.harness.conftest import Project, Value
 
 
 def repetition_rows(*slopes: tuple[float, float, float]) -> list[dict[str, object]]:

@@ -13,7 +13,7 @@ from paceline import document, profiled_repetition
 from paceline.command_line.script_command import is_profile_wanted
 from paceline.reports import comparison, report
 
-from .conftest import LOOP, Project
+from tests.harness.conftest import LOOP, Project
 
 SCRIPT = """
 import time

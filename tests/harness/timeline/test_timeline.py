@@ -22,7 +22,7 @@ from paceline.timeline.profiler_errors import find_profiler_error
 from paceline.timeline.timeline_differences import subtract_idle_time, subtract_timelines
 from paceline.timeline.trace_events import read_trace
 
-DOCUMENT = Path(__file__).parent.parent / "golden" / "paceline.document-1.json"
+DOCUMENT = Path(__file__).parents[2] / "golden" / "paceline.document-1.json"
 MAIN, AUTOGRAD = 100, 101
 Raw = dict[str, Any]
 

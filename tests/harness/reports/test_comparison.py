@@ -10,7 +10,7 @@ from paceline.document import Document
 from paceline.document_rows import MetricValue
 from paceline.reports import comparison, report
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "paceline.document-1.json"
+GOLDEN = Path(__file__).parents[2] / "golden" / "paceline.document-1.json"
 Raw = dict[str, Any]
 
 

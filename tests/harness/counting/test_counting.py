@@ -11,8 +11,8 @@ from paceline.counting.call_tree import ProfileSwitch, ThreadProfile
 from paceline.measured.mark_recorder import MarkRecorder
 from paceline.measured.phase_nodes import PhaseNode
 
-from .conftest import Project, Value
-from .strangers import UNCOMPILED
+from tests.harness.conftest import Project, Value
+from tests.harness.strangers import UNCOMPILED
 
 
 def profile_of(work: Callable[[], object], room: int = 1000) -> ThreadProfile:

@@ -9,8 +9,8 @@ from paceline import claims
 from paceline.claims import Claim, ClaimResult, Estimate, rounds, table
 from paceline.toml_table import ManifestError
 
-from .conftest import Project
-from .test_claims import SCRIPT
+from tests.harness.claims.test_claims import SCRIPT
+from tests.harness.conftest import Project
 
 OFF, ON = "before = { work = 6, idle = false }", "after = { work = 6 }"
 

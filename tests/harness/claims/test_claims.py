@@ -20,9 +20,8 @@ from paceline.claims import (
 )
 from paceline.toml_table import ManifestError
 
+from tests.harness.conftest import Project
 from tests.workers.scripts import UNDISTURBED
-
-from .conftest import Project
 
 SCRIPT = """
 import argparse, os, paceline

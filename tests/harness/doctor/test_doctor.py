@@ -32,9 +32,9 @@ from paceline.document_rows import DeviceProfile, IdleRow, TimelineRow
 from paceline.manifest import load_manifest
 from paceline.watching.process import TimeLimitError
 
-from .conftest import LOOP, Project
+from tests.harness.conftest import LOOP, Project
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "paceline.document-1.json"
+GOLDEN = Path(__file__).parents[2] / "golden" / "paceline.document-1.json"
 
 
 def document_with(**values: float) -> Document:
@@ -311,7 +311,7 @@ def test_a_claim_that_takes_too_long_is_left_out(tmp_path: Path, monkeypatch: py
         assert claim_bench.cases_to_count
         return ClaimResult(claim, "not testable here: it took longer", too_slow=True)
 
-    folder = Path(__file__).parents[2]
+    folder = Path(__file__).parents[3]
     benchmark = load_manifest(folder / "paceline.toml").benchmarks["snake_dqn"]
     monkeypatch.setattr(benchmark_parts, "judge_claim", judge)
     claim = next(row for row in benchmark_parts.device_claims(benchmark, folder) if row.needs_counting)
@@ -326,7 +326,7 @@ def test_a_claim_says_that_a_side_took_too_long(tmp_path: Path, monkeypatch: pyt
     def take_too_long(*_: object) -> Any:
         raise TimeLimitError("snake_dqn took longer than its time_limit of 49 s")
 
-    folder = Path(__file__).parents[2]
+    folder = Path(__file__).parents[3]
     benchmark = load_manifest(folder / "paceline.toml").benchmarks["snake_dqn"]
     claim = next(row for row in load_claims(folder / "trainers/snake_dqn/claims.toml").claims if row.before)
     for name in ("measure_in_turn", "count_case", "has_cuda"):

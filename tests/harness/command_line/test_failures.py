@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from paceline.watching.step_watch import StepWatch
 
-from .conftest import LOOP, Project
+from tests.harness.conftest import LOOP, Project
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "paceline.document-1.json"
+GOLDEN = Path(__file__).parents[2] / "golden" / "paceline.document-1.json"
 
 FAILING = {
     "tiny.py crashed with exit status 1": "print('before')\nraise ValueError('broken')",

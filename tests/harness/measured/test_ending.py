@@ -2,7 +2,7 @@
 
 import pytest
 
-from .conftest import LOOP, Project
+from tests.harness.conftest import LOOP, Project
 
 LEFT = {
     "an open file": "left = open({path!r}, 'w')\nleft.write('written')",

@@ -6,7 +6,7 @@ import pytest
 from paceline.watching import nvml
 from paceline.watching.nvml import CoTenants, Devices
 
-from .fake_nvml import Device, FakeNvml, Instance
+from tests.harness.fake_nvml import Device, FakeNvml, Instance
 
 Probe = Callable[..., Devices]
 PCI = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}

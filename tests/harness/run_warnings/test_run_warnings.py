@@ -14,7 +14,7 @@ from paceline.projection import Job
 from paceline.run_warnings import results, stability
 from paceline.watching import process_usage
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "paceline.document-1.json"
+GOLDEN = Path(__file__).parents[2] / "golden" / "paceline.document-1.json"
 Raw = dict[str, Any]
 
 

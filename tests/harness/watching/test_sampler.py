@@ -15,7 +15,7 @@ from paceline.watching.process_tree import WALK_EVERY, LabelUsage, ProcessTree, 
 from paceline.watching.process_usage import ProcessUsage
 from paceline.watching.sampler import LABELS_LIMIT, VALUES_LIMIT, Sampler
 
-from .fake_nvml import Device, FakeNvml
+from tests.harness.fake_nvml import Device, FakeNvml
 
 
 class Clock:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from paceline.watching import process_usage
 
-from .conftest import Project
+from tests.harness.conftest import Project
 
 TRAINER = """
 import subprocess, sys, time

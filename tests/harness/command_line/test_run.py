@@ -5,7 +5,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from .conftest import LOOP, Project, Value
+from tests.harness.conftest import LOOP, Project, Value
 
 
 def test_the_document_fits_the_published_schema(measured: dict[str, Any]) -> None:

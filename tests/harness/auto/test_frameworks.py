@@ -12,7 +12,7 @@ from bench import counters
 from tests.harness.conftest import Project
 from tests.harness.strangers import UNCOMPILED, phase_counts, run_script, start_uncompiled
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "bench" / "frameworks"
+SCRIPTS = Path(__file__).resolve().parents[3] / "bench" / "frameworks"
 
 
 def run_framework(folder: Path, name: str, steps: int = 20, kind: str = "timing") -> dict[str, Any]:

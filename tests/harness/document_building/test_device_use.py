@@ -17,8 +17,8 @@ from paceline.run_warnings.device_use import device_use_warnings
 from paceline.watching import nvml
 from paceline.watching.energy import READINGS_LIMIT, EnergyMeter
 
-from .fake_nvml import Device, FakeNvml, Instance
-from .test_sampler import Clock, make_sampler
+from tests.harness.fake_nvml import Device, FakeNvml, Instance
+from tests.harness.watching.test_sampler import Clock, make_sampler
 
 Raw = dict[str, Any]
 
