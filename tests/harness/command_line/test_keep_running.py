@@ -47,7 +47,8 @@ from pathlib import Path
 ctypes.CDLL(None).prctl(36, 1)
 harness = subprocess.Popen(sys.argv[2:], stdout=subprocess.DEVNULL)
 met = Path(sys.argv[1])
-while not met.exists() or not met.read_text() or int(met.read_text().split()[1]) < 10:
+# Read once: the training writes it anew at each step.
+while len(told := met.read_text().split() if met.exists() else []) < 2 or int(told[1]) < 10:
     assert harness.poll() is None
     time.sleep(0.05)
 harness.kill()
@@ -154,18 +155,14 @@ sys.exit(5)
 )
 
 
-def heed_interrupts() -> None:
-    """As in a terminal: what a shell starts in the background ignores them."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def start_saving(folder: Path, *options: str) -> subprocess.Popen[str]:
     (folder / "train.py").write_text(SAVING)
     command = Project(folder).command("script", "--keep-running", *options, "train.py", "3000")
-    pipe = subprocess.PIPE
-    harness = subprocess.Popen(
-        command, cwd=folder, stdout=pipe, stderr=subprocess.STDOUT, text=True, preexec_fn=heed_interrupts
-    )
+    # It heeds interrupts, as in a terminal: what a shell starts in the background ignores them.
+    with prepared_python.prepared_starts():
+        harness = subprocess.Popen(
+            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
     wait_until((folder / "met").exists)
     return harness
 
@@ -217,7 +214,10 @@ def test_a_training_reads_and_writes_as_it_would_alone(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TALKING)
     given = b"".join(b"\0\xff%d\n" % number for number in range(20))
     command = Project(tmp_path).command("script", "--keep-running", "--steps", "8", "train.py")
-    ended = subprocess.run(command, cwd=tmp_path, input=given, capture_output=True, timeout=100, check=True)
+    with prepared_python.prepared_starts():
+        ended = subprocess.run(
+            command, cwd=tmp_path, input=given, capture_output=True, timeout=100, check=True
+        )
     assert ended.stdout.startswith(given)
     assert b"\r3/5" + 300_000 * b"." + b"\r4/5" in ended.stderr
 

@@ -108,7 +108,7 @@ for optimizer, weight, steps in zip(kept, weights, (30, STEPS)):
 @pytest.mark.parametrize(("steps", "told"), [(80, True), (20, False)])
 def test_steps_that_end_none_are_told_where_steps_are_missing(tmp_path: Path, steps: int, told: bool) -> None:
     (tmp_path / "train.py").write_text(TWO_PARTS.replace("STEPS", str(steps)))
-    ended = Project(tmp_path).call("script", *ONCE, "--steps", "60", "train.py")
+    ended = Project(tmp_path, prepared=True).call("script", *ONCE, "--steps", "60", "train.py")
     assert ended.returncode == 0
     assert "train.py ended after 29 of 60 steps, let its loop run longer" in ended.stderr
     advice = "; 80 other optimizer steps ended none, mark theirs: `for batch in paceline.steps(batches):`"
@@ -156,7 +156,7 @@ def test_a_script_that_fails_in_the_middle_is_told_how_far_it_came(
     tmp_path: Path, taken: int, advised: bool
 ) -> None:
     (tmp_path / "train.py").write_text(f"{TRAIN}\nmain({taken})\nsys.exit(3)\n")
-    ended = Project(tmp_path).call("script", *ONCE, "--steps", "60", "train.py")
+    ended = Project(tmp_path, prepared=True).call("script", *ONCE, "--steps", "60", "train.py")
     assert ended.returncode == 1
     told = f"it had taken {taken - 1} of 60 steps, --steps {taken - 1} ends it before that"
     assert (told in ended.stderr) == advised
