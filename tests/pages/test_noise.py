@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 import random
 import statistics
+from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
 from django.test import Client
 from django.utils import timezone
+from pytest_django.plugin import DjangoDbBlocker
 
 from dashboard.ingest.latest import write_latest
 from dashboard.models import Case, Experiment, Machine, Metric, Point, Project, Series
 from dashboard.pages.noise.machine_noise import told_effect
 from dashboard.sentences.noise import NoisyCase, effect_sentence, found_sentence, noisy_sentence
 from dashboard.sentences.numbers import format_share
+from tests.dashboard.shared_rows import share_rows
 from tests.pages import builders, experiment_builders
 from tests.pages.conftest import shown_text
 
@@ -80,6 +83,19 @@ def measure_noisy_project(slug: str) -> Experiment:
     return asked
 
 
+@pytest.fixture(scope="module")
+def measured_once(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[int]:
+    """The project `noisy`, for all tests of the module that look at it: its experiment."""
+    with share_rows(django_db_blocker, lambda: measure_noisy_project("noisy").pk) as made:
+        yield made
+
+
+@pytest.fixture
+def asked(measured_once: int, db: None) -> Experiment:
+    """The experiment of the project `noisy`."""
+    return Experiment.objects.get(pk=measured_once)
+
+
 def case_series(case: Case) -> list[Series]:
     return list(Series.objects.filter(configuration__case=case))
 
@@ -89,19 +105,17 @@ def renew_latest(asked: Experiment) -> None:
     write_latest(asked.project, [series.pk for series in case_series(asked.head_configuration.case)])
 
 
-def test_what_an_experiment_would_prove_is_told_by_the_newest_one(client: Client) -> None:
-    asked = measure_noisy_project("snake")
-    (row,) = client.get("/projects/snake/noise/?metric=step_time").context["rows"]
+def test_what_an_experiment_would_prove_is_told_by_the_newest_one(client: Client, asked: Experiment) -> None:
+    (row,) = client.get("/projects/noisy/noise/?metric=step_time").context["rows"]
     by_machine = {found.machine.name: found for found in row.machines}
     assert (by_machine["bench-1"].experiment, by_machine["busy"].experiment) == (asked.pk, None)
     # Fifty pairs of twelve seconds: a step of a noise is proved, one of a tenth of it isn't.
     assert 0.002 < by_machine["bench-1"].proven < 0.03
 
 
-def test_pairs_that_took_turns_tell_by_their_single_steps(client: Client) -> None:
-    asked = measure_noisy_project("snake")
+def test_pairs_that_took_turns_tell_by_their_single_steps(client: Client, asked: Experiment) -> None:
     Experiment.objects.update(in_turns=True)
-    where = "/projects/snake/noise/?metric=step_time"
+    where = "/projects/noisy/noise/?metric=step_time"
     by_means = proven_on(client, where, "bench-1")
     for pair in asked.pairs.all():
         asked.pairs.create(
@@ -140,12 +154,11 @@ def test_too_few_runs_tell_of_no_noise(client: Client) -> None:
     assert not answer.context["noisy"]
 
 
-def test_a_series_tells_what_step_it_would_show(client: Client) -> None:
-    asked = measure_noisy_project("snake")
+def test_a_series_tells_what_step_it_would_show(client: Client, asked: Experiment) -> None:
     series = builders.headline_series(asked.head_configuration.case)
     where = f"/series/{series.pk}/"
     newest = Point.objects.filter(series=series).select_related("run__machine").latest("position")
-    (row,) = client.get("/projects/snake/noise/?metric=step_time").context["rows"]
+    (row,) = client.get("/projects/noisy/noise/?metric=step_time").context["rows"]
     (machine,) = (found for found in row.machines if found.machine == newest.run.machine)
     effect = client.get(where).context["effect"]
     later = format_share(machine.later)
@@ -162,7 +175,7 @@ def test_of_one_seed_no_step_in_what_is_learned_is_told(client: Client) -> None:
     project = builders.create_project()
     measure_commits(project, builders.create_case(project, "walker"), {"bench-1": CALM}, count=12)
     metric = Metric.objects.get(name="step_time")
-    series = Series.objects.get(metric=metric, phase="")
+    series = Series.objects.get(metric=metric, phase="", configuration__case__project=project)
     assert "would be found" in client.get(f"/series/{series.pk}/").context["effect"]
     Metric.objects.filter(pk=metric.pk).update(kind=Metric.Kind.QUALITY)
     assert "would be found" in client.get(f"/series/{series.pk}/").context["effect"]
@@ -170,18 +183,19 @@ def test_of_one_seed_no_step_in_what_is_learned_is_told(client: Client) -> None:
     assert client.get(f"/series/{series.pk}/").context["effect"] == ""
 
 
-def test_a_projects_page_says_what_is_too_noisy_and_what_would_help(client: Client) -> None:
-    asked = measure_noisy_project("snake")
+def test_a_projects_page_says_what_is_too_noisy_and_what_would_help(
+    client: Client, asked: Experiment
+) -> None:
     renew_latest(asked)
-    answer = client.get("/projects/snake/?metric=step_time")
+    answer = client.get("/projects/noisy/?metric=step_time")
     noise = answer.context["noise"]
-    (row,) = client.get("/projects/snake/noise/?metric=step_time").context["rows"]
+    (row,) = client.get("/projects/noisy/noise/?metric=step_time").context["rows"]
     busy, calm = row.machines
     assert noise.noisy == (
         f"Too noisy to be worth its time: walker on busy (± {format_share(busy.noise)}), whose runs differ "
         "more than their repetitions: paceline doctor there says what would help."
     )
-    assert 'href="/projects/snake/noise/?metric=step_time"' in answer.content.decode()
+    assert 'href="/projects/noisy/noise/?metric=step_time"' in answer.content.decode()
     # The machine that measured last is the busy one: where there are several it is named.
     assert f"finds steps of {format_share(busy.later)} or more after 10 runs" in shown_text(answer)
     assert "on busy" in noise.found[row.state.series]
@@ -200,15 +214,14 @@ def test_a_calm_project_has_nobody_warned(client: Client) -> None:
     assert "finds " in shown_text(answer)
 
 
-def test_a_machines_page_has_what_each_of_its_cases_would_show(client: Client) -> None:
-    asked = measure_noisy_project("snake")
+def test_a_machines_page_has_what_each_of_its_cases_would_show(client: Client, asked: Experiment) -> None:
     by_machine = {}
     for name in ("bench-1", "busy"):
         machine = Machine.objects.get(name=name)
         answer = client.get(f"/machines/{machine.pk}/")
         (by_machine[name],) = answer.context["cases"]
         assert by_machine[name].values == 20
-    (row,) = client.get("/projects/snake/noise/?metric=step_time").context["rows"]
+    (row,) = client.get("/projects/noisy/noise/?metric=step_time").context["rows"]
     assert {found.machine.name: found.later for found in row.machines} == {
         name: found.later for name, found in by_machine.items()
     }
@@ -216,16 +229,14 @@ def test_a_machines_page_has_what_each_of_its_cases_would_show(client: Client) -
     assert "too noisy its runs differ more than their repetitions" in shown_text(answer)
 
 
-def test_a_machines_cases_are_those_that_a_visitor_may_see(client: Client) -> None:
-    asked = measure_noisy_project("snake")
+def test_a_machines_cases_are_those_that_a_visitor_may_see(client: Client, asked: Experiment) -> None:
     Project.objects.filter(pk=asked.project_id).update(visibility="members")
     machine = Machine.objects.get(name="busy")
     assert client.get(f"/machines/{machine.pk}/").context["cases"] == []
 
 
-def test_pairs_on_the_step_time_tell_of_the_throughput(client: Client) -> None:
-    asked = measure_noisy_project("snake")
-    (row,) = client.get("/projects/snake/noise/?metric=throughput").context["rows"]
+def test_pairs_on_the_step_time_tell_of_the_throughput(client: Client, asked: Experiment) -> None:
+    (row,) = client.get("/projects/noisy/noise/?metric=throughput").context["rows"]
     proven = {found.machine.name: found.experiment for found in row.machines}
     assert proven == {"bench-1": asked.pk, "busy": None}
     series = asked.head_configuration.series.get(metric__name="throughput", phase="")
@@ -273,8 +284,7 @@ def test_what_repeats_exactly_and_what_is_too_noisy_is_said() -> None:
     )
 
 
-def test_what_may_be_below_zero_has_no_noise_that_is_a_share_of_it(client: Client) -> None:
-    measure_noisy_project("noisy")
+def test_what_may_be_below_zero_has_no_noise_that_is_a_share_of_it(client: Client, asked: Experiment) -> None:
     where = "/projects/noisy/?metric="
     assert client.get(f"{where}step_time").context["noise"].noisy
     growth = Metric.objects.get(name="memory_growth", better="lower")
