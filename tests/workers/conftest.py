@@ -30,6 +30,7 @@ params = { size = 10 }
 warmup_steps = 2
 steps = 20
 counting_steps = 5
+countings = 1
 repetitions = 1
 time_limit = 60
 """

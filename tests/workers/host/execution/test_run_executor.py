@@ -44,7 +44,7 @@ subprocess.Popen([sys.executable, "-I", "-S", "-c", code], start_new_session=Tru
 # Two ranks, started as a module, whose steps end with the optimizer's.
 RANKS_MANIFEST = MANIFEST.replace(
     'script = "train.py"',
-    'module = "package.train"\nauto = true\nstep = "optimizer"\nprocesses = 2\ncountings = 1',
+    'module = "package.train"\nauto = true\nstep = "optimizer"\nprocesses = 2',
 )
 RANKS_TRAIN = (
     UNCOMPILED
@@ -71,15 +71,28 @@ def execute_run(host: Host, run: Run) -> Run:
     return run
 
 
-def test_the_whole_way_ends_with_a_document(host: Host, requested: Requested) -> None:
-    run = execute_run(host, requested())
+def test_the_whole_way_ends_with_a_document(
+    host: Host, requested: Requested, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its box and its machine are kept with the run, and what is measured sees no address of ours."""
+    monkeypatch.setenv("SECRET_KEY", "hush")
+    telling = "import os\nprint('uid', os.getuid())\nprint(sorted(os.environ))\n"
+    run = execute_run(host, requested({"train.py": telling + TRAIN}))
     assert (run.state, run.reason) == ("done", "")
     assert run.document.body["benchmark"]["params"] == {"size": 10}
     assert run.fingerprint == machine.take_fingerprint().as_dict()
+    assert Machine.objects.get(name="gpu-1").fingerprint["cpu_count"] >= 1
+    assert run.box
+    assert (run.box["kind"] != "none", run.box["network"]) == (True, "none")
+    assert f"uid {run.box['account']}" in run.log.text
+    assert "TMPDIR" in run.log.text
+    for name in ("DATABASE_URL", "BROKER_URL", "SECRET_KEY", "PACELINE_HOME", "DJANGO"):
+        assert name not in run.log.text
 
 
 def test_a_commit_that_changes_nothing_counted_is_not_counted(host: Host, requested: Requested) -> None:
-    first = execute_run(host, requested({"notes.txt": "some"}))
+    counted_twice = MANIFEST.replace("countings = 1\n", "")
+    first = execute_run(host, requested({"paceline.toml": counted_twice, "notes.txt": "some"}))
     source = Path(first.commit.project.repository)
     unchanged = request_next(first, commit_files(source, {"notes.txt": "others"}))
     changed = request_next(unchanged, commit_files(source, {"train.py": TRAIN + "# more"}))
@@ -296,19 +309,6 @@ def test_the_manifest_that_the_server_keeps_is_used(host: Host, requested: Reque
     assert execute_run(host, run).document.body["protocol"]["steps"] == 33
 
 
-def test_the_measured_process_sees_no_address_of_ours(
-    host: Host, requested: Requested, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SECRET_KEY", "hush")
-    run = execute_run(
-        host,
-        requested({"train.py": "import os\nprint(sorted(os.environ))\n" + TRAIN + "raise SystemExit(3)"}),
-    )
-    assert "TMPDIR" in run.log.text
-    for name in ("DATABASE_URL", "BROKER_URL", "SECRET_KEY", "PACELINE_HOME", "DJANGO"):
-        assert name not in run.log.text
-
-
 def test_a_harness_in_the_checkout_is_not_the_one_that_measures(host: Host, requested: Requested) -> None:
     trap = {"paceline/__init__.py": "raise SystemExit('the wrong one')", "paceline/__main__.py": ""}
     assert execute_run(host, requested(trap)).state == "done"
@@ -336,13 +336,6 @@ def test_progress_and_log_arrive_while_it_measures(host: Host, requested: Reques
         runs.cancel_run(run.pk, by="Ada")
 
 
-def test_the_box_is_kept_with_the_run(host: Host, requested: Requested) -> None:
-    run = execute_run(host, requested({"train.py": "import os\nprint('uid', os.getuid())\n" + TRAIN}))
-    assert run.box
-    assert (run.box["kind"] != "none", run.box["network"]) == (True, "none")
-    assert f"uid {run.box['account']}" in run.log.text
-
-
 def test_without_a_box_nothing_is_measured_unless_its_owner_says_so(
     host: Host, requested: Requested, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -355,11 +348,6 @@ def test_without_a_box_nothing_is_measured_unless_its_owner_says_so(
     Run.objects.update(state="requested", lease_until=None, machine=None)
     run = execute_run(trusting, run)
     assert (run.state, run.box["kind"]) == ("done", "none")
-
-
-def test_the_machine_is_seen_with_its_fingerprint(host: Host, requested: Requested) -> None:
-    execute_run(host, requested())
-    assert Machine.objects.get(name="gpu-1").fingerprint["cpu_count"] >= 1
 
 
 @contextmanager
