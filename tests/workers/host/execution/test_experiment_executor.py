@@ -146,7 +146,15 @@ def test_each_side_has_its_own_code(host: Host, requested: Requested) -> None:
     assert sides[0].python != sides[1].python
 
 
-def test_interleaved_repetitions_decide(host: Host, suspected: Experiment) -> None:
+def test_interleaved_repetitions_decide(host: Host, requested: Requested) -> None:
+    """Each pair has hashes of its own, the same ones on both sides.
+
+    Where texts lie in a set is no difference between two commits.
+    """
+    hashes = "\nimport os\npaceline.quality('hash_seed', int(os.environ['PYTHONHASHSEED']) % 9973)\n"
+    run = requested({"train.py": LOOP.format(seconds=0.004) + hashes, "paceline.toml": SHORT})
+    slower = {"train.py": LOOP.format(seconds=0.016) + hashes}
+    suspected = ask_proof(run, slower, "step_time", (0.004, 0.016))
     assert host.execute_next()
     suspected.refresh_from_db()
     assert (suspected.state, suspected.verdict, suspected.in_turns) == ("done", "confirmed", False)
@@ -160,6 +168,9 @@ def test_interleaved_repetitions_decide(host: Host, suspected: Experiment) -> No
     assert 0 < 1.5 * phases.before["learn"] < phases.after["learn"] < 1
     base = suspected.base_commit.short
     assert suspected.commands[0].startswith(f"git checkout {base} && python -m paceline run")
+    seeds = [pair.others["quality.hash_seed"] for pair in suspected.pairs.all()]
+    assert all(seed["base"] == seed["head"] for seed in seeds)
+    assert len({seed["base"] for seed in seeds}) == len(seeds) > 3
 
 
 def test_interleaved_sweeps_decide_on_an_exponent(host: Host, requested: Requested) -> None:
@@ -181,23 +192,8 @@ def test_interleaved_sweeps_decide_on_an_exponent(host: Host, requested: Request
     assert phases.after["learn"] > 10 * phases.before["learn"]
 
 
-def test_steps_in_turn_decide(host: Host, suspected: Experiment) -> None:
-    let_take_turns(suspected)
-    assert host.execute_next()
-    suspected.refresh_from_db()
-    assert (suspected.state, suspected.verdict, suspected.in_turns) == ("done", "confirmed", True)
-    assert 1.5 < (suspected.ratio or 0) < 6
-    first, second = suspected.commands
-    assert first.startswith(
-        f"git worktree add --detach ../turns/base {suspected.base_commit.short} && {{ (cd ../turns/base"
-    )
-    assert first.endswith("--turns=../first) & }")
-    assert second.endswith("--turns=../second)")
-
-
-def test_a_pair_in_turns_has_the_same_steps_of_both(
-    host: Host, suspected: Experiment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_steps_in_turn_decide(host: Host, suspected: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each pair has as many steps of both sides."""
     let_take_turns(suspected)
     handed_in: list[PairMeasured] = []
     add_pair = host.client.add_pair
@@ -208,21 +204,20 @@ def test_a_pair_in_turns_has_the_same_steps_of_both(
 
     monkeypatch.setattr(host.client, "add_pair", hand_in)
     assert host.execute_next()
+    suspected.refresh_from_db()
+    assert (suspected.state, suspected.verdict, suspected.in_turns) == ("done", "confirmed", True)
+    assert 1.5 < (suspected.ratio or 0) < 6
+    first, second = suspected.commands
+    assert first.startswith(
+        f"git worktree add --detach ../turns/base {suspected.base_commit.short} && {{ (cd ../turns/base"
+    )
+    assert first.endswith("--turns=../first) & }")
+    assert second.endswith("--turns=../second)")
+    assert handed_in
     for pair in handed_in:
         base, head = pair.steps["base"], pair.steps["head"]
         assert len(base) == len(head) == 10
         assert 2 < median(head) / median(base) < 6
-
-
-def test_each_pair_has_hashes_of_its_own(host: Host, requested: Requested) -> None:
-    """The same ones on both sides: where texts lie in a set is no difference between two commits."""
-    hashes = "\nimport os\npaceline.quality('hash_seed', int(os.environ['PYTHONHASHSEED']) % 9973)\n"
-    run = requested({"train.py": LOOP.format(seconds=0.004) + hashes, "paceline.toml": SHORT})
-    asked = ask_proof(run, {"train.py": LOOP.format(seconds=0.016) + hashes}, "step_time", (0.004, 0.016))
-    assert host.execute_next()
-    seeds = [pair.others["quality.hash_seed"] for pair in asked.pairs.all()]
-    assert all(seed["base"] == seed["head"] for seed in seeds)
-    assert len({seed["base"] for seed in seeds}) == len(seeds) > 3
 
 
 def test_a_person_is_told_how_large_the_difference_is(host: Host, requested: Requested) -> None:
