@@ -209,26 +209,28 @@ def best_group(
 ) -> Group | None:
     """The group whose cause may be this change's; None where it has one of its own.
 
-    One cause moves a series once: a group that has a change of the same series is another one.
+    One cause moves a series once: a group that has a change of the same series is another one. Where pairs of
+    the series itself have shown it beside these commits it is there, whatever else lies at them.
     """
     confirmed = {regression.pk for regression in snapshot.regressions if regression.state == State.CONFIRMED}
-    exact, wide = [], []
+    beside, exact, wide = [], [], []
     for index, group in enumerate(groups):
         if any(member.series.pk == change.series.pk for member in group.members):
             continue
         if group.alone and is_apart_from_levels(change, group):
             continue
+        seen_beside = is_seen_beside(change, group, snapshot.changes)
         for place in group.ranges:
             distance = abs(change.range.bad - place.bad)
             if may_be_of_others(change, group, place):
                 continue
-            if change.range.overlap(place):
+            if seen_beside:
+                beside.append((distance, index))
+            elif change.range.overlap(place):
                 exact.append((distance, index))
-            elif is_seen_beside(change, group, snapshot.changes) or is_placed_beside_by_noise(
-                change, group, place
-            ):
+            elif is_placed_beside_by_noise(change, group, place):
                 wide.append((distance, index))
-    for _, index in [*sorted(exact), *sorted(wide)]:
+    for _, index in [*sorted(beside), *sorted(exact), *sorted(wide)]:
         if not is_refuted_there(change, groups[index], confirmed, verdicts):
             return groups[index]
     return None

@@ -9,6 +9,7 @@ import pytest
 from dashboard.models import Channel, Commit, Delivery, Experiment, Project, Regression
 from dashboard.regressions import advance_proof, judge_run
 from tests.dashboard import factories
+from tests.dashboard.regressions.planted import History, linear_history
 
 LOST: dict[str, Any] = {"verdict": "undecided", "reason": {"code": "lost"}}
 UNTESTABLE: dict[str, Any] = {"verdict": "untestable"}
@@ -132,3 +133,18 @@ def test_what_is_refuted_between_its_levels_too_stays_refuted(refuted_twice: lis
     measure_step(refuted_twice[8:], slow_from=LATE)
     assert Regression.objects.get().state == "refuted"
     assert Experiment.objects.count() == 3
+
+
+def test_two_series_that_seemed_to_step_beside_their_commit_are_one_regression(db: None) -> None:
+    """Pairs of each find it between its levels, and bisection leads both to the commit."""
+    history = History(linear_history(44), {"m9": 1.4}).make()
+    case = factories.create_case(history.project)
+    for commit in history.rows.values():
+        level = 1.4 if commit.position >= LATE + 4 else 1.0
+        noise = factories.run_noise(commit.position)
+        values = {"step_time": 0.010 * level * noise, "peak_memory": 1e9 * level * noise}
+        judge_run(factories.store_measured_run(commit, case, values).pk)
+        history.answer_all()
+    (regression,) = Regression.objects.filter(withdrawn_at=None)
+    assert (regression.state, regression.first_bad.subject) == ("confirmed", "m9")
+    assert {change.series.metric.name for change in regression.changes.all()} == {"step_time", "peak_memory"}

@@ -12,6 +12,7 @@ from dashboard.regressions.decision.facts import Change, Regression, Series, Sna
 from dashboard.regressions.decision.grouping import group_changes
 from dashboard.regressions.decision.primary_change import bounding_commits, choose_primary
 from dashboard.regressions.decision.proofs import Outcome
+from dashboard.regressions.decision.ranges import Range
 from tests.dashboard.regressions.decision.builders import (
     make_change,
     make_commit,
@@ -136,3 +137,21 @@ def test_what_its_levels_show_is_confirmed_where_bisection_leads_back_to_its_pla
     assert primary is not None
     assert primary.state == "confirmed"
     assert [commit.position for commit in bounding_commits(primary)] == [20, 22]
+
+
+def test_a_step_that_pairs_have_placed_beside_leaves_what_lies_where_it_was_seen() -> None:
+    """Both seemed to step at 22; pairs of memory found it at 18, those of the time have none at 22."""
+    memory = make_change(make_series("peak_memory"), 20, 22, 1.3, regression_id=1)
+    time = make_change(TIME, 20, 22, 1.4, regression_id=1)
+    verdicts = [
+        make_verdict(memory, Outcome.REFUTED, 20, 22),
+        make_verdict(time, Outcome.REFUTED, 20, 22),
+        make_verdict(memory, Outcome.REFUTED, 19, 24),
+        make_verdict(memory, Outcome.CONFIRMED, 12, 30, ratio=1.3),
+        make_verdict(memory, Outcome.NONE, 12, 17, purpose="bisection"),
+        make_verdict(memory, Outcome.WHOLE, 12, 18, purpose="bisection"),
+    ]
+    row = make_regression(memory, state="confirmed")
+    snapshot = Snapshot("main", "main", (time, memory), (row,), tuple(verdicts))
+    groups = group_changes(snapshot)
+    assert [(group.anchors, group.members) for group in groups] == [([Range(17, 18)], [memory]), ([], [time])]
