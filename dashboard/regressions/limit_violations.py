@@ -20,7 +20,7 @@ from dashboard.querysets.composed import ComposedQuery, Given
 from dashboard.regressions.decision import facts
 from dashboard.regressions.row_facts import series_fact
 from dashboard.regressions.series.branch_line import Line, given_line
-from dashboard.regressions.series.limit_episodes import Episode, LimitPoint, find_episodes
+from dashboard.regressions.series.limit_episodes import Episode, LimitPoint, Stored, find_episodes, is_gone
 from dashboard.repositories import DETACHED
 
 # So many measured commits are read before what is looked at: what was open before those is known.
@@ -181,17 +181,19 @@ def standings_along_line(rows: Sequence[LimitRow], changed_from: int, line: Line
     """What these rows say; what was over before position `changed_from` is as it was."""
     episodes: list[tuple[int, Episode]] = []
     kept: list[facts.LimitLink] = []
+    stored: dict[int, list[Stored]] = {}
     for series, of_series in groupby(rows, key=lambda row: row.series):
-        points = [limit_point(list(runs)) for _, runs in groupby(of_series, key=lambda row: row.commit.pk)]
+        by_commit = [list(runs) for _, runs in groupby(of_series, key=lambda row: row.commit.pk)]
+        points = [limit_point(runs) for runs in by_commit]
+        stored[series] = [Stored(runs[0].position, max(row.pk for row in runs)) for runs in by_commit]
         found = find_episodes(points)
         told = {link for episode in found for link in episode.links}
         episodes += [(series, each) for each in found if each.first.commit.branch == line.branch]
         kept += [link for point in points for link in point.links if link not in told]
     standing = {row.regression: row for row in rows if row.regression and not row.withdrawn}
     kept = [link for link in kept if link.regression in standing]
-    groups = unsettled_groups(
-        group_by_commit(episodes), changed_from, standing, {link.regression for link in kept}
-    )
+    groups = [with_gone(group, stored) for group in group_by_commit(episodes)]
+    groups = unsettled_groups(groups, changed_from, standing, {link.regression for link in kept})
     told_by = {link.regression for group in groups for _, each in group for link in each.links}
     return LimitStandings(
         episodes=tuple(with_series([pair for group in groups for pair in group])),
@@ -244,6 +246,12 @@ def group_by_commit(episodes: Iterable[tuple[int, Episode]]) -> list[Group]:
     return list(by_commit.values())
 
 
+def with_gone(group: Group, stored: Mapping[int, Sequence[Stored]]) -> Group:
+    """A group whose series that aren't measured any more say so; of a series alone nobody knows."""
+    together = sorted(point for series, _ in group for point in stored[series])
+    return [(series, replace(each, gone=is_gone(stored[series], together))) for series, each in group]
+
+
 def unsettled_groups(
     groups: Sequence[Group], changed_from: int, standing: Mapping[int, LimitRow], lost: Collection[int]
 ) -> list[Group]:
@@ -283,14 +291,18 @@ def is_settled(group: Group, standing: Mapping[int, LimitRow]) -> bool:
 
 
 def spanned_by(episodes: Sequence[Episode]) -> tuple[int, int, int | None]:
-    """The keys of the commits before, at the beginning and at the end of episodes that begin together."""
+    """The keys of the commits before, at the beginning and at the end of episodes that begin together.
+
+    What isn't measured any more has no end of its own.
+    """
     first = episodes[0].first.commit
     before = [each.before.commit for each in episodes if each.before]
     kept = [each.kept.commit for each in episodes if each.kept]
+    over = kept and all(each.kept or each.gone for each in episodes)
     return (
         max(before, key=lambda commit: commit.position, default=first).pk,
         first.pk,
-        max(kept, key=lambda commit: commit.position).pk if len(kept) == len(episodes) else None,
+        max(kept, key=lambda commit: commit.position).pk if over else None,
     )
 
 
@@ -310,4 +322,5 @@ def with_series(episodes: Sequence[tuple[int, Episode]]) -> Iterator[facts.Limit
             value_before=before.value if before else None,
             kept=kept.commit if kept else None,
             links=episode.links,
+            gone=episode.gone,
         )

@@ -182,14 +182,14 @@ def crossed_commits(episodes: Iterable[LimitEpisode]) -> list[CrossedCommit]:
 def standing_of(episodes: Sequence[LimitEpisode]) -> Standing:
     """Of a regression by crossed limits alone; it is told by the first of its series.
 
-    It has recovered once all of them are kept again.
+    It has recovered once all of them are kept again, those that aren't measured any more left out.
     """
     told = min(episodes, key=lambda episode: episode.series.pk)
     good = [episode.before for episode in episodes if episode.before]
     kept = [episode.kept for episode in episodes if episode.kept]
     before = told.bound if told.value_before is None else told.value_before
     ratio = told.value / told.value_before if told.value_before else None
-    all_kept = len(kept) == len(episodes)
+    all_kept = kept and all(episode.kept or episode.gone for episode in episodes)
     return Standing(
         last_good=max(good, key=lambda commit: commit.position, default=told.commit),
         first_bad=told.commit,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,10 @@ SOON_AGAIN = 20
 # The noise is that of so many values before; fewer than so many don't tell it.
 NOISE_WINDOW = 30
 FEWEST_FOR_NOISE = 5
+# A series without a value at so many measured commits, and for so many times as long as it ever paused,
+# isn't measured any more.
+GONE_AFTER = 30
+GONE_TIMES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +52,19 @@ class LimitPoint:
         return self.margin < 0
 
 
+class Stored(NamedTuple):
+    """At which position something was measured; rows that were stored later have larger keys."""
+
+    position: int
+    row: int
+
+
 @dataclass(frozen=True, slots=True)
 class Episode:
     """A limit that was crossed at `first`, where `before` had kept it, and that `kept` is the first to keep.
 
-    `kept` None: it still is crossed. That it is kept was only clear at position `clear`.
+    `kept` None: it still is crossed. That it is kept was only clear at position `clear`. `gone`: the series
+    isn't measured any more.
     """
 
     first: LimitPoint
@@ -59,6 +72,7 @@ class Episode:
     kept: LimitPoint | None = None
     clear: int | None = None
     links: tuple[LimitLink, ...] = ()
+    gone: bool = False
 
 
 def find_episodes(points: Sequence[LimitPoint]) -> list[Episode]:
@@ -93,3 +107,16 @@ def noise_before(values: NDArray[np.float64], at: int) -> float:
     """
     near = values[max(at - NOISE_WINDOW, 0) : at]
     return neighbour_noise(near) if len(near) >= FEWEST_FOR_NOISE else 0.0
+
+
+def is_gone(own: Sequence[Stored], others: Sequence[Stored]) -> bool:
+    """True for a series that isn't measured any more: the `others` have gone on long since, in history and in
+    time, also for a series that is measured rarely. Both in the order of positions.
+
+    A history that is filled up later has no end there.
+    """
+    last, newest = own[-1].position, max(point.row for point in own)
+    since = {point.position for point in others if point.position > last and point.row > newest}
+    places = np.searchsorted(sorted({point.position for point in others}), [point.position for point in own])
+    left_out = int(np.diff(places).max(initial=0))
+    return len(since) >= max(GONE_AFTER, GONE_TIMES * left_out)

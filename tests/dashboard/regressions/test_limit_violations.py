@@ -21,6 +21,7 @@ from dashboard.models import (
 from dashboard.querysets import limits
 from dashboard.querysets.composed import ComposedQuery
 from dashboard.regressions import judge_run, limit_violations
+from dashboard.regressions.series import limit_episodes
 from dashboard.repositories import DETACHED
 from dashboard.sentences.limits import violation_text
 from dashboard.sentences.regressions import regression_title
@@ -176,6 +177,56 @@ def test_another_case_that_keeps_its_limit_again_leaves_the_rest_of_a_commit_ope
     found = Regression.objects.get()
     assert (found.recovered_by, len(violation_texts(found))) == (None, 2)
     assert not Delivery.objects.filter(event="recovered").exists()
+
+
+@pytest.fixture
+def soon_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limit_episodes, "GONE_AFTER", 6)
+
+
+def cross_together(line: list[Commit], of: Case, other: Case, rarely: int = 1) -> Regression:
+    """Two cases of which both cross their limit at 4; the other one is measured at each `rarely`th commit."""
+    for commit in line[:5]:
+        measure_and_judge([commit], of, [70 if commit.position >= 4 else 90])
+        if commit.position % rarely == 0:
+            measure_and_judge([commit], other, [60 if commit.position >= 4 else 90])
+    return Regression.objects.get()
+
+
+@pytest.mark.usefixtures("soon_gone")
+@pytest.mark.parametrize(("rarely", "gone_after"), [(1, 6), (4, 12)])
+def test_a_series_that_is_measured_no_more_holds_a_regression_open_no_longer(
+    project: Project, of: Case, rarely: int, gone_after: int
+) -> None:
+    line = factories.create_commits(project, 20)
+    other = factories.create_case(project, "other")
+    found = cross_together(line, of, other, rarely)
+    measure_and_judge(line[5 : 4 + gone_after], of, [90] * (gone_after - 1))
+    found.refresh_from_db()
+    assert (len(violation_texts(found)), found.recovered_by) == (2, None)
+    measure_and_judge(line[4 + gone_after :][:1], of, [90])
+    found.refresh_from_db()
+    assert found.recovered_by == line[5]
+    measure_and_judge(line[18:19], other, [60])
+    found.refresh_from_db()
+    assert (found.recovered_by, Regression.objects.count()) == (None, 1)
+
+
+@pytest.mark.usefixtures("soon_gone")
+def test_a_series_that_is_measured_late_is_not_taken_for_gone(project: Project, of: Case) -> None:
+    line = factories.create_commits(project, 20)
+    measure_and_judge(line, of, [90] * 4 + [70] + [90] * 15)
+    measure_and_judge(line[:6], factories.create_case(project, "other"), [90] * 4 + [60] * 2)
+    assert Regression.objects.get().recovered_by is None
+
+
+@pytest.mark.usefixtures("soon_gone")
+def test_where_nothing_is_measured_any_more_a_limit_stays_crossed(project: Project, of: Case) -> None:
+    line = factories.create_commits(project, 20)
+    found = cross_together(line, of, factories.create_case(project, "other"))
+    measure_and_judge(line[5:], factories.create_case(project, "third"), [90] * 15)
+    found.refresh_from_db()
+    assert found.recovered_by is None
 
 
 def test_commits_of_no_branch_cross_nothing_together(project: Project, of: Case) -> None:
