@@ -20,6 +20,7 @@ from dashboard.regressions.decision.proofs import (
     State,
     bisection_steps,
     find_proof,
+    has_part,
     make_proof,
     newest_first,
     verdicts_on_step,
@@ -164,11 +165,11 @@ def proved_places(own: Sequence[Verdict]) -> list[Place]:
 
 
 def place_of_verdict(verdict: Verdict, places: Sequence[Place]) -> Place:
-    """That of the proof whose bisection it is a step of; what belongs to none of them goes with the first."""
+    """That of the proof whose bisection it is a step of, or where it is; else it goes with the first."""
     for place in places:
         if any(proof.base.pk == verdict.base.pk for proof in place.verdicts):
             return place
-    return places[0]
+    return next((place for place in places if place.range == verdict.range), places[0])
 
 
 def opening_changes(changes: Sequence[Change]) -> list[Change]:
@@ -213,7 +214,7 @@ def best_group(
     the series itself have shown it beside these commits it is there, whatever else lies at them.
     """
     confirmed = {regression.pk for regression in snapshot.regressions if regression.state == State.CONFIRMED}
-    beside, exact, wide = [], [], []
+    beside, exact, wide, rest = [], [], [], []
     for index, group in enumerate(groups):
         if any(member.series.pk == change.series.pk for member in group.members):
             continue
@@ -230,7 +231,9 @@ def best_group(
                 exact.append((distance, index))
             elif is_placed_beside_by_noise(change, group, place):
                 wide.append((distance, index))
-    for _, index in [*sorted(beside), *sorted(exact), *sorted(wide)]:
+            elif has_rest_here(change, group):
+                rest.append((distance, index))
+    for _, index in [*sorted(beside), *sorted(exact), *sorted(wide), *sorted(rest)]:
         if not is_refuted_there(change, groups[index], confirmed, verdicts):
             return groups[index]
     return None
@@ -316,6 +319,18 @@ def is_seen_beside(change: Change, group: Group, changes: Sequence[Change]) -> b
     return bool(around) and any(
         place.holds(change.range) and is_little_of(change, ratio, speedups_within(place, change, changes))
         for place, ratio in measured_ranges(group.verdicts, proofs)
+    )
+
+
+def has_rest_here(change: Change, group: Group) -> bool:
+    """True where pairs have refuted a step at its place, confirmed it around that, and found a part of it.
+
+    What is at its place is a part as well, and has no regression before pairs have proved it.
+    """
+    proofs = verdicts_on_step(group.verdicts, change.series)
+    around = [proof for proof in proofs if proof.range.holds(change.range)]
+    return any(proof.verdict == Outcome.REFUTED for proof in around) and any(
+        proof.verdict == Outcome.CONFIRMED and has_part(group.verdicts, proof) for proof in around
     )
 
 

@@ -22,7 +22,9 @@ from dashboard.regressions.decision.proofs import (
     Proof,
     State,
     bisection_steps,
+    may_be_gradual,
     unmeasured_proofs,
+    verdict_on_last,
     verdicts_on_step,
 )
 from dashboard.regressions.decision.ranges import Range
@@ -180,6 +182,11 @@ def narrow_confirmed(proving: Proving) -> NextStep:
     if left.middle is not None:
         middle = proving.facts.answer_to(CommitRow(left.middle))
         return NextStep((proving.experiment(Purpose.BISECTION, good, middle, whole=confirmed),))
+    ends = (proof.good, proof.bad)
+    if may_be_gradual(proving.verdicts, confirmed, *ends):
+        alone = verdict_on_last(proving.verdicts, confirmed, *ends)
+        if alone is None:
+            return NextStep((proving.experiment(Purpose.BISECTION, *ends, whole=confirmed),))
     residual = rest_of_step(proving, proof, steps, left.with_part)
     skipped = {sha: verdict for sha, verdict in verdicts.items() if verdict in bisection.CANNOT_TELL}
     step = merge_bisection.look_into_merge(proving, skipped, None)

@@ -16,6 +16,9 @@ Outcome = Experiment.Verdict
 Purpose = Experiment.Purpose
 
 HAS_STEP = (Outcome.WHOLE, Outcome.PART)
+CANNOT_TELL = (Outcome.UNTESTABLE, Outcome.UNDECIDED)
+# Of so few commits one has a quarter of the step, which is a part.
+FEW_COMMITS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,7 @@ class Proof:
     """What a verdict makes of a series in a range; `good` and `bad` as the bisection has narrowed it.
 
     `between_levels`: pairs of neither range at the step's place have shown it, those of its levels do.
-    `gradual`: so it came little by little, and no commit has it all.
+    `gradual`: the commit to which bisection led has little of it by itself: it came little by little.
     """
 
     state: str
@@ -47,7 +50,7 @@ def find_proof(verdicts: Sequence[Verdict], series: SeriesLike, seen: Range) -> 
 
     What was confirmed in a range is confirmed for every range that overlaps it. What was refuted in one is
     refuted only for ranges inside it: the step may lie beside it, and where it was proved there it stays so.
-    `verdicts`: newest first.
+    Of a part both are true. `verdicts`: newest first.
     """
     denied: Proof | None = None
     on_series = verdicts_on_step(verdicts, series)
@@ -60,7 +63,8 @@ def find_proof(verdicts: Sequence[Verdict], series: SeriesLike, seen: Range) -> 
         if proof.state != State.CONFIRMED:
             denied = denied or (proof if verdict.range.holds(seen) else None)
         elif not verdict.range.overlap(seen) or (
-            not proof.between_levels and is_narrowed_by_another_cause(proof, on_series)
+            not (proof.between_levels or has_part(verdicts, verdict, proof.bad))
+            and is_narrowed_by_another_cause(proof, on_series)
         ):
             continue
         elif not (denied and denied.range.holds(proof.range)):
@@ -98,8 +102,12 @@ def make_proof(verdict: Verdict, verdicts: Sequence[Verdict]) -> Proof:
     match verdict.verdict:
         case Outcome.CONFIRMED:
             between = is_between_levels(verdicts, verdict)
-            gradual = between and has_part(verdicts, verdict)
-            ends = (verdict.base, verdict.head) if gradual else narrowed_ends(verdict, verdicts)
+            good, bad = narrowed_ends(verdict, verdicts)
+            alone = verdict_on_last(verdicts, verdict, good, bad)
+            # Where that can't tell the commit stays named, unless its place had shown nothing before.
+            little = (Outcome.NONE, *CANNOT_TELL) if between else (Outcome.NONE,)
+            gradual = alone is not None and alone.verdict in little
+            ends = (verdict.base, verdict.head) if gradual else (good, bad)
             return Proof(State.CONFIRMED, verdict, *ends, between, gradual)
         case Outcome.REFUTED:
             return Proof(State.REFUTED, verdict, verdict.base, verdict.head)
@@ -148,12 +156,40 @@ def is_between_levels(verdicts: Iterable[Verdict], proof: Verdict) -> bool:
     return any(first != second and first.holds(second) for first, second in product(refuted, repeat=2))
 
 
-def has_part(verdicts: Iterable[Verdict], confirmed: Verdict) -> bool:
-    """Whether its bisection has met a commit with a part of the step: no other one has it all."""
+def has_part(verdicts: Iterable[Verdict], confirmed: Verdict, bad: Commit | None = None) -> bool:
+    """Whether its bisection has met a commit, or has met `bad`, with a part of the step."""
     return any(
-        step.verdict == Outcome.PART and is_same_measurement(step.series, confirmed.series)
+        step.verdict == Outcome.PART
+        and is_same_measurement(step.series, confirmed.series)
+        and (bad is None or step.head.pk == bad.pk)
         for step in bisection_steps(verdicts, confirmed)
     )
+
+
+def may_be_gradual(verdicts: Iterable[Verdict], confirmed: Verdict, good: Commit, bad: Commit) -> bool:
+    """Whether the commits to which a bisection has led may have little of the step by themselves.
+
+    The last one has a part of it, together with those before it. Of a few commits one has a large part.
+    """
+    if good.pk == confirmed.base.pk or confirmed.range.width <= FEW_COMMITS:
+        return False
+    return has_part(verdicts, confirmed, bad)
+
+
+def verdict_on_last(
+    verdicts: Sequence[Verdict], confirmed: Verdict, good: Commit, bad: Commit
+) -> Verdict | None:
+    """The newest verdict on what the commits to which a bisection has led have of the step by themselves."""
+    if not may_be_gradual(verdicts, confirmed, good, bad):
+        return None
+    found = [
+        row
+        for row in verdicts
+        if row.purpose == Purpose.BISECTION
+        and (row.base.pk, row.head.pk) == (good.pk, bad.pk)
+        and is_same_measurement(row.series, confirmed.series)
+    ]
+    return next(iter(newest_first(found)), None)
 
 
 def unmeasured_proofs(verdicts: Iterable[Verdict], series: SeriesLike) -> list[Verdict]:

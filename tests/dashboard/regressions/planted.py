@@ -125,7 +125,7 @@ class History:
 def verdict_without_noise(row: Experiment, share: float) -> str:
     """What pairs without noise say."""
     if row.purpose == "proof":
-        return "confirmed" if share > 0.1 else "refuted"
+        return "confirmed" if share > 0.5 else "refuted"
     if 0.25 < share < 0.75:
         return "part"
     return "whole" if share >= 0.75 else "none"

@@ -78,6 +78,15 @@ def test_two_culprits_are_two_regressions_where_a_commit_between_runs(seed: int)
     assert taken <= 2 * (math.ceil(math.log2(count)) + len(broken))
 
 
+def test_what_came_little_by_little_in_an_unmeasured_range_is_blamed_on_no_commit(db: None) -> None:
+    history = History(linear_history(14), {f"m{place}": 1.03 for place in range(3, 12)})
+    history.make("gradual").suspect("m0", "m14")
+    history.answer_all()
+    (regression,) = confirmed_regressions(history)
+    assert (regression.last_good.subject, regression.first_bad.subject) == ("m0", "m14")
+    assert bisection_sentence(regression).startswith("It came over these 14 commits")
+
+
 def merged_history(chance: random.Random, inner: bool) -> tuple[dict[str, list[str]], list[str]]:
     """A main line of a few commits with a merge, and the commits that it brought.
 

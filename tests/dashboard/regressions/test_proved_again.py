@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -135,16 +136,36 @@ def test_what_is_refuted_between_its_levels_too_stays_refuted(refuted_twice: lis
     assert Experiment.objects.count() == 3
 
 
-def test_two_series_that_seemed_to_step_beside_their_commit_are_one_regression(db: None) -> None:
-    """Pairs of each find it between its levels, and bisection leads both to the commit."""
-    history = History(linear_history(44), {"m9": 1.4}).make()
+def measure_history(steps: Mapping[str, float], seen: int) -> list[Regression]:
+    """What is told once a history was measured whose points show all its steps as one, at commit `seen`."""
+    history = History(linear_history(44), steps).make()
     case = factories.create_case(history.project)
+    size = history.level("m44") / history.level("m0")
     for commit in history.rows.values():
-        level = 1.4 if commit.position >= LATE + 4 else 1.0
-        noise = factories.run_noise(commit.position)
-        values = {"step_time": 0.010 * level * noise, "peak_memory": 1e9 * level * noise}
+        level = (size if commit.position >= seen else 1.0) * factories.run_noise(commit.position)
+        values = {"step_time": 0.010 * level, "peak_memory": 1e9 * level}
         judge_run(factories.store_measured_run(commit, case, values).pk)
         history.answer_all()
-    (regression,) = Regression.objects.filter(withdrawn_at=None)
+    return list(Regression.objects.filter(withdrawn_at=None).order_by("first_bad__position"))
+
+
+def test_two_series_that_seemed_to_step_beside_their_commit_are_one_regression(db: None) -> None:
+    """Pairs of each find it between its levels, and bisection leads both to the commit."""
+    (regression,) = measure_history({"m9": 1.4}, seen=14)
     assert (regression.state, regression.first_bad.subject) == ("confirmed", "m9")
     assert {change.series.metric.name for change in regression.changes.all()} == {"step_time", "peak_memory"}
+
+
+def test_two_halves_of_a_step_are_both_named(db: None) -> None:
+    told = measure_history({"m10": 1.12, "m16": 1.1}, seen=13)
+    assert [(found.state, found.commits_left, found.first_bad.subject) for found in told] == [
+        ("confirmed", 1, "m10"),
+        ("confirmed", 1, "m16"),
+    ]
+
+
+def test_what_came_little_by_little_is_told_over_its_commits(db: None) -> None:
+    (regression,) = measure_history({f"m{place}": 1.02 for place in range(8, 20)}, seen=14)
+    assert (regression.state, regression.came_gradually) == ("confirmed", True)
+    assert regression.last_good.position < 8
+    assert regression.first_bad.position >= 19

@@ -129,8 +129,11 @@ def test_what_stands_though_it_was_refuted_twice_is_looked_for_between_its_level
     assert next_pairs_behind([(20, 22), (19, 24), (12, 30)]) == []
 
 
-def proved_between_levels(*steps: tuple[int, str]) -> NextStep:
-    """What is measured next of a step that only pairs of its levels show, bisected at these commits."""
+def proved_between_levels(*steps: tuple[int, str], alone: str = "") -> NextStep:
+    """What is measured next of a step that only pairs of its levels show, bisected at these commits.
+
+    `alone`: what 19 has of it by itself.
+    """
     wide = make_change(TIME, 12, 30, 1.12)
     verdicts = [
         make_verdict(CHANGE, Outcome.REFUTED, GOOD, BAD, ratio=1.01),
@@ -138,6 +141,7 @@ def proved_between_levels(*steps: tuple[int, str]) -> NextStep:
         make_verdict(wide, Outcome.CONFIRMED, 12, 30, ratio=1.12),
         *(make_verdict(wide, verdict, 12, at, purpose=Purpose.BISECTION) for at, verdict in steps),
     ]
+    verdicts += [make_verdict(wide, alone, 18, 19, purpose=Purpose.BISECTION)] if alone else []
     primary = choose_primary([CHANGE], newest_first(verdicts), make_regression(CHANGE))
     assert primary is not None
     assert primary.state == "confirmed"
@@ -161,7 +165,19 @@ def test_a_step_between_levels_is_looked_for_beside_its_place() -> None:
     assert again.head.position > wanted.head.position
 
 
-def test_what_came_gradually_is_blamed_on_no_commit() -> None:
-    assert proved_between_levels((19, Outcome.PART)) == NextStep(
+LED_TO_19 = ((19, Outcome.PART), (18, Outcome.NONE))
+
+
+def test_a_commit_to_which_a_part_of_a_step_leads_is_measured_alone() -> None:
+    (further,) = proved_between_levels(LED_TO_19[0]).experiments
+    assert (further.base.position, further.head.position) == (12, 15)
+    (alone,) = proved_between_levels(*LED_TO_19).experiments
+    assert (alone.purpose, alone.base.position, alone.head.position) == (Purpose.BISECTION, 18, 19)
+    assert alone.after == pytest.approx(1.12)
+
+
+@pytest.mark.parametrize("alone", [Outcome.NONE, Outcome.UNDECIDED])
+def test_what_came_gradually_is_blamed_on_no_commit(alone: str) -> None:
+    assert proved_between_levels(*LED_TO_19, alone=alone) == NextStep(
         placement=Placement(bisection=Evidence.of("gradual", commits=18))
     )
