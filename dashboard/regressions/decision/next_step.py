@@ -209,10 +209,17 @@ def rest_of_step(
 ) -> ResidualCause | None:
     """What a bisected step leaves of itself: another cause behind the one that was found, or beside it."""
     series = proving.primary.change.series
-    parts = [step for step in steps if step.head.hash == with_part and step.series.pk == series.pk]
+    parts = [
+        step
+        for step in steps
+        if step.head.hash == with_part and step.verdict == Outcome.PART and step.series.pk == series.pk
+    ]
+    rest = None
     if parts:
-        return residual_cause.behind_part(proving, parts[-1], proof.verdict.head)
-    return None if with_part else residual_cause.beside_proof(proving, proof.verdict)
+        rest = residual_cause.behind_part(proving, parts[-1], proof.verdict.head)
+    elif not with_part:
+        rest = residual_cause.beside_proof(proving, proof.verdict)
+    return rest or residual_cause.of_other_series(proving)
 
 
 def narrow_by_counter(proving: Proving, proof: Proof | None) -> NextStep:

@@ -98,6 +98,15 @@ def verdicts_on_step(verdicts: Iterable[Verdict], series: SeriesLike) -> list[Ve
     ]
 
 
+def verdicts_confirmed(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Those that have confirmed a whole step, of whatever series."""
+    return [
+        verdict
+        for verdict in verdicts
+        if verdict.purpose == Purpose.PROOF and verdict.verdict == Outcome.CONFIRMED
+    ]
+
+
 def make_proof(verdict: Verdict, verdicts: Sequence[Verdict]) -> Proof:
     match verdict.verdict:
         case Outcome.CONFIRMED:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dashboard.experiments.scale import StepScale
 from dashboard.models import Experiment, Regression
-from dashboard.regressions.decision.facts import Commit, Verdict
+from dashboard.regressions.decision.facts import Commit, Series, Verdict
 from dashboard.regressions.decision.primary_change import level_measured
-from dashboard.regressions.decision.proofs import Proof
+from dashboard.regressions.decision.proofs import Proof, bisection_steps, verdicts_confirmed
 from dashboard.regressions.decision.ranges import Range
 from dashboard.regressions.decision.requested_facts import (
     CommitsBetween,
@@ -18,7 +18,7 @@ from dashboard.regressions.decision.requested_facts import (
     SeriesAround,
     StepInPairs,
 )
-from dashboard.regressions.decision.series_kinds import is_exact_counter
+from dashboard.regressions.decision.series_kinds import is_exact_counter, is_same_measurement
 from dashboard.regressions.decision.wanted import Proving, ResidualCause, WantedExperiment
 
 Purpose = Experiment.Purpose
@@ -85,11 +85,11 @@ def beside_proof(proving: Proving, whole: Verdict) -> ResidualCause | None:
     part = scale.share_of_step(metric.level(before, whole.ratio))
     if is_nearer(scale.share_of_step(points.bad_value), part, 1.0) and points.behind:
         return residual_between(
-            proving, (whole.head, points.behind), (metric.level(before, whole.ratio), after)
+            proving, series, (whole.head, points.behind), (metric.level(before, whole.ratio), after)
         )
     if is_nearer(scale.share_of_step(points.good_value), 1.0 - part, 0.0) and points.before:
         rest = metric.level(before, scale.ratio_of(1.0 - part) or 1.0)
-        return residual_between(proving, (points.before, whole.base), (before, rest))
+        return residual_between(proving, series, (points.before, whole.base), (before, rest))
     return None
 
 
@@ -108,24 +108,45 @@ def is_nearer(value: float, target: float, other: float) -> bool:
 def behind_part(proving: Proving, part: Verdict, bad: Commit) -> ResidualCause | None:
     """Part of the step is there before the range's end: what comes after it has a cause of its own."""
     level = level_measured(part.before, part)
-    return residual_between(proving, (part.head, bad), (level, part.after))
+    return residual_between(proving, part.series, (part.head, bad), (level, part.after))
+
+
+def of_other_series(proving: Proving) -> ResidualCause | None:
+    """What another series that was proved at the same commit leaves behind it."""
+    for whole in verdicts_confirmed(proving.verdicts):
+        if is_same_measurement(whole.series, proving.primary.change.series):
+            continue
+        parts = [
+            step
+            for step in bisection_steps(proving.verdicts, whole)
+            if step.verdict == Outcome.PART
+            and step.series.pk == whole.series.pk
+            and step.head.position < whole.head.position
+        ]
+        last = max(parts, key=lambda step: step.head.position, default=None)
+        rest = behind_part(proving, last, whole.head) if last else None
+        if rest:
+            return rest
+    return None
 
 
 def residual_between(
-    proving: Proving, ends: tuple[Commit, Commit], levels: tuple[float, float]
+    proving: Proving, series: Series, ends: tuple[Commit, Commit], levels: tuple[float, float]
 ) -> ResidualCause | None:
     """The rest of a step between two commits; proved once: refuted or narrowed, it isn't asked again."""
-    rest = ResidualCause(*ends, proving.primary.change.series, *levels)
+    rest = ResidualCause(*ends, series, *levels)
     return None if is_asked_already(proving, rest) else rest
 
 
 def is_asked_already(proving: Proving, rest: ResidualCause) -> bool:
     """True where it was measured already whether the series steps between the two commits."""
     asked = proving.facts.answer_to(ProofsOfSeries(rest.series.pk))
+    # Those of a regression that has just turned out to be this one are its own.
+    own = {proving.key, *(verdict.regression_id for verdict in proving.verdicts)}
     if any((proof.base.pk, proof.head.pk) == (rest.good.pk, rest.bad.pk) for proof in asked):
         return True
     return any(
-        proof.regression_id != proving.key
+        proof.regression_id not in own
         and proof.head.branch == rest.bad.branch
         and Range(proof.base.position, proof.head.position).holds(rest.range)
         for proof in asked

@@ -32,6 +32,8 @@ class History:
     broken: frozenset[str] = frozenset()
     evil: frozenset[str] = frozenset()
     main: str = ""
+    # Of metrics that step otherwise, by name.
+    others: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     project: Project = field(init=False)
     rows: dict[str, Commit] = field(init=False)
 
@@ -44,8 +46,9 @@ class History:
                 waiting.extend(self.parents[commit])
         return found
 
-    def level(self, name: str) -> float:
-        return LEVEL * math.prod(self.steps.get(commit, 1.0) for commit in self.ancestry(name))
+    def level(self, name: str, metric: str = "") -> float:
+        steps = self.others.get(metric, self.steps)
+        return LEVEL * math.prod(steps.get(commit, 1.0) for commit in self.ancestry(name))
 
     def make(self, slug: str = "snakes", tips: Sequence[str] = ()) -> History:
         """Write it where the project's mirror is; `tips` are branches that still exist."""
@@ -115,7 +118,8 @@ class History:
     def answer(self, row: Experiment) -> None:
         names = {commit.hash: name for name, commit in self.rows.items()}
         good, bad = names[row.base_commit.hash], names[row.head_commit.hash]
-        moved = math.log(self.level(bad) / self.level(good))
+        metric = row.metric.name
+        moved = math.log(self.level(bad, metric) / self.level(good, metric))
         share = moved / math.log(row.after / row.before)
         row.verdict = "untestable" if {good, bad} & self.broken else verdict_without_noise(row, share)
         row.state, row.ratio, row.finished_at = "done", math.exp(moved), timezone.now()

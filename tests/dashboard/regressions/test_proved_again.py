@@ -136,14 +136,20 @@ def test_what_is_refuted_between_its_levels_too_stays_refuted(refuted_twice: lis
     assert Experiment.objects.count() == 3
 
 
-def measure_history(steps: Mapping[str, float], seen: int) -> list[Regression]:
-    """What is told once a history was measured whose points show all its steps as one, at commit `seen`."""
-    history = History(linear_history(44), steps).make()
+def measure_history(
+    steps: Mapping[str, float], seen: int, memory: Mapping[str, float] | None = None
+) -> list[Regression]:
+    """What is told once a history was measured whose points show all its steps as one, at commit `seen`.
+
+    `memory`: its steps, where they aren't those of the time.
+    """
+    history = History(linear_history(44), steps, others={"peak_memory": memory or steps}).make()
     case = factories.create_case(history.project)
-    size = history.level("m44") / history.level("m0")
     for commit in history.rows.values():
-        level = (size if commit.position >= seen else 1.0) * factories.run_noise(commit.position)
-        values = {"step_time": 0.010 * level, "peak_memory": 1e9 * level}
+        place = "m44" if commit.position >= seen else "m0"
+        values = {name: history.level(place, name) for name in ("step_time", "peak_memory")}
+        values = {name: value * factories.run_noise(commit.position) for name, value in values.items()}
+        values["peak_memory"] *= 1e11
         judge_run(factories.store_measured_run(commit, case, values).pk)
         history.answer_all()
     return list(Regression.objects.filter(withdrawn_at=None).order_by("first_bad__position"))
@@ -161,6 +167,14 @@ def test_two_halves_of_a_step_are_both_named(db: None) -> None:
     assert [(found.state, found.commits_left, found.first_bad.subject) for found in told] == [
         ("confirmed", 1, "m10"),
         ("confirmed", 1, "m16"),
+    ]
+
+
+def test_the_half_that_another_series_has_behind_a_commit_is_named(db: None) -> None:
+    told = measure_history({"m10": 1.25}, seen=13, memory={"m10": 1.12, "m16": 1.1})
+    assert [(found.series.metric.name, found.first_bad.subject) for found in told] == [
+        ("step_time", "m10"),
+        ("peak_memory", "m16"),
     ]
 
 

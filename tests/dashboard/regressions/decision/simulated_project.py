@@ -226,6 +226,7 @@ class SimulatedProject:
         key, standing = outcome.key or self.new_key(), outcome.standing
         for absorbed in outcome.absorbed:
             self.withdraw(absorbed)
+            self.proofs = [(key if asker == absorbed else asker, asked) for asker, asked in self.proofs]
             self.verdicts = [
                 replace(verdict, regression_id=key) if verdict.regression_id == absorbed else verdict
                 for verdict in self.verdicts
