@@ -2,6 +2,9 @@
 PORT ?= 8000
 PYTHON := .venv/bin/python
 
+# One more than there are processors: tests wait for Postgres, for a browser and for each other's boxes.
+WORKERS = $(shell expr $$(nproc) + 1)
+
 .DEFAULT_GOAL := help
 .PHONY: help up host test check format bench bench-detection bench-pages gpu-check clean environment
 
@@ -17,7 +20,7 @@ host: environment ## measure for a site elsewhere: SITE=https://... CODE=... fro
 
 test: environment ## set up and run the tests; TESTS=tests/services chooses some
 	@.ci/chromium
-	@exec $(PYTHON) -m pytest $(or $(TESTS),--numprocesses logical --maxprocesses 4 --dist worksteal)
+	@exec $(PYTHON) -m pytest $(or $(TESTS),--numprocesses $(WORKERS) --maxprocesses 4 --dist worksteal)
 
 check: environment ## lint, format, types
 	@$(PYTHON) -m ruff check .
