@@ -224,7 +224,7 @@ def test_neighbours_and_stolen_time_are_told_from_two_readings(tmp_path: Path) -
     def plant_times(total: int, stolen: int, used: int) -> ProcessorTimes | None:
         (tmp_path / "proc/77").mkdir(parents=True, exist_ok=True)
         (tmp_path / "proc/stat").write_text(f"cpu {total - stolen} 0 0 0 0 0 0 {stolen} 5 0\n")
-        (tmp_path / "proc/77/stat").write_text(f"77 (a (b) c) S 1 {'0 ' * 9}{used} 0 0\n")
+        (tmp_path / "proc/77/stat").write_text(f"77 (a (b) c) S 1 {'0 ' * 9}{used} {'0 ' * 38}\n")
         return read_processor_times(tmp_path)
 
     before, after = plant_times(1000, 0, 10), plant_times(1400, 40, 60)

@@ -32,6 +32,15 @@ def test_each_field_is_read_behind_any_command(tmp_path: Path, command: str) -> 
     assert [(pid, stat.parent) for pid, stat in list_process_stats(str(tmp_path))] == [(77, 4)]
 
 
+@pytest.mark.parametrize("fields", [0, 1, 2, 13, 36])
+def test_a_line_cut_short_tells_nothing(tmp_path: Path, fields: int) -> None:
+    (tmp_path / "77").mkdir()
+    (tmp_path / "77/stat").write_text(f"77 (python) {' '.join(FIELDS.split()[:fields])}\n")
+    assert read_process_stat(77, str(tmp_path)) is None
+    assert list(list_process_stats(str(tmp_path))) == []
+    assert ancestor_pids(77, str(tmp_path)) == [77]
+
+
 def test_a_renamed_process_reads_as_psutil_reads_it() -> None:
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", RENAMING], stdin=pipe, stdout=pipe) as process:

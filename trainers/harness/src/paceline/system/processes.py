@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+# Fields behind the command up to the processor, the last one that is read here.
+READ_FIELDS = 37
 
 
 class ProcessStat(NamedTuple):
@@ -70,10 +72,14 @@ class ProcessStat(NamedTuple):
 
 
 def read_process_stat(pid: int | str, proc: str = "/proc") -> ProcessStat | None:
-    """Return the stat of a process, `self` or `thread-self`; None where it is gone or the system has none."""
+    """Return the stat of a process, `self` or `thread-self`; None where it is gone or the system has none.
+
+    A line cut short, as a sandbox that imitates /proc may write it, tells nothing either.
+    """
     # The command stands in brackets, and may hold spaces and brackets itself.
     start, _, rest = read_proc_file(f"{proc}/{pid}/stat").rpartition(b")")
-    return ProcessStat(start.partition(b"(")[2], rest.split()) if rest else None
+    fields = rest.split()
+    return ProcessStat(start.partition(b"(")[2], fields) if len(fields) >= READ_FIELDS else None
 
 
 def list_process_stats(proc: str = "/proc") -> Iterator[tuple[int, ProcessStat]]:
