@@ -33,6 +33,8 @@ def test_a_system_that_does_not_tell_has_none(tmp_path: Path) -> None:
 def test_the_processors_model_is_read(tmp_path: Path) -> None:
     (tmp_path / "cpuinfo").write_text("processor\t: 0\nmodel name\t: Fast 9000 @ 3: GHz\n")
     assert processor_model(tmp_path / "cpuinfo") == "Fast 9000 @ 3: GHz"
+    (tmp_path / "cpuinfo").write_text("model name\t: \nstepping\t: 1\n")
+    assert processor_model(tmp_path / "cpuinfo") is None
     (tmp_path / "cpuinfo").write_text("processor\t: 0\nFeatures\t: sve\n")
     assert processor_model(tmp_path / "cpuinfo") is None
 

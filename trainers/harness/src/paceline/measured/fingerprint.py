@@ -79,7 +79,7 @@ def processor_name() -> str:
 
 def processor_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str | None:
     """Return the first processor's model; None where the system doesn't tell, as on ARM."""
-    model = re.search(r"^model name\s*:\s*(.+)", _read_text(cpuinfo), re.MULTILINE)
+    model = re.search(r"^model name[ \t]*:(.+)", _read_text(cpuinfo), re.MULTILINE)
     return model.group(1).strip() or None if model else None
 
 
