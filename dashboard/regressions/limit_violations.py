@@ -182,17 +182,19 @@ def standings_along_line(rows: Sequence[LimitRow], changed_from: int, line: Line
     episodes: list[tuple[int, Episode]] = []
     kept: list[facts.LimitLink] = []
     stored: dict[int, list[Stored]] = {}
+    places: dict[int, facts.Commit] = {}
     for series, of_series in groupby(rows, key=lambda row: row.series):
         by_commit = [list(runs) for _, runs in groupby(of_series, key=lambda row: row.commit.pk)]
         points = [limit_point(runs) for runs in by_commit]
         stored[series] = [Stored(runs[0].position, max(row.pk for row in runs)) for runs in by_commit]
+        places |= {runs[0].position: runs[0].commit for runs in by_commit}
         found = find_episodes(points)
         told = {link for episode in found for link in episode.links}
         episodes += [(series, each) for each in found if each.first.commit.branch == line.branch]
         kept += [link for point in points for link in point.links if link not in told]
     standing = {row.regression: row for row in rows if row.regression and not row.withdrawn}
     kept = [link for link in kept if link.regression in standing]
-    groups = [with_gone(group, stored) for group in group_by_commit(episodes)]
+    groups = [with_gone(group, stored, places) for group in group_by_commit(episodes)]
     groups = unsettled_groups(groups, changed_from, standing, {link.regression for link in kept})
     told_by = {link.regression for group in groups for _, each in group for link in each.links}
     return LimitStandings(
@@ -246,10 +248,22 @@ def group_by_commit(episodes: Iterable[tuple[int, Episode]]) -> list[Group]:
     return list(by_commit.values())
 
 
-def with_gone(group: Group, stored: Mapping[int, Sequence[Stored]]) -> Group:
-    """A group whose series that aren't measured any more say so; of a series alone nobody knows."""
+def with_gone(
+    group: Group, stored: Mapping[int, Sequence[Stored]], places: Mapping[int, facts.Commit]
+) -> Group:
+    """A group whose series that aren't measured any more say since when; of a series alone nobody knows.
+
+    `places`: the commits at the positions of what is stored.
+    """
     together = sorted(point for series, _ in group for point in stored[series])
-    return [(series, replace(each, gone=is_gone(stored[series], together))) for series, each in group]
+
+    def first_without(series: int) -> facts.Commit | None:
+        own = stored[series]
+        if not is_gone(own, together):
+            return None
+        return places[min(point.position for point in together if point.position > own[-1].position)]
+
+    return [(series, replace(each, gone=first_without(series))) for series, each in group]
 
 
 def unsettled_groups(
@@ -293,16 +307,16 @@ def is_settled(group: Group, standing: Mapping[int, LimitRow]) -> bool:
 def spanned_by(episodes: Sequence[Episode]) -> tuple[int, int, int | None]:
     """The keys of the commits before, at the beginning and at the end of episodes that begin together.
 
-    What isn't measured any more has no end of its own.
+    What isn't measured any more ends where the others have gone on without it: up to there it was crossed.
     """
     first = episodes[0].first.commit
     before = [each.before.commit for each in episodes if each.before]
-    kept = [each.kept.commit for each in episodes if each.kept]
-    over = kept and all(each.kept or each.gone for each in episodes)
+    over = [commit for each in episodes if (commit := each.kept.commit if each.kept else each.gone)]
+    all_over = len(over) == len(episodes) and any(each.kept for each in episodes)
     return (
         max(before, key=lambda commit: commit.position, default=first).pk,
         first.pk,
-        max(kept, key=lambda commit: commit.position).pk if over else None,
+        max(over, key=lambda commit: commit.position).pk if all_over else None,
     )
 
 

@@ -254,7 +254,7 @@ class LimitEpisode:
 
     `bound` is the limit, `value` what was measured, `limit` the row by which it is told. `before` is the
     commit before, with its value. `links` are the regressions that tell of it so far, in the order of the
-    commits by which they do. `gone`: the series isn't measured any more.
+    commits by which they do. `gone`: the first commit without the series, which isn't measured any more.
     """
 
     limit: int
@@ -266,7 +266,7 @@ class LimitEpisode:
     value_before: float | None = None
     kept: Commit | None = None
     links: tuple[LimitLink, ...] = ()
-    gone: bool = False
+    gone: Commit | None = None
 
 
 @dataclass(frozen=True, slots=True)

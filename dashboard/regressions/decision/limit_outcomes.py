@@ -182,14 +182,14 @@ def crossed_commits(episodes: Iterable[LimitEpisode]) -> list[CrossedCommit]:
 def standing_of(episodes: Sequence[LimitEpisode]) -> Standing:
     """Of a regression by crossed limits alone; it is told by the first of its series.
 
-    It has recovered once all of them are kept again, those that aren't measured any more left out.
+    It has recovered once all of them are kept again, or aren't measured any more where others are kept.
     """
     told = min(episodes, key=lambda episode: episode.series.pk)
     good = [episode.before for episode in episodes if episode.before]
-    kept = [episode.kept for episode in episodes if episode.kept]
+    over = [commit for episode in episodes if (commit := episode.kept or episode.gone)]
+    all_over = len(over) == len(episodes) and any(episode.kept for episode in episodes)
     before = told.bound if told.value_before is None else told.value_before
     ratio = told.value / told.value_before if told.value_before else None
-    all_kept = kept and all(episode.kept or episode.gone for episode in episodes)
     return Standing(
         last_good=max(good, key=lambda commit: commit.position, default=told.commit),
         first_bad=told.commit,
@@ -197,7 +197,7 @@ def standing_of(episodes: Sequence[LimitEpisode]) -> Standing:
         size=Size(before, told.value, ratio, None, None),
         state=State.CONFIRMED,
         proving=False,
-        recovered_by=max(kept, key=lambda commit: commit.position).pk if all_kept else None,
+        recovered_by=max(over, key=lambda commit: commit.position).pk if all_over else None,
     )
 
 

@@ -63,8 +63,8 @@ class Stored(NamedTuple):
 class Episode:
     """A limit that was crossed at `first`, where `before` had kept it, and that `kept` is the first to keep.
 
-    `kept` None: it still is crossed. That it is kept was only clear at position `clear`. `gone`: the series
-    isn't measured any more.
+    `kept` None: it still is crossed. That it is kept was only clear at position `clear`. `gone`: the first
+    commit without the series, which isn't measured any more.
     """
 
     first: LimitPoint
@@ -72,7 +72,7 @@ class Episode:
     kept: LimitPoint | None = None
     clear: int | None = None
     links: tuple[LimitLink, ...] = ()
-    gone: bool = False
+    gone: Commit | None = None
 
 
 def find_episodes(points: Sequence[LimitPoint]) -> list[Episode]:

@@ -212,6 +212,23 @@ def test_a_series_that_is_measured_no_more_holds_a_regression_open_no_longer(
     assert (found.recovered_by, Regression.objects.count()) == (None, 1)
 
 
+@pytest.mark.usefixtures("soon_gone", "short_window")
+def test_what_was_crossed_long_until_it_was_gone_is_not_told_anew(project: Project, of: Case) -> None:
+    """It is over where the others went on without it: what is read of the past reaches no further."""
+    line = factories.create_commits(project, 40)
+    other = factories.create_case(project, "other")
+    found = cross_together(line, of, other)
+    for commit in line[5:20]:
+        measure_and_judge([commit], of, [90])
+        measure_and_judge([commit], other, [60])
+    measure_and_judge(line[20:36], of, [90] * 16)
+    found.refresh_from_db()
+    assert (found.recovered_by, Regression.objects.count()) == (line[20], 1)
+    measure_and_judge(line[36:37], other, [60])
+    found.refresh_from_db()
+    assert (found.recovered_by, Regression.objects.count()) == (None, 1)
+
+
 @pytest.mark.usefixtures("soon_gone")
 def test_a_series_that_is_measured_late_is_not_taken_for_gone(project: Project, of: Case) -> None:
     line = factories.create_commits(project, 20)
