@@ -239,9 +239,9 @@ def spanned_range(changes: Sequence[Change]) -> Range:
 def bounding_commits(primary: PrimaryChange) -> tuple[Commit, Commit]:
     """The last good and the first bad commit: as a proof bounds them, and within that as the changes do.
 
-    Where the two don't overlap, or pairs have refuted the place of the changes, the proof is
-    right: it measured the commits against each other. Where less is learned, costs that moved in its range
-    may be other commits'.
+    Where the two don't overlap, pairs have refuted the place of the changes, or no commit of a range has the
+    step, the proof is right: it measured the commits against each other. Where less is learned, costs that
+    moved in its range may be other commits'.
     """
     told_by_quality = is_quality(primary.change.series)
     bounding = [change for change in primary.members if is_quality(change.series) or not told_by_quality]
@@ -249,7 +249,8 @@ def bounding_commits(primary: PrimaryChange) -> tuple[Commit, Commit]:
     ends, proof = (good.last_good, bad.first_bad), primary.proof
     if proof is None or proof.state != State.CONFIRMED:
         return ends
-    if proof.between_levels or Range(ends[0].position, ends[1].position).overlap(proof.range) is None:
+    wide = proof.between_levels or proof.gradual
+    if wide or Range(ends[0].position, ends[1].position).overlap(proof.range) is None:
         return proof.good, proof.bad
     return (
         max(ends[0], proof.good, key=lambda commit: commit.position),

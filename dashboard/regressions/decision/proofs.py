@@ -140,10 +140,14 @@ def narrowed_ends(confirmed: Verdict, verdicts: Iterable[Verdict]) -> tuple[Comm
 def bisection_steps(verdicts: Iterable[Verdict], confirmed: Verdict) -> list[Verdict]:
     """The steps of the bisection of a confirmed range, oldest first.
 
-    They are those of other series too, which saw the same cause. What doesn't run does so for all.
+    They are those of other series too, which saw the same cause. What doesn't run does so for all, unless it
+    ran here.
     """
     steps = [verdict for verdict in verdicts if verdict.purpose == Purpose.BISECTION]
-    same = [step for step in steps if step.base.pk == confirmed.base.pk or step.verdict == Outcome.UNTESTABLE]
+    own = [step for step in steps if step.base.pk == confirmed.base.pk]
+    ran = {step.head.pk for step in own if step.verdict not in CANNOT_TELL}
+    others = [step for step in steps if step.base.pk != confirmed.base.pk and step.head.pk not in ran]
+    same = own + [step for step in others if step.verdict == Outcome.UNTESTABLE]
     return [step for step in reversed(newest_first(same)) if tells_of_series(step, confirmed.series)]
 
 

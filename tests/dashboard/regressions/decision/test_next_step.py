@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.regressions.decision.facts import Evidence, Regression
+from dashboard.regressions.decision.facts import Evidence, Regression, Verdict
 from dashboard.regressions.decision.next_step import INTO_LEVEL, plan_next_step
 from dashboard.regressions.decision.primary_change import bounding_commits, choose_primary
-from dashboard.regressions.decision.proofs import Outcome, Purpose, newest_first
+from dashboard.regressions.decision.proofs import Outcome, Purpose, bisection_steps, newest_first
 from dashboard.regressions.decision.requested_facts import (
     CommitRow,
     CommitsBetween,
@@ -181,3 +181,29 @@ def test_what_came_gradually_is_blamed_on_no_commit(alone: str) -> None:
     assert proved_between_levels(*LED_TO_19, alone=alone) == NextStep(
         placement=Placement(bisection=Evidence.of("gradual", commits=18))
     )
+
+
+def verdicts_on_wide_step(alone: str) -> list[Verdict]:
+    """Those of a step that was confirmed at once, and bisected to 19; `alone`: what that has by itself."""
+    wide = make_change(TIME, 12, 30, 1.12)
+    steps = [(21, Outcome.PART), (16, Outcome.NONE), (18, Outcome.NONE), (19, Outcome.PART)]
+    return [
+        make_verdict(wide, Outcome.CONFIRMED, 12, 30, ratio=1.12),
+        *(make_verdict(wide, verdict, 12, at, purpose=Purpose.BISECTION) for at, verdict in steps),
+        make_verdict(wide, alone, 18, 19, purpose=Purpose.BISECTION),
+    ]
+
+
+def test_what_came_gradually_stays_so_where_its_points_narrow_it() -> None:
+    """Commits of its range that were measured later place detection's step at one of them."""
+    narrow = make_change(TIME, 20, 21, 1.12)
+    verdicts = verdicts_on_wide_step(Outcome.NONE)
+    primary = choose_primary([narrow], newest_first(verdicts), make_regression(narrow, state="confirmed"))
+    assert primary is not None
+    assert [commit.position for commit in bounding_commits(primary)] == [12, 30]
+
+
+def test_a_commit_that_ran_before_is_not_left_out_of_its_bisection() -> None:
+    verdicts = verdicts_on_wide_step(Outcome.UNTESTABLE)
+    steps = {step.head.position: step.verdict for step in bisection_steps(verdicts, verdicts[0])}
+    assert (steps[19], steps[18]) == (Outcome.PART, Outcome.NONE)
