@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from dashboard.models import Channel, Commit, Delivery, Experiment, Project, Regression
 from dashboard.regressions import advance_proof, judge_run
+from dashboard.regressions.apply import ask_for_regression, is_answered_often
+from dashboard.regressions.decision.wanted import Purpose, WantedExperiment
 from tests.dashboard import factories
 from tests.dashboard.regressions.planted import History, linear_history
 
@@ -183,3 +186,15 @@ def test_what_came_little_by_little_is_told_over_its_commits(db: None) -> None:
     assert (regression.state, regression.came_gradually) == ("confirmed", True)
     assert regression.last_good.position < 8
     assert regression.first_bad.position >= 19
+
+
+def test_what_pairs_have_told_three_times_is_not_asked_again(line: list[Commit]) -> None:
+    regression, asked = Regression.objects.get(), Experiment.objects.get()
+    series = regression.series
+    wanted = WantedExperiment(Purpose.PROOF, asked.base_commit, asked.head_commit, series, 0.010, 0.014)
+    beside = replace(wanted, head=line[-1])
+    for answer in ("refuted", "undecided", "confirmed", "refuted"):
+        assert not is_answered_often(wanted)
+        factories.end_experiment(ask_for_regression(regression.project, regression, wanted), answer)
+    assert is_answered_often(wanted)
+    assert not is_answered_often(beside)
