@@ -149,6 +149,24 @@ def test_a_script_without_a_step_is_told_so(tmp_path: Path) -> None:
     assert re.search(r"^failed +python tool.py: tool.py took no step: ", ended.stdout, re.MULTILINE)
 
 
+def test_a_script_that_always_fails_in_the_end_is_measured_before_that(tmp_path: Path) -> None:
+    write_files(tmp_path, {"train.py": f"import sys\n{TRAIN}\nmain(200)\nsys.exit(3)\n"})
+    ended = Project(tmp_path, prepared=True).call("init")
+    assert ended.returncode == 0
+    behind = "train.py crashed with exit status 3, behind 199 steps: those before are measured"
+    assert behind in ended.stderr
+    benchmark = manifest.load_manifest(tmp_path / "paceline.toml").benchmarks["train"]
+    assert benchmark.warmup_steps + benchmark.steps < 199
+
+
+def test_a_script_that_fails_at_its_beginning_is_told_so(tmp_path: Path) -> None:
+    write_files(tmp_path, {"train.py": f"import sys\n{TRAIN}\nmain(9)\nsys.exit(3)\n"})
+    ended = Project(tmp_path, prepared=True).call("init")
+    assert ended.returncode == 1
+    assert "train.py crashed with exit status 3" in ended.stderr
+    assert not (tmp_path / "paceline.toml").exists()
+
+
 def test_a_script_that_asks_for_its_rank_is_tried_in_two_processes(tmp_path: Path) -> None:
     joined = "import torch.distributed as dist\ndist.init_process_group('gloo')\n"
     write_files(tmp_path, {"train.py": joined + TRAIN + GUARD})

@@ -63,7 +63,13 @@ class Exploration:
     started: float = field(default_factory=perf_counter)
 
     def find_running(self, candidates: Sequence[Candidate]) -> Attempt | None:
-        """The first candidate whose steps come; those that fail are kept in `failed`."""
+        """The first candidate whose steps come, or else one that fails behind them.
+
+        Those that fail are kept in `failed`.
+        """
+        return self._find_stepping(candidates) or self._find_failing_late()
+
+    def _find_stepping(self, candidates: Sequence[Candidate]) -> Attempt | None:
         for candidate in candidates[:CANDIDATES_TRIED]:
             for guess in self._propose_guesses(candidate):
                 attempt = self._try_start(candidate, guess)
@@ -77,6 +83,16 @@ class Exploration:
                 if not attempt.trial.blames_arguments:
                     break
         return None
+
+    def _find_failing_late(self) -> Attempt | None:
+        """One that could be measured, since a measurement ends before it fails."""
+        late = next((attempt for attempt in self.failed if attempt.trial.failed_late), None)
+        if late is None:
+            return None
+        self.failed.remove(late)
+        failure, taken = late.trial.sentence, late.trial.taken
+        self.print_message(f"{failure}, behind {taken} steps: those before are measured")
+        return replace(late, trial=replace(late.trial, state=TrialState.ENDED))
 
     def _propose_guesses(self, candidate: Candidate) -> list[ArgumentGuess]:
         if self.words is not None:

@@ -23,6 +23,8 @@ WATCHED = 6.0  # after it
 LEAST_WATCHED_STEPS = 6
 MOST_WATCHED = 30.0  # where steps take seconds
 POLL = 0.02
+# A script that fails behind fewer has only just begun.
+LEAST_STEPS_BEFORE_FAILURE = 30
 # Steps that no script takes before it is ended.
 ENDLESS = 1_000_000
 _MISSING_FILE = re.compile(
@@ -53,7 +55,7 @@ class TrialState(enum.StrEnum):
 class Trial:
     """What was seen: `progress` has the steps done at times after the first one.
 
-    `taken` are all the steps of a script that ended.
+    `taken` are all the steps of a script that ended or failed.
     """
 
     state: TrialState
@@ -62,6 +64,11 @@ class Trial:
     taken: int | None = None
     sentence: str = ""
     output: str = ""
+
+    @property
+    def failed_late(self) -> bool:
+        """Whether it failed behind so many steps that these can be measured."""
+        return self.state is TrialState.FAILED and (self.taken or 0) >= LEAST_STEPS_BEFORE_FAILURE
 
     @property
     def misses_file(self) -> bool:
@@ -120,18 +127,22 @@ def _has_seen_enough(seconds: float, done: int) -> bool:
 
 def _describe_end(process: MeasuredProcess, start: float, progress: list[tuple[float, int]]) -> Trial:
     """A script that ended by itself: after its last step, before the first, or by an error."""
+    took = perf_counter() - process.started - start
+
+    def seen(taken: int) -> list[tuple[float, int]]:
+        return progress if progress[-1][1] > 1 else [(0.0, 0), (took, taken)]
+
     try:
         process.outcome()
     except TooFewStepsError as short:
         if short.taken >= 2:
-            took = perf_counter() - process.started - start
-            seen = progress if progress[-1][1] > 1 else [(0.0, 0), (took, short.taken)]
-            return Trial(TrialState.ENDED, start, seen, short.taken)
+            return Trial(TrialState.ENDED, start, seen(short.taken), short.taken)
         few = f"{process.plan.script} ended after {format_count(short.taken, 'whole step')}, 2 are needed"
         return Trial(TrialState.NO_STEP, start, sentence=few, output=short.output)
     except MeasurementError as failure:
         state = TrialState.NO_STEP if "took no step" in str(failure) else TrialState.FAILED
-        return Trial(state, start, sentence=str(failure), output=failure.output)
+        taken = failure.taken
+        return Trial(state, start, seen(taken), taken, str(failure), failure.output)
     raise AssertionError("no script takes so many steps")
 
 
