@@ -22,6 +22,8 @@ Answer = Check.Answer
 State = Check.State
 
 LONGEST_STATUS = 140
+# The line of a comment that calls what is worse intended.
+INTENDED_COMMAND = "/paceline intended"
 # A comment shows so many rows; the page has all.
 MOST_ROWS = 5
 
@@ -167,7 +169,8 @@ def next_step(check: Check) -> str:
         )
     if check.answer == Answer.WORSE and not check.intended_by:
         return (
-            "Repair it, or say that it is intended: on the check's page, or by a comment /paceline intended."
+            "Repair it, or say that it is intended: on the check's page, or by a comment that says "
+            f"{INTENDED_COMMAND}"
         )
     if check.answer == Answer.NOT_KNOWN:
         code = check.reason.get("code")
@@ -231,10 +234,11 @@ def comment_markdown(report: CheckReport) -> str:
         lines += [f"- {escape_markdown(cause_text(cause))}" for cause in report.causes]
         lines.append("")
     if step := next_step(check):
-        # As code a forge shows the whole hash, and this comment isn't taken for one that approves.
-        command = approval_command(check)
+        # As code it is copied as it is, a forge shows the whole hash, and this comment isn't taken for one.
+        commands = (approval_command(check), INTENDED_COMMAND)
+        command = next((command for command in commands if step.endswith(command)), "")
         text = escape_markdown(step.removesuffix(command))
-        lines += [text + code_span(command) if step.endswith(command) else text, ""]
+        lines += [f"{text} {code_span(command)}" if command else text, ""]
     address = check_address(check)
     links = f"[The whole check]({address}) · [run it again]({address}#again)"
     repeat = f" · repeat it: {code_span(repeat_command(check))}" if check.base_commit_id else ""

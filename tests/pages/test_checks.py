@@ -210,3 +210,12 @@ def test_the_comment_has_the_approval_to_copy_and_isnt_one(line: list[Commit]) -
     match = COMMAND.search(copied[1])
     assert match
     assert match[1] == f"approve {check.head_hash}"
+    assert f"that says {copied[0]}" in text
+
+
+def test_the_comment_has_the_command_to_copy_that_calls_it_intended(worse: Check) -> None:
+    text = sentences.comment_markdown(read_report(worse))
+    assert not COMMAND.search(text)
+    copied = re.search(r"that says `([^`]+)`", text)
+    assert copied
+    assert COMMAND.fullmatch(copied[1])
