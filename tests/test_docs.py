@@ -45,6 +45,23 @@ def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_link_to_a_heading_leads_to_one(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:|mailto:)([^)#\s]*)#([^)\s]+)\)", page.read_text())
+    targets = [(page.parent / file if file else page, heading) for file, heading in links]
+    lost = [
+        heading for file, heading in targets if file.suffix == ".md" and heading not in heading_anchors(file)
+    ]
+    assert lost == []
+
+
+def heading_anchors(page: Path) -> set[str]:
+    """The anchors that a forge gives to the headings of a page."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
 def test_the_options_of_an_experiment_are_those_of_the_command() -> None:
     text = (ROOT / "docs/experiments.md").read_text()
     parser = ExperimentCommand().create_parser("manage.py", "experiment")
