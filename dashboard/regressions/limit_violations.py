@@ -20,7 +20,13 @@ from dashboard.querysets.composed import ComposedQuery, Given
 from dashboard.regressions.decision import facts
 from dashboard.regressions.row_facts import series_fact
 from dashboard.regressions.series.branch_line import Line, given_line
-from dashboard.regressions.series.limit_episodes import Episode, LimitPoint, Stored, find_episodes, is_gone
+from dashboard.regressions.series.limit_episodes import (
+    Episode,
+    LimitPoint,
+    StoredPoint,
+    find_episodes,
+    is_gone,
+)
 from dashboard.repositories import DETACHED
 
 # So many measured commits are read before what is looked at: what was open before those is known.
@@ -181,12 +187,12 @@ def standings_along_line(rows: Sequence[LimitRow], changed_from: int, line: Line
     """What these rows say; what was over before position `changed_from` is as it was."""
     episodes: list[tuple[int, Episode]] = []
     kept: list[facts.LimitLink] = []
-    stored: dict[int, list[Stored]] = {}
+    stored: dict[int, list[StoredPoint]] = {}
     places: dict[int, facts.Commit] = {}
     for series, of_series in groupby(rows, key=lambda row: row.series):
         by_commit = [list(runs) for _, runs in groupby(of_series, key=lambda row: row.commit.pk)]
         points = [limit_point(runs) for runs in by_commit]
-        stored[series] = [Stored(runs[0].position, max(row.pk for row in runs)) for runs in by_commit]
+        stored[series] = [StoredPoint(runs[0].position, max(row.pk for row in runs)) for runs in by_commit]
         places |= {runs[0].position: runs[0].commit for runs in by_commit}
         found = find_episodes(points)
         told = {link for episode in found for link in episode.links}
@@ -249,7 +255,7 @@ def group_by_commit(episodes: Iterable[tuple[int, Episode]]) -> list[Group]:
 
 
 def with_gone(
-    group: Group, stored: Mapping[int, Sequence[Stored]], places: Mapping[int, facts.Commit]
+    group: Group, stored: Mapping[int, Sequence[StoredPoint]], places: Mapping[int, facts.Commit]
 ) -> Group:
     """A group whose series that aren't measured any more say since when; of a series alone nobody knows.
 

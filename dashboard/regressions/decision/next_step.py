@@ -183,10 +183,9 @@ def narrow_confirmed(proving: Proving) -> NextStep:
         middle = proving.facts.answer_to(CommitRow(left.middle))
         return NextStep((proving.experiment(Purpose.BISECTION, good, middle, whole=confirmed),))
     ends = (proof.good, proof.bad)
-    if may_be_gradual(proving.verdicts, confirmed, *ends):
-        alone = verdict_on_last(proving.verdicts, confirmed, *ends)
-        if alone is None:
-            return NextStep((proving.experiment(Purpose.BISECTION, *ends, whole=confirmed),))
+    last = (proving.verdicts, confirmed, *ends)
+    if may_be_gradual(*last) and verdict_on_last(*last) is None:
+        return NextStep((proving.experiment(Purpose.BISECTION, *ends, whole=confirmed),))
     residual = rest_of_step(proving, proof, steps, left.with_part)
     skipped = {sha: verdict for sha, verdict in verdicts.items() if verdict in bisection.CANNOT_TELL}
     step = merge_bisection.look_into_merge(proving, skipped, None)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from dashboard.models import Experiment, Regression
+from dashboard.regressions.decision.bisection import CANNOT_TELL
 from dashboard.regressions.decision.facts import Change, Commit, Verdict
 from dashboard.regressions.decision.ranges import Range
 from dashboard.regressions.decision.series_kinds import SeriesLike, is_same_measurement
@@ -16,7 +17,6 @@ Outcome = Experiment.Verdict
 Purpose = Experiment.Purpose
 
 HAS_STEP = (Outcome.WHOLE, Outcome.PART)
-CANNOT_TELL = (Outcome.UNTESTABLE, Outcome.UNDECIDED)
 # Of so few commits one has a quarter of the step, which is a part.
 FEW_COMMITS = 4
 

@@ -52,7 +52,7 @@ class LimitPoint:
         return self.margin < 0
 
 
-class Stored(NamedTuple):
+class StoredPoint(NamedTuple):
     """At which position something was measured; rows that were stored later have larger keys."""
 
     position: int
@@ -109,7 +109,7 @@ def noise_before(values: NDArray[np.float64], at: int) -> float:
     return neighbour_noise(near) if len(near) >= FEWEST_FOR_NOISE else 0.0
 
 
-def is_gone(own: Sequence[Stored], others: Sequence[Stored]) -> bool:
+def is_gone(own: Sequence[StoredPoint], others: Sequence[StoredPoint]) -> bool:
     """True for a series that isn't measured any more: the `others` have gone on long since, in history and in
     time, also for a series that is measured rarely. Both in the order of positions.
 
