@@ -7,7 +7,7 @@ import sys
 import threading
 import tomllib
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -51,53 +51,15 @@ NEUTRAL = [
 ]
 
 
-class KeptConsoles:
-    """Loaded Atari consoles by their seed: to load a game takes longer than to play one here.
-
-    A training gets each as it was when it was loaded.
-    """
-
-    def __init__(self, game: type) -> None:
-        self.begin_game = game.__init__
-        self.free: dict[int, list[tuple[Any, Any]]] = {}
-        self.taken: list[tuple[int, tuple[Any, Any]]] = []
-        game.__init__ = lambda *given: self.begin_with_kept(*given)
-
-    def begin_with_kept(self, game: Any, ale_py: Any, args: Any, seed: int) -> None:
-        free = self.free.setdefault(seed, [])
-        if free:
-            console, loaded = free.pop()
-            console.restoreSystemState(loaded)
-            settled = dict.fromkeys(("setInt", "setFloat", "loadROM"), lambda *_: None)
-            there = SimpleNamespace(**settled, getMinimalActionSet=console.getMinimalActionSet)
-            self.begin_game(game, SimpleNamespace(ALEInterface=lambda: there, roms=ale_py.roms), args, seed)
-            game.console = console
-        else:
-            self.begin_game(game, ale_py, args, seed)
-            console, loaded = game.console, game.console.cloneSystemState()
-        self.taken.append((seed, (console, loaded)))
-
-    def take_back(self) -> None:
-        for seed, kept in self.taken:
-            self.free[seed].append(kept)
-        self.taken.clear()
-
-
 @pytest.fixture(scope="module")
 def train() -> ModuleType:
-    imported = import_script(MARIO, "train")
-    imported.kept_consoles = KeptConsoles(imported.games.__globals__["Game"])
-    return imported
+    return import_script(MARIO, "train")
 
 
 def train_variant(train: ModuleType, *arguments: str) -> Any:
     args = parse_arguments(train, ["--variant", "baseline", *SMALL, *arguments])
     torch.manual_seed(args.seed)
-    # Of a training that failed, collectors may play on.
-    train.kept_consoles.taken.clear()
-    trained = train.train(args, CPU)
-    train.kept_consoles.take_back()
-    return trained
+    return train.train(args, CPU)
 
 
 def learned_fingerprint(train: ModuleType, *arguments: str) -> str:
