@@ -62,9 +62,10 @@ def points_of_runs(series: Iterable[int], runs: Iterable[int]) -> list[SeriesPoi
     return _make_points(_OF_RUNS.read_long(tuple, series=list(set(series)), runs=list(set(runs))))
 
 
-def newest_points(series: Series, most: int, until: int | None = None) -> list[SeriesPoint]:
-    """The newest `most` points on the project's branch, oldest first; none after position `until`."""
-    values = {"series": series.pk, "branch": series.case.project.branch, "until": until}
+def newest_points(series: Series, most: int, until: int | None = None, branch: str = "") -> list[SeriesPoint]:
+    """The newest `most` points on a branch, the project's unless it is named, oldest first; none after
+    position `until`."""
+    values = {"series": series.pk, "branch": branch or series.case.project.branch, "until": until}
     return _make_points(_NEWEST.read_long(tuple, most, until is not None, **values))[::-1]
 
 

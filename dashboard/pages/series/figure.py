@@ -11,11 +11,11 @@ from dashboard.charts.limit_lines import TrendLimit
 from dashboard.charts.trend import Trend, TrendLine, TrendPoint, draw_trend
 from dashboard.charts.trend_marks import TrendChange, TrendFailure, TrendMarker, TrendStep
 from dashboard.models import Change, Regression
-from dashboard.pages.series.trend import LineBeside, SeriesTrend, environment_markers
+from dashboard.pages.series.trend import LineBeside, SeriesTrend, environment_markers, narrow_row
 from dashboard.querysets import series as series_queries
 from dashboard.querysets import trends
 from dashboard.querysets.series_points import SeriesPoint, newest_points
-from dashboard.querysets.trends import CommitEvent, TrendRow
+from dashboard.querysets.trends import CommitEvent
 from dashboard.sentences import labels
 from dashboard.sentences.trends import failure_text, taint_reason
 
@@ -73,17 +73,13 @@ def draw_regression_step(regression: Regression) -> theme.Figure | None:
             level=latest.level if latest else None,
             markers=[
                 TrendMarker(marker.position, marker.label)
-                for marker in environment_markers([_narrow_row(point) for point in points])
+                for marker in environment_markers([narrow_row(point) for point in points])
             ],
             limits=[TrendLimit(limit.position, limit.minimum, limit.maximum) for limit in limits],
             step=TrendStep(regression.last_good.position, regression.first_bad.position),
         ),
         STEP_HEIGHT,
     )
-
-
-def _narrow_row(point: SeriesPoint) -> TrendRow:
-    return TrendRow(point.position, point.run, point.value, point.tainted, point.environment, point.machine)
 
 
 def trend_point(point: SeriesPoint) -> TrendPoint:

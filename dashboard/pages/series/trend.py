@@ -19,7 +19,7 @@ from dashboard.pages.series.baseline import NOISE_POINTS, SeriesBaseline, read_b
 from dashboard.pages.series.query import BASELINE, FIRST, TrendQuery, read_trend_query
 from dashboard.querysets import baselines, trends
 from dashboard.querysets import series as series_queries
-from dashboard.querysets.series_points import SeriesPoint, points_of_runs
+from dashboard.querysets.series_points import SeriesPoint, newest_points, points_of_runs
 from dashboard.querysets.trends import CommitEvent, LimitRow, TrendRow, environment_values
 from dashboard.sentences import labels
 from dashboard.sentences.trends import line_label
@@ -94,6 +94,10 @@ class SeriesTrend:
         return points_of_rows(self.points, self.series.pk, rows)
 
 
+def narrow_row(point: SeriesPoint) -> TrendRow:
+    return TrendRow(point.position, point.run, point.value, point.tainted, point.environment, point.machine)
+
+
 def points_of_rows(
     points: Mapping[tuple[int, int], SeriesPoint], series: int, rows: Iterable[TrendRow]
 ) -> list[SeriesPoint]:
@@ -106,18 +110,25 @@ def read_series_trend(request: HttpRequest, series: Series) -> SeriesTrend:
     query = read_trend_query(request)
     project = series.case.project
     branch = query.branch or project.branch
-    rows = trends.newest_rows(series, branch, query.show, query.until)
+    details = None
+    if query.show <= MOST_DRAWN and not query.beside:
+        # Each of them is drawn, so that nothing is gained by reading narrow rows first.
+        details = newest_points(series, query.show, query.until, branch)
+        rows = [narrow_row(point) for point in details]
+    else:
+        rows = trends.newest_rows(series, branch, query.show, query.until)
     shown = rows_within(rows, query.zoom)
     changes = _read_changes(series, branch, rows)
     related = trends.related_series(series, [name.series for name in query.beside if name.series])
     drawn = choose_drawn(shown, [change.position for change in changes])
     beside = _read_beside(series, query, branch, shown, related)
     listed = requested_page(request, list(shown[::-1]), ROWS_PER_PAGE)
-    # The newest ones are what the baseline is compared with.
-    wanted = {row.run for row in (*drawn, *rows[-NOISE_POINTS - 1 :], *listed)}
-    wanted |= {run for _, _, lines in beside for _, run, _ in choose_drawn_beside(lines, len(beside))}
-    keys = [series.pk, *(other.pk for other, _, _ in beside)]
-    points = {(point.series, point.run): point for point in points_of_runs(keys, wanted)}
+    if details is None:
+        # The newest ones are what the baseline is compared with.
+        wanted = {row.run for row in (*drawn, *rows[-NOISE_POINTS - 1 :], *listed)}
+        wanted |= {run for _, _, lines in beside for _, run, _ in choose_drawn_beside(lines, len(beside))}
+        details = points_of_runs([series.pk, *(other.pk for other, _, _ in beside)], wanted)
+    points = {(point.series, point.run): point for point in details}
     newest = points_of_rows(points, series.pk, rows)
     baseline = read_baseline(request, series, branch, newest, changes)
     reference, values = _read_reference(series, query, rows, baseline, [other for other, _, _ in beside])
