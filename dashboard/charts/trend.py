@@ -185,15 +185,24 @@ def _located_points(
 ) -> theme.Trace:
     """Where they are, where a click on them leads, and the positions that the keyboard and a zoom go by."""
     positions = [point.position for point in points]
-    x = commits.place_positions(positions)
     return {
-        "x": x if commits.by_date else x.astype(np.int32),
-        # Half the bytes, and more digits than a drawing shows.
-        "y": values.scale_values(drawn).astype(np.float32),
+        "x": _place_points(points, commits),
+        "y": _scale_shortly(drawn, values),
         "customdata": [point.url for point in points],
         "meta": {"positions": positions},
         "hovertemplate": "%{text}<extra></extra>",
     }
+
+
+def _place_points(points: Sequence[TrendPoint], commits: CommitAxis) -> np.ndarray:
+    """Commits in half the bytes; dates need all of theirs."""
+    x = commits.place_positions([point.position for point in points])
+    return x if commits.by_date else x.astype(np.int32)
+
+
+def _scale_shortly(drawn: Sequence[float], values: ValueAxis) -> np.ndarray:
+    """Half the bytes, and more digits than a drawing shows."""
+    return values.scale_values(drawn).astype(np.float32)
 
 
 def _point_hover(
@@ -271,16 +280,15 @@ def _interval_traces(trend: Trend, commits: CommitAxis, values: ValueAxis) -> li
     points = trend.clean
     if all(point.low is None or point.high is None for point in points):
         return []
-    x = commits.place_positions([point.position for point in points])
-    low = values.scale_values([np.nan if point.low is None else point.low for point in points])
-    high = values.scale_values([np.nan if point.high is None else point.high for point in points])
-    common = {"type": "scatter", "x": x, "mode": "lines", "hoverinfo": "skip"}
+    low = [np.nan if point.low is None else point.low for point in points]
+    high = [np.nan if point.high is None else point.high for point in points]
+    common = {"type": "scatter", "x": _place_points(points, commits), "mode": "lines", "hoverinfo": "skip"}
     line = {"width": 0, "color": theme.BAND}
     return [
-        {**common, "y": low.astype(np.float32), "name": "interval, low", "line": line},
+        {**common, "y": _scale_shortly(low, values), "name": "interval, low", "line": line},
         {
             **common,
-            "y": high.astype(np.float32),
+            "y": _scale_shortly(high, values),
             "name": "interval",
             "line": line,
             "fill": "tonexty",
@@ -297,8 +305,8 @@ def _repetition_traces(trend: Trend, commits: CommitAxis, values: ValueAxis) -> 
     return [
         {
             "type": "scatter",
-            "x": np.repeat(commits.place_positions([point.position for point in points]), counts),
-            "y": values.scale_values([sample for point in points for sample in point.samples]),
+            "x": np.repeat(_place_points(points, commits), counts),
+            "y": _scale_shortly([sample for point in points for sample in point.samples], values),
             "name": "repetitions",
             "mode": "markers",
             "marker": {"color": theme.FAINT, "size": 4},
