@@ -57,13 +57,17 @@ class Group:
     # The series that pairs have shown to step between their levels, and at no place yet: what else lies in so
     # wide a range is of other causes.
     alone: Sequence[Series] = ()
+    # What its members span, and how many they were: every change is held against every group.
+    _span: tuple[int, Range] | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def ranges(self) -> list[Range]:
         """Where its cause may lie: what is proved, narrowed by its changes as far as they agree."""
         if not self.members:
             return self.anchors
-        span = spanned_range(self.members)
+        if self._span is None or self._span[0] != len(self.members):
+            self._span = (len(self.members), spanned_range(self.members))
+        span = self._span[1]
         return [anchor.overlap(span) or anchor for anchor in self.anchors] or [span]
 
     @property
@@ -81,6 +85,7 @@ def group_changes(snapshot: Snapshot) -> list[Group]:
     ]
     groups = anchored_groups(home, verdicts)
     openers = opening_changes(snapshot.changes)
+    confirmed = {regression.pk for regression in snapshot.regressions if regression.state == State.CONFIRMED}
     proved = [anchor for group in groups for anchor in group.anchors]
 
     def order(change: Change) -> tuple[Any, ...]:
@@ -88,7 +93,7 @@ def group_changes(snapshot: Snapshot) -> list[Group]:
         return not any(change.range.overlap(anchor) for anchor in proved), joining_order(change)
 
     for change in sorted(openers, key=order):
-        group = best_group(change, groups, snapshot, verdicts)
+        group = best_group(change, groups, snapshot.changes, confirmed, verdicts)
         if group is not None:
             group.members.append(change)
         elif beside := group_beside(change, groups, snapshot.changes):
@@ -206,21 +211,27 @@ def joining_order(change: Change) -> tuple[bool, bool, int, tuple[int, int, floa
 
 
 def best_group(
-    change: Change, groups: Sequence[Group], snapshot: Snapshot, verdicts: dict[int, list[Verdict]]
+    change: Change,
+    groups: Sequence[Group],
+    changes: Sequence[Change],
+    confirmed: set[int],
+    verdicts: dict[int, list[Verdict]],
 ) -> Group | None:
     """The group whose cause may be this change's; None where it has one of its own.
 
     One cause moves a series once: a group that has a change of the same series is another one. Where pairs of
-    the series itself have shown it beside these commits it is there, whatever else lies at them.
+    the series itself have shown it beside these commits it is there, whatever else lies at them. `confirmed`
+    are the regressions that pairs have proved.
     """
-    confirmed = {regression.pk for regression in snapshot.regressions if regression.state == State.CONFIRMED}
     beside, exact, wide, rest = [], [], [], []
     for index, group in enumerate(groups):
+        if not group.verdicts and is_far_from(change, group):
+            continue
         if any(member.series.pk == change.series.pk for member in group.members):
             continue
         if group.alone and is_apart_from_levels(change, group):
             continue
-        seen_beside = is_seen_beside(change, group, snapshot.changes)
+        seen_beside = is_seen_beside(change, group, changes)
         for place in group.ranges:
             distance = abs(change.range.bad - place.bad)
             if may_be_of_others(change, group, place):
@@ -237,6 +248,11 @@ def best_group(
         if not is_refuted_there(change, groups[index], confirmed, verdicts):
             return groups[index]
     return None
+
+
+def is_far_from(change: Change, group: Group) -> bool:
+    """True where not even noise brings it to a place of the group's."""
+    return not any(change.range.overlap(place) or change.widened.overlap(place) for place in group.ranges)
 
 
 def is_apart_from_levels(change: Change, group: Group) -> bool:
@@ -276,7 +292,7 @@ def group_beside(change: Change, groups: Iterable[Group], changes: Sequence[Chan
     Detection sees the one step twice: where it is, by its phase, and beside it, by a noisy point.
     """
     for group in groups:
-        seen = any(member.series.pk == change.series.pk for member in group.members)
+        seen = group.verdicts and any(member.series.pk == change.series.pk for member in group.members)
         if seen and is_seen_beside(change, group, changes):
             return group
     return None
