@@ -50,6 +50,8 @@ class Project:
     prepared: bool = False
     # Whether they are new ones, for what depends on that.
     new: bool = False
+    # What its command line runs.
+    code: str = MEASURING_ONCE
 
     def write(self, script: str, **settings: object) -> None:
         chosen = {"version": 1, "script": "tiny.py", "warmup_steps": 10, "steps": 100, "repetitions": 2}
@@ -58,7 +60,7 @@ class Project:
         (self.folder / "tiny.py").write_text(script)
 
     def command(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-P", "-c", MEASURING_ONCE, *arguments]
+        return [sys.executable, "-P", "-c", self.code, *arguments]
 
     def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

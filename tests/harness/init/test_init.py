@@ -20,11 +20,19 @@ from paceline.init.script_words import split_arguments
 from paceline.init.sentences import describe_missing, find_error
 from paceline.init.window import Window, choose_window, shorten_window
 
-from tests.harness.conftest import Project
+from tests.harness.conftest import MEASURING_ONCE, Project
 from tests.harness.strangers import TRAIN, UNCOMPILED
 
 GUARD = "\nif __name__ == '__main__':\n    main(10**6)\n"
 SMALL = "import torch\noptimizer = torch.optim.SGD([], lr=1)\nfor _ in range(9):\n    loss.backward()\n"
+
+# `init` watches a script for a second, not for six, and chooses a window that much shorter.
+WATCHING_SHORTLY = MEASURING_ONCE.replace(
+    "sys.exit(",
+    "from paceline.init import trial, window\n"
+    "trial.WATCHED, window.WARMUP_SECONDS, window.WINDOW_SECONDS = 1.0, 0.3, 0.5\n"
+    "sys.exit(",
+)
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> Repository:
@@ -68,7 +76,7 @@ def initialized(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subproc
         patch.setenv("CUDA_VISIBLE_DEVICES", "")
         # Where it is kept which data was made.
         patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
-        return folder, Project(folder, prepared=True).call("init")
+        return folder, Project(folder, prepared=True, code=WATCHING_SHORTLY).call("init")
 
 
 def test_a_package_below_src_is_found_prepared_and_measured(
@@ -145,13 +153,13 @@ def test_what_cannot_be_done_is_one_sentence(
 
 def test_a_script_without_a_step_is_told_so(tmp_path: Path) -> None:
     write_files(tmp_path, {"tool.py": UNCOMPILED + "print('done')\n"})
-    ended = Project(tmp_path, prepared=True).call("init", "--script", "tool.py")
+    ended = Project(tmp_path, prepared=True, code=WATCHING_SHORTLY).call("init", "--script", "tool.py")
     assert re.search(r"^failed +python tool.py: tool.py took no step: ", ended.stdout, re.MULTILINE)
 
 
 def test_a_script_that_always_fails_in_the_end_is_measured_before_that(tmp_path: Path) -> None:
     write_files(tmp_path, {"train.py": f"import sys\n{TRAIN}\nmain(200)\nsys.exit(3)\n"})
-    ended = Project(tmp_path, prepared=True).call("init")
+    ended = Project(tmp_path, prepared=True, code=WATCHING_SHORTLY).call("init")
     assert ended.returncode == 0
     behind = "train.py crashed with exit status 3, behind 199 steps: those before are measured"
     assert behind in ended.stderr
@@ -161,7 +169,7 @@ def test_a_script_that_always_fails_in_the_end_is_measured_before_that(tmp_path:
 
 def test_a_script_that_fails_at_its_beginning_is_told_so(tmp_path: Path) -> None:
     write_files(tmp_path, {"train.py": f"import sys\n{TRAIN}\nmain(9)\nsys.exit(3)\n"})
-    ended = Project(tmp_path, prepared=True).call("init")
+    ended = Project(tmp_path, prepared=True, code=WATCHING_SHORTLY).call("init")
     assert ended.returncode == 1
     assert "train.py crashed with exit status 3" in ended.stderr
     assert not (tmp_path / "paceline.toml").exists()
@@ -170,7 +178,7 @@ def test_a_script_that_fails_at_its_beginning_is_told_so(tmp_path: Path) -> None
 def test_a_script_that_asks_for_its_rank_is_tried_in_two_processes(tmp_path: Path) -> None:
     joined = "import torch.distributed as dist\ndist.init_process_group('gloo')\n"
     write_files(tmp_path, {"train.py": joined + TRAIN + GUARD})
-    ended = Project(tmp_path, prepared=True).call("init", "--script", "train.py")
+    ended = Project(tmp_path, prepared=True, code=WATCHING_SHORTLY).call("init", "--script", "train.py")
     assert "paceline: trying python train.py in 2 processes" in ended.stderr
     assert re.search(r"^ranks +2 processes of this host", ended.stdout, re.MULTILINE)
     written = manifest.load_manifest(tmp_path / "paceline.toml").benchmarks["train"]
