@@ -12,11 +12,13 @@ from typing import Any
 from django.db import connection
 from django.utils import timezone
 
+from dashboard.environments import compared_values, store_environments
 from dashboard.models import (
     Case,
     Change,
     Channel,
     Commit,
+    Configuration,
     Delivery,
     Document,
     Limit,
@@ -30,7 +32,6 @@ from dashboard.models import (
     RunLog,
     Series,
     SeriesLatest,
-    Telemetry,
     Trigger,
 )
 from tests.dashboard.factories import get_configuration, set_environment
@@ -40,6 +41,8 @@ from tests.pages.documents import create_document
 Metrics = Sequence[Mapping[str, Any]]
 POINT_COLUMNS = "series_id, position, run_id, tainted, value, low, high, samples"
 COPY_POINTS = f"COPY dashboard_point ({POINT_COLUMNS}) FROM STDIN"
+TELEMETRY = ("repetition", "channel", "device", "unit", "start", "interval", "mean", "peak", "idle_share")
+COPY_TELEMETRY = f'COPY dashboard_telemetry (run_id, {", ".join(TELEMETRY)}, "values") FROM STDIN'
 SUBJECTS = (
     "Draw transitions from one array",
     "Rename the agent's buffers",
@@ -85,7 +88,8 @@ def get_pool(name: str = "default") -> Pool:
 
 
 def create_machine(name: str = "bench-1", seen: timedelta = timedelta(0), **fields: Any) -> Machine:
-    machine, _ = Machine.objects.get_or_create(name=name, defaults={"pool": get_pool(), **fields})
+    machine = Machine.objects.filter(name=name).first()
+    machine = machine or Machine(name=name, **({"pool": get_pool()} | fields))
     machine.seen_at = timezone.now() - seen
     machine.save()
     return machine
@@ -93,18 +97,23 @@ def create_machine(name: str = "bench-1", seen: timedelta = timedelta(0), **fiel
 
 def create_run(commit: Commit, case: Case, state: str = Run.State.DONE, **fields: Any) -> Run:
     """A run in this state, even a done one without document and points: `create_measured_run` gives them."""
+    where = {} if state == Run.State.REQUESTED else {"machine": create_machine()}
+    identity = {name: fields.pop(name) for name in ("pool", "version", "quick") if name in fields}
+    made = new_run(commit, get_configuration(case, **identity), state, **(where | fields))
+    made.save(force_insert=True)
+    return made
+
+
+def new_run(commit: Commit, configuration: Configuration, state: str, **fields: Any) -> Run:
+    """One that isn't stored yet."""
     began = fields.pop("requested_at", commit.committed_at)
-    ended = began + timedelta(seconds=74)
     times: dict[str, Any] = {"requested_at": began}
     if state != Run.State.REQUESTED:
-        times |= {"claimed_at": began + timedelta(seconds=2), "machine": create_machine(), "attempt": 1}
+        times |= {"claimed_at": began + timedelta(seconds=2), "attempt": 1}
     if state in Run.TERMINAL:
-        times |= {"finished_at": ended, "judged_at": ended}
-    identity = {name: fields.pop(name) for name in ("pool", "version", "quick") if name in fields}
+        times |= dict.fromkeys(("finished_at", "judged_at"), began + timedelta(seconds=74))
     defaults = {"repetitions": 5, "time_limit": 600, "state": state}
-    return Run.objects.create(
-        commit=commit, configuration=get_configuration(case, **identity), **(defaults | times | fields)
-    )
+    return Run(commit=commit, configuration=configuration, **(defaults | times | fields))
 
 
 def create_tainted_run(commit: Commit, case: Case, *codes: str, **fields: Any) -> Run:
@@ -144,13 +153,46 @@ def create_documented_run(
     """The same without its points, and the metrics that these are of."""
     run = create_run(commit, case, **fields)
     body = body or create_document(case, step_time, random.Random(seed))  # noqa: S311
-    Document.objects.create(run=run, format=body["format"], body=body, sha256="0" * 64)
     set_environment(run, body["environment"], body["harness"]["version"])
-    RunLog.objects.create(
-        run=run, text="warm-up done\nrepetition 1 of 5\nrepetition 5 of 5\ndocument written\n"
-    )
-    Telemetry.objects.bulk_create(Telemetry(run=run, **row) for row in body["telemetry"])
+    create_records([(run, body)])
     return run, body["metrics"]
+
+
+def create_documented_runs(
+    case: Case, measured: Sequence[tuple[Commit, dict[str, Any]]]
+) -> list[tuple[Run, Metrics]]:
+    """The same at several commits, each with its document, by a few queries; every seventeenth is tainted."""
+    configuration, machine = get_configuration(case), create_machine()
+    done = {"state": Run.State.DONE, "machine": machine}
+    bodies = [body for _, body in measured]
+    environments = store_environments(
+        [compared_values(body["environment"], body["harness"]["version"]) for body in bodies]
+    )
+    runs = Run.objects.bulk_create(
+        new_run(commit, configuration, **done, environment_id=environment, tainted=commit.position % 17 == 13)
+        for (commit, _), environment in zip(measured, environments, strict=True)
+    )
+    create_records(list(zip(runs, bodies, strict=True)))
+    return [(run, body["metrics"]) for run, body in zip(runs, bodies, strict=True)]
+
+
+def create_records(measured: Sequence[tuple[Run, dict[str, Any]]]) -> None:
+    """Each run's document, log and telemetry."""
+    text = "warm-up done\nrepetition 1 of 5\nrepetition 5 of 5\ndocument written\n"
+    Document.objects.bulk_create(
+        Document(run=run, format=body["format"], body=body, sha256="0" * 64) for run, body in measured
+    )
+    RunLog.objects.bulk_create(RunLog(run=run, text=text) for run, _ in measured)
+    rows = [(run.pk, row) for run, body in measured for row in body["telemetry"]]
+    with connection.cursor() as cursor, cursor.copy(COPY_TELEMETRY) as copy:
+        for key, row in rows:
+            copy.write_row((key, *(row[name] for name in TELEMETRY), write_array(row["values"])))
+
+
+def write_array(values: Sequence[float | None]) -> str:
+    """As PostgreSQL reads it; psycopg looks for the type of each value."""
+    texts = ("NULL" if value is None else repr(value) for value in values)
+    return f"{{{','.join(texts)}}}"
 
 
 def create_points(run: Run, metrics: Metrics) -> None:
@@ -175,8 +217,9 @@ def create_points_of_runs(measured: Sequence[tuple[Run, Metrics]]) -> None:
             key = metric_key(row)
             values.setdefault(key, []).append(row["value"])
             newest[key] = run
-            told = (row[name] for name in ("value", "low", "high", "samples"))
-            points.append((series[key].pk, run.commit.position, run.pk, run.tainted, *told))
+            told = (row[name] for name in ("value", "low", "high"))
+            samples = write_array(row["samples"])
+            points.append((series[key].pk, run.commit.position, run.pk, run.tainted, *told, samples))
     # By COPY: a history has thousands of points, which Django takes longer to write down than all else.
     with connection.cursor() as cursor, cursor.copy(COPY_POINTS) as copy:
         for point in points:
@@ -337,9 +380,8 @@ def create_history(
         for commit in commits:
             slow = 1.38 if step_at is not None and commit.position >= step_at else 1.0
             base = 0.00105 * (1 + 1.4 * number) * slow * noise.gauss(1, 0.008)
-            tainted = commit.position % 17 == 13
-            measured.append(create_documented_run(commit, case, base, commit.position, tainted=tainted))
-        create_points_of_runs(measured)
+            measured.append((commit, create_document(case, base, random.Random(commit.position))))  # noqa: S311
+        create_points_of_runs(create_documented_runs(case, measured))
     return project
 
 
