@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
@@ -20,8 +19,11 @@ def call_after_import(actions: Mapping[str, ImportAction]) -> None:
     sys.meta_path.insert(0, _Finder(waiting))
 
 
-class _Finder(MetaPathFinder):
-    """Lets the other finders find the module, and hooks into its loader."""
+class _Finder:
+    """Lets the other finders find the module, and hooks into its loader.
+
+    Of no class of importlib.abc: that imports tempfile, shutil and what they need, in each measured process.
+    """
 
     def __init__(self, waiting: dict[str, ImportAction]) -> None:
         self._waiting = waiting

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import median
 from typing import Any
 
+from ..statistics import median
 from .helper_records import HelperTotals
 
 LOADERS_LIMIT = 20
@@ -151,7 +151,7 @@ def find_slow_worker(fetching: Mapping[int, _Fetching]) -> int | None:
     for worker, own in fetching.items():
         others = [other for index, other in fetching.items() if index != worker and other.batches]
         if others and own.batches >= FEWEST_BATCHES:
-            middle = median(other.mean for other in others)
+            middle = median([other.mean for other in others])
             error = math.sqrt(own.variance + max(other.variance for other in others))
             if own.mean > SLOW_FACTOR * middle and own.mean - middle > STANDARD_ERRORS * error:
                 slow.append(worker)
