@@ -35,10 +35,7 @@ RUN_PRIORITY = 5
 SUSPECTED, CONFIRMED = Regression.State.SUSPECTED, Regression.State.CONFIRMED
 # At each commit of a bisection so many pairs may be measured: at least, and for each pair of the proof.
 FEWEST_OF_PLACE, PAIRS_FOR_EACH = 24, 4
-Purpose, Verdict = Experiment.Purpose, Experiment.Verdict
-# What pairs have told, and how often the same ones are measured for it.
-ANSWERS = (Verdict.CONFIRMED, Verdict.REFUTED, Verdict.WHOLE, Verdict.PART, Verdict.NONE)
-MOST_ANSWERS = 3
+Purpose = Experiment.Purpose
 
 
 def apply_decision(project: Project, branch: str, decision: Decision) -> list[Regression]:
@@ -215,28 +212,12 @@ def _measure_next(project: Project, outcome: Outcome, regression: Regression) ->
         code = "triaged" if regression.is_away else "withdrawn"
         experiments.cancel_experiments(regression.experiments.all(), {"code": code})
     for wanted in outcome.next_step.experiments:
-        if not is_answered_often(wanted):
-            ask_for_regression(project, regression, wanted)
+        ask_for_regression(project, regression, wanted)
     waited = [run for wanted in outcome.next_step.runs if (run := _request_run(wanted))]
     if waited:
         regression.awaited_runs.add(*waited)
     if outcome.next_step.proof:
         reuse_proof(regression, outcome.next_step.proof)
-
-
-def is_answered_often(wanted: WantedExperiment) -> bool:
-    """Whether pairs of these very commits have told it so often that measuring them again tells nothing new.
-
-    Two regressions of causes a few commits apart could hand a series to and fro, and measure for ever.
-    """
-    answered = RegressionExperiment.objects.filter(
-        series=wanted.series.pk,
-        experiment__purpose=wanted.purpose,
-        experiment__base_commit=wanted.base.pk,
-        experiment__head_commit=wanted.head.pk,
-        experiment__verdict__in=ANSWERS,
-    )
-    return answered.values("experiment").distinct().count() >= MOST_ANSWERS
 
 
 def ask_for_regression(project: Project, regression: Regression, wanted: WantedExperiment) -> Experiment:

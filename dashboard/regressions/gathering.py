@@ -44,6 +44,7 @@ from dashboard.regressions.decision.requested_facts import (
     SeriesAround,
     StepInPairs,
     SurroundingsOf,
+    TimesAnswered,
 )
 from dashboard.regressions.explanation.commit_difference import asks_for_other_environment
 from dashboard.regressions.explanation.explain import explain_step
@@ -57,6 +58,9 @@ from dashboard.repositories import DETACHED, RepositoryError
 
 logger = logging.getLogger(__name__)
 
+# What pairs have told; another verdict is no answer.
+Told = Experiment.Verdict
+TELLING = (Told.CONFIRMED, Told.REFUTED, Told.WHOLE, Told.PART, Told.NONE)
 # The commits between two, at most: only those that are measured become rows.
 MOST_BETWEEN = 100_000
 
@@ -264,6 +268,17 @@ def proofs_of_series(_: Lines, request: ProofsOfSeries) -> tuple[AskedProof, ...
     )
 
 
+def times_answered(_: Lines, request: TimesAnswered) -> int:
+    answered = Asked.objects.filter(
+        series=request.series,
+        experiment__purpose=request.purpose,
+        experiment__base_commit=request.base,
+        experiment__head_commit=request.head,
+        experiment__verdict__in=TELLING,
+    )
+    return answered.count()
+
+
 def regressions_between(lines: Lines, request: RegressionsBetween) -> tuple[facts.Regression, ...]:
     near = Regression.objects.filter(
         project=lines.project,
@@ -286,6 +301,7 @@ QUICK: dict[type[Request[Any]], Callable[[Lines, Any], Any]] = {
     PointsJudgedSince: points_judged_since,
     StepInPairs: step_in_pairs,
     ProofsOfSeries: proofs_of_series,
+    TimesAnswered: times_answered,
     RegressionsBetween: regressions_between,
     PhaseLeftOver: left_over,
 }

@@ -23,7 +23,18 @@ def bisection_sentence(regression: Regression) -> str:
             f"It came over these {found['commits']} commits, little by little or in parts: no commit has "
             "all of it."
         )
+    if found["code"] == "answered":
+        return repeated_sentence(regression, found)
     return merge_sentence(found)
+
+
+def repeated_sentence(regression: Regression, found: Mapping[str, Any]) -> str:
+    """Why a proof has ended without an answer of its own."""
+    often = f"have answered {found['times']} times, for causes close to each other, and aren't measured again"
+    if regression.state == Regression.State.CONFIRMED:
+        return f"It is one of these {found['commits']} commits: the pairs that would tell them apart {often}."
+    commits = "this commit has" if found["commits"] == 1 else f"these {found['commits']} commits have"
+    return f"Whether {commits} it isn't known: the pairs that would tell {often}."
 
 
 def only_changed_words(regression: Regression) -> str:

@@ -57,6 +57,7 @@ from dashboard.regressions.decision.proofs import (
     with_steps_between,
 )
 from dashboard.regressions.decision.repair import LEAST_SHARE, find_repair
+from dashboard.regressions.decision.repeated_pairs import without_repeated
 from dashboard.regressions.decision.requested_facts import (
     CauseOnOtherBranch,
     Explained,
@@ -71,7 +72,13 @@ from dashboard.regressions.decision.requested_facts import (
     SurroundingsOf,
 )
 from dashboard.regressions.decision.series_kinds import BETTER, is_exact_counter, is_same_measurement
-from dashboard.regressions.decision.wanted import NextStep, Proving, ResidualCause, WantedExperiment
+from dashboard.regressions.decision.wanted import (
+    NextStep,
+    Proving,
+    ResidualCause,
+    WantedExperiment,
+    is_unknown,
+)
 
 # Classes of what moved around the commits and was proved by nothing but where it lies.
 AROUND = (Row.Cause.SYSTEM, Row.Cause.DEPENDENCY)
@@ -322,6 +329,8 @@ class _Decider:
             )
         )
         step = self._with_proof_on_branch(draft, step)
+        commits = draft.bad.position - draft.good.position
+        step = without_repeated(step, draft.primary.state, commits, self.facts)
         return NextStep(waiting=True) if expected and not step.proof else step
 
     def _merged_checks(
@@ -436,11 +445,14 @@ class _Decider:
     def _standing(self, draft: _Draft, size: Size, step: NextStep, proving: bool) -> Standing:
         regression, primary = draft.regression, draft.primary
         culprit, bisection = None, None
+        suspected = primary.state == State.SUSPECTED
+        state = State.UNDECIDED if suspected and step.ended_unknown else primary.state
         if step.placement:
             culprit, bisection = step.placement.culprit, step.placement.bisection
         elif regression and regression.first_bad.pk == draft.bad.pk:
-            # What bisection said was said of the commit that it was.
+            # What bisection said was said of the commit that it was; what isn't known is being found out.
             culprit, bisection = regression.culprit, regression.bisection
+            bisection = None if proving and is_unknown(bisection) else bisection
         difference = (draft.good.hash, draft.bad.hash)
         if culprit and culprit.parents:
             difference = (culprit.parents[0], culprit.hash)
@@ -451,7 +463,7 @@ class _Decider:
             first_bad=draft.bad,
             series=primary.change.series,
             size=size,
-            state=primary.state,
+            state=state,
             proving=proving,
             recovered_by=regression.recovered_by if merged and regression else self._repair(draft, explained),
             culprit=culprit,
@@ -577,7 +589,9 @@ class _Decider:
                 regression.before,
                 regression.after,
             )
-            step = NextStep((asked,))
+            step = without_repeated(NextStep((asked,)), regression.state, regression.range.width, self.facts)
+        if step.ended:
+            return Outcome(regression.pk, None, release_branches=True)
         standing = standing_as_stored(regression, regression.state, proving=True)
         return Outcome(regression.pk, standing, next_step=step, stop=active and regression.away)
 

@@ -172,6 +172,19 @@ class ProofsOfSeries(Request[tuple[AskedProof, ...]]):
 
 
 @dataclass(frozen=True, slots=True)
+class TimesAnswered(Request[int]):
+    """How often pairs of two commits have told for a purpose what a series does there, whoever asked.
+
+    `series`, `base` and `head` are keys.
+    """
+
+    series: int
+    purpose: str
+    base: int
+    head: int
+
+
+@dataclass(frozen=True, slots=True)
 class RegressionsBetween(Request[tuple[Regression, ...]]):
     """The regressions whose first bad commits lie after one commit, up to another of its branch."""
 

@@ -83,6 +83,11 @@ class NextStep:
     def ended(self) -> bool:
         return not (self.experiments or self.runs or self.waiting or self.proof)
 
+    @property
+    def ended_unknown(self) -> bool:
+        """The same pairs have answered so often that they aren't measured again."""
+        return self.placement is not None and is_unknown(self.placement.bisection)
+
 
 @dataclass(frozen=True, slots=True)
 class Proving:
@@ -134,6 +139,11 @@ class Proving:
         if is_quality(self.primary.change.series):
             return []
         return [change for change in self.primary.members if is_exact_counter(change.series)]
+
+
+def is_unknown(bisection: Evidence | None) -> bool:
+    """Whether a proof has ended since the pairs that it needs have answered often already."""
+    return bisection is not None and bisection.code == "answered"
 
 
 def measure_in_full(proving: Proving, commits: Sequence[Commit]) -> NextStep:

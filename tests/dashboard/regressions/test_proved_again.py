@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
 from dashboard.models import Channel, Commit, Delivery, Experiment, Project, Regression
 from dashboard.regressions import advance_proof, judge_run
-from dashboard.regressions.apply import ask_for_regression, is_answered_often
+from dashboard.regressions.apply import ask_for_regression
 from dashboard.regressions.decision.wanted import Purpose, WantedExperiment
+from dashboard.sentences.bisections import bisection_sentence
 from tests.dashboard import factories
 from tests.dashboard.regressions.planted import History, linear_history
 
@@ -188,13 +188,54 @@ def test_what_came_little_by_little_is_told_over_its_commits(db: None) -> None:
     assert regression.first_bad.position >= 19
 
 
-def test_what_pairs_have_told_three_times_is_not_asked_again(line: list[Commit]) -> None:
+@pytest.fixture
+def answer_for_another(line: list[Commit]) -> Callable[[str], None]:
+    """Has pairs of the suspected commits answer for a regression of later commits."""
     regression, asked = Regression.objects.get(), Experiment.objects.get()
     series = regression.series
     wanted = WantedExperiment(Purpose.PROOF, asked.base_commit, asked.head_commit, series, 0.010, 0.014)
-    beside = replace(wanted, head=line[-1])
-    for answer in ("refuted", "undecided", "confirmed", "refuted"):
-        assert not is_answered_often(wanted)
-        factories.end_experiment(ask_for_regression(regression.project, regression, wanted), answer)
-    assert is_answered_often(wanted)
-    assert not is_answered_often(beside)
+    another = Regression.objects.create(
+        project=regression.project,
+        last_good=line[-2],
+        first_bad=line[-1],
+        series=series,
+        before=0.010,
+        after=0.014,
+    )
+
+    def answer(verdict: str) -> None:
+        factories.end_experiment(ask_for_regression(another.project, another, wanted), verdict)
+
+    factories.end_experiment(asked, "", state="cancelled")
+    return answer
+
+
+def test_what_pairs_have_told_three_times_ends_undecided(answer_for_another: Callable[[str], None]) -> None:
+    for verdict in ("refuted", "confirmed", "undecided", "refuted"):
+        answer_for_another(verdict)
+    suspected = Regression.objects.earliest("pk")
+    advance_proof(suspected.pk)
+    suspected.refresh_from_db()
+    assert (suspected.state, suspected.proving) == ("undecided", False)
+    assert not Experiment.objects.filter(state="requested").exists()
+    assert bisection_sentence(suspected).startswith("Whether this commit has it isn't known: ")
+
+
+def test_what_ended_undecided_stays_so_and_waits_for_nothing(
+    line: list[Commit], answer_for_another: Callable[[str], None]
+) -> None:
+    for _ in range(3):
+        answer_for_another("refuted")
+    measure_step(line[FOUND : FOUND + 2], slow_from=6)
+    suspected = Regression.objects.earliest("pk")
+    assert (suspected.state, suspected.proving) == ("undecided", False)
+    assert suspected.bisection == {"code": "answered", "times": 3, "commits": 1}
+
+
+def test_what_pairs_have_told_twice_is_asked_a_third_time(answer_for_another: Callable[[str], None]) -> None:
+    for verdict in ("refuted", "undecided", "confirmed"):
+        answer_for_another(verdict)
+    suspected = Regression.objects.earliest("pk")
+    advance_proof(suspected.pk)
+    end_requested = Experiment.objects.get(state="requested")
+    assert end_requested.regression_link.regression == suspected

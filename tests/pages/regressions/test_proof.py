@@ -213,6 +213,15 @@ def test_it_says_which_way_a_bisection_took(client: Client, regression: Regressi
     assert "+38 % [31, 45]. It came by the merge abc, which brought 2 commits: it is one of d1, d2." in shown
 
 
+def test_what_answered_often_for_others_is_said_to_be_unknown(client: Client, regression: Regression) -> None:
+    """It has no experiment of its own."""
+    answered = {"code": "answered", "times": 3, "commits": 1}
+    Regression.objects.update(state="undecided", proving=False, bisection=answered)
+    text = shown_text(client.get(f"/regressions/{regression.pk}/"))
+    assert "Whether this commit has it isn't known: the pairs that would tell have answered 3 times" in text
+    assert "it stayed undecided" in text
+
+
 def test_it_names_another_branch(client: Client, regression: Regression) -> None:
     Commit.objects.filter(pk=regression.first_bad_id).update(branch="faster")
     assert "It is on the branch faster, which is judged against main" in get_page(client, regression)

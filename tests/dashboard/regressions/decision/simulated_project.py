@@ -39,6 +39,7 @@ from dashboard.regressions.decision.requested_facts import (
     SeriesAround,
     StepInPairs,
     SurroundingsOf,
+    TimesAnswered,
 )
 from dashboard.regressions.decision.series_kinds import BETTER, WORSE
 from dashboard.regressions.decision.wanted import ResidualCause, WantedExperiment
@@ -325,6 +326,12 @@ class TrueFacts(GatheredFacts):
                     AskedProof(key, wanted.base, wanted.head)
                     for key, wanted in project.proofs
                     if wanted.series.pk == series
+                )
+            case TimesAnswered(series, purpose, base, head):
+                asked = (series, purpose, base, head)
+                return sum(
+                    (row.series.pk, row.purpose, row.base.pk, row.head.pk) == asked
+                    for row in project.verdicts
                 )
             case RegressionsBetween(good, bad):
                 between = Range(good.position, bad.position)

@@ -1,0 +1,62 @@
+"""Where the pairs that a proof needs have answered three times already."""
+
+from __future__ import annotations
+
+import pytest
+
+from dashboard.models import Regression
+from dashboard.regressions.decision.facts import Evidence
+from dashboard.regressions.decision.proofs import Purpose, State
+from dashboard.regressions.decision.repeated_pairs import without_repeated
+from dashboard.regressions.decision.requested_facts import GatheredFacts, TimesAnswered
+from dashboard.regressions.decision.wanted import NextStep, Placement, WantedExperiment
+from dashboard.sentences.bisections import bisection_sentence
+from tests.dashboard.regressions.decision.builders import make_commit, make_series
+
+TIME, MEMORY = make_series("step_time"), make_series("peak_memory")
+BASE, HEAD = make_commit(4), make_commit(9)
+
+
+def wanted_pairs(purpose: str, series: object = TIME) -> WantedExperiment:
+    return WantedExperiment(purpose, BASE, HEAD, series, 1.0, 1.2)  # type: ignore[arg-type]
+
+
+def left_of(step: NextStep, state: str, **times: int) -> NextStep:
+    """What is left where the pairs of each wanted experiment have answered so often, by metric."""
+    answers = {
+        TimesAnswered(each.series.pk, each.purpose, BASE.pk, HEAD.pk): times.get(each.series.metric.name, 0)
+        for each in step.experiments
+    }
+    return without_repeated(step, state, 5, GatheredFacts(dict(answers)))
+
+
+@pytest.mark.parametrize(
+    ("purpose", "state"), [(Purpose.PROOF, State.SUSPECTED), (Purpose.BISECTION, State.CONFIRMED)]
+)
+def test_what_answered_three_times_ends_and_says_so(purpose: str, state: str) -> None:
+    step = NextStep((wanted_pairs(purpose),))
+    assert left_of(step, state, step_time=2) == step
+    ended = left_of(step, state, step_time=3)
+    assert ended == NextStep(placement=Placement(bisection=Evidence.of("answered", times=3, commits=5)))
+    assert ended.ended
+    assert ended.ended_unknown
+
+
+def test_another_series_of_a_proved_cause_is_only_left_out() -> None:
+    ended = left_of(NextStep((wanted_pairs(Purpose.PROOF),)), State.CONFIRMED, step_time=3)
+    assert (ended.ended, ended.placement) == (True, None)
+
+
+def test_what_else_is_asked_goes_on() -> None:
+    both = NextStep((wanted_pairs(Purpose.PROOF), wanted_pairs(Purpose.PROOF, MEMORY)))
+    left = left_of(both, State.SUSPECTED, step_time=3)
+    assert [each.series for each in left.experiments] == [MEMORY]
+    assert left.placement is None
+
+
+def test_a_confirmed_range_that_stays_is_told() -> None:
+    regression = Regression(state="confirmed", bisection={"code": "answered", "times": 3, "commits": 5})
+    assert bisection_sentence(regression) == (
+        "It is one of these 5 commits: the pairs that would tell them apart have answered 3 times, for "
+        "causes close to each other, and aren't measured again."
+    )
