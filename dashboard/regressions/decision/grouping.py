@@ -128,7 +128,8 @@ def anchored_groups(regressions: Sequence[Regression], verdicts: dict[int, list[
         places.sort(key=lambda place: place.range.bad != regression.range.bad)
         for index, place in enumerate(places):
             owners = [regression.pk] if index == 0 else []
-            alone = [row.series for row in place.verdicts if is_wide_proof(row, own)]
+            wide = place.verdicts if place.range.width > 1 else []
+            alone = [row.series for row in wide if is_wide_proof(row, own)]
             groups.append(Group(anchors=[place.range], owners=owners, verdicts=place.verdicts, alone=alone))
     return groups
 

@@ -208,14 +208,10 @@ def rest_of_step(
 ) -> ResidualCause | None:
     """What a bisected step leaves of itself: another cause behind the one that was found, or beside it."""
     series = proving.primary.change.series
-    parts = [
-        step
-        for step in steps
-        if step.head.hash == with_part and step.verdict == Outcome.PART and step.series.pk == series.pk
-    ]
+    parts = [step for step in steps if step.verdict == Outcome.PART and step.series.pk == series.pk]
     rest = None
-    if parts:
-        rest = residual_cause.behind_part(proving, parts[-1], proof.verdict.head)
+    if any(step.head.hash == with_part for step in parts):
+        rest = residual_cause.behind_parts(proving, parts, proof.verdict.head)
     elif not with_part:
         rest = residual_cause.beside_proof(proving, proof.verdict)
     return rest or residual_cause.of_other_series(proving)

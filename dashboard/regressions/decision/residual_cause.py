@@ -6,11 +6,14 @@ around one of them show a part only, and the rest becomes a regression of its ow
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import takewhile
+
 from dashboard.experiments.scale import StepScale
 from dashboard.models import Experiment, Regression
 from dashboard.regressions.decision.facts import Commit, Series, Verdict
 from dashboard.regressions.decision.primary_change import level_measured
-from dashboard.regressions.decision.proofs import Proof, bisection_steps, verdicts_confirmed
+from dashboard.regressions.decision.proofs import Proof, bisection_steps, newest_first, verdicts_confirmed
 from dashboard.regressions.decision.ranges import Range
 from dashboard.regressions.decision.requested_facts import (
     CommitsBetween,
@@ -105,6 +108,24 @@ def is_nearer(value: float, target: float, other: float) -> bool:
     return abs(value - target) < abs(value - other)
 
 
+def behind_parts(proving: Proving, parts: Iterable[Verdict], bad: Commit) -> ResidualCause | None:
+    """What comes behind the last commit with no more of the step than the first one that has a part of it.
+
+    One that surely has more has another cause's part too, which is behind the first. The newest verdict on
+    each commit counts.
+    """
+    by_commit = {part.head.position: part for part in reversed(newest_first(parts))}
+    first, *later = (by_commit[position] for position in sorted(by_commit))
+    same = takewhile(lambda part: not has_surely_more(proving, first, part), later)
+    return behind_part(proving, max([first, *same], key=lambda part: part.head.position), bad)
+
+
+def has_surely_more(proving: Proving, first: Verdict, then: Verdict) -> bool:
+    """Whether a commit has so much of a step that an earlier one surely has a part of that only."""
+    more = level_measured(then.before, then)
+    return place_of(proving, first, first.before, more) == Outcome.PART
+
+
 def behind_part(proving: Proving, part: Verdict, bad: Commit) -> ResidualCause | None:
     """Part of the step is there before the range's end: what comes after it has a cause of its own."""
     level = level_measured(part.before, part)
@@ -148,6 +169,14 @@ def is_asked_already(proving: Proving, rest: ResidualCause) -> bool:
     return any(
         proof.regression_id not in own
         and proof.head.branch == rest.bad.branch
-        and Range(proof.base.position, proof.head.position).holds(rest.range)
+        and holds_alone(Range(proof.base.position, proof.head.position), rest.range, proving.range)
         for proof in asked
     )
+
+
+def holds_alone(measured: Range, rest: Range, found: Range) -> bool:
+    """True for a proof of a range with the rest, and without the step that was found beside it.
+
+    Pairs of both say nothing of the rest by itself.
+    """
+    return measured.holds(rest) and not measured.holds(found)

@@ -155,3 +155,21 @@ def test_a_step_that_pairs_have_placed_beside_leaves_what_lies_where_it_was_seen
     snapshot = Snapshot("main", "main", (time, memory), (row,), tuple(verdicts))
     groups = group_changes(snapshot)
     assert [(group.anchors, group.members) for group in groups] == [([Range(17, 18)], [memory]), ([], [time])]
+
+
+def test_what_another_series_has_placed_is_not_wide_for_those_of_its_commit() -> None:
+    """The time is found at 18; memory, which is bisected on the way to it, takes no series from there."""
+    time, rate = make_change(TIME, 17, 19, 1.4, regression_id=1), make_change(RATE, 17, 19, 0.7)
+    memory = make_change(make_series("peak_memory"), 24, 26, 1.3, regression_id=1)
+    verdicts = [
+        make_verdict(time, Outcome.CONFIRMED, 17, 19, ratio=1.4),
+        make_verdict(time, Outcome.WHOLE, 17, 18, ratio=1.4, purpose="bisection"),
+        make_verdict(memory, Outcome.REFUTED, 24, 26),
+        make_verdict(memory, Outcome.REFUTED, 22, 28),
+        make_verdict(memory, Outcome.CONFIRMED, 12, 34, ratio=1.3),
+        make_verdict(memory, Outcome.WHOLE, 12, 20, ratio=1.3, purpose="bisection"),
+    ]
+    row = make_regression(time, state="confirmed")
+    (group,) = group_changes(Snapshot("main", "main", (time, rate, memory), (row,), tuple(verdicts)))
+    assert group.anchors == [Range(17, 18)]
+    assert {change.series for change in group.members} == {TIME, RATE, memory.series}
