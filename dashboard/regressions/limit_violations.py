@@ -200,7 +200,7 @@ def standings_along_line(rows: Sequence[LimitRow], changed_from: int, line: Line
         kept += [link for point in points for link in point.links if link not in told]
     standing = {row.regression: row for row in rows if row.regression and not row.withdrawn}
     kept = [link for link in kept if link.regression in standing]
-    groups = [with_gone(group, stored, places) for group in group_by_commit(episodes)]
+    groups = [with_gone(group, stored, places, line) for group in group_by_commit(episodes)]
     groups = unsettled_groups(groups, changed_from, standing, {link.regression for link in kept})
     told_by = {link.regression for group in groups for _, each in group for link in each.links}
     return LimitStandings(
@@ -255,7 +255,10 @@ def group_by_commit(episodes: Iterable[tuple[int, Episode]]) -> list[Group]:
 
 
 def with_gone(
-    group: Group, stored: Mapping[int, Sequence[StoredPoint]], places: Mapping[int, facts.Commit]
+    group: Group,
+    stored: Mapping[int, Sequence[StoredPoint]],
+    places: Mapping[int, facts.Commit],
+    line: Line,
 ) -> Group:
     """A group whose series that aren't measured any more say since when; of a series alone nobody knows.
 
@@ -267,9 +270,21 @@ def with_gone(
         own = stored[series]
         if not is_gone(own, together):
             return None
+        # Only looked for where it seems to be gone, which is rare.
+        own = [*own, *disturbed_since(series, own[-1].position, line)]
+        if not is_gone(own, together):
+            return None
         return places[min(point.position for point in together if point.position > own[-1].position)]
 
     return [(series, replace(each, gone=first_without(series))) for series, each in group]
+
+
+def disturbed_since(series: int, position: int, line: Line) -> list[StoredPoint]:
+    """What disturbed runs behind a position have stored of a series: it is measured all the same."""
+    rows = Limit.objects.filter(
+        line.lookup("run__commit"), series=series, tainted=True, position__gt=position
+    )
+    return [StoredPoint(*row) for row in rows.order_by("position", "pk").values_list("position", "pk")]
 
 
 def unsettled_groups(

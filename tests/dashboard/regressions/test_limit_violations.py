@@ -212,6 +212,21 @@ def test_a_series_that_is_measured_no_more_holds_a_regression_open_no_longer(
     assert (found.recovered_by, Regression.objects.count()) == (None, 1)
 
 
+@pytest.mark.usefixtures("soon_gone")
+def test_a_series_whose_runs_are_all_disturbed_is_measured_still(project: Project, of: Case) -> None:
+    line = factories.create_commits(project, 30)
+    other = factories.create_case(project, "other")
+    found = cross_together(line, of, other)
+    for commit in line[5:15]:
+        measure_and_judge([commit], of, [90])
+        measure_and_judge([commit], other, [60], tainted=0)
+    found.refresh_from_db()
+    assert found.recovered_by is None
+    measure_and_judge(line[15:21], of, [90] * 6)
+    found.refresh_from_db()
+    assert found.recovered_by == line[15]
+
+
 @pytest.mark.usefixtures("soon_gone", "short_window")
 def test_what_was_crossed_long_until_it_was_gone_is_not_told_anew(project: Project, of: Case) -> None:
     """It is over where the others went on without it: what is read of the past reaches no further."""
