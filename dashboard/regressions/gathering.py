@@ -276,7 +276,8 @@ def times_answered(_: Lines, request: TimesAnswered) -> int:
         experiment__head_commit=request.head,
         experiment__verdict__in=TELLING,
     )
-    return answered.count()
+    # Several regressions may have asked for the same experiment.
+    return answered.values("experiment").distinct().count()
 
 
 def regressions_between(lines: Lines, request: RegressionsBetween) -> tuple[facts.Regression, ...]:
