@@ -121,7 +121,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "dashboard.middleware.readable_requests.refuse_unreadable_requests",
     "dashboard.static_files.serving.ServeStaticFiles",
-    "dashboard.compressed_pages.CompressPages",
+    "dashboard.middleware.compression.CompressPages",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     # Before the one below: it says which requests bear a token and need no CSRF cookie.

@@ -2,8 +2,8 @@ from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
 
-from dashboard import health, prometheus
 from dashboard.accounts.views import redirect_to_sign_in
+from dashboard.monitoring import health, prometheus
 
 handler400 = "dashboard.error_pages.show_bad_request"
 handler404 = "dashboard.error_pages.show_not_found"

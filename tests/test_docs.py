@@ -144,6 +144,19 @@ def test_they_are_drawn_as_they_are_listed() -> None:
     assert named == drawn - {"flowchart", "stored", "alert", "message"}
 
 
+# What every Django project has, named as Django wants it.
+DJANGO_OWN = frozenset({"__init__", "apps", "migrations", "settings", "urls", "wsgi"})
+
+
+def test_every_package_of_the_site_is_named() -> None:
+    folder = ROOT / "dashboard"
+    there = {file.stem for file in folder.glob("*.py")} | {file.parent.name for file in folder.glob("*/*.py")}
+    table = ARCHITECTURE.partition("## Within the site")[2].partition("## ")[0]
+    rows = "\n".join(line.split(" | ")[0] for line in table.splitlines() if line.startswith("| `"))
+    named = re.findall(r"`dashboard/(\w+)(?:/|\.py)`", rows)
+    assert sorted(named) == sorted(there - DJANGO_OWN)
+
+
 def test_every_room_of_the_harness_is_named() -> None:
     package = ROOT / "trainers/harness/src/paceline"
     rooms = {file.parent.name for file in package.glob("*/__init__.py")}

@@ -15,7 +15,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from dashboard import alerts, hosts, runs
 from dashboard.models import Delivery, Document, Regression, Run
-from dashboard.projects import add_project
+from dashboard.projects.registration import add_project
 from dashboard.triggers.hook_installation import install_hooks
 from tests.dashboard.alerts.sinks import HttpSink, MailSink, serve_in_thread
 from tests.processes import running_agent, running_worker

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from bench.history.values import REPETITIONS, SeriesKind
-from dashboard.point_rows import COPY_POINTS, HEADER, TRAILER, PointRows, encode_points
+from dashboard.postgresql.point_copy import COPY_POINTS, HEADER, TRAILER, PointRows, encode_points
 
 
 def copy_points(parts: Iterable[PointRows]) -> None:

@@ -53,7 +53,7 @@ def measure_null_checks(checks: int, minutes: float, seed: int) -> str:
     """So many, one after the other, of `minutes` each at most; beside half of them another process works."""
     dice = random.Random(seed)
     with running_site() as site:
-        from dashboard.projects import add_project
+        from dashboard.projects.registration import add_project
 
         repository = create_repository(
             site.home / "repository", {"train.py": SCRIPT, "paceline.toml": MANIFEST}

@@ -62,7 +62,7 @@ def measure_null_commits(commits: int, minutes: float, seed: int) -> str:
     """So many commits one after the other, or as many as begin within these minutes; and all their proofs."""
     with running_site() as site:
         from dashboard import triggers
-        from dashboard.projects import add_project
+        from dashboard.projects.registration import add_project
 
         repository = create_repository(
             site.home / "repository", {"train.py": SCRIPT.format(number=0), "paceline.toml": MANIFEST}

@@ -186,7 +186,7 @@ def wait_for(happens: Callable[[], bool], seconds: float) -> None:
 def request_runs(folder: Path, commits: int, cases: int, *, steps: int = 1, work: int = 1) -> list[int]:
     """The keys of requested runs of a benchmark that does next to nothing, in a new repository."""
     from dashboard import triggers
-    from dashboard.projects import add_project
+    from dashboard.projects.registration import add_project
 
     described = ", ".join(f"{{ case = {number} }}" for number in range(cases))
     files = {

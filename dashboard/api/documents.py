@@ -11,12 +11,11 @@ from ninja import Query, Router, Status
 from paceline.document import SIZE_LIMIT
 from pydantic import BaseModel, Field
 
-from dashboard import posted_documents
 from dashboard.access import visitor_of
 from dashboard.api.runs import LONGEST_REVISION, RunRow, describe_run
-from dashboard.ingest import BadDocument
+from dashboard.ingest import BadDocument, posted_documents
+from dashboard.ingest.posted_documents import DEFAULT_MACHINE, DocumentOrigin, DocumentRefused
 from dashboard.models import Project
-from dashboard.posted_documents import DEFAULT_MACHINE, DocumentOrigin, DocumentRefused
 from dashboard.problem_details import ApiError
 from dashboard.querysets import runs as run_queries
 from dashboard.repositories import RepositoryBusy

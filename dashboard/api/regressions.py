@@ -28,7 +28,7 @@ from dashboard.api.shapes import (
 )
 from dashboard.models import Change, Delivery, Project, Regression, Triage
 from dashboard.problem_details import ApiError
-from dashboard.project_names import current_slug
+from dashboard.projects.names import current_slug
 from dashboard.querysets import regression_details as details
 from dashboard.querysets import regressions as regression_queries
 from dashboard.regressions.triage import MOST_LETTERS, TriageError, triage_regression

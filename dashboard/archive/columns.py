@@ -13,8 +13,8 @@ from psycopg.types.json import Jsonb
 
 from dashboard.archive.reading import TableHead
 from dashboard.archive.tables import ArchiveTable, referred_table
-from dashboard.copying import column_name
 from dashboard.models import Project
+from dashboard.postgresql.bulk_copy import column_name
 
 Convert = Callable[[Any], Any]
 

@@ -17,9 +17,9 @@ from dashboard.archive.columns import fill_columns, value_converter
 from dashboard.archive.points import copy_points
 from dashboard.archive.reading import ArchiveReader, ArchiveRefused, TableHead, read_whole
 from dashboard.archive.tables import PROJECT, TABLES, ArchiveTable, referred_tables
-from dashboard.copying import allocate_keys, column_name, copy_statement
 from dashboard.environments import store_environments
 from dashboard.models import Claim, ClaimMeasurement, Environment, Machine, Metric, Pool, Project
+from dashboard.postgresql.bulk_copy import allocate_keys, column_name, copy_statement
 
 ReportProgress = Callable[[int, int], None]
 

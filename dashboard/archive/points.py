@@ -12,7 +12,7 @@ import numpy as np
 from django.db import connection
 
 from dashboard.archive.reading import ArchiveRefused, BadValue, TableHead, compile_check
-from dashboard.point_rows import COPY_POINTS, HEADER, TRAILER, Integers, PointRows, encode_points
+from dashboard.postgresql.point_copy import COPY_POINTS, HEADER, TRAILER, Integers, PointRows, encode_points
 
 Refuse = Callable[[str, str], ArchiveRefused]
 NUMBERS = frozenset({int, float})

@@ -9,7 +9,7 @@ from typing import IO, cast
 
 from dashboard.leases import LeaseLost
 from dashboard.models import Experiment, Machine, Project, Run
-from dashboard.project_names import find_named_project
+from dashboard.projects.names import find_named_project
 from dashboard.repositories import Mirror, RepositoryError
 
 FETCH_SECONDS = 45

@@ -12,13 +12,13 @@ from paceline.manifest import case_key
 from paceline.metrics import HEADLINE_LIMIT
 
 from dashboard import runs
-from dashboard.copying import copy_new_rows
 from dashboard.environments import compared_values, store_environments
 from dashboard.imports import commits
 from dashboard.imports.results import ImportedMetric, ImportedRun, ImportedValue, shorten_text
 from dashboard.ingest import latest
 from dashboard.models import Case, Commit, Configuration, Metric, Point, Pool, Project, Run, Series
 from dashboard.name_lengths import LONGEST_KEY, LONGEST_METRIC
+from dashboard.postgresql.bulk_copy import copy_new_rows
 from dashboard.repositories import DETACHED
 
 # Another tool's version of a benchmark is no number: what is imported is all of one version.

@@ -12,7 +12,7 @@ from django.db import InterfaceError, OperationalError
 
 from dashboard.checks import PROGRAMS
 from dashboard.models import Project
-from dashboard.project_names import find_named_project
+from dashboard.projects.names import find_named_project
 from dashboard.services import ServiceError
 
 

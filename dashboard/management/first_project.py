@@ -12,7 +12,7 @@ from paceline.manifest import ManifestError
 
 from dashboard import repositories
 from dashboard.models import Project, Run
-from dashboard.projects import add_project
+from dashboard.projects.registration import add_project
 from dashboard.repositories import Mirror, RepositoryError
 from dashboard.triggers import from_command
 

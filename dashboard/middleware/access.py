@@ -27,7 +27,7 @@ from dashboard.access.visitors import Visitor, visitor_of
 from dashboard.api.host_requests import refuse_unknown_host
 from dashboard.models import Action, Project
 from dashboard.problem_details import NEEDS_TOKEN, NOT_HERE, answer_problem, refuse_method
-from dashboard.project_names import current_slug
+from dashboard.projects.names import current_slug
 from dashboard.sentences.access import PAGES_ONLY, refusal_sentence
 
 

@@ -8,8 +8,8 @@ from urllib.parse import quote, urlsplit
 from django.conf import settings
 
 from dashboard.outgoing_http import OutgoingError, resolve_public_address
-from dashboard.project_addresses import ProjectError, absolute_address
 from dashboard.project_setup.errors import SetupError
+from dashboard.projects.addresses import ProjectError, absolute_address
 from dashboard.repositories import OPTIONS, split_credentials
 
 PERMISSION = "PACELINE_ALLOW_INTERNAL_REPOSITORIES"

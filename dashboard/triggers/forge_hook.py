@@ -23,7 +23,7 @@ from dashboard.forges.events import (
 )
 from dashboard.forges.receivers import comment_received
 from dashboard.models import ForgeConnection, ForgeDelivery, Project, Trigger
-from dashboard.project_names import find_named_project
+from dashboard.projects.names import find_named_project
 from dashboard.secrets import is_lost
 from dashboard.triggers.open_pull_requests import note_pull_request, send_event
 from dashboard.triggers.receiving import receive_trigger

@@ -21,7 +21,7 @@ from django.http.request import UnreadablePostError
 from django.views.decorators.csrf import csrf_exempt
 
 from dashboard.models import Project, Trigger
-from dashboard.project_names import find_named_project
+from dashboard.projects.names import find_named_project
 from dashboard.repositories import FULL_HASH
 from dashboard.secrets import is_lost
 from dashboard.triggers.receiving import receive_trigger

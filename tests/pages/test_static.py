@@ -13,7 +13,7 @@ from django.templatetags.static import static
 from django.test import Client
 from plotly.offline import get_plotlyjs_version
 
-from dashboard import compressed_pages
+from dashboard.middleware import compression
 from dashboard.models import Series
 from dashboard.static_files.names import hash_name
 from tests.pages import builders
@@ -102,10 +102,10 @@ def test_the_size_of_a_page_with_a_token_says_little(client: Client) -> None:
 
 
 def test_a_mask_of_any_length_unpacks_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    for length in range(compressed_pages.MOST_PADDING):
-        monkeypatch.setattr(compressed_pages.secrets, "randbelow", lambda _, length=length: length)
+    for length in range(compression.MOST_PADDING):
+        monkeypatch.setattr(compression.secrets, "randbelow", lambda _, length=length: length)
         for text in (b"", b"ada " * 300):
-            assert brotli.decompress(compressed_pages.compress_masked(text)) == text
+            assert brotli.decompress(compression.compress_masked(text)) == text
 
 
 @pytest.mark.django_db

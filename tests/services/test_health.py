@@ -9,9 +9,10 @@ from django.test import RequestFactory
 from django.utils import timezone
 from kombu import Connection
 
-from dashboard import health, runs
+from dashboard import runs
 from dashboard.dispatch import app
 from dashboard.models import Machine
+from dashboard.monitoring import health
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from dashboard.access import visitor_of
 from dashboard.models import Point, Project, Regression
 from dashboard.pages.list_filters import FilterError, ListFilter, match_words, read_choice, read_list_filter
 from dashboard.pages.paging import ROWS_PER_PAGE, first_page, is_first_page, requested_page
-from dashboard.project_names import current_slug
+from dashboard.projects.names import current_slug
 from dashboard.querysets import projects as project_queries
 from dashboard.querysets import regressions as regression_queries
 from dashboard.querysets.alarm_tallies import tally_proofs

@@ -11,8 +11,8 @@ from paceline.manifest import FILE_NAME
 
 from dashboard.charts import histogram, phases, repetitions, telemetry, theme
 from dashboard.host_protocol import files_version
-from dashboard.kept_files import read_kept_files
 from dashboard.models import Project, Run, Telemetry
+from dashboard.projects.kept_files import read_kept_files
 from dashboard.querysets import runs as run_queries
 from dashboard.sentences import labels
 

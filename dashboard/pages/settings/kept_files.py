@@ -10,10 +10,10 @@ from django.views.decorators.http import require_http_methods
 
 from dashboard.access import visitor_of
 from dashboard.host_protocol.kept_files import LARGEST_FILE
-from dashboard.kept_files import KeptFileError, decode_file, keep_files
 from dashboard.models import Project
 from dashboard.pages.form_fields import read_text
 from dashboard.pages.settings.sections import settings_context
+from dashboard.projects.kept_files import KeptFileError, decode_file, keep_files
 
 SECTION = "project-manifest"
 

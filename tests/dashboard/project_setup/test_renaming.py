@@ -14,10 +14,10 @@ from dashboard.hosts.commit_service import measured_project
 from dashboard.leases import LeaseLost
 from dashboard.management.base import project_named
 from dashboard.models import AuditEntry, FormerName, Machine, Project, Run
-from dashboard.project_names import find_named_project
 from dashboard.project_setup.errors import SetupError
 from dashboard.project_setup.removal import delete_project, remove_project
 from dashboard.project_setup.renaming import MOST_FORMER, give_up_name, rename_project
+from dashboard.projects.names import find_named_project
 from dashboard.sentences.audit import describe_entry
 from dashboard.triggers.hook import sign_body
 from tests.dashboard.access.conftest import create_member

@@ -8,9 +8,9 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from dashboard.host_protocol import files_version
-from dashboard.kept_files import read_kept_files
 from dashboard.models import Project
 from dashboard.pages.runs.document_parts import reproduction_command
+from dashboard.projects.kept_files import read_kept_files
 from tests.dashboard.access.conftest import create_member
 from tests.dashboard.conftest import MANIFEST
 from tests.pages import builders

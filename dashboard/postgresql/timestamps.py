@@ -34,4 +34,4 @@ def register_loader(connection: BaseDatabaseWrapper, **_signal: Any) -> None:
 
 
 def connect_loader() -> None:
-    connection_created.connect(register_loader, dispatch_uid="database_timestamps.register")
+    connection_created.connect(register_loader, dispatch_uid="timestamps.register")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from django.db import connection, connections
 
-from dashboard.query_planning import MOST_WEIGHED_JOINS
+from dashboard.postgresql.query_planning import MOST_WEIGHED_JOINS
 
 
 @pytest.mark.django_db

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from django.db import DataError, connection
 
-from dashboard.database_timestamps import IsoTimestampLoader
+from dashboard.postgresql.timestamps import IsoTimestampLoader
 
 pytestmark = pytest.mark.django_db
 

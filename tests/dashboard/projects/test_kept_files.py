@@ -9,8 +9,8 @@ from django.core.management import CommandError, call_command
 
 from dashboard.access import AuditAction, command_account
 from dashboard.host_protocol import files_version
-from dashboard.kept_files import KeptFileError, keep_files, read_folder, read_kept_files
 from dashboard.models import AuditEntry, Project
+from dashboard.projects.kept_files import KeptFileError, keep_files, read_folder, read_kept_files
 from tests.dashboard.conftest import MANIFEST, Repository
 
 pytestmark = pytest.mark.django_db
