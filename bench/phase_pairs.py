@@ -220,7 +220,7 @@ def claim_interval(pairs: Sequence[PhasesOfPair], spelling: str, look: str) -> t
     """Of head / base, as a claim is settled by these pairs."""
     from paceline.claims.claims_file import parse_definition
 
-    from dashboard.claims.settling import derived_ratio
+    from dashboard.claims.judging import derived_ratio
     from dashboard.models import Experiment, Metric
 
     metric = Metric(name="step_time", unit="s", better="lower", kind="time")

@@ -14,7 +14,7 @@ from dashboard.access.addresses import request_address
 from dashboard.access.tokens import PREFIX, use_token
 from dashboard.models import Action, ApiToken, Membership, Project
 from dashboard.querysets.composed import ComposedQuery, Given
-from dashboard.querysets.sight import SeenProjects, Sight
+from dashboard.querysets.visibility import ProjectVisibility, VisibilityRule
 
 Role = Membership.Role
 
@@ -70,19 +70,19 @@ class Visitor:
         return {row.project_id: row.role for row in rows}
 
     @property
-    def seen_projects(self) -> SeenProjects:
+    def project_visibility(self) -> ProjectVisibility:
         """What lists that span projects are filtered by, for queries that are composed once."""
-        sight = Sight(
+        rule = VisibilityRule(
             every=self._has_permission(OPERATOR_PERMISSION),
             own=self.user is not None,
             by_token=self.token is not None,
         )
         user, token = self.user, self.token
-        return SeenProjects(sight, user.pk if user else None, token.project_id if token else None)
+        return ProjectVisibility(rule, user.pk if user else None, token.project_id if token else None)
 
     def visible_projects(self) -> QuerySet[Project]:
         """What lists that span projects are filtered by."""
-        return self.seen_projects.rows()
+        return self.project_visibility.rows()
 
 
 def _is_public(action: str, project: Project | None) -> bool:

@@ -7,13 +7,13 @@ from dashboard.alerts.announcing import (
     tell_changes,
     transfer_deliveries,
 )
+from dashboard.alerts.channel_tests import request_test
 from dashboard.alerts.channels import add_channel
 from dashboard.alerts.claims import announce_claim
 from dashboard.alerts.delivering import attempt_delivery, due_deliveries
 from dashboard.alerts.errors import ChannelError
 from dashboard.alerts.reminders import end_snooze, queue_digests, queue_reminders, schedule_digests
 from dashboard.alerts.snoozing import snooze_regression
-from dashboard.alerts.trials import request_test
 
 __all__ = [
     "ALERTED_STATES",

@@ -12,12 +12,12 @@ from django.utils import timezone
 from dashboard.access import Actor, AuditAction, record_action
 from dashboard.alerts.channel_rules import append_rule, move_rule, read_rule
 from dashboard.alerts.channel_settings import read_day_ahead, read_settings
+from dashboard.alerts.channel_tests import request_test
 from dashboard.alerts.channels import change_destination, recorded_address, store_channel, update_channel
 from dashboard.alerts.errors import ChannelError
 from dashboard.alerts.kinds import KINDS
 from dashboard.alerts.reminders import schedule_digests
 from dashboard.alerts.send_times import zone_of
-from dashboard.alerts.trials import request_test
 from dashboard.models import AlertRule, Channel, Delivery, Project
 
 

@@ -24,7 +24,7 @@ Effect = Literal["ratio", "exponent", "difference"]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class EffectEstimate:
     """The effect with its interval: a ratio (of exponents e ** difference), or a difference in the unit."""
 
     value: float
@@ -41,7 +41,7 @@ class DrawnPair:
     head: float
     base_first: bool
     disturbed: bool
-    known: Known | None = None
+    known: EffectEstimate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class PairAxis:
 
 
 def draw_pairs(
-    drawn: Sequence[DrawnPair], unit: str, effect: Effect = "ratio", known: Known | None = None
+    drawn: Sequence[DrawnPair], unit: str, effect: Effect = "ratio", known: EffectEstimate | None = None
 ) -> theme.Figure:
     """Draw at least one pair, with the mean and its interval after each; `known` is that of all.
 
@@ -110,7 +110,7 @@ def draw_pairs(
 
 
 def _axis_range(
-    drawn: Sequence[DrawnPair], heights: Sequence[float], axis: PairAxis, known: Known | None
+    drawn: Sequence[DrawnPair], heights: Sequence[float], axis: PairAxis, known: EffectEstimate | None
 ) -> tuple[float, float]:
     """Around the pairs that are weighed and the newest interval: early ones are many times as wide."""
     shown = [height for pair, height in zip(drawn, heights, strict=True) if not pair.disturbed]
@@ -125,7 +125,9 @@ def _axis_range(
     return low - room, high + room
 
 
-def _interval_traces(drawn: Sequence[DrawnPair], axis: PairAxis, known: Known | None) -> list[theme.Trace]:
+def _interval_traces(
+    drawn: Sequence[DrawnPair], axis: PairAxis, known: EffectEstimate | None
+) -> list[theme.Trace]:
     steps = [(float(pair.number), pair.known) for pair in drawn if pair.known is not None]
     if not steps and known is not None:
         steps = [(float(drawn[0].number), known)]

@@ -4,14 +4,14 @@ The harness's own parser and verdict decide; this package asks, waits and rememb
 regressions. See docs/claims.md.
 """
 
-from dashboard.claims.asking import Asked, ask_claims
+from dashboard.claims.asking import RequestedClaims, ask_claims
 from dashboard.claims.errors import ClaimsError
-from dashboard.claims.settling import experiment_ended
+from dashboard.claims.judging import experiment_ended
 from dashboard.claims.watching import read_new_claims, sweep_claims, watch_claims
 
 __all__ = [
-    "Asked",
     "ClaimsError",
+    "RequestedClaims",
     "ask_claims",
     "experiment_ended",
     "read_new_claims",

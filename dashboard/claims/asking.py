@@ -17,8 +17,8 @@ from dashboard import repositories, runs
 from dashboard.access import Actor, AuditAction, Visitor, record_action
 from dashboard.claims import sides
 from dashboard.claims.errors import ClaimsError
+from dashboard.claims.judging import judge_by_run
 from dashboard.claims.reading import FoundClaims, read_claims, resolve_commit
-from dashboard.claims.settling import settle_by_run
 from dashboard.claims.starting import start_measurements
 from dashboard.claims.storing import store_claims, store_listed
 from dashboard.models import Claim, ClaimMeasurement, ClaimsFile, Commit, Pool, Project
@@ -30,7 +30,7 @@ PAGE_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedClaims:
     """What asking led to: at which commit, experiments that will measure, runs that did, and neither."""
 
     commit: Commit
@@ -47,7 +47,7 @@ def ask_claims(
     *,
     pool: str = "",
     actor: Actor | None = None,
-) -> Asked:
+) -> RequestedClaims:
     """Measure claims at a commit, by default all of them at the newest one. Reads the repository.
 
     Without an actor the policy asks: its measurements wait for their share of a machine's time. Raises
@@ -79,7 +79,7 @@ def ask_claims(
             start_measurements(project, measurements)
             count = len(measurements)
             record_action(actor, AuditAction.CLAIMS_MEASURED, project, commit, claims=count)
-    return Asked(commit, len(measurements), by_runs, unmeasured)
+    return RequestedClaims(commit, len(measurements), by_runs, unmeasured)
 
 
 def read_project_claims(
@@ -228,5 +228,5 @@ def measure_by_run(
         )
         for name, value in asker_fields(actor).items():
             setattr(measurement, name, value)
-        settle_by_run(measurement, parse_definition(row.definition))
+        judge_by_run(measurement, parse_definition(row.definition))
     return ""

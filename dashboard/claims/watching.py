@@ -13,8 +13,8 @@ from django.utils import timezone
 from dashboard import runs
 from dashboard.claims.asking import ask_claims
 from dashboard.claims.errors import ClaimsError
+from dashboard.claims.judging import experiment_ended
 from dashboard.claims.reading import read_claims, resolve_commit
-from dashboard.claims.settling import experiment_ended
 from dashboard.claims.starting import start_measurement
 from dashboard.claims.storing import store_claims
 from dashboard.models import ClaimMeasurement, ClaimsFile, Commit, Experiment, Machine, Project

@@ -9,12 +9,19 @@ from contextlib import contextmanager
 from dataclasses import replace
 from urllib.parse import quote
 
-from dashboard.forges.answers import LONGEST_TITLE, HeadLocation, Issue, Role, StatusState, status_description
 from dashboard.forges.client import Client, readable_answers
 from dashboard.forges.errors import ForgeRefused
 from dashboard.forges.events import Action, CommentEvent, Event, OtherEvent, PullRequestEvent, PushEvent
-from dashboard.forges.fields import FULL_HASH, LONGEST_COMMENT, Fields
-from dashboard.forges.fields import LONGEST_TITLE as LONGEST_READ_TITLE
+from dashboard.forges.forge_api import (
+    LONGEST_TITLE,
+    HeadLocation,
+    Issue,
+    Role,
+    StatusState,
+    status_description,
+)
+from dashboard.forges.json_fields import FULL_HASH, LONGEST_COMMENT, Fields
+from dashboard.forges.json_fields import LONGEST_TITLE as LONGEST_READ_TITLE
 from dashboard.forges.signatures import check_hex
 
 API_ADDRESS = "https://api.bitbucket.org/2.0"

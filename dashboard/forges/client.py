@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import SplitResult, urlencode, urljoin, urlsplit
 
 from dashboard.forges.errors import ForgeAway, ForgeBusy, ForgeError, ForgeRefused
-from dashboard.forges.fields import Fields
+from dashboard.forges.json_fields import Fields
 from dashboard.outgoing_http import (
     HttpAnswer,
     InternalAddressError,

@@ -14,8 +14,8 @@ from dashboard.forges import bitbucket, gitea, github, gitlab
 from dashboard.forges.client import PERMISSION
 from dashboard.forges.errors import ForgeAnswerError
 from dashboard.forges.events import ForgeKind
-from dashboard.forges.fields import REPOSITORY
 from dashboard.forges.forge import forge_of
+from dashboard.forges.json_fields import REPOSITORY
 from dashboard.forges.signatures import SIGNING_TOKEN
 from dashboard.models import ForgeConnection, Project
 from dashboard.outgoing_http import WrongUrlError, parse_url

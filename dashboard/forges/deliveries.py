@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 from dashboard.forges import bitbucket, gitea, github, gitlab
 from dashboard.forges.errors import ForgeError, UnknownSender
 from dashboard.forges.events import ForgeKind, WebhookDelivery
-from dashboard.forges.fields import parse_object
+from dashboard.forges.json_fields import parse_object
 
 # A push of a thousand commits with the files of each has a few megabytes.
 LARGEST_BODY = 8 * 1024 * 1024

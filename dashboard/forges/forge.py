@@ -6,10 +6,10 @@ import base64
 from collections.abc import Callable, Mapping
 
 from dashboard.forges import bitbucket, gitea, github, gitlab
-from dashboard.forges.answers import Forge
 from dashboard.forges.client import Client
 from dashboard.forges.errors import ForgeRefused
 from dashboard.forges.events import ForgeKind
+from dashboard.forges.forge_api import Forge
 from dashboard.forges.github_app import GitHubApp
 from dashboard.models import ForgeConnection
 from dashboard.secrets import is_lost

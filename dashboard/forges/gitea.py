@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Mapping
 from typing import ClassVar
 
-from dashboard.forges.answers import Role, StatusState
 from dashboard.forges.events import Event, OtherEvent
-from dashboard.forges.fields import Fields
+from dashboard.forges.forge_api import Role, StatusState
 from dashboard.forges.github import GitHubForge, read_comment, read_pull_request_event, read_push
+from dashboard.forges.json_fields import Fields
 from dashboard.forges.signatures import check_hex
 
 API_PATH = "/api/v1"

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import ClassVar
 from urllib.parse import quote
 
-from dashboard.forges.answers import LONGEST_TITLE, HeadLocation, Issue, Role, StatusState, status_description
 from dashboard.forges.client import Client, readable_answers
 from dashboard.forges.errors import ForgeRefused
 from dashboard.forges.events import (
@@ -19,8 +18,16 @@ from dashboard.forges.events import (
     PullRequestEvent,
     PushEvent,
 )
-from dashboard.forges.fields import LONGEST_COMMENT, Fields
-from dashboard.forges.fields import LONGEST_TITLE as LONGEST_READ_TITLE
+from dashboard.forges.forge_api import (
+    LONGEST_TITLE,
+    HeadLocation,
+    Issue,
+    Role,
+    StatusState,
+    status_description,
+)
+from dashboard.forges.json_fields import LONGEST_COMMENT, Fields
+from dashboard.forges.json_fields import LONGEST_TITLE as LONGEST_READ_TITLE
 from dashboard.forges.signatures import check_hex
 
 API_ADDRESS = "https://api.github.com"

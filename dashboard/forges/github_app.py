@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from dashboard.forges.client import Client, readable_answers
 from dashboard.forges.errors import ForgeRefused
-from dashboard.forges.fields import LONGEST_COMMENT
+from dashboard.forges.json_fields import LONGEST_COMMENT
 
 # GitHub takes ten minutes at most; clocks may differ by a minute.
 VALID_SECONDS = 540

@@ -6,12 +6,19 @@ import re
 from collections.abc import Mapping
 from urllib.parse import quote
 
-from dashboard.forges.answers import LONGEST_TITLE, HeadLocation, Issue, Role, StatusState, status_description
 from dashboard.forges.client import Client, readable_answers
 from dashboard.forges.errors import ForgeRefused
 from dashboard.forges.events import Action, CommentEvent, Event, OtherEvent, PullRequestEvent, PushEvent
-from dashboard.forges.fields import LONGEST_COMMENT, Fields
-from dashboard.forges.fields import LONGEST_TITLE as LONGEST_READ_TITLE
+from dashboard.forges.forge_api import (
+    LONGEST_TITLE,
+    HeadLocation,
+    Issue,
+    Role,
+    StatusState,
+    status_description,
+)
+from dashboard.forges.json_fields import LONGEST_COMMENT, Fields
+from dashboard.forges.json_fields import LONGEST_TITLE as LONGEST_READ_TITLE
 from dashboard.forges.signatures import check_standard, check_token
 
 API_ADDRESS = "https://gitlab.com/api/v4"

@@ -231,7 +231,7 @@ def form_page(project: Project, written: dict[str, str]) -> str:
     return known.get_absolute_url() if known else reverse("project-claims", args=[project.slug])
 
 
-def asked_sentence(asked: claims.Asked) -> str:
+def asked_sentence(asked: claims.RequestedClaims) -> str:
     """`12 claims are being measured at abc1234567, 3 were judged by runs, 2 can't be measured here.`"""
     parts = [
         f"{asked.experiments} {'claim is' if asked.experiments == 1 else 'claims are'} being measured"

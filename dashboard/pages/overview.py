@@ -21,14 +21,14 @@ from dashboard.querysets import (
     disturbances,
     experiments,
     limits,
-    presence,
+    nonempty_lists,
     projects,
     regressions,
     runs,
     series,
 )
 from dashboard.querysets.composed import NOW, ComposedQuery
-from dashboard.querysets.sight import SeenProjects, Sight
+from dashboard.querysets.visibility import ProjectVisibility, VisibilityRule
 
 MOST_REGRESSIONS = 8
 MOST_RUNS = 6
@@ -36,52 +36,52 @@ MOST_POOLS = 100
 PROJECTS = 20
 
 
-def _watched_projects(sight: Sight) -> QuerySet[Project]:
+def _watched_projects(rule: VisibilityRule) -> QuerySet[Project]:
     """Those that may need somebody here."""
-    return sight.given_projects().exclude(projects.RESTING_COPY)
+    return rule.given_projects().exclude(projects.RESTING_COPY)
 
 
 # What may need a person, and what is under way: bounded, with an item more than is shown where the page says
 # that there are more. Most of these lists are empty most of the time.
 LISTS: dict[str, ComposedQuery[Any]] = {
     "limits": ComposedQuery(
-        lambda sight: limits.crossed_without_regression(_watched_projects(sight))[: MOST_REGRESSIONS + 1]
+        lambda rule: limits.crossed_without_regression(_watched_projects(rule))[: MOST_REGRESSIONS + 1]
     ),
     "undelivered": ComposedQuery(
-        lambda sight: regressions.given_up_deliveries(NOW, _watched_projects(sight))[:MOST_RUNS]
+        lambda rule: regressions.given_up_deliveries(NOW, _watched_projects(rule))[:MOST_RUNS]
     ),
     "refused": ComposedQuery(
-        lambda sight: projects.refused_triggers(NOW).filter(project__in=_watched_projects(sight))[:MOST_RUNS]
+        lambda rule: projects.refused_triggers(NOW).filter(project__in=_watched_projects(rule))[:MOST_RUNS]
     ),
     "failures": ComposedQuery(
-        lambda sight: runs.recent_failures(NOW, _watched_projects(sight))[: MOST_RUNS + 1]
+        lambda rule: runs.recent_failures(NOW, _watched_projects(rule))[: MOST_RUNS + 1]
     ),
     "machines": ComposedQuery(lambda _: projects.silent_machines(NOW)[:MOST_RUNS]),
     "parts": ComposedQuery(lambda _: projects.silent_parts(NOW)[:MOST_RUNS]),
     "waiting": ComposedQuery(lambda _: projects.runs_without_machine(NOW)[:MOST_POOLS]),
-    "jobs": ComposedQuery(lambda sight: _failed_jobs(sight)[:MOST_RUNS]),
-    "active": ComposedQuery(lambda sight: runs.active_runs(sight.given_projects())[: MOST_RUNS + 1]),
+    "jobs": ComposedQuery(lambda rule: _failed_jobs(rule)[:MOST_RUNS]),
+    "active": ComposedQuery(lambda rule: runs.active_runs(rule.given_projects())[: MOST_RUNS + 1]),
     "measuring": ComposedQuery(
-        lambda sight: experiments.active_experiments(sight.given_projects())[: MOST_RUNS + 1]
+        lambda rule: experiments.active_experiments(rule.given_projects())[: MOST_RUNS + 1]
     ),
 }
 OPEN_REGRESSIONS = ComposedQuery(
-    lambda sight: regressions.open_regressions(_watched_projects(sight), MOST_REGRESSIONS + 1)
+    lambda rule: regressions.open_regressions(_watched_projects(rule), MOST_REGRESSIONS + 1)
 )
 FIRST_PROJECTS = ComposedQuery(
-    lambda sight: projects.projects_with_summary(sight.given_projects())[: PROJECTS + 1]
+    lambda rule: projects.projects_with_summary(rule.given_projects())[: PROJECTS + 1]
 )
 
 
 @require_safe
 def overview_page(request: HttpRequest) -> HttpResponse:
-    seen = visitor_of(request).seen_projects
+    visibility = visitor_of(request).project_visibility
     words = request.GET.get("q", "").replace("\x00", " ").strip()[:LONGEST_TEXT]
-    page = _projects_page(request, seen, words)
+    page = _projects_page(request, visibility, words)
     lines = _project_lines(list(page))
-    found = presence.read_filled(LISTS, seen.sight, now=timezone.now(), **seen.values)
+    found = nonempty_lists.read_nonempty(LISTS, visibility.rule, now=timezone.now(), **visibility.values)
     context = {
-        **_attention_context(found, seen),
+        **_attention_context(found, visibility),
         **_describe_work(found["active"], found["measuring"]),
         # An idle one is asked less often, and wakes when something starts.
         "live": True,
@@ -92,23 +92,23 @@ def overview_page(request: HttpRequest) -> HttpResponse:
     return render(request, "overview/overview.html", context)
 
 
-def _projects_page(request: HttpRequest, seen: SeenProjects, words: str) -> Page[Project]:
+def _projects_page(request: HttpRequest, visibility: ProjectVisibility, words: str) -> Page[Project]:
     whole = not words and "page" not in request.GET
-    first = FIRST_PROJECTS.read_rows(seen.sight, **seen.values) if whole else None
+    first = FIRST_PROJECTS.read_rows(visibility.rule, **visibility.values) if whole else None
     if first is not None and len(first) <= PROJECTS:
         return requested_page(request, first, PROJECTS)
-    named = seen.rows().filter(match_words(words, "slug", "repository"))
+    named = visibility.rows().filter(match_words(words, "slug", "repository"))
     return requested_page(request, projects.projects_with_summary(named), PROJECTS, first=first)
 
 
-def _attention_context(found: dict[str, list[Any]], seen: SeenProjects) -> dict[str, Any]:
+def _attention_context(found: dict[str, list[Any]], visibility: ProjectVisibility) -> dict[str, Any]:
     items = {
         name: found[name]
         for name in ("limits", "undelivered", "refused", "failures", "machines", "parts", "waiting", "jobs")
     }
-    items["regressions"] = OPEN_REGRESSIONS.read_rows(seen.sight, **seen.values)
+    items["regressions"] = OPEN_REGRESSIONS.read_rows(visibility.rule, **visibility.values)
     items["tainted_cases"] = disturbances.mostly_tainted_cases(
-        timezone.now(), seen.rows().exclude(projects.RESTING_COPY)
+        timezone.now(), visibility.rows().exclude(projects.RESTING_COPY)
     )
     quiet = not any(items.values())
     more = {
@@ -133,9 +133,9 @@ def active_runs_fragment(request: HttpRequest) -> HttpResponseBase:
     return render(request, "overview/active_runs.html", {**work, "live": True})
 
 
-def _failed_jobs(sight: Sight) -> QuerySet[FailedJob]:
+def _failed_jobs(rule: VisibilityRule) -> QuerySet[FailedJob]:
     """What went wrong may name any project: shown where none is hidden from the visitor."""
-    hidden = Project.objects.filter(removed_slug="").exclude(pk__in=sight.given_projects().values("pk"))
+    hidden = Project.objects.filter(removed_slug="").exclude(pk__in=rule.given_projects().values("pk"))
     return FailedJob.objects.filter(~Exists(hidden)).order_by("-pk")
 
 

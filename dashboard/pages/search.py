@@ -17,7 +17,7 @@ from dashboard.access import visitor_of
 from dashboard.models import Case, Commit, Machine, Project, Regression
 from dashboard.pages.list_filters import split_words
 from dashboard.querysets import search
-from dashboard.querysets.sight import SeenProjects
+from dashboard.querysets.visibility import ProjectVisibility
 from dashboard.sentences import labels, learning
 
 LONGEST_TEXT = 200
@@ -46,11 +46,11 @@ class HitGroup:
 @require_safe
 def search_page(request: HttpRequest) -> HttpResponse:
     text = request.GET.get("q", "").replace("\x00", " ").strip()[:LONGEST_TEXT]
-    seen = visitor_of(request).seen_projects
-    numbered = _find_numbered(seen, text)
+    visibility = visitor_of(request).project_visibility
+    numbered = _find_numbered(visibility, text)
     if numbered:
         return redirect(numbered)
-    groups = find_everything(seen, text) if text else []
+    groups = find_everything(visibility, text) if text else []
     exact = [hit for group in groups for hit in group.hits if hit.exact]
     if len(exact) == 1:
         return redirect(exact[0].address)
@@ -58,25 +58,25 @@ def search_page(request: HttpRequest) -> HttpResponse:
     return render(request, "search.html", context)
 
 
-def _find_numbered(seen: SeenProjects, text: str) -> str:
+def _find_numbered(visibility: ProjectVisibility, text: str) -> str:
     """The address of `run 12`, `regression 12` or `#12`, which is a run; empty where there is none."""
     match = NUMBERED.fullmatch(text)
     if match is None or not (match[1] or "#" in text):
         return ""
-    found = search.find_numbered(seen.rows(), (match[1] or "run").lower(), int(match[2]))
+    found = search.find_numbered(visibility.rows(), (match[1] or "run").lower(), int(match[2]))
     return found.get_absolute_url() if found else ""
 
 
-def find_everything(seen: SeenProjects, text: str) -> list[HitGroup]:
+def find_everything(visibility: ProjectVisibility, text: str) -> list[HitGroup]:
     words = split_words(text)
     folded = text.lower()
-    commits = search.find_commits(seen, text, words)
+    commits = search.find_commits(visibility, text, words)
     parts: list[tuple[str, Sequence[Any], Callable[[Any], Hit]]] = [
-        ("Projects", search.find_projects(seen, words), lambda row: _project_hit(row, folded)),
-        ("Cases", search.find_cases(seen, words), lambda row: _case_hit(row, folded)),
+        ("Projects", search.find_projects(visibility, words), lambda row: _project_hit(row, folded)),
+        ("Cases", search.find_cases(visibility, words), lambda row: _case_hit(row, folded)),
         ("Commits", commits, lambda row: _commit_hit(row, text, alone=len(commits) == 1)),
-        ("Regressions", search.find_regressions(seen, words), _regression_hit),
-        ("Functions", search.find_functions(seen, words), _function_hit),
+        ("Regressions", search.find_regressions(visibility, words), _regression_hit),
+        ("Functions", search.find_functions(visibility, words), _function_hit),
         ("Machines", search.find_machines(words), lambda row: _machine_hit(row, folded)),
     ]
     return [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from dashboard.forges.answers import HeadLocation
 from dashboard.forges.bitbucket import WEB_ADDRESS
+from dashboard.forges.forge_api import HeadLocation
 from dashboard.repositories import Mirror, Unreachable, join_credentials, split_credentials
 
 # https://host/, ssh://git@host/ and git@host:, but no folder of this machine.

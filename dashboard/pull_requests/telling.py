@@ -16,9 +16,9 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from dashboard import dispatch, runs
-from dashboard.forges.answers import Forge, StatusState
 from dashboard.forges.errors import ForgeAway, ForgeBusy, ForgeRefused
 from dashboard.forges.forge import forge_of
+from dashboard.forges.forge_api import Forge, StatusState
 from dashboard.models import Check, ForgeConnection, PullRequest
 from dashboard.pull_requests import sentences
 from dashboard.pull_requests.asking import newest_check

@@ -17,7 +17,7 @@ from django.db.models import DateTimeField, Expression, Field, ForeignKey, Looku
 from django.db.models.sql import Query
 from django.db.models.sql.compiler import SQLCompiler
 
-from dashboard.querysets.prepared import preparing_statements, write_constants
+from dashboard.querysets.prepared_statements import preparing_statements, write_constants
 from dashboard.querysets.shared_related import share_related
 
 Row = TypeVar("Row", bound=Model)

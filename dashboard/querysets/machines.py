@@ -30,7 +30,7 @@ from dashboard.models import Experiment, Machine, Metric, Pool, Run, Sentinel, S
 from dashboard.querysets.composed import NOW, ComposedQuery, Given
 from dashboard.querysets.picked_rows import MACHINE_DETAILS, compose_details
 from dashboard.querysets.runs import runs_with_related
-from dashboard.querysets.sight import SeenProjects, Sight
+from dashboard.querysets.visibility import ProjectVisibility, VisibilityRule
 
 # The newest runs of a machine by which the list judges it.
 NEWEST_RUNS = 50
@@ -86,16 +86,16 @@ class HeldWork:
         return bool(self.runs or self.experiments or self.hidden)
 
 
-def work_by_machine(machines: Iterable[Machine], seen: SeenProjects) -> dict[int, HeldWork]:
+def work_by_machine(machines: Iterable[Machine], visibility: ProjectVisibility) -> dict[int, HeldWork]:
     """By the machine's key; what holds nothing is left out."""
     work: dict[int, HeldWork] = defaultdict(HeldWork)
-    values = {"machines": [machine.pk for machine in machines], **seen.values}
-    for run in _HELD_RUNS.read_rows(seen.sight, **values):
+    values = {"machines": [machine.pk for machine in machines], **visibility.values}
+    for run in _HELD_RUNS.read_rows(visibility.rule, **values):
         held_work = work[run.machine_id]
         if run.shown:
             held_work.runs.append(run)
         held_work.hidden += not run.shown
-    for experiment in _HELD_EXPERIMENTS.read_rows(seen.sight, **values):
+    for experiment in _HELD_EXPERIMENTS.read_rows(visibility.rule, **values):
         held_work = work[experiment.machine_id]
         if experiment.shown:
             held_work.experiments.append(experiment)
@@ -103,16 +103,16 @@ def work_by_machine(machines: Iterable[Machine], seen: SeenProjects) -> dict[int
     return dict(work)
 
 
-def _compose_held_runs(sight: Sight) -> QuerySet[Run]:
+def _compose_held_runs(rule: VisibilityRule) -> QuerySet[Run]:
     rows = runs_with_related().filter(state__in=Run.HELD, machine__in_array=Given("machines"))
     return rows.annotate(
-        shown=Exists(sight.given_projects().filter(pk=OuterRef("configuration__case__project")))
+        shown=Exists(rule.given_projects().filter(pk=OuterRef("configuration__case__project")))
     )
 
 
-def _compose_held_experiments(sight: Sight) -> QuerySet[Experiment]:
+def _compose_held_experiments(rule: VisibilityRule) -> QuerySet[Experiment]:
     rows = Experiment.objects.filter(state__in=Experiment.HELD, machine__in_array=Given("machines"))
-    rows = rows.annotate(shown=Exists(sight.given_projects().filter(pk=OuterRef("project"))))
+    rows = rows.annotate(shown=Exists(rule.given_projects().filter(pk=OuterRef("project"))))
     related = rows.select_related("metric", "base_configuration__case").defer("profiles", "commands")
     return related.order_by("pk")
 
@@ -184,13 +184,13 @@ _POOL_NAMES: ComposedQuery[Any] = ComposedQuery(
 )
 
 
-def newest_machine_runs(machine: Machine, seen: SeenProjects) -> list[Run]:
+def newest_machine_runs(machine: Machine, visibility: ProjectVisibility) -> list[Run]:
     """What it measured and measures of these projects, the newest first."""
-    return _MACHINE_RUNS.read_rows(seen.sight, machine=machine.pk, **seen.values)
+    return _MACHINE_RUNS.read_rows(visibility.rule, machine=machine.pk, **visibility.values)
 
 
-def _compose_machine_runs(sight: Sight) -> QuerySet[Run]:
-    runs = runs_with_related().filter(machine=Given("machine"), project__in=sight.given_projects())
+def _compose_machine_runs(rule: VisibilityRule) -> QuerySet[Run]:
+    runs = runs_with_related().filter(machine=Given("machine"), project__in=rule.given_projects())
     return runs.order_by("-claimed_at", "-pk")[:LISTED_RUNS]
 
 
@@ -252,21 +252,21 @@ class CalibratedRun:
     drifted: bool
 
 
-def calibrated_runs(machine: Machine, seen: SeenProjects) -> list[CalibratedRun]:
+def calibrated_runs(machine: Machine, visibility: ProjectVisibility) -> list[CalibratedRun]:
     """The newest ones of these projects, the oldest of these first."""
     return [
         CalibratedRun(pk, configuration, claimed_at, seconds, "calibration_drift" in codes)
         for pk, configuration, claimed_at, seconds, codes in _CALIBRATED_RUNS.read_rows(
-            seen.sight, machine=machine.pk, **seen.values
+            visibility.rule, machine=machine.pk, **visibility.values
         )
         if seconds
     ][::-1]
 
 
-def _compose_calibrated_runs(sight: Sight) -> QuerySet[Any]:
+def _compose_calibrated_runs(rule: VisibilityRule) -> QuerySet[Any]:
     rows = Run.objects.filter(
         machine=Given("machine"),
-        project__in=sight.given_projects(),
+        project__in=rule.given_projects(),
         claimed_at__isnull=False,
         calibration__isnull=False,
     )
@@ -279,15 +279,15 @@ def _compose_calibrated_runs(sight: Sight) -> QuerySet[Any]:
 _CALIBRATED_RUNS: ComposedQuery[Any] = ComposedQuery(_compose_calibrated_runs)
 
 
-def sentinels_with_points(machine: Machine, seen: SeenProjects) -> list[Any]:
+def sentinels_with_points(machine: Machine, visibility: ProjectVisibility) -> list[Any]:
     """Of these projects those that were measured last; `newest_points` are dicts of their step time.
 
     The newest first, each with `run`, `value`, `tainted` and `at`, seconds since 1970.
     """
-    return _SENTINELS.read_rows(seen.sight, machine=machine.pk, **seen.values)
+    return _SENTINELS.read_rows(visibility.rule, machine=machine.pk, **visibility.values)
 
 
-def _compose_sentinels(sight: Sight) -> QuerySet[Sentinel]:
+def _compose_sentinels(rule: VisibilityRule) -> QuerySet[Sentinel]:
     # By its key, found once, not by a join with its name: else the index doesn't give the newest ones.
     metric = Metric.objects.filter(name=SENTINEL_METRIC).order_by("pk").values("pk")[:1]
     points = SentinelPoint.objects.filter(sentinel=OuterRef("pk"), metric=Subquery(metric))
@@ -295,7 +295,7 @@ def _compose_sentinels(sight: Sight) -> QuerySet[Sentinel]:
     moment = Func(Value("epoch"), F("measured_at"), function="date_part")
     members = JSONObject(run="run_id", value="value", tainted="tainted", at=moment)
     own = Sentinel.objects.filter(
-        machine=Given("machine"), configuration__case__project__in=sight.given_projects()
+        machine=Given("machine"), configuration__case__project__in=rule.given_projects()
     )
     rows = own.annotate(
         measured_at=Subquery(newest.values("measured_at")[:1]),

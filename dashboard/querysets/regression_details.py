@@ -22,7 +22,7 @@ from dashboard.models import (
 )
 from dashboard.querysets.composed import ComposedQuery, Given
 from dashboard.querysets.regressions import OPEN, regressions_with_related
-from dashboard.querysets.sight import SeenProjects, Sight
+from dashboard.querysets.visibility import ProjectVisibility, VisibilityRule
 
 # Which values by phase add up to a metric of each kind; of a counter, its own.
 PHASE_TIMES, PHASE_MEMORY = "phases", "phase_memory"
@@ -58,15 +58,17 @@ def _compose_for_page() -> QuerySet[Regression]:
 _FOR_PAGE = ComposedQuery(_compose_for_page)
 
 
-def neighbours_in_inbox(regression: Regression, seen: SeenProjects) -> tuple[int | None, int | None]:
+def neighbours_in_inbox(
+    regression: Regression, visibility: ProjectVisibility
+) -> tuple[int | None, int | None]:
     """The open ones found just after and just before it, as the inbox lists them: (newer, older)."""
-    values = {"at": regression.opened_at, "pk": regression.pk, **seen.values}
-    found: dict[bool, int] = dict(_NEIGHBOURS.read_rows(seen.sight, **values))
+    values = {"at": regression.opened_at, "pk": regression.pk, **visibility.values}
+    found: dict[bool, int] = dict(_NEIGHBOURS.read_rows(visibility.rule, **values))
     return found.get(True), found.get(False)
 
 
-def _compose_neighbours(sight: Sight) -> QuerySet[Any]:
-    there = Regression.objects.filter(OPEN, project__in=sight.given_projects())
+def _compose_neighbours(rule: VisibilityRule) -> QuerySet[Any]:
+    there = Regression.objects.filter(OPEN, project__in=rule.given_projects())
     at, pk = Given("at", DateTimeField()), Given("pk")
     newer = there.filter(Q(opened_at__gt=at) | Q(opened_at=at, pk__gt=pk)).order_by("opened_at", "pk")
     older = there.filter(Q(opened_at__lt=at) | Q(opened_at=at, pk__lt=pk)).order_by("-opened_at", "-pk")

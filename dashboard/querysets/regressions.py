@@ -40,7 +40,7 @@ from dashboard.models import (
 )
 from dashboard.querysets.composed import ComposedQuery, Given
 from dashboard.querysets.picked_rows import PROJECT_DETAILS, compose_details, is_among
-from dashboard.querysets.sight import SeenProjects, Sight
+from dashboard.querysets.visibility import ProjectVisibility, VisibilityRule
 
 # So long an alert that didn't get through stands on the overview.
 RECENT_DELIVERIES = timedelta(days=7)
@@ -176,15 +176,19 @@ def filter_regressions(state: str, projects: QuerySet[Project]) -> QuerySet[Regr
     return Regression.objects.filter(FILTERS[state], project__in=projects)
 
 
-def newest_of_filter(state: str, seen: SeenProjects, project: Project | None, most: int) -> list[Regression]:
+def newest_of_filter(
+    state: str, visibility: ProjectVisibility, project: Project | None, most: int
+) -> list[Regression]:
     """The first `most` that `filter_regressions` lists, of this project or of all that are seen, with what a
     line of a list names."""
-    values = {**seen.values, "project": project.pk if project else None}
-    return _NEWEST_OF_FILTER.read_rows(state, seen.sight, project is not None, most, **values)
+    values = {**visibility.values, "project": project.pk if project else None}
+    return _NEWEST_OF_FILTER.read_rows(state, visibility.rule, project is not None, most, **values)
 
 
-def _compose_newest_of_filter(state: str, sight: Sight, of_one: bool, most: int) -> QuerySet[Regression]:
-    projects = sight.given_projects()
+def _compose_newest_of_filter(
+    state: str, rule: VisibilityRule, of_one: bool, most: int
+) -> QuerySet[Regression]:
+    projects = rule.given_projects()
     projects = projects.filter(pk=Given("project")) if of_one else projects
     return listed_regressions().filter(is_among(filter_regressions(state, projects)[:most]))
 
@@ -306,21 +310,21 @@ def given_up_deliveries(now: datetime, projects: QuerySet[Project]) -> QuerySet[
     return rows.order_by("-next_attempt_at", "-pk")
 
 
-def count_by_filter(seen: SeenProjects, project: Project | None) -> dict[str, int]:
+def count_by_filter(visibility: ProjectVisibility, project: Project | None) -> dict[str, int]:
     """How many each of FILTERS would list, of this project or of all that are seen."""
-    values = {**seen.values, "project": project.pk if project else None}
+    values = {**visibility.values, "project": project.pk if project else None}
     total = Counter(dict.fromkeys(FILTERS, 0))
-    for is_imported, *counts in _COUNTS.read_rows(seen.sight, project is not None, **values):
+    for is_imported, *counts in _COUNTS.read_rows(visibility.rule, project is not None, **values):
         each = len(counts) // 2
         of_these = counts[each:] if is_imported else counts[:each]
         total.update(dict(zip(FILTERS, of_these, strict=True)))
     return dict(total)
 
 
-def _compose_counts(sight: Sight, of_one: bool) -> QuerySet[Any]:
+def _compose_counts(rule: VisibilityRule, of_one: bool) -> QuerySet[Any]:
     """Of those that imported results alone show, and of all others, as many as each filter would list if all
     were others, and if all were such: so what is imported is found out once for each row."""
-    projects = sight.given_projects()
+    projects = rule.given_projects()
     projects = projects.filter(pk=Given("project")) if of_one else projects
     rows: Any = Regression.objects.filter(project__in=projects).order_by()
     split = rows.values(is_imported=ExpressionWrapper(NOT_PUT_AWAY & IMPORTED, BooleanField()))

@@ -13,7 +13,7 @@ from dashboard.models import Case, Commit, Machine, Project, Regression, Run
 from dashboard.querysets.composed import ComposedQuery, Given
 from dashboard.querysets.picked_rows import MACHINE_DETAILS
 from dashboard.querysets.regressions import REGRESSION_DETAILS
-from dashboard.querysets.sight import SeenProjects, Sight
+from dashboard.querysets.visibility import ProjectVisibility, VisibilityRule
 
 MOST_HITS = 8
 # Functions are looked for among the suspects of so many newest regressions.
@@ -23,30 +23,30 @@ HASH = re.compile(r"[0-9a-f]{4,64}")
 COMMIT_WORDS = SearchVector("subject", config="simple")
 
 
-def find_projects(seen: SeenProjects, words: list[str]) -> list[Project]:
-    return _find_words(_PROJECTS, words, seen)
+def find_projects(visibility: ProjectVisibility, words: list[str]) -> list[Project]:
+    return _find_words(_PROJECTS, words, visibility)
 
 
-def _compose_projects(count: int, sight: Sight) -> QuerySet[Project]:
-    rows = sight.given_projects().defer("manifest").filter(_match_all(count, "slug", "repository"))
+def _compose_projects(count: int, rule: VisibilityRule) -> QuerySet[Project]:
+    rows = rule.given_projects().defer("manifest").filter(_match_all(count, "slug", "repository"))
     return rows.order_by("slug")[: MOST_HITS + 1]
 
 
-def find_cases(seen: SeenProjects, words: list[str]) -> list[Case]:
-    return _find_words(_CASES, words, seen)
+def find_cases(visibility: ProjectVisibility, words: list[str]) -> list[Case]:
+    return _find_words(_CASES, words, visibility)
 
 
-def _compose_cases(count: int, sight: Sight) -> QuerySet[Case]:
+def _compose_cases(count: int, rule: VisibilityRule) -> QuerySet[Case]:
     named = _match_all(count, "benchmark", "key", "project__slug")
-    rows = Case.objects.filter(named, project__in=sight.given_projects()).select_related("project")
+    rows = Case.objects.filter(named, project__in=rule.given_projects()).select_related("project")
     return rows.order_by("benchmark", "key", "pk")[: MOST_HITS + 1]
 
 
-def find_commits(seen: SeenProjects, text: str, words: list[str]) -> list[Commit]:
+def find_commits(visibility: ProjectVisibility, text: str, words: list[str]) -> list[Commit]:
     """By the beginning of a hash, a tag, or by words of the subject, of which the beginning is enough."""
     folded = text.lower()
     if HASH.fullmatch(folded):
-        rows = Commit.objects.filter(project__in=seen.rows()).select_related("project")
+        rows = Commit.objects.filter(project__in=visibility.rows()).select_related("project")
         # Written into the statement, and so not composed: only of a literal PostgreSQL knows that an index by
         # prefixes fits.
         by_hash = list(rows.filter(hash__startswith=folded).order_by("hash")[: MOST_HITS + 1])
@@ -54,14 +54,14 @@ def find_commits(seen: SeenProjects, text: str, words: list[str]) -> list[Commit
             return by_hash
     terms = [term for word in words for term in re.findall(r"\w+", word)]
     asked = " & ".join(f"{term}:*" for term in terms)
-    values = {**seen.values, "tags": [text], "terms": asked}
-    commits: list[Any] = _COMMITS.read_rows(bool(terms), seen.sight, **values)
+    values = {**visibility.values, "tags": [text], "terms": asked}
+    commits: list[Any] = _COMMITS.read_rows(bool(terms), visibility.rule, **values)
     return [commit for commit in commits if commit.is_tagged] or commits
 
 
-def _compose_commits(by_words: bool, sight: Sight) -> QuerySet[Any]:
+def _compose_commits(by_words: bool, rule: VisibilityRule) -> QuerySet[Any]:
     """Each with `is_tagged`: found by its tag."""
-    rows: Any = Commit.objects.filter(project__in=sight.given_projects()).select_related("project")
+    rows: Any = Commit.objects.filter(project__in=rule.given_projects()).select_related("project")
     tagged = rows.exclude(tags=[]).filter(tags__contains=Given("tags")).annotate(is_tagged=Value(True))
     found: QuerySet[Any] = tagged.order_by("-pk")[: MOST_HITS + 1]
     if not by_words:
@@ -82,16 +82,16 @@ def _compose_machines(count: int) -> QuerySet[Machine]:
     return rows.defer(*MACHINE_DETAILS).order_by("name")[: MOST_HITS + 1]
 
 
-def find_regressions(seen: SeenProjects, words: list[str]) -> list[Regression]:
-    return _find_words(_REGRESSIONS, words, seen)
+def find_regressions(visibility: ProjectVisibility, words: list[str]) -> list[Regression]:
+    return _find_words(_REGRESSIONS, words, visibility)
 
 
-def _compose_regressions(count: int, sight: Sight) -> QuerySet[Regression]:
+def _compose_regressions(count: int, rule: VisibilityRule) -> QuerySet[Regression]:
     fields = (
         *("series__metric__name", "series__configuration__case__benchmark", "phase"),
         *("series__configuration__case__key", "project__slug", "first_bad__subject"),
     )
-    rows = Regression.objects.filter(_match_all(count, *fields), pk__in=_newest_regressions(sight))
+    rows = Regression.objects.filter(_match_all(count, *fields), pk__in=_newest_regressions(rule))
     related = (
         *("project", "first_bad", "culprit", "last_good"),
         *("series__metric", "series__configuration__case"),
@@ -100,12 +100,14 @@ def _compose_regressions(count: int, sight: Sight) -> QuerySet[Regression]:
     return light.order_by("-pk")[: MOST_HITS + 1]
 
 
-def find_functions(seen: SeenProjects, words: list[str]) -> list[tuple[dict[str, Any], Regression]]:
+def find_functions(
+    visibility: ProjectVisibility, words: list[str]
+) -> list[tuple[dict[str, Any], Regression]]:
     """(suspect, its regression): functions that regressions suspect, the newest regression first."""
     found = []
     # `replay.py:push` is what a page shows; among the stored suspects its two halves are values of their own.
     parts = [part for word in words for part in word.split(":") if part]
-    for regression in _find_words(_FUNCTIONS, parts, seen):
+    for regression in _find_words(_FUNCTIONS, parts, visibility):
         for suspect in regression.suspects:
             name = f"{suspect.get('file', '')}:{suspect.get('function', '')}".lower()
             if all(word in name for word in words):
@@ -114,26 +116,28 @@ def find_functions(seen: SeenProjects, words: list[str]) -> list[tuple[dict[str,
     return found
 
 
-def _compose_functions(count: int, sight: Sight) -> QuerySet[Regression]:
+def _compose_functions(count: int, rule: VisibilityRule) -> QuerySet[Regression]:
     rows: Any = Regression.objects.annotate(text=Cast("suspects", TextField()))
-    rows = rows.filter(_match_all(count, "text"), pk__in=_newest_regressions(sight)).select_related("project")
+    rows = rows.filter(_match_all(count, "text"), pk__in=_newest_regressions(rule)).select_related("project")
     found: QuerySet[Regression] = rows.order_by("-pk")[: MOST_HITS + 1]
     return found
 
 
-def _newest_regressions(sight: Sight) -> QuerySet[Any]:
-    rows = Regression.objects.filter(project__in=sight.given_projects())
+def _newest_regressions(rule: VisibilityRule) -> QuerySet[Any]:
+    rows = Regression.objects.filter(project__in=rule.given_projects())
     return rows.order_by("-pk").values("pk")[:NEWEST_REGRESSIONS]
 
 
-def _find_words(query: ComposedQuery[Any], words: list[str], seen: SeenProjects | None = None) -> list[Any]:
+def _find_words(
+    query: ComposedQuery[Any], words: list[str], visibility: ProjectVisibility | None = None
+) -> list[Any]:
     """What a query lists that is composed for so many words; no word finds nothing."""
     if not words:
         return []
     values = {f"word{place}": word for place, word in enumerate(words)}
-    if seen is None:
+    if visibility is None:
         return query.read_rows(len(words), **values)
-    return query.read_rows(len(words), seen.sight, **values, **seen.values)
+    return query.read_rows(len(words), visibility.rule, **values, **visibility.values)
 
 
 def _match_all(count: int, *fields: str) -> Q:

@@ -1,10 +1,10 @@
 """The states of a run: request, claim, advance, heartbeat, fail, cancel, requeue. See docs/flow.md."""
 
 from dashboard.name_lengths import LONGEST_KEY
+from dashboard.runs.backfill import fill_backlog
 from dashboard.runs.backlog import send_backlogs
 from dashboard.runs.commits import get_or_create_commits
 from dashboard.runs.errors import Busy, RunError, WrongState
-from dashboard.runs.filling import fill_backlog
 from dashboard.runs.lease import (
     advance_run,
     cancel_run,

@@ -15,7 +15,7 @@ from dashboard.repositories import CommitFacts
 CommitBenchmarks = tuple[object, list[Benchmark]]
 
 
-class TooMuch(Exception):  # noqa: N818 - reads as a fact
+class TooManyRuns(Exception):  # noqa: N818 - reads as a fact
     """More runs are asked for than are allowed; the message is one sentence."""
 
 
@@ -60,16 +60,16 @@ def count_cases(benchmarks: Sequence[Benchmark]) -> int:
 
 
 def check_runs(project: Project, wanted: Sequence[CommitBenchmarks]) -> None:
-    """Refuse more runs than a trigger may ask for, or than may wait; raises TooMuch."""
+    """Refuse more runs than a trigger may ask for, or than may wait; raises TooManyRuns."""
     asked = sum(count_cases(benchmarks) for _, benchmarks in wanted)
     if asked > settings.PACELINE_MOST_RUNS:
-        raise TooMuch(
+        raise TooManyRuns(
             f"{asked} runs are asked for, this site takes {settings.PACELINE_MOST_RUNS} at once "
             "(PACELINE_MOST_RUNS); ask for fewer commits or benchmarks."
         )
     waiting = Run.objects.filter(configuration__case__project=project, state=Run.State.REQUESTED).count()
     if waiting + asked > settings.PACELINE_MOST_WAITING:
-        raise TooMuch(
+        raise TooManyRuns(
             f"{waiting} runs of this project wait already, with {asked} more they are over the "
             f"{settings.PACELINE_MOST_WAITING} that may (PACELINE_MOST_WAITING)."
         )

@@ -75,7 +75,7 @@ class UnmeasurableError(ManifestError):
 
 
 def make_plan(trigger: Trigger) -> Plan:
-    """Reads the fetched repository, writes nothing. Raises RepositoryError, ManifestError, TooMuch."""
+    """Reads the fetched repository, writes nothing. Raises RepositoryError, ManifestError, TooManyRuns."""
     project, mirror = trigger.project, trigger.project.mirror
     policy = project_policy(project)
     event = event_of(trigger, policy)

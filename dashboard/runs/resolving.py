@@ -20,7 +20,7 @@ from dashboard.policy.newest_manifest import follow_manifest_policy
 from dashboard.policy.project_policy import project_policy
 from dashboard.repositories import RepositoryBusy, RepositoryError, Unreachable
 from dashboard.runs.backlog import BACKLOG_PRIORITY, rank_backlog, supersede_runs, trim_queue
-from dashboard.runs.caps import TooMuch
+from dashboard.runs.caps import TooManyRuns
 from dashboard.runs.commits import forget_problems, get_or_create_commits, keep_unreadable
 from dashboard.runs.errors import Busy
 from dashboard.runs.planning import PUSHED, UNATTENDED, Plan, UnmeasurableError, make_plan
@@ -90,7 +90,7 @@ def _resolve_received(received: Trigger, quick: bool, patience: float | None) ->
         if isinstance(error, UnmeasurableError):
             keep_unreadable(project, error.found, error.unreadable)
         _close_trigger(received, Trigger.State.REFUSED, str(error), _broken_manifests(received, 1))
-    except (RepositoryError, TooMuch) as error:
+    except (RepositoryError, TooManyRuns) as error:
         _close_trigger(received, Trigger.State.REFUSED, str(error))
     else:
         requested = _request_planned(received, plan, quick)

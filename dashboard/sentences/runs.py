@@ -27,7 +27,7 @@ class RunFacts:
     tainted: str
 
 
-def story_sentences(facts: RunFacts) -> list[str]:
+def summary_sentences(facts: RunFacts) -> list[str]:
     parts = [
         _values_sentence(facts),
         _comparison_sentence(facts),

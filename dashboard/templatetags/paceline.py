@@ -14,7 +14,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.charts.sparkline import draw_sparkline, layout_sparkline
-from dashboard.charts.still import draw_still
+from dashboard.charts.static_svg import draw_static_svg
 from dashboard.charts.theme import Figure
 from dashboard.models import Commit, Project, Regression, Series, SeriesLatest
 from dashboard.page_addresses import page_address
@@ -257,9 +257,9 @@ def embed_figure(drawn: str, name: str) -> SafeString:
 
 
 @register.filter
-def still_picture(drawn: Figure | None) -> SafeString:
+def static_svg(drawn: Figure | None) -> SafeString:
     """The figure as SVG, until the script draws it, and where none does; its texts are escaped there."""
-    return mark_safe(draw_still(drawn) if drawn else "")  # noqa: S308
+    return mark_safe(draw_static_svg(drawn) if drawn else "")  # noqa: S308
 
 
 @register.filter

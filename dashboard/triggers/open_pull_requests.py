@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from django.db import transaction
 
-from dashboard.forges.answers import Forge
 from dashboard.forges.errors import ForgeRefused
 from dashboard.forges.events import Action, PullRequestEvent
+from dashboard.forges.forge_api import Forge
 from dashboard.forges.receivers import pull_request_received
 from dashboard.models import ForgeConnection, Project
 

@@ -98,7 +98,7 @@ def test_nothing_that_people_read_is_rounded_elsewhere() -> None:
         "dashboard/charts/icicle.py",
         "dashboard/charts/sparkline.py",
         "dashboard/charts/stacked_bar.py",
-        "dashboard/charts/still.py",
+        "dashboard/charts/static_svg.py",
         "dashboard/templatetags/paceline.py",
         "dashboard/alerts/channels.py",
         "dashboard/alerts/payload.py",

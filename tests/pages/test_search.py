@@ -13,7 +13,7 @@ from django.utils import timezone
 from dashboard.models import Commit, Experiment, Project, Regression, Run, Trigger
 from dashboard.querysets.queue import MOST_WAITING
 from dashboard.querysets.search import find_commits
-from dashboard.querysets.sight import SeenProjects, Sight
+from dashboard.querysets.visibility import ProjectVisibility, VisibilityRule
 from tests.dashboard import factories
 from tests.dashboard.access.conftest import create_member
 from tests.pages import builders
@@ -73,7 +73,7 @@ def test_nothing_is_found_that_a_visitor_may_not_view(client: Client, regression
 
 
 def test_commits_are_found_by_indexes(regression: Regression) -> None:
-    everyone = SeenProjects(Sight(every=True, own=False, by_token=False), None, None)
+    everyone = ProjectVisibility(VisibilityRule(every=True, own=False, by_token=False), None, None)
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
     rows: Any = Commit.objects.filter(hash__startswith="abc")

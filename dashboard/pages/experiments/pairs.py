@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dashboard.charts import theme
-from dashboard.charts.pairs import DrawnPair, Effect, Known, draw_pairs
+from dashboard.charts.pairs import DrawnPair, Effect, EffectEstimate, draw_pairs
 from dashboard.experiments.single_steps import looks_at_steps
 from dashboard.models import Experiment, ExperimentPair
 
@@ -56,10 +56,14 @@ def drawn_effect(experiment: Experiment) -> Effect:
     return "ratio" if experiment.difference is None else "difference"
 
 
-def known_effect(row: Experiment | ExperimentPair, effect: Effect) -> Known | None:
+def known_effect(row: Experiment | ExperimentPair, effect: Effect) -> EffectEstimate | None:
     """None while the pairs so far don't tell."""
     if effect == "difference":
         value, low, high = row.difference, row.difference_low, row.difference_high
     else:
         value, low, high = row.ratio, row.low, row.high
-    return Known(value, low, high) if value is not None and low is not None and high is not None else None
+    return (
+        EffectEstimate(value, low, high)
+        if value is not None and low is not None and high is not None
+        else None
+    )

@@ -31,7 +31,7 @@ from dashboard.pages.noise.machine_noise import ENOUGH_VALUES, LATER, SOON, meas
 from dashboard.querysets import machines as machine_queries
 from dashboard.querysets.machines import CalibratedRun
 from dashboard.querysets.noise import newest_points_on
-from dashboard.querysets.sight import SeenProjects
+from dashboard.querysets.visibility import ProjectVisibility
 from dashboard.sentences import machines as sentences
 from dashboard.sentences import numbers
 
@@ -58,12 +58,12 @@ NO_DOUBTS = ("limit_crossed", "limit_not_measured")
 def machine_page(request: HttpRequest, pk: int) -> HttpResponse:
     machine = get_object_or_404(Machine.objects.select_related("pool"), pk=pk)
     measured, counts = machine_queries.count_warning_codes(machine, timezone.now())
-    seen = visitor_of(request).seen_projects
-    runs = machine_queries.newest_machine_runs(machine, seen)
-    calibrated = machine_queries.calibrated_runs(machine, seen)
+    visibility = visitor_of(request).project_visibility
+    runs = machine_queries.newest_machine_runs(machine, visibility)
+    calibrated = machine_queries.calibrated_runs(machine, visibility)
     newest = [run.configuration_id for run in runs] + [row.configuration for row in calibrated[::-1]]
     context = {
-        **_status_context(machine, seen),
+        **_status_context(machine, visibility),
         "hardware": sentences.describe_hardware(machine.fingerprint),
         "waiting": machine_queries.work_waiting_by_pool(timezone.now()).get(machine.pool.name),
         "runs": runs,
@@ -72,7 +72,7 @@ def machine_page(request: HttpRequest, pk: int) -> HttpResponse:
         "days": machine_queries.DOUBTS_WITHIN.days,
         **_calibration_context(calibrated),
         **_noise_context(machine, list(dict.fromkeys(newest))),
-        **_sentinel_context(machine, seen),
+        **_sentinel_context(machine, visibility),
     }
     return render(request, "machines/machine.html", context)
 
@@ -81,14 +81,14 @@ def machine_page(request: HttpRequest, pk: int) -> HttpResponse:
 def machine_status_fragment(request: HttpRequest, pk: int) -> HttpResponseBase:
     """What it does, asked for again and again; the whole page, once its status is another."""
     machine = get_object_or_404(Machine.objects.select_related("pool"), pk=pk)
-    context = _status_context(machine, visitor_of(request).seen_projects)
+    context = _status_context(machine, visitor_of(request).project_visibility)
     if context["status"] != request.GET.get("seen"):
         return HttpResponseClientRefresh()
     return render(request, "machines/status.html", context)
 
 
-def _status_context(machine: Machine, seen: SeenProjects) -> dict[str, Any]:
-    work = machine_queries.work_by_machine([machine], seen).get(machine.pk)
+def _status_context(machine: Machine, visibility: ProjectVisibility) -> dict[str, Any]:
+    work = machine_queries.work_by_machine([machine], visibility).get(machine.pk)
     status = sentences.machine_status(machine, bool(work), timezone.now())
     return {
         "machine": machine,
@@ -134,11 +134,11 @@ def _calibration_context(found: Sequence[CalibratedRun]) -> dict[str, Any]:
     }
 
 
-def _sentinel_context(machine: Machine, seen: SeenProjects) -> dict[str, Any]:
+def _sentinel_context(machine: Machine, visibility: ProjectVisibility) -> dict[str, Any]:
     """(sentinel, its line) of those that were measured last, and the drawing of all of them."""
     lines = [
         (sentinel, sentinel_line(sentinel, hue))
-        for hue, sentinel in enumerate(machine_queries.sentinels_with_points(machine, seen))
+        for hue, sentinel in enumerate(machine_queries.sentinels_with_points(machine, visibility))
     ]
     drawn = [line for _, line in lines if line.marks]
     return {

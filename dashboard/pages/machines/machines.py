@@ -27,7 +27,7 @@ from dashboard.name_lengths import LONGEST_POOL
 from dashboard.pages.paging import requested_page
 from dashboard.querysets import machines as machine_queries
 from dashboard.querysets.machines import HeldWork, WaitingWork
-from dashboard.querysets.sight import SeenProjects
+from dashboard.querysets.visibility import ProjectVisibility
 from dashboard.sentences import machines as sentences
 
 MACHINES = 100
@@ -73,7 +73,7 @@ def _list_context(request: HttpRequest) -> dict[str, Any]:
     )
     listed = list(page)
     waiting = machine_queries.work_waiting_by_pool(now)
-    rows = machine_rows(listed, now, visitor_of(request).seen_projects)
+    rows = machine_rows(listed, now, visitor_of(request).project_visibility)
     retired = machine_queries.retired_machines(MOST_RETIRED + 1)
     unserved = waiting.keys() - machine_queries.served_pools()
     return {
@@ -97,9 +97,9 @@ def _pool_group(name: str, rows: Iterable[MachineRow], waiting: dict[str, Waitin
     return PoolGroup(name, [row for row in rows if row.machine.pool.name == name], work, text)
 
 
-def machine_rows(listed: list[Any], now: datetime, seen: SeenProjects) -> list[MachineRow]:
+def machine_rows(listed: list[Any], now: datetime, visibility: ProjectVisibility) -> list[MachineRow]:
     """Of machines that have their `newest_runs`."""
-    work = machine_queries.work_by_machine(listed, seen)
+    work = machine_queries.work_by_machine(listed, visibility)
     return [_machine_row(machine, work.get(machine.pk), now) for machine in listed]
 
 

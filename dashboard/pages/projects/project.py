@@ -19,7 +19,7 @@ from dashboard.pages.paging import ROWS_PER_PAGE
 from dashboard.pages.projects.case_grid import grid_context
 from dashboard.pages.requested_project import requested_project
 from dashboard.pages.triggers.form import trigger_form_context
-from dashboard.querysets import disturbances, limits, presence, projects, regressions, runs, sentinels
+from dashboard.querysets import disturbances, limits, nonempty_lists, projects, regressions, runs, sentinels
 from dashboard.querysets.case_grid import LACKING_CASES, CaseState
 from dashboard.querysets.composed import NOW, ComposedQuery, Given
 from dashboard.querysets.picked_rows import read_picked
@@ -48,7 +48,7 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
     standing = regressions.standing_regressions(project, SUMMARY_ROWS)
     newest = projects.project_triggers(project)[: 4 * NEWEST_TRIGGERS]
     triggers = read_picked(projects.TRIGGERS_OF_KEYS, newest)
-    warned = presence.read_filled(
+    warned = nonempty_lists.read_nonempty(
         WARNED_OF,
         ROWS_PER_PAGE,
         project=project.pk,

@@ -27,7 +27,7 @@ MOST_PROJECTS = 500
 @require_safe
 def regressions_page(request: HttpRequest) -> HttpResponse:
     visitor = visitor_of(request)
-    visible, seen = visitor.visible_projects(), visitor.seen_projects
+    visible, visibility = visitor.visible_projects(), visitor.project_visibility
     project = _chosen_project(request, visible)
     chosen = visible.filter(pk=project.pk) if project else visible
     state, filters, refused = "open", ListFilter(), ""
@@ -36,9 +36,9 @@ def regressions_page(request: HttpRequest) -> HttpResponse:
         filters = read_list_filter(request, project)
     except FilterError as error:
         refused = str(error)
-    counts = regression_queries.count_by_filter(seen, project)
+    counts = regression_queries.count_by_filter(visibility, project)
     if not filters and is_first_page(request):
-        first = regression_queries.newest_of_filter(state, seen, project, ROWS_PER_PAGE + 1)
+        first = regression_queries.newest_of_filter(state, visibility, project, ROWS_PER_PAGE + 1)
         listed = first_page(first, counts[state], ROWS_PER_PAGE)
     else:
         rows = _filter_rows(regression_queries.filter_regressions(state, chosen), filters)

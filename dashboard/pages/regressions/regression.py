@@ -79,8 +79,8 @@ def render_regression(
     runs_of_step = details.runs_of_step(regression)
     origins = runs_of_step.origins
     imported = origins == {Run.Origin.IMPORTED}
-    seen = visitor_of(request).seen_projects
-    newer, older = details.neighbours_in_inbox(regression, seen)
+    visibility = visitor_of(request).project_visibility
+    newer, older = details.neighbours_in_inbox(regression, visibility)
     drawn = draw_regression_step(regression)
     context = {
         "newer": newer,

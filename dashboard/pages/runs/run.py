@@ -32,7 +32,7 @@ from dashboard.pages.runs.metrics import metrics_context
 from dashboard.pages.runs.profile import icicle_context, profile_context
 from dashboard.pages.runs.ranks import loaders_context, ranks_context, step_context
 from dashboard.pages.runs.scaling import job_context, limits_context, scaling_context
-from dashboard.pages.runs.story import story_context
+from dashboard.pages.runs.summary import summary_context
 from dashboard.pages.sharing.shared_pictures import preview_of
 from dashboard.project_setup.duration_sentences import run_end_sentence
 from dashboard.querysets import run_points
@@ -93,7 +93,7 @@ def _document_context(request: HttpRequest, run: Run, document: Json) -> dict[st
         **costs_context(run),
         **environment_context(document),
         **protocol_context(document),
-        **story_context(run, metrics, document, warnings),
+        **summary_context(run, metrics, document, warnings),
         "next_run": after,
         "harness": document.get("harness") or {},
     }

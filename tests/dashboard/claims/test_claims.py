@@ -101,7 +101,7 @@ def write_claims(repository: Repository, text: str) -> str:
     return repository.commit("Claim it", paceline_toml=MANIFEST)
 
 
-def ask_by_command(project: Project, **how: Any) -> claims.Asked:
+def ask_by_command(project: Project, **how: Any) -> claims.RequestedClaims:
     return claims.ask_claims(project, actor=command_account(), **how)
 
 

@@ -6,8 +6,8 @@ from contextlib import ExitStack
 import pytest
 from pytest_django import Settings
 
-from dashboard.forges.answers import Forge
 from dashboard.forges.forge import forge_of
+from dashboard.forges.forge_api import Forge
 from dashboard.models import ForgeConnection, Project
 from tests.dashboard.forges.payloads import SECRET
 from tests.dashboard.forges.stand_ins import TOKEN, StandIn

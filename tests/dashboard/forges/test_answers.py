@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from dashboard.forges.answers import Forge, HeadLocation, Issue, Role, StatusState, status_description
 from dashboard.forges.errors import ForgeAway, ForgeRefused
 from dashboard.forges.events import Action
+from dashboard.forges.forge_api import Forge, HeadLocation, Issue, Role, StatusState, status_description
 from tests.dashboard.forges.payloads import read_example
 from tests.dashboard.forges.stand_ins import Forced, StandIn
 

@@ -10,10 +10,10 @@ from email.utils import format_datetime
 import pytest
 from pytest_django import Settings
 
-from dashboard.forges.answers import Forge
 from dashboard.forges.client import LONGEST_PAUSE
 from dashboard.forges.errors import ForgeAnswerError, ForgeAway, ForgeBusy, ForgeRefused
 from dashboard.forges.forge import forge_of
+from dashboard.forges.forge_api import Forge
 from dashboard.models import Project
 from dashboard.outgoing_http import sending
 from dashboard.secrets import LostSecret

@@ -12,9 +12,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 
 from dashboard.forges import github_app
-from dashboard.forges.answers import Forge
 from dashboard.forges.errors import ForgeRefused
 from dashboard.forges.forge import forge_of
+from dashboard.forges.forge_api import Forge
 from dashboard.models import Project
 from tests.dashboard.forges.conftest import OpenStandIn, connection_to
 from tests.dashboard.forges.stand_ins import Sent, StandIn

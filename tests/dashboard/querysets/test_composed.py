@@ -17,11 +17,11 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from dashboard.models import Commit, Membership, Project, Regression, Run
-from dashboard.querysets import presence, regressions
+from dashboard.querysets import nonempty_lists, regressions
 from dashboard.querysets.composed import NOW, ComposedQuery, Given
 from dashboard.querysets.picked_rows import is_among, read_picked
 from dashboard.querysets.runs import RUNS_OF_KEYS, runs_with_related
-from dashboard.querysets.sight import SeenProjects, Sight
+from dashboard.querysets.visibility import ProjectVisibility, VisibilityRule
 from tests.pages import builders
 
 pytestmark = pytest.mark.django_db
@@ -146,13 +146,13 @@ def test_who_sees_what_is_the_same_composed_or_not(kind: str) -> None:
         Membership.objects.create(user=user, project=private, role=Membership.Role.VIEWER)
     sees_private = kind in ("member", "operator")
     for token in (None, private.pk, public.pk):
-        sight = Sight(every=kind == "operator", own=kind != "nobody", by_token=token is not None)
-        seen = SeenProjects(sight, None if kind == "nobody" else user.pk, token)
+        rule = VisibilityRule(every=kind == "operator", own=kind != "nobody", by_token=token is not None)
+        visibility = ProjectVisibility(rule, None if kind == "nobody" else user.pk, token)
         visible = {public, private} if sees_private else {public}
         expected = visible if token is None else {project for project in visible if project.pk == token}
-        assert set(seen.rows()) == expected
-        query = ComposedQuery(lambda sight: sight.given_projects())
-        assert set(query.read_rows(sight, **seen.values)) == expected
+        assert set(visibility.rows()) == expected
+        query = ComposedQuery(lambda rule: rule.given_projects())
+        assert set(query.read_rows(rule, **visibility.values)) == expected
 
 
 def test_every_filter_counts_what_it_lists() -> None:
@@ -163,7 +163,7 @@ def test_every_filter_counts_what_it_lists() -> None:
         copy_regression(
             first, state=state, triaged=triaged, withdrawn_at=withdrawn_at, recovered_by=recovered_by
         )
-    everyone = SeenProjects(Sight(every=True, own=False, by_token=False), None, None)
+    everyone = ProjectVisibility(VisibilityRule(every=True, own=False, by_token=False), None, None)
     for origin in (Run.Origin.MEASURED, Run.Origin.IMPORTED):
         Run.objects.update(origin=origin)
         for project in (None, first.project, other):
@@ -199,7 +199,7 @@ def test_lists_without_rows_cost_one_query_together() -> None:
         "never": ComposedQuery(lambda: Run.objects.none()),
     }
     with CaptureQueriesContext(connection) as queries:
-        found = presence.read_filled(lists, least=0)
+        found = nonempty_lists.read_nonempty(lists, least=0)
     assert found == {"commits": commits, "runs": [], "never": []}
     assert len(queries) == 2
 

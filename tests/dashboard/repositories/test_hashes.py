@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dashboard import repositories
-from dashboard.forges import fields
+from dashboard.forges import json_fields
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -22,7 +22,7 @@ def test_a_whole_hash_is_told_from_its_beginning(text: str, whole: bool, named: 
 
 
 def test_a_hash_is_spelt_nowhere_else() -> None:
-    assert (fields.FULL_HASH, fields.ABBREVIATED_HASH) == (
+    assert (json_fields.FULL_HASH, json_fields.ABBREVIATED_HASH) == (
         repositories.FULL_HASH,
         repositories.ABBREVIATED_HASH,
     )
@@ -32,4 +32,4 @@ def test_a_hash_is_spelt_nowhere_else() -> None:
         for path in sorted((ROOT / room).rglob("*.py"))
         if 're.compile(r"[0-9a-f]{40}' in path.read_text()
     ]
-    assert spelt == ["dashboard/forges/fields.py", "dashboard/repositories/hashes.py"]
+    assert spelt == ["dashboard/forges/json_fields.py", "dashboard/repositories/hashes.py"]

@@ -245,14 +245,16 @@ def test_one_value_has_no_line() -> None:
     assert [trace.name for trace in drawn.data] == ["measured"]
 
 
-def drawn_pair(number: int, base: float, head: float, known: pairs.Known | None = None) -> pairs.DrawnPair:
+def drawn_pair(
+    number: int, base: float, head: float, known: pairs.EffectEstimate | None = None
+) -> pairs.DrawnPair:
     """Every third one is disturbed."""
     first, disturbed = number % 2 == 1, number % 3 == 0
     return pairs.DrawnPair(number, base, head, base_first=first, disturbed=disturbed, known=known)
 
 
 def test_pairs_of_exponents_are_drawn_by_their_difference() -> None:
-    known = pairs.Known(*(math.exp(end) for end in (0.52, 0.4, 0.6)))
+    known = pairs.EffectEstimate(*(math.exp(end) for end in (0.52, 0.4, 0.6)))
     drawn = validate_figure(pairs.draw_pairs([drawn_pair(1, -0.02, 0.5, known)], "1", "exponent", known))
     assert trace_named(drawn, "pairs").y == pytest.approx([0.52])
     assert drawn.layout.yaxis.ticksuffix == ""
@@ -261,7 +263,12 @@ def test_pairs_of_exponents_are_drawn_by_their_difference() -> None:
 
 
 def test_the_interval_of_pairs_narrows_from_pair_to_pair() -> None:
-    known = [None, pairs.Known(1.2, 0.9, 1.5), pairs.Known(1.25, 1.1, 1.4), pairs.Known(1.25, 1.2, 1.3)]
+    known = [
+        None,
+        pairs.EffectEstimate(1.2, 0.9, 1.5),
+        pairs.EffectEstimate(1.25, 1.1, 1.4),
+        pairs.EffectEstimate(1.25, 1.2, 1.3),
+    ]
     rows = [drawn_pair(index + 1, 1.0, 1.2 + index / 50, found) for index, found in enumerate(known)]
     drawn = validate_figure(pairs.draw_pairs(rows, "s", known=known[-1]))
     assert trace_named(drawn, "pairs").y == pytest.approx([20, 22, 24, 26])
@@ -272,7 +279,7 @@ def test_the_interval_of_pairs_narrows_from_pair_to_pair() -> None:
 
 
 def test_an_interval_that_only_the_last_pair_has_is_seen() -> None:
-    known = pairs.Known(1.2, 1.1, 1.3)
+    known = pairs.EffectEstimate(1.2, 1.1, 1.3)
     rows = [drawn_pair(1, 1.0, 1.2), drawn_pair(2, 1.0, 1.2, known)]
     assert trace_named(validate_figure(pairs.draw_pairs(rows, "s", known=known)), "interval").x == (2, 2.5)
 
@@ -280,7 +287,7 @@ def test_an_interval_that_only_the_last_pair_has_is_seen() -> None:
 def test_pairs_whose_intervals_were_not_kept_show_the_last_one() -> None:
     drawn = validate_figure(
         pairs.draw_pairs(
-            [drawn_pair(1, 1, 1.3), drawn_pair(2, 1, 1.3)], "s", known=pairs.Known(1.3, 1.2, 1.4)
+            [drawn_pair(1, 1, 1.3), drawn_pair(2, 1, 1.3)], "s", known=pairs.EffectEstimate(1.3, 1.2, 1.4)
         )
     )
     assert list(trace_named(drawn, "mean").x) == [1, 2.5]

@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.models import Document, Point, Run, RunLog
-from dashboard.pages.runs.story import largest_phases
+from dashboard.pages.runs.summary import largest_phases
 from tests.pages import builders
 from tests.pages.conftest import shown_text
 from tests.pages.series.test_series import embedded_figure

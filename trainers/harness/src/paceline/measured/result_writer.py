@@ -22,10 +22,10 @@ from .helper_records import read_records
 from .plan import ProcessPlan
 from .profiling import ProfilingRecorder
 from .rank_identity import RankIdentity
-from .seen_work import describe_seen_work
 from .timing import TimingRecorder
 from .turns import Turns
 from .whole_loop import WholeLoopRecorder
+from .work_without_steps import describe_work_without_steps
 
 # Seconds that a rank waits for the others before it ends.
 PATIENCE = 10.0
@@ -91,7 +91,7 @@ class ResultWriter:
         if self.pacer is not None:
             outcome |= {"step": self.pacer.describe_step(), "seen": dict(self.pacer.seen)}
             if not loop.called:
-                outcome["work"] = describe_seen_work(recorder)
+                outcome["work"] = describe_work_without_steps(recorder)
             add_gradient_overlap()
         if loop.complete:
             outcome["result"] = _recorder_result(recorder, self._plan)

@@ -26,7 +26,7 @@ from ..ranks.rank_rows import choose_measured_rank
 from ..units import format_count, format_duration
 from . import process_tree
 from .missing_steps import describe_missing_steps, describe_other_steps
-from .passed_signals import pass_signals_on
+from .signal_forwarding import forward_signals
 from .step_watch import StepWatch
 
 OUTPUT_LIMIT = 64 * 2**20
@@ -98,7 +98,7 @@ class MeasuredProcess:
         self._pidfd = _open_pidfd(self.pid)
         self._leaving = contextlib.ExitStack()
         if plan.keep_running:
-            self._leaving.enter_context(pass_signals_on(self.pid))
+            self._leaving.enter_context(forward_signals(self.pid))
 
     def __enter__(self) -> MeasuredProcess:
         return self

@@ -55,7 +55,7 @@ class _Plot:
         return np.column_stack([places.clip(-WIDE, 2 * WIDE).round().astype(int), known])
 
 
-def draw_still(figure: Figure) -> str:
+def draw_static_svg(figure: Figure) -> str:
     """Return the figure as SVG; empty where its axes have no range, or it isn't made of lines and dots."""
     layout = figure["layout"]
     has_ranges = all("range" in layout.get(axis, {}) for axis in ("xaxis", "yaxis"))

@@ -11,7 +11,7 @@ from dashboard.charts import theme
 from dashboard.charts.baseline_line import TrendBaseline
 from dashboard.charts.limit_lines import TrendLimit
 from dashboard.charts.phase_stack import StackedPhase, StackedRun, draw_phase_stack
-from dashboard.charts.still import HIGH, WIDE, choose_step, draw_still
+from dashboard.charts.static_svg import HIGH, WIDE, choose_step, draw_static_svg
 from dashboard.charts.trend import Trend, draw_trend
 from dashboard.charts.trend_marks import TrendFailure, TrendMarker, TrendStep
 from tests.pages.charts.test_trend import STEP, trend_points
@@ -22,7 +22,7 @@ def draw_line(x: list[float], y: list[float], mode: str = "lines") -> str:
         x=x, y=y, mode=mode, line={"color": "red", "width": 1}, marker={"color": "blue", "size": 4}
     )
     commits = {"range": [0, 4], "tickvals": [], "ticktext": []}
-    return draw_still(theme.create_figure([trace], 400, xaxis=commits, yaxis={"range": [0, 2]}))
+    return draw_static_svg(theme.create_figure([trace], 400, xaxis=commits, yaxis={"range": [0, 2]}))
 
 
 def paths_of(still: str) -> list[str]:
@@ -59,7 +59,7 @@ def test_all_that_a_trend_marks_is_in_it() -> None:
         baseline=TrendBaseline(0.001, "v1"),
         step=TrendStep(1, 2),
     )
-    still = draw_still(draw_trend(trend))
+    still = draw_static_svg(draw_trend(trend))
     shown = "".join(ElementTree.fromstring(still).itertext())  # noqa: S314 - of our own
     assert all(text in shown for text in ("worse +40 %", "\N{MULTIPLICATION SIGN}", "□"))
     assert all(f"c{position}" in shown for position in range(4))
@@ -67,20 +67,20 @@ def test_all_that_a_trend_marks_is_in_it() -> None:
 
 
 def test_dates_are_named() -> None:
-    still = draw_still(draw_trend(Trend(trend_points(1.0, 2.0, 3.0), "s", by_date=True)))
+    still = draw_static_svg(draw_trend(Trend(trend_points(1.0, 2.0, 3.0), "s", by_date=True)))
     assert "2026-11-02" in still
 
 
 def test_texts_of_a_repository_are_escaped() -> None:
     axis = {"range": [0, 1], "tickvals": [0], "ticktext": ["<script>"]}
-    still = draw_still(theme.create_figure([], 400, xaxis=axis, yaxis={"range": [0, 1]}))
+    still = draw_static_svg(theme.create_figure([], 400, xaxis=axis, yaxis={"range": [0, 1]}))
     assert "&lt;script&gt;" in still
     assert "<script" not in still
 
 
 def test_what_has_no_range_is_left_to_the_script() -> None:
     stack = draw_phase_stack([StackedRun(0, "c0", "/runs/1/")], [StackedPhase("learn", [0.5], 0)])
-    assert draw_still(stack) == ""
+    assert draw_static_svg(stack) == ""
 
 
 @pytest.mark.parametrize(("least", "step"), [(0.011, 0.02), (1.0, 1.0), (0.3, 0.5), (7.0, 10.0), (2.0, 2.0)])
@@ -89,5 +89,7 @@ def test_the_grid_stands_at_round_values(least: float, step: float) -> None:
 
 
 def test_a_long_line_costs_a_page_little() -> None:
-    long = draw_still(draw_trend(Trend(trend_points(*np.random.default_rng(7).normal(1, 0.01, 400)), "s")))
+    long = draw_static_svg(
+        draw_trend(Trend(trend_points(*np.random.default_rng(7).normal(1, 0.01, 400)), "s"))
+    )
     assert len(long) < 15_000

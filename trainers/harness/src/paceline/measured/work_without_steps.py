@@ -13,7 +13,7 @@ from .mark_recorder import MarkRecorder
 LIBRARIES = ("torch", "jax", "tensorflow", "mlx", "paddle", "mxnet", "ray")
 
 
-def describe_seen_work(recorder: MarkRecorder[Any]) -> dict[str, Any]:
+def describe_work_without_steps(recorder: MarkRecorder[Any]) -> dict[str, Any]:
     """Return how often each phase was entered, what was imported, and how long child processes worked."""
     entered: Counter[str] = Counter()
     for state in list(recorder.states):

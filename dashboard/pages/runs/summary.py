@@ -25,7 +25,7 @@ class ComparedMetric:
     size: str
 
 
-def story_context(run: Run, metrics: Json, document: Json, warnings: Sequence[Mapping[str, Any]]) -> Json:
+def summary_context(run: Run, metrics: Json, document: Json, warnings: Sequence[Mapping[str, Any]]) -> Json:
     """`metrics`: the context of `pages.runs.metrics`, whose headlines are told."""
     previous: PreviousRun | None = metrics["previous"]
     headlines = [{**row, "compared": compare_metric(row, previous)} for row in metrics["headlines"]]
@@ -44,7 +44,7 @@ def story_context(run: Run, metrics: Json, document: Json, warnings: Sequence[Ma
     )
     return {
         "headlines": headlines,
-        "story": runs.story_sentences(facts),
+        "story": runs.summary_sentences(facts),
         "tainting": tainted_part(warnings),
         "warnings": [{**row, "tainting": tainted_part([row])} for row in warnings],
         "changed_counters": sum(count.has_changed for count in metrics["counters"]),

@@ -12,7 +12,7 @@ from dashboard.querysets.composed import Given
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class VisibilityRule:
     """Which projects one may view, whoever it is: `every` one, or the public ones and, where `own`, those of
     which one is a member. `by_token`: of these the token's alone.
     """
@@ -32,15 +32,15 @@ class Sight:
         return there.filter(pk=token_project) if self.by_token else there
 
     def given_projects(self) -> QuerySet[Project]:
-        """For a query that is composed once: with the values of SeenProjects still to be given."""
+        """For a query that is composed once: with the values of ProjectVisibility still to be given."""
         return self.projects(Given("visitor"), Given("token_project"))
 
 
 @dataclass(frozen=True, slots=True)
-class SeenProjects:
+class ProjectVisibility:
     """The projects that a visitor sees: `visitor` is a person's key, `token_project` that of the token's."""
 
-    sight: Sight
+    rule: VisibilityRule
     visitor: int | None
     token_project: int | None
 
@@ -49,4 +49,4 @@ class SeenProjects:
         return {"visitor": self.visitor, "token_project": self.token_project}
 
     def rows(self) -> QuerySet[Project]:
-        return self.sight.projects(self.visitor, self.token_project)
+        return self.rule.projects(self.visitor, self.token_project)

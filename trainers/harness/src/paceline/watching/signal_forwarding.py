@@ -13,7 +13,7 @@ PASSED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.S
 
 
 @contextmanager
-def pass_signals_on(pid: int) -> Iterator[None]:
+def forward_signals(pid: int) -> Iterator[None]:
     """Send what this process is sent to the leader of a session, and leave what to do to it.
 
     One that this process ignores, as those under nohup do, its children ignore too.

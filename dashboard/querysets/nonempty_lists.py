@@ -8,10 +8,10 @@ from typing import Any
 from django.db import connection
 
 from dashboard.querysets.composed import ComposedQuery
-from dashboard.querysets.prepared import preparing_statements
+from dashboard.querysets.prepared_statements import preparing_statements
 
 
-def find_filled(lists: Mapping[str, ComposedQuery[Any]], *shape: Hashable, **values: Any) -> set[str]:
+def find_nonempty(lists: Mapping[str, ComposedQuery[Any]], *shape: Hashable, **values: Any) -> set[str]:
     """The names of those that have a row, in one query; the others needn't be read."""
     statements = {name: rows.exists_statement(*shape) for name, rows in lists.items()}
     parts = {name: statement for name, statement in statements.items() if statement}
@@ -26,9 +26,9 @@ def find_filled(lists: Mapping[str, ComposedQuery[Any]], *shape: Hashable, **val
         return {name for name, filled in zip(parts, cursor.fetchone(), strict=True) if filled}
 
 
-def read_filled(
+def read_nonempty(
     lists: Mapping[str, ComposedQuery[Any]], *shape: Hashable, **values: Any
 ) -> dict[str, list[Any]]:
     """The rows of each list; a query for each that has any, and one for all others."""
-    filled = find_filled(lists, *shape, **values)
+    filled = find_nonempty(lists, *shape, **values)
     return {name: rows.read_rows(*shape, **values) if name in filled else [] for name, rows in lists.items()}

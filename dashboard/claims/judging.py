@@ -48,10 +48,10 @@ def experiment_ended(experiment_id: int) -> None:
             rows = ClaimMeasurement.objects.select_for_update(of=("self",)).select_related("claim__project")
             measurement = rows.filter(pk=key, state=State.REQUESTED).first()
             if measurement is not None:
-                settle_by_experiment(measurement, experiment)
+                judge_by_experiment(measurement, experiment)
 
 
-def settle_by_experiment(measurement: ClaimMeasurement, experiment: Experiment) -> None:
+def judge_by_experiment(measurement: ClaimMeasurement, experiment: Experiment) -> None:
     claim = measurement.claim
     if experiment.state == Experiment.State.CANCELLED or measurement.digest != claim.digest:
         measurement.state, measurement.reason = State.CANCELLED, dict(experiment.reason)
@@ -59,15 +59,15 @@ def settle_by_experiment(measurement: ClaimMeasurement, experiment: Experiment) 
         measurement.save(update_fields=["state", "reason", "measured_at"])
         return
     text = parse_definition(claim.definition)
-    keep_finding(measurement, text, find_by_pairs(text, experiment))
+    store_finding(measurement, text, find_by_pairs(text, experiment))
 
 
-def settle_by_run(measurement: ClaimMeasurement, claim: ClaimText) -> None:
+def judge_by_run(measurement: ClaimMeasurement, claim: ClaimText) -> None:
     """Judge a claim about one case by the measurement's run, called within a transaction."""
-    keep_finding(measurement, claim, find_by_points(claim, measurement))
+    store_finding(measurement, claim, find_by_points(claim, measurement))
 
 
-def keep_finding(measurement: ClaimMeasurement, claim: ClaimText, found: Finding) -> None:
+def store_finding(measurement: ClaimMeasurement, claim: ClaimText, found: Finding) -> None:
     """Write the figures and the verdict, and let the claim stand by them."""
     estimate = found.estimate
     measurement.state, measurement.measured_at = State.DONE, timezone.now()
