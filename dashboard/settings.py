@@ -134,8 +134,8 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
     "dashboard.middleware.limited_requests.LimitRequests",
     "dashboard.accounts.second_factors.RequireSecondFactors",
-    # Last: a kept page is answered to whom the others let pass.
-    "dashboard.middleware.kept_pages.KeepPages",
+    # Last: a cached page is answered to whom the others let pass.
+    "dashboard.middleware.page_caching.CachePages",
 ]
 
 CSRF_FAILURE_VIEW = "dashboard.error_pages.show_forged_request"

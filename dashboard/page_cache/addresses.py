@@ -1,4 +1,4 @@
-"""Which pages are kept, by the names of their addresses: one line makes a page profit.
+"""Which pages are cached, by the names of their addresses: one line has another page cached.
 
 A page may stand here if all that it shows is in the database, in its address, or follows from who asks and
 from the time, to the minute; and if asking for it changes nothing.
@@ -6,7 +6,7 @@ from the time, to the minute; and if asking for it changes nothing.
 
 from __future__ import annotations
 
-KEPT_PAGES = frozenset(
+CACHED_PAGES = frozenset(
     {
         "overview",
         "regressions",
@@ -46,7 +46,7 @@ KEPT_PAGES = frozenset(
     }
 )
 # Of the API, where they are read.
-KEPT_CALLS = frozenset(
+CACHED_CALLS = frozenset(
     {
         "api-projects",
         "api-project",
@@ -77,4 +77,4 @@ KEPT_CALLS = frozenset(
         "api-machine",
     }
 )
-KEPT = KEPT_PAGES | KEPT_CALLS
+CACHED = CACHED_PAGES | CACHED_CALLS

@@ -16,7 +16,7 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from dashboard.page_cache.memory import KeptPage
+from dashboard.page_cache.memory import CachedPage
 
 PLACES = 64
 # A header is one line; longer ones aren't written here.
@@ -30,7 +30,7 @@ class PlaceOfPage:
         self._file = file
         self._key = key.hex()
 
-    def read_page(self, revision: int, made_after: float) -> KeptPage | None:
+    def read_page(self, revision: int, made_after: float) -> CachedPage | None:
         """What another process has made of this page at this revision."""
         if self._file is None:
             return None
@@ -47,7 +47,7 @@ class PlaceOfPage:
         except (ValueError, KeyError, TypeError):
             # Empty, or of a process that was ended while it wrote.
             return None
-        return KeptPage(
+        return CachedPage(
             revision=revision,
             made_at=told["made_at"],
             body=body,
@@ -57,7 +57,7 @@ class PlaceOfPage:
             token_place=bytes.fromhex(told["token_place"]),
         )
 
-    def leave_page(self, page: KeptPage) -> None:
+    def leave_page(self, page: CachedPage) -> None:
         """For the processes that wait for it."""
         if self._file is None:
             return

@@ -13,7 +13,7 @@ LOCKS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class KeptPage:
+class CachedPage:
     """A page as it was made at a revision.
 
     `packed`: compressed as who asked takes it, where it is the same for each request. `token_place`: else
@@ -38,12 +38,12 @@ class PageMemory:
 
     def __init__(self, most_bytes: int) -> None:
         self.most_bytes = most_bytes
-        self._pages: OrderedDict[Hashable, KeptPage] = OrderedDict()
+        self._pages: OrderedDict[Hashable, CachedPage] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
         self._making = [threading.Lock() for _ in range(LOCKS)]
 
-    def find_page(self, key: Hashable, revision: int, made_after: float) -> KeptPage | None:
+    def find_page(self, key: Hashable, revision: int, made_after: float) -> CachedPage | None:
         with self._lock:
             page = self._pages.get(key)
             if page is None or page.revision != revision or page.made_at < made_after:
@@ -51,7 +51,7 @@ class PageMemory:
             self._pages.move_to_end(key)
             return page
 
-    def keep_page(self, key: Hashable, page: KeptPage) -> None:
+    def store_page(self, key: Hashable, page: CachedPage) -> None:
         """In place of an earlier one of the same key; what was used longest ago makes room."""
         if page.size > self.most_bytes:
             return

@@ -11,7 +11,7 @@ from django.db.models import ForeignKey, Model
 from dashboard.models import Project
 
 APPS = ("dashboard", "auth")
-# What no kept page shows; a page that does must not be kept.
+# What no cached page shows; a page that does must not be cached.
 UNSHOWN_TABLES = frozenset(
     {
         "dashboard_revision",

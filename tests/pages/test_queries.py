@@ -23,8 +23,8 @@ pytestmark = pytest.mark.django_db
 Assert = Callable[[int], Any]
 
 # For who is not signed in; a session adds two, counting visits to a costly page adds one. What is of a
-# project asks whether that is public, and for its revision with it; a kept page of several projects asks for
-# that by itself.
+# project asks whether that is public, and for its revision with it; a cached page of several projects asks
+# for that by itself.
 PAGES = {
     "/": 13,
     "/work/?seen={shown}": 2,

@@ -241,7 +241,7 @@ def _views_not_called(settings: Any, caplog: pytest.LogCaptureFixture) -> None:
     # Two in three are refused, which would be logged each time.
     caplog.set_level(logging.ERROR, "django.request")
     settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{__name__}.reach_view"]
-    # A kept page is made by its view, before the last middleware.
+    # A cached page is made by its view, before the last middleware.
     settings.PACELINE_PAGE_MEMORY_MB = 0
     settings.PACELINE_RATES = {}
     # Ten thousand requests: a session that asks no database.

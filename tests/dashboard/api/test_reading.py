@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 API = "/api/v1"
 # Of a public project by a visitor, or, where it is of admins, by one of them: how many queries each takes.
-# What spans projects asks for the revision by itself (docs/kept-pages.md).
+# What spans projects asks for the revision by itself (docs/page-cache.md).
 QUERIES = {
     "/projects": 2,
     "/projects/snake": 2,

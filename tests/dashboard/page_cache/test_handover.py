@@ -17,10 +17,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from dashboard.page_cache.handover import PLACES, PageHandover
-from dashboard.page_cache.memory import KeptPage
+from dashboard.page_cache.memory import CachedPage
 from tests.pages import builders
 
-PAGE = KeptPage(7, 100.0, b"body\nof two lines", b"packed", {"Content-Type": "text/html"}, "digest", b"place")
+PAGE = CachedPage(
+    7, 100.0, b"body\nof two lines", b"packed", {"Content-Type": "text/html"}, "digest", b"place"
+)
 TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="(\w+)"')
 HOLD = """
 import sys, time

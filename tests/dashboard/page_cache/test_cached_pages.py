@@ -1,4 +1,4 @@
-"""A kept page is what a new one would be: for each visitor, after each write, with a token that is good."""
+"""A cached page is what a new one would be: for each visitor, after each write, with a token that is good."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import get_resolver
 
 from dashboard.access.rules import OPERATION_RULES, RULES
-from dashboard.middleware import kept_pages
+from dashboard.middleware import page_caching
 from dashboard.models import Membership, Project, Regression, Run, Series
-from dashboard.page_cache.addresses import KEPT
-from dashboard.page_cache.memory import KeptPage, PageMemory
+from dashboard.page_cache.addresses import CACHED
+from dashboard.page_cache.memory import CachedPage, PageMemory
 from tests.dashboard.access.conftest import create_member
 from tests.pages import builders
 from tests.pages.test_queries import fill_site
@@ -41,14 +41,14 @@ def read_page(client: Client, where: str) -> str:
     return AGE.sub("", TOKEN.sub("", client.get(where).content.decode()))
 
 
-def test_every_kept_address_is_there_and_only_reads() -> None:
+def test_every_cached_address_is_there_and_only_reads() -> None:
     names = {str(name) for name in get_resolver().reverse_dict if isinstance(name, str)}
-    assert names >= KEPT
-    assert set(RULES) | set(OPERATION_RULES) >= KEPT
+    assert names >= CACHED
+    assert set(RULES) | set(OPERATION_RULES) >= CACHED
 
 
-def kept_addresses() -> dict[str, str]:
-    """An address of each kept page of a filled site."""
+def cached_addresses() -> dict[str, str]:
+    """An address of each cached page of a filled site."""
     ids = fill_site(3)
     return {
         "overview": "/",
@@ -107,7 +107,7 @@ WRITES: tuple[Callable[[], Any], ...] = (rename_snake, fail_run, triage_regressi
 
 def test_each_write_shows_at_once_on_every_page(client: Client, settings: Any) -> None:
     settings.PACELINE_RATES = {}
-    addresses = kept_addresses()
+    addresses = cached_addresses()
     for write in WRITES:
         for where in addresses.values():
             client.get(where)
@@ -118,7 +118,7 @@ def test_each_write_shows_at_once_on_every_page(client: Client, settings: Any) -
 
 
 def test_a_page_that_is_asked_for_again_is_not_made_again(client: Client) -> None:
-    for where in kept_addresses().values():
+    for where in cached_addresses().values():
         client.get(where)
         assert count_queries(client, where) <= 2, where
 
@@ -167,7 +167,7 @@ def test_a_right_that_ends_ends_at_once(client: Client) -> None:
     assert "/projects/snake/" not in read_page(client, "/")
 
 
-def test_the_token_of_a_kept_page_is_good_and_another_one_each_time() -> None:
+def test_the_token_of_a_cached_page_is_good_and_another_one_each_time() -> None:
     builders.create_history()
     client = Client(enforce_csrf_checks=True)
     client.force_login(User.objects.create_superuser("root"))
@@ -204,12 +204,12 @@ def test_a_page_is_made_again_after_a_minute(client: Client, monkeypatch: pytest
     where = "/projects/snake/runs/"
     client.get(where)
     assert count_queries(client, where) == 1
-    later = kept_pages.time.monotonic() + kept_pages.OLDEST_SECONDS + 1
-    monkeypatch.setattr(kept_pages.time, "monotonic", lambda: later)
+    later = page_caching.time.monotonic() + page_caching.OLDEST_SECONDS + 1
+    monkeypatch.setattr(page_caching.time, "monotonic", lambda: later)
     assert count_queries(client, where) > 1
 
 
-def test_a_part_for_a_script_is_never_a_whole_kept_page(client: Client) -> None:
+def test_a_part_for_a_script_is_never_a_whole_cached_page(client: Client) -> None:
     builders.create_history()
     client.get("/projects/snake/runs/")
     assert count_queries(client, "/projects/snake/runs/") == 1
@@ -218,17 +218,17 @@ def test_a_part_for_a_script_is_never_a_whole_kept_page(client: Client) -> None:
     assert len(queries) > 1
 
 
-def kept_page(size: int, revision: int = 1) -> KeptPage:
-    return KeptPage(revision, 1.0, b"x" * size, b"", {}, "", token_place=b"")
+def cached_page(size: int, revision: int = 1) -> CachedPage:
+    return CachedPage(revision, 1.0, b"x" * size, b"", {}, "", token_place=b"")
 
 
 def test_memory_keeps_to_its_bound_and_drops_what_was_used_longest_ago() -> None:
     memory = PageMemory(30_000)
     for name in "abc":
-        memory.keep_page(name, kept_page(7_000))
+        memory.store_page(name, cached_page(7_000))
     assert memory.find_page("a", 1, 0.0)
-    memory.keep_page("d", kept_page(7_000))
+    memory.store_page("d", cached_page(7_000))
     assert [bool(memory.find_page(name, 1, 0.0)) for name in "abcd"] == [True, False, True, True]
-    memory.keep_page("large", kept_page(40_000))
+    memory.store_page("large", cached_page(40_000))
     assert memory.find_page("large", 1, 0.0) is None
     assert memory.find_page("a", 2, 0.0) is None

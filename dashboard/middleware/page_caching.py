@@ -21,22 +21,22 @@ from django.utils.http import parse_http_date_safe
 from dashboard.access.visitors import visitor_of
 from dashboard.api.etags import keep_for_visitor
 from dashboard.middleware.compression import choose_encoding, compress_text
-from dashboard.page_cache.addresses import KEPT
+from dashboard.page_cache.addresses import CACHED
 from dashboard.page_cache.handover import PageHandover
-from dashboard.page_cache.memory import KeptPage, PageMemory
+from dashboard.page_cache.memory import CachedPage, PageMemory
 from dashboard.page_cache.revisions import read_revision
 
 # Pages say "3 min ago", and who has been silent: what changes by time alone is made again after so long.
 OLDEST_SECONDS = 60.0
 # The prefix is a group, no look-behind: the search goes by it, where a look-behind is tried at each byte.
 TOKEN = re.compile(rb'(name="csrfmiddlewaretoken" value=")[A-Za-z0-9]{64}(?=")')
-# In a kept page, where the token of each answer goes. Drawn anew: nobody can write it into a page.
+# In a cached page, where the token of each answer goes. Drawn anew: nobody can write it into a page.
 TOKEN_PLACE = secrets.token_hex(32).encode()
 
 View = Callable[..., HttpResponseBase]
 
 
-class KeepPages:
+class CachePages:
     """The last middleware: who may see the page has been asked before, at each request."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -68,7 +68,7 @@ class KeepPages:
                     if page is None:
                         return response
                     place.leave_page(page)
-                self.memory.keep_page(key, page)
+                self.memory.store_page(key, page)
         return answer_page(request, page)
 
 
@@ -78,7 +78,7 @@ def may_be_kept(request: HttpRequest) -> bool:
     if (
         request.method not in ("GET", "HEAD")
         or match is None
-        or match.view_name not in KEPT
+        or match.view_name not in CACHED
         or "HX-Request" in request.headers
     ):
         return False
@@ -106,7 +106,7 @@ def answer_whole(request: HttpRequest, view: View, arguments: Any, named: dict[s
         request.META.update(conditions)
 
 
-def describe_page(request: HttpRequest, response: HttpResponseBase, revision: int) -> KeptPage | None:
+def describe_page(request: HttpRequest, response: HttpResponseBase, revision: int) -> CachedPage | None:
     """None where the answer is for this request alone."""
     if response.status_code != HTTPStatus.OK or response.cookies or not isinstance(response, HttpResponse):
         return None
@@ -117,7 +117,7 @@ def describe_page(request: HttpRequest, response: HttpResponseBase, revision: in
     digest, encoding = hashlib.sha256(body).hexdigest(), choose_encoding(request)
     if tokens:
         body = TOKEN.sub(rb"\g<1>" + TOKEN_PLACE, response.content)
-    return KeptPage(
+    return CachedPage(
         revision=revision,
         made_at=time.monotonic(),
         body=body,
@@ -128,7 +128,7 @@ def describe_page(request: HttpRequest, response: HttpResponseBase, revision: in
     )
 
 
-def answer_page(request: HttpRequest, page: KeptPage) -> HttpResponseBase:
+def answer_page(request: HttpRequest, page: CachedPage) -> HttpResponseBase:
     """With a token of this request; 304 to who has the page."""
     token = get_token(request) if page.token_place else ""
     secret = request.META.get("CSRF_COOKIE", "") if page.token_place else ""
