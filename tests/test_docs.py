@@ -3,6 +3,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,37 @@ def is_there(name: str) -> bool:
             found = getattr(found, part, None)
         return found is not None
     return False
+
+
+ROOMS = ("bench", "dashboard", "deploy", "docs", "templates", "tests", "trainers", "workers")
+# The changelog names files of earlier times.
+PRESENT_PAGES = [page for page in PAGES if page.name != "CHANGELOG.md"]
+
+
+@pytest.mark.parametrize("page", PRESENT_PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_path_that_is_named_exists(page: Path) -> None:
+    """From the root, or the end of one, such as `pages/runs/run.py`."""
+    names = set(re.findall(r"`((?:\w+/)+\w+\.(?:py|html|css))`", page.read_text()))
+    assert sorted(name for name in names if not is_path_of_ours(name)) == []
+
+
+def is_path_of_ours(name: str) -> bool:
+    return any(f"/{file}".endswith(f"/{name}") for file in files_of_ours())
+
+
+@cache
+def files_of_ours() -> list[str]:
+    return [
+        file.relative_to(ROOT).as_posix()
+        for room in ROOMS
+        for file in (ROOT / room).rglob("*")
+        if file.suffix in {".py", ".html", ".css"}
+    ]
+
+
+@pytest.mark.parametrize(("name", "there"), [("charts/trend.py", True), ("charts/nowhere.py", False)])
+def test_a_path_that_is_not_there_is_found(name: str, there: bool) -> None:
+    assert is_path_of_ours(name) is there
 
 
 @pytest.mark.parametrize(
