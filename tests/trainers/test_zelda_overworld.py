@@ -2,14 +2,10 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 import re
-import subprocess
-import sys
 import threading
 import tomllib
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -78,53 +74,6 @@ def train_zelda(zelda: ModuleType, *arguments: str) -> Trained:
 @pytest.fixture(scope="module")
 def baseline(zelda: ModuleType) -> Trained:
     return train_zelda(zelda)
-
-
-# --- assembler and cartridge --------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def assembler() -> ModuleType:
-    return import_module("benchmark_support.nes.assembler")
-
-
-@pytest.mark.parametrize(
-    ("line", "code"),
-    [
-        ("LDA #<$1234+1", "a935"),
-        ("STA $12,x", "9512"),
-        ("STA $0112,x", "9d1201"),
-        ("LDA ($10),y", "b110"),
-        ("here: JMP here", "4c00c0"),
-        ("here: BNE here", "d0fe"),
-        ("LSR", "4a"),
-        (".byte 1, %11, 'A'", "010341"),
-        (".word $C123", "23c1"),
-        ("near = $10\n  INC near ; a comment", "e610"),
-    ],
-)
-def test_a_line_becomes_its_code(assembler: ModuleType, line: str, code: str) -> None:
-    assert assembler.assemble(f".org $C000\n{line}")[0].hex() == code
-
-
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
-        ("LDQ #1", "there is no instruction LDQ"),
-        ("INX $10", "INX has no addressing mode abs"),
-        ("LDA nowhere", "nowhere"),
-        (".org $C000\nhere: .org $C100\nBNE here", "the branch reaches over -258 bytes"),
-    ],
-)
-def test_a_wrong_line_is_refused_with_its_number(assembler: ModuleType, line: str, why: str) -> None:
-    with pytest.raises(assembler.AssemblyError, match=rf"^line \d+, .*{why}"):
-        assembler.assemble(line)
-
-
-def test_the_cartridge_has_the_size_that_its_header_says() -> None:
-    content = import_script(ZELDA, "cartridge").cartridge()
-    assert content[:6] == b"NES\x1a\x01\x01"
-    assert len(content) == 16 + content[4] * 16384 + content[5] * 8192
 
 
 # --- the emulator and the model of the game -----------------------------------------------------------------
@@ -391,46 +340,6 @@ def test_the_trained_policies_play_well(zelda: ModuleType, size: list[str]) -> N
 
 
 # --- the document's table -----------------------------------------------------------------------------------
-
-
-def run_document(gauges: dict[str, float]) -> dict[str, Any]:
-    """A document with what table.py reads of one."""
-    metrics = [{"name": "step_time", "value": 0.01}]
-    metrics += [{"name": f"gauge.{name}", "value": value} for name, value in gauges.items()]
-    return {
-        "benchmark": {"case": "variant=baseline"},
-        "environment": {"cpu_model": "a processor", "torch": "2.13.0"},
-        "metrics": metrics,
-        "warnings": [{"code": "processor_contention"}] if "profiled_calls.all" not in gauges else [],
-        "phases": [{"path": "observation", "total": 3e-4}],
-    }
-
-
-def test_the_table_puts_the_document_beside_what_was_measured() -> None:
-    gauges = {"profiled_seconds.all": 100.0, "profiled_seconds.observation": 6.0}
-    gauges |= {"profiled_percent.observation": 6.0, "profiled_calls.all": 1.8e7}
-    said = import_script(ZELDA, "table").table(run_document(gauges))
-    assert "| Observation construction | 5.80 s | 12.0 % | 6.00 s | 6.0 % | 3.00 s |" in said
-    assert "| NES emulator | 10.30 s | 21.0 % |  |  |  |" in said
-    assert "| All | 48.60 s | 100.0 % | 100.00 s |  | 100.00 s |" in said
-    assert said.endswith("18.0 million calls (document: 17.9 million before, 16.1 million after).")
-
-
-def test_a_run_without_shares_has_no_table(tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text(json.dumps(run_document({})))
-    command = [sys.executable, str(ZELDA / "table.py"), str(tmp_path / "a.json")]
-    ended = subprocess.run(command, capture_output=True, text=True)
-    assert ended.returncode == 1
-    assert "a.json: it has no gauges profiled_seconds" in ended.stderr
-
-
-def test_the_table_is_written_between_its_marks(tmp_path: Path) -> None:
-    table = import_script(ZELDA, "table")
-    first, last = table.MARKS
-    (tmp_path / "README.md").write_text(f"before\n{first}\nold\n{last}\nafter\n")
-    table.insert(tmp_path / "README.md", "new")
-    assert (tmp_path / "README.md").read_text() == f"before\n{first}\n\nnew\n\n{last}\nafter\n"
-    assert table.MARKS[0] in (ZELDA / "README.md").read_text()
 
 
 @pytest.fixture
