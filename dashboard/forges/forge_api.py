@@ -1,4 +1,4 @@
-"""What a forge is asked to do, in words that fit every kind, and the protocol that each kind keeps."""
+"""The interface of every forge: statuses, comments, issues, roles, pull requests. Each kind implements it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON of others, read field by field: each has the type and the form that it should have, or is named."""
+"""JSON that a forge sent, read field by field: an error names the field whose type or form is wrong."""
 
 from __future__ import annotations
 

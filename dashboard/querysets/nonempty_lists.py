@@ -1,4 +1,4 @@
-"""Which of several lists have anything in them: most of what a page could warn of isn't there."""
+"""One query says which of several lists have rows, so that the empty ones, which most are, are never read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which projects a visitor may view, as queries ask it."""
+"""Which projects a visitor may view: the same rule as a queryset, and as part of composed queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking for more of a push's commits once fewer runs wait."""
+"""Backfill: more commits of a large push are requested once fewer runs wait."""
 
 from __future__ import annotations
 
