@@ -9,9 +9,10 @@ from django.conf import settings
 
 from dashboard.alerts import digest_content, pictures
 from dashboard.models import ClaimMeasurement, Delivery, Regression
+from dashboard.querysets.regression_details import times_beside_counter
 from dashboard.sentences import alerts as sentences
 from dashboard.sentences import claims as claim_sentences
-from dashboard.sentences import device_time
+from dashboard.sentences import device_time, proofs
 
 # How a message looks: its colour, and an incident's severity.
 WORSE, BETTER, NEUTRAL = "worse", "better", "neutral"
@@ -111,6 +112,8 @@ def _regression_message(delivery: Delivery, regression: Regression) -> Message:
     )
     standing = event in STANDING_EVENTS
     facts = [*sentences.message_facts(regression), *sentences.memory_fact(regression)]
+    if standing and (time := time_beside_counter(regression)):
+        facts.append(("step time", time))
     return Message(
         event=event,
         topic=f"regression-{regression.pk}",
@@ -125,6 +128,12 @@ def _regression_message(delivery: Delivery, regression: Regression) -> Message:
         picture=pictures.picture_url(regression) if pictured else "",
         picture_text=sentences.picture_text(regression) if pictured else "",
     )
+
+
+def time_beside_counter(regression: Regression) -> str:
+    """What became of a step's time where a counter alone moved; empty where that is told, or isn't known."""
+    points = times_beside_counter(regression)
+    return proofs.step_time_sentence(*points) if points else ""
 
 
 def _claim_message(event: str, measurement: ClaimMeasurement) -> Message:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from dashboard.alerts.digest_content import collected_claims, group_regressions
-from dashboard.alerts.messages import claim_url, compose_message, regression_url
+from dashboard.alerts.messages import claim_url, compose_message, regression_url, time_beside_counter
 from dashboard.models import ClaimMeasurement, Commit, Delivery, Regression, Series
 from dashboard.sentences import claims as claim_sentences
 from dashboard.sentences import regressions as sentences
@@ -36,6 +36,7 @@ def alert_payload(delivery: Delivery) -> dict[str, Any]:
         **common,
         "title": sentences.regression_title(regression),
         "sentence": message_sentence(regression, delivery.event),
+        "step_time": time_beside_counter(regression) or None,
         "regression": regression_fields(regression),
     }
 

@@ -3,12 +3,13 @@ people said, and the runs around its step."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import DateTimeField, Exists, OuterRef, Prefetch, Q, QuerySet, Value
 
+from dashboard.measured_kinds import is_exact_counter, is_time
 from dashboard.models import (
     Change,
     Delivery,
@@ -18,6 +19,7 @@ from dashboard.models import (
     Point,
     Regression,
     RegressionExperiment,
+    Series,
     Triage,
 )
 from dashboard.querysets.composed import ComposedQuery, Given
@@ -157,6 +159,26 @@ def _compose_runs_of_step() -> QuerySet[Any]:
 
 
 _RUNS_OF_STEP: ComposedQuery[Any] = ComposedQuery(_compose_runs_of_step)
+
+
+def times_beside_counter(regression: Regression) -> list[Point]:
+    """`step_times_beside`, where nothing of the regression has been read yet."""
+    if not is_exact_counter(regression.series):
+        return []
+    told = [change.series for change in grouped_changes(regression)]
+    told += [link.series for link in measured_again(regression, with_pairs=False)]
+    return step_times_beside(regression, told, runs_of_step(regression))
+
+
+def step_times_beside(regression: Regression, told: Iterable[Series], runs: StepRuns) -> list[Point]:
+    """Of a counter that moved alone what a step took before and after; empty where `told` has a time.
+
+    `told`: the series whose changes and pairs say what moved.
+    """
+    if not is_exact_counter(regression.series) or any(map(is_time, told)):
+        return []
+    points = step_times_around(regression, runs)
+    return points if points and points[0].value > 0 else []
 
 
 def step_times_around(regression: Regression, runs: StepRuns) -> list[Point]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 
 from dashboard import repositories
+from dashboard.measured_kinds import is_time
 from dashboard.models import Change as ChangeRow
 from dashboard.models import Project, Regression
 from dashboard.regressions.decision.facts import Change
-from dashboard.regressions.decision.series_kinds import is_time, log_size
+from dashboard.regressions.decision.series_kinds import log_size
 from dashboard.repositories import RepositoryError
 
 logger = logging.getLogger(__name__)

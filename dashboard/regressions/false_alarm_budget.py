@@ -15,6 +15,7 @@ from django.db.models import Exists, OuterRef, QuerySet, Sum
 from dashboard import alerts
 from dashboard.detection import FalseAlarmBudget, pairs, shift_p_value
 from dashboard.detection.doubts import IN_PARTS
+from dashboard.measured_kinds import is_exact_counter
 from dashboard.models import (
     Change,
     Commit,
@@ -27,7 +28,6 @@ from dashboard.models import (
 )
 from dashboard.querysets.composed import ComposedQuery, Given
 from dashboard.regressions.changes import WHOLE, known_directions
-from dashboard.regressions.decision.series_kinds import is_exact_counter
 from dashboard.regressions.series.history import History
 
 # Of what is left, one proof risks half at most: so the next ones can always be asked too.

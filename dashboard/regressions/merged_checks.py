@@ -6,6 +6,7 @@ import math
 
 from dashboard import experiments, pull_requests
 from dashboard.experiments.bounds import WORSE
+from dashboard.measured_kinds import MEAN_TIME, is_exact_counter
 from dashboard.models import Experiment, Project, Triage
 from dashboard.models import Series as SeriesRow
 from dashboard.pull_requests.measured_cases import measure_case
@@ -13,7 +14,6 @@ from dashboard.pull_requests.merged import MergedCheck as FoundCheck
 from dashboard.regressions.decision import requested_facts
 from dashboard.regressions.decision.facts import Commit
 from dashboard.regressions.decision.requested_facts import MergedChecks, ProofOnBranch
-from dashboard.regressions.decision.series_kinds import MEAN_TIME, is_exact_counter
 from dashboard.regressions.false_alarm_budget import error_of_next_proof
 from dashboard.regressions.row_facts import commit_fact
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from dashboard import detection
+from dashboard.measured_kinds import is_exact_counter
 from dashboard.models import Run
-from dashboard.regressions.decision.series_kinds import is_exact_counter
 from dashboard.regressions.series.history import History
 
 

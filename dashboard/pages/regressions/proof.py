@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dashboard.measured_kinds import is_exact_counter
 from dashboard.models import (
     Change,
     Experiment,
@@ -16,8 +17,8 @@ from dashboard.models import (
     Series,
 )
 from dashboard.pages.experiments.pairs import pairs_caption, pairs_figure
-from dashboard.querysets.regression_details import StepRuns, measured_again, step_times_around
-from dashboard.regressions.decision.series_kinds import is_exact_counter, is_same_measurement, is_time
+from dashboard.querysets.regression_details import StepRuns, measured_again, step_times_beside
+from dashboard.regressions.decision.series_kinds import is_same_measurement
 from dashboard.sentences import experiments as sentences
 from dashboard.sentences import labels, proofs
 from dashboard.sentences.bisections import bisection_sentence
@@ -102,10 +103,8 @@ def time_beside_counter(
 ) -> str:
     """Of a counter that moved alone what became of the step's time; empty where that is told already."""
     told = [*(change.series for change in changes), *(row.series for row in measured)]
-    if not is_exact_counter(regression.series) or any(map(is_time, told)):
-        return ""
-    points = step_times_around(regression, runs)
-    return proofs.step_time_sentence(*points) if points and points[0].value > 0 else ""
+    points = step_times_beside(regression, told, runs)
+    return proofs.step_time_sentence(*points) if points else ""
 
 
 def _sizing_experiment(regression: Regression, rows: Sequence[ProofRow]) -> Experiment | None:

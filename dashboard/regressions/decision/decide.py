@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from dashboard.measured_kinds import is_exact_counter
 from dashboard.models import Regression as Row
 from dashboard.regressions.decision.cause_class import CauseClass, CauseFacts, decide_cause
 from dashboard.regressions.decision.continuation import Continued, continue_regressions, merge_groups
@@ -71,7 +72,7 @@ from dashboard.regressions.decision.requested_facts import (
     Request,
     SurroundingsOf,
 )
-from dashboard.regressions.decision.series_kinds import BETTER, is_exact_counter, is_same_measurement
+from dashboard.regressions.decision.series_kinds import BETTER, is_same_measurement
 from dashboard.regressions.decision.wanted import (
     NextStep,
     Proving,

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dashboard.measured_kinds import TIME, is_exact_counter, is_time
 from dashboard.regressions.decision.facts import Change, Regression, Series, Snapshot, Verdict
 from dashboard.regressions.decision.primary_change import spanned_range, telling_rank
 from dashboard.regressions.decision.proofs import (
@@ -28,12 +29,9 @@ from dashboard.regressions.decision.proofs import (
 from dashboard.regressions.decision.ranges import Range
 from dashboard.regressions.decision.series_kinds import (
     BETTER,
-    TIME,
     WORSE,
-    is_exact_counter,
     is_quality,
     is_same_measurement,
-    is_time,
     may_open_regression,
 )
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from dashboard.measured_kinds import TIME, is_exact_counter, is_time
 from dashboard.regressions.decision.facts import Change, Commit, Regression, Series, Verdict
 from dashboard.regressions.decision.proofs import (
     Outcome,
@@ -25,12 +26,9 @@ from dashboard.regressions.decision.proofs import (
 from dashboard.regressions.decision.ranges import Range
 from dashboard.regressions.decision.series_kinds import (
     MEMORY,
-    TIME,
     SeriesLike,
-    is_exact_counter,
     is_quality,
     is_same_measurement,
-    is_time,
     log_size,
     metric_family,
 )

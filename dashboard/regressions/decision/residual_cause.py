@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from itertools import takewhile
 
 from dashboard.experiments.scale import StepScale
+from dashboard.measured_kinds import is_exact_counter
 from dashboard.models import Experiment, Regression
 from dashboard.regressions.decision.facts import Commit, Series, Verdict
 from dashboard.regressions.decision.primary_change import level_measured
@@ -21,7 +22,7 @@ from dashboard.regressions.decision.requested_facts import (
     SeriesAround,
     StepInPairs,
 )
-from dashboard.regressions.decision.series_kinds import is_exact_counter, is_same_measurement
+from dashboard.regressions.decision.series_kinds import is_same_measurement
 from dashboard.regressions.decision.wanted import Proving, ResidualCause, WantedExperiment
 
 Purpose = Experiment.Purpose

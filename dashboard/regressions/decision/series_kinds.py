@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Protocol
 
+from dashboard.measured_kinds import MEAN_TIME, MetricLike, is_exact_counter
+
 # Exact counters that are judged beside the headline series, though only as a whole, never per phase.
 ANY_INCREASE = (
     *("synchronisations", "host_device_copies", "copied_bytes"),
@@ -17,19 +19,10 @@ READS, WHOLE_READ = "scalar_reads", 1.0
 JUDGED_COUNTERS = (*ANY_INCREASE, *LARGE_INCREASE, READS)
 
 # One measurement seen several ways: the first name stands for the others.
-MEAN_TIME = ("step_time", "throughput")
-TIME = (*MEAN_TIME, "step_time_p99")
 MEMORY = ("device_memory", "peak_memory")
 
-COUNTER, QUALITY = "counter", "quality"
+QUALITY = "quality"
 WORSE, BETTER = "regression", "improvement"
-
-
-class MetricLike(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
 
 
 class SeriesLike(Protocol):
@@ -79,16 +72,8 @@ def may_open_regression(change: ChangeLike) -> bool:
     return (series.headline or named) and log_size(change) >= math.log(LARGE)
 
 
-def is_exact_counter(series: SeriesLike) -> bool:
-    return series.exact and series.metric.kind == COUNTER
-
-
 def is_quality(series: SeriesLike) -> bool:
     return series.metric.kind == QUALITY
-
-
-def is_time(series: SeriesLike) -> bool:
-    return series.metric.name in TIME
 
 
 def is_same_measurement(first: SeriesLike, second: SeriesLike) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from dashboard.measured_kinds import is_exact_counter
 from dashboard.models import Experiment
 from dashboard.regressions.decision.facts import Change, Commit, Evidence, Series, Verdict
 from dashboard.regressions.decision.primary_change import PrimaryChange
 from dashboard.regressions.decision.ranges import Range
 from dashboard.regressions.decision.requested_facts import GatheredFacts, ProofOnBranch, RunsAtCommits
-from dashboard.regressions.decision.series_kinds import is_exact_counter, is_quality
+from dashboard.regressions.decision.series_kinds import is_quality
 
 Purpose = Experiment.Purpose
 

@@ -10,8 +10,11 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from dashboard.alerts.messages import compose_message
+from dashboard.alerts.payload import alert_payload
 from dashboard.models import (
     Commit,
+    Delivery,
     Experiment,
     ExperimentPair,
     Machine,
@@ -249,3 +252,8 @@ def test_a_counter_alone_says_what_became_of_the_steps_time(
     calls.save()
     Regression.objects.update(series=calls)
     assert words in html.unescape(get_page(client, regression))
+    told = builders.create_delivery(Regression.objects.get())
+    assert words in dict(compose_message(told).facts)["step time"]
+    assert words in alert_payload(told)["step_time"]
+    told.event = Delivery.Event.RECOVERED
+    assert "step time" not in dict(compose_message(told).facts)
