@@ -10,7 +10,7 @@ from dashboard.repositories import DETACHED
 from dashboard.sentences import labels, numbers
 from dashboard.sentences.causes import cause_sentence
 from dashboard.sentences.learning import is_loss_of_quality, loss_headline, loss_sentence
-from dashboard.sentences.limits import violation_text
+from dashboard.sentences.limits import violations_headline
 from dashboard.sentences.processes import describe_slow_process
 
 MORE_CALLS = Regression.MORE_CALLS
@@ -39,7 +39,7 @@ def regression_headline(regression: Regression) -> str:
     project has several.
     """
     limits = crossed_limits(regression)
-    texts = [violation_text(limit) for limit in limits]
+    texts = [violations_headline(limits)] if limits else []
     # Where many were read at once, with their limits and changes, neither is asked for again.
     known = getattr(regression, "_prefetched_objects_cache", {})
     if not limits or (known["changes"] if "changes" in known else regression.changes.exists()):

@@ -72,7 +72,7 @@ def test_the_regression_that_tells_it_says_the_bound(client: Client, line: list[
     regression = builders.create_regression(builders.headline_series(run.case), line[1], line[2])
     regression.limits.add(*run.limits.all())
     assert re.search(
-        r"<p>step_time is [\d.]+ ms, its limit is at most 1 ms\.</p>",
+        r"<p>Step time is [\d.]+ ms, its limit is at most 1 ms\.</p>",
         get_page(client, regression.get_absolute_url()),
     )
 
@@ -84,7 +84,7 @@ def test_a_limit_alone_is_told_by_its_bound_in_subject_and_title(line: list[Comm
     regression.limits.add(*run.limits.all())
     delivery = builders.create_delivery(regression)
     for text in (compose_email(delivery).subject, alert_payload(delivery)["title"]):
-        assert f"its limit is at most 1 ms since {line[2].short}" in text
+        assert re.search(rf"step time [\d.]+ ms \(limit 1 ms\) since {line[2].short}", text)
         assert "+38 %" not in text
 
 

@@ -94,9 +94,9 @@ def test_a_crossed_limit_is_told_once(project: Project, of: Case) -> None:
     measure_and_judge(line, of, [90, 91, 71, 70])
     found = Regression.objects.get()
     assert (found.first_bad, found.last_good, found.state) == (line[2], line[1], "confirmed")
-    assert violation_texts(found) == ["gpu_utilization is 71 %, its limit is at least 80 %"]
+    assert violation_texts(found) == ["GPU utilization is 71 %, its limit is at least 80 %"]
     assert Delivery.objects.get().regression == found
-    assert regression_title(found).startswith(violation_texts(found)[0] + " since")
+    assert regression_title(found).startswith("GPU utilization 71 % (limit 80 %) since")
 
 
 def test_a_limit_kept_again_names_the_commit(project: Project, of: Case) -> None:
@@ -378,7 +378,7 @@ def test_an_open_regression_of_the_commit_says_it_too(project: Project, of: Case
     found, second = slower_with_limit(factories.create_commits(project, 2), of)
     judge_again(second.pk)
     found.refresh_from_db()
-    assert violation_texts(found) == ["gpu_utilization is 60 %, its limit is at least 80 %"]
+    assert violation_texts(found) == ["GPU utilization is 60 %, its limit is at least 80 %"]
 
 
 def test_what_a_regression_says_too_is_not_listed_again(project: Project, of: Case) -> None:
@@ -400,5 +400,6 @@ def test_a_commit_that_crosses_two_limits_says_both(project: Project, of: Case) 
     judge_again(second.pk)
     judge_again(second.pk)
     utilization, memory_text = violation_texts(Regression.objects.get())
-    assert utilization == "gpu_utilization is 60 %, its limit is at least 80 %"
-    assert memory_text == "peak_memory is 200 B, its limit is at most 100 B"
+    assert utilization == "GPU utilization is 60 %, its limit is at least 80 %"
+    assert memory_text == "peak memory is 200 B, its limit is at most 100 B"
+    assert "GPU utilization 60 % (limit 80 %) and 1 more limit" in regression_title(Regression.objects.get())
