@@ -25,6 +25,7 @@ from dashboard.page_cache.addresses import CACHED
 from dashboard.page_cache.handover import PageHandover
 from dashboard.page_cache.memory import CachedPage, PageMemory
 from dashboard.page_cache.revisions import read_revision
+from dashboard.static_files.names import digest_hashed_names
 
 # Pages say "3 min ago", and who has been silent: what changes by time alone is made again after so long.
 OLDEST_SECONDS = 60.0
@@ -42,7 +43,7 @@ class CachePages:
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
         self.memory = PageMemory(settings.PACELINE_PAGE_MEMORY_MB * 1_000_000)
-        self.handover = PageHandover(settings.HANDED_PAGES)
+        self.handover = PageHandover(settings.HANDED_PAGES, digest_hashed_names())
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         return self.get_response(request)

@@ -80,11 +80,13 @@ class PlaceOfPage:
 class PageHandover:
     """The files in `folder`, readable by this account alone: pages may be private.
 
-    Without a folder nothing is handed over.
+    Without a folder nothing is handed over. `made_with` names the scripts and styles that pages load: to a
+    process with others a page is none, since the ones that it names are gone.
     """
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None, made_with: str = "") -> None:
         self._folder = folder
+        self._made_with = made_with
 
     @contextmanager
     def locked_place(self, key: Hashable) -> Iterator[PlaceOfPage]:
@@ -92,7 +94,7 @@ class PageHandover:
 
         `key` is made of what `repr` tells the same in each process.
         """
-        digest = hashlib.sha256(repr(key).encode()).digest()
+        digest = hashlib.sha256(repr((self._made_with, key)).encode()).digest()
         file = self._open_file(f"{digest[0] % PLACES:02}")
         try:
             if file is not None:

@@ -35,6 +35,12 @@ def list_hashed_files() -> dict[str, HashedFile]:
     return found
 
 
+def digest_hashed_names() -> str:
+    """Other where a script or a style is another one, and so its name in pages."""
+    names = sorted(file.hashed_name for file in list_hashed_files().values())
+    return hashlib.sha256("\n".join(names).encode()).hexdigest()
+
+
 def hash_name(name: str, content: bytes) -> str:
     path = PurePosixPath(name)
     digest = hashlib.sha256(content).hexdigest()[:HASH_LENGTH]

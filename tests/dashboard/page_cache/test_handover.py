@@ -18,6 +18,8 @@ from django.test.utils import CaptureQueriesContext
 
 from dashboard.page_cache.handover import PLACES, PageHandover
 from dashboard.page_cache.memory import CachedPage
+from dashboard.static_files import names
+from dashboard.static_files.names import digest_hashed_names, list_hashed_files
 from tests.pages import builders
 
 PAGE = CachedPage(
@@ -55,6 +57,24 @@ def test_another_page_of_the_same_place_isnt_taken_for_it(tmp_path: Path) -> Non
             assert place.read_page(7, 0.0) is None
             place.leave_page(PAGE)
     assert len(list(tmp_path.iterdir())) <= PLACES
+
+
+def test_a_page_of_other_scripts_and_styles_isnt_taken_over(tmp_path: Path) -> None:
+    with PageHandover(tmp_path, "before").locked_place("key") as place:
+        place.leave_page(PAGE)
+    with PageHandover(tmp_path, "after").locked_place("key") as place:
+        assert place.read_page(7, 0.0) is None
+        place.leave_page(PAGE)
+    with PageHandover(tmp_path, "after").locked_place("key") as place:
+        assert place.read_page(7, 0.0) == PAGE
+
+
+def test_another_script_has_another_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    former = digest_hashed_names()
+    files = list_hashed_files()
+    changed = replace(files["charts.js"], hashed_name="charts.000000000000.js")
+    monkeypatch.setattr(names, "list_hashed_files", lambda: files | {"charts.js": changed})
+    assert digest_hashed_names() != former
 
 
 @pytest.mark.parametrize("kept", [0.0, 0.02, 0.3, 0.95, 0.99])
