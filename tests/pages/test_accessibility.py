@@ -14,6 +14,7 @@ from playwright.sync_api import Page
 
 from dashboard.ingest.latest import write_latest
 from dashboard.models import Project, Regression, Series
+from tests.dashboard import factories
 from tests.pages import builders
 from tests.pages.test_browser import (
     ACCOUNT,
@@ -37,7 +38,7 @@ MORE_PAGES = (
     *(f"/projects/snake/{part}/" for part in ("regressions", "heatmap", "noise")),
     *("/queue/", "/search/?q=walk", "/projects/snake/?group=benchmark"),
     *("/projects/snake/trigger/?which=commit&commit=nope", "/projects/snake/triggers/{trigger}/"),
-    "/projects/snake/compare/",
+    *("/projects/snake/compare/", "/projects/paged/commits/"),
     *("/runs/{full}/?frame=2", "/projects/empty/", "/projects/empty/runs/", "/api/v1/docs"),
 )
 # What the other scheme can change.
@@ -53,8 +54,11 @@ CHECK = """async ([kind, values]) => {
 def test_no_page_violates_a_rule_of_axe(site: Site, settings: LazySettings) -> None:
     settings.PACELINE_RATES = {}
     builders.create_project("empty")
+    builders.create_commits(builders.create_project("paged"), 60)
     site.ids["trigger"] = builders.create_refused_trigger(Project.objects.get(slug="snake")).pk
     stepped = Regression.objects.select_related("first_bad").latest("pk")
+    # A line of the trend says that its environment changed.
+    factories.set_environment(stepped.first_bad.runs.earliest("pk"), {"torch": "3"})
     write_latest(stepped.project, list(Series.objects.values_list("pk", flat=True)))
     page = signed_in_page(site, "/account/", viewport=DESKTOP, reduced_motion="reduce")
     pages = dict.fromkeys(
