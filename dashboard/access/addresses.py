@@ -1,4 +1,4 @@
-"""From where a request came."""
+"""The IP address of a request, for the audit log and sessions."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ from dashboard.api.shapes import (
     describe_commit_name,
     describe_metric_name,
 )
-from dashboard.comparisons.addresses import lasting_address
 from dashboard.comparisons.comparing import CaseComparison, CaseSummary, Comparison, compare_revisions
+from dashboard.comparisons.links import lasting_address
 from dashboard.comparisons.metric_rows import MetricRow
 from dashboard.comparisons.pairing import PooledRuns
 from dashboard.comparisons.profile_rows import ProfileRow

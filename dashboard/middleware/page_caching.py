@@ -21,7 +21,7 @@ from django.utils.http import parse_http_date_safe
 from dashboard.access.visitors import visitor_of
 from dashboard.api.etags import keep_for_visitor
 from dashboard.middleware.compression import choose_encoding, compress_text
-from dashboard.page_cache.addresses import CACHED
+from dashboard.page_cache.cached_views import CACHED
 from dashboard.page_cache.handover import PageHandover
 from dashboard.page_cache.memory import CachedPage, PageMemory
 from dashboard.page_cache.revisions import read_revision

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dashboard.models import RepositoryTest
-from dashboard.project_setup.addresses import PERMISSION, remote_host
+from dashboard.project_setup.allowed_repositories import PERMISSION, remote_host
 
 Outcome = RepositoryTest.Outcome
 

@@ -19,7 +19,7 @@ from paceline.manifest import ManifestError
 from dashboard import dispatch
 from dashboard.models import Project, RepositoryTest
 from dashboard.outgoing_http import InternalAddressError, OutgoingError
-from dashboard.project_setup.addresses import guarded_options
+from dashboard.project_setup.allowed_repositories import guarded_options
 from dashboard.repositories import (
     LONGEST_BRANCH,
     FailureKind,

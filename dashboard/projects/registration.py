@@ -16,9 +16,9 @@ from paceline.manifest import ManifestError
 from dashboard.access import Actor, AuditAction, record_action
 from dashboard.models import Project
 from dashboard.policy.newest_manifest import follow_manifest_policy
-from dashboard.projects.addresses import ProjectError, absolute_address
 from dashboard.projects.kept_files import KeptFileError, keep_files, read_folder, read_kept_files
 from dashboard.projects.names import find_named_project
+from dashboard.projects.repository_location import ProjectError, absolute_address
 from dashboard.repositories import RepositoryError, split_credentials
 
 # The numbers of a project that people may set: option -> field.

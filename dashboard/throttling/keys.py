@@ -1,4 +1,4 @@
-"""Of what it is counted: hashed, and of addresses the network that one customer has."""
+"""What requests are counted by: an account, or the network of an address, as a hash."""
 
 from __future__ import annotations
 

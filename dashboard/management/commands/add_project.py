@@ -9,8 +9,8 @@ from paceline.progress_bar import ProgressBar
 
 from dashboard.access import command_account
 from dashboard.management.base import SiteCommand
-from dashboard.projects.addresses import ProjectError
 from dashboard.projects.registration import add_project
+from dashboard.projects.repository_location import ProjectError
 
 # Each changes that of a project that exists, too.
 NUMBERS: tuple[tuple[str, type, str], ...] = (

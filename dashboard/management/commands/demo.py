@@ -18,8 +18,8 @@ from dashboard.management.commands.trigger import summarize_progress
 from dashboard.management.demonstration import BuiltHistory, DemonstrationError
 from dashboard.management.demonstration_table import format_table
 from dashboard.models import Experiment, Project, Regression, Run
-from dashboard.projects.addresses import ProjectError
 from dashboard.projects.registration import add_project
+from dashboard.projects.repository_location import ProjectError
 from dashboard.triggers import TriggerError
 
 LOOK_SECONDS = 0.5

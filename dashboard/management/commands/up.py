@@ -18,7 +18,7 @@ from dashboard import hosts
 from dashboard.management import first_project
 from dashboard.management.base import SiteCommand
 from dashboard.models import Run
-from dashboard.projects.addresses import ProjectError
+from dashboard.projects.repository_location import ProjectError
 from dashboard.repositories import RepositoryError
 from dashboard.services import ServiceError
 from dashboard.services.addresses import log_folder, remember_port

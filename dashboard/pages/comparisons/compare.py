@@ -14,8 +14,8 @@ from django.views.decorators.http import require_safe
 from dashboard import experiments
 from dashboard.charts.difference_icicle import draw_difference
 from dashboard.charts.forest import ForestAxis, ForestRow
-from dashboard.comparisons.addresses import compare_address, lasting_address
 from dashboard.comparisons.comparing import CaseComparison, Comparison, compare_revisions
+from dashboard.comparisons.links import compare_address, lasting_address
 from dashboard.comparisons.metric_rows import MetricRow
 from dashboard.comparisons.phase_rows import PhaseRow
 from dashboard.comparisons.profile_rows import ProfileComparison, ProfileRow

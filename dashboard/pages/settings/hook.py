@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods
 from dashboard.access import visitor_of
 from dashboard.models import Project, Trigger
 from dashboard.pages.settings.sections import settings_context
-from dashboard.project_setup.addresses import is_local
+from dashboard.project_setup.allowed_repositories import is_local
 from dashboard.project_setup.changing import renew_hook_secret
 
 

@@ -17,7 +17,7 @@ from dashboard.access import visitor_of
 from dashboard.models import Project, RepositoryTest
 from dashboard.pages.form_fields import parse_key, read_text
 from dashboard.project_setup import repository_test_sentences as sentences
-from dashboard.project_setup.addresses import PERMISSION, read_address
+from dashboard.project_setup.allowed_repositories import PERMISSION, read_address
 from dashboard.project_setup.errors import SetupError
 from dashboard.project_setup.manifests import PlannedBenchmark, plan_benchmarks, read_manifest_text
 from dashboard.project_setup.testing import request_test

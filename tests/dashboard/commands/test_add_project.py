@@ -10,8 +10,8 @@ from django.core.management import CommandError, call_command
 
 from dashboard import runs
 from dashboard.models import Commit, Project, Trigger
-from dashboard.projects.addresses import ProjectError
 from dashboard.projects.registration import add_project
+from dashboard.projects.repository_location import ProjectError
 from dashboard.triggers.receiving import receive_trigger
 from tests.dashboard.conftest import MANIFEST, Repository
 

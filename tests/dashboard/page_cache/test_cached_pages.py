@@ -18,7 +18,7 @@ from django.urls import get_resolver
 from dashboard.access.rules import OPERATION_RULES, RULES
 from dashboard.middleware import page_caching
 from dashboard.models import Membership, Project, Regression, Run, Series
-from dashboard.page_cache.addresses import CACHED
+from dashboard.page_cache.cached_views import CACHED
 from dashboard.page_cache.memory import CachedPage, PageMemory
 from tests.dashboard.access.conftest import create_member
 from tests.pages import builders

@@ -1,4 +1,4 @@
-"""What is forgotten of requests and visitors: it is of the site, and no policy asks for it."""
+"""Sessions, throttle counts and deliveries of forges that are over: removed whatever a policy says."""
 
 from __future__ import annotations
 

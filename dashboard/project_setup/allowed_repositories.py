@@ -9,7 +9,7 @@ from django.conf import settings
 
 from dashboard.outgoing_http import OutgoingError, resolve_public_address
 from dashboard.project_setup.errors import SetupError
-from dashboard.projects.addresses import ProjectError, absolute_address
+from dashboard.projects.repository_location import ProjectError, absolute_address
 from dashboard.repositories import OPTIONS, split_credentials
 
 PERMISSION = "PACELINE_ALLOW_INTERNAL_REPOSITORIES"

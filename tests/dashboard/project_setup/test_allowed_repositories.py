@@ -8,7 +8,7 @@ import pytest
 from pytest_django import Settings
 
 from dashboard.outgoing_http import InternalAddressError
-from dashboard.project_setup.addresses import guarded_options, read_address, remote_host
+from dashboard.project_setup.allowed_repositories import guarded_options, read_address, remote_host
 from dashboard.project_setup.errors import SetupError
 
 
