@@ -1,4 +1,4 @@
-"""The IP address of a request, for the audit log and sessions."""
+"""The IP address that a request came from."""
 
 from __future__ import annotations
 
