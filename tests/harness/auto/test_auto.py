@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import _thread
 import pickle
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +14,7 @@ from typing import Any, ClassVar
 import paceline
 import pytest
 import torch
-from paceline.auto import copies, import_hooks, pacing, wrapping
+from paceline.auto import backward_passes, copies, import_hooks, pacing, wrapping
 from paceline.measured.timing import TimingRecorder
 
 
@@ -247,6 +249,30 @@ class TestPacing:
             for owner in (outer, *[inner] * 90):
                 pacer.end_owner_step(pacing.OPTIMIZER, owner)
         assert loop.steps == 9
+
+    def test_hooks_in_a_thread_of_autograds_end_a_step_with_their_pass(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pacer, loop = self.make_pacer()
+        monkeypatch.setattr(pacing, "_pacer", pacer)
+        first, second = Owner(), Owner()
+        seen: list[int] = []
+
+        def step_both(ended: threading.Event) -> None:
+            for owner in (first, second):
+                backward_passes.end_optimizer_step(owner, owner)
+            seen.append(loop.steps)
+            ended.set()
+
+        def run_pass() -> None:
+            ended = threading.Event()
+            # A thread that `threading` didn't start, as autograd's are.
+            _thread.start_new_thread(step_both, (ended,))
+            assert ended.wait(60)
+
+        for _ in range(3):
+            backward_passes.wrap_backward(run_pass, wrapping.is_never_traced)()
+        assert (seen, loop.steps, pacer.seen[pacing.OPTIMIZER]) == ([0, 0, 1], 2, 6)
 
     def test_the_end_is_raised_and_raised_again(self) -> None:
         pacer, loop = self.make_pacer(1)

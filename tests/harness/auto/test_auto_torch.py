@@ -145,3 +145,21 @@ def test_an_optimizers_steps_are_counted_in_its_phase(tmp_path: Path) -> None:
     left = run_script(tmp_path, TRAIN + "\nmain(10**6)\n", kind="counting")
     steps = {path: row["optimizer_steps"] for path, row in left["result"]["operations"].items()}
     assert {path: number for path, number in steps.items() if number} == {"optimizer": 1.0}
+
+
+def test_optimizers_in_the_hooks_of_gradients_are_counted(tmp_path: Path) -> None:
+    loop = """
+model = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 1))
+optimizers = {weights: torch.optim.SGD([weights], lr=0.01) for weights in model.parameters()}
+def update(weights):
+    optimizers[weights].step()
+    optimizers[weights].zero_grad()
+for weights in model.parameters():
+    weights.register_post_accumulate_grad_hook(update)
+while True:
+    model(torch.randn(4, 8)).square().sum().backward()
+"""
+    left = run_script(tmp_path, TRAIN + loop, kind="counting")
+    rows = left["result"]["operations"]
+    assert rows["backward/optimizer"]["optimizer_steps"] == 4
+    assert rows["forward"]["kinds"]["aten::addmm"] == 2

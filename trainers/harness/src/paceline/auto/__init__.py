@@ -27,7 +27,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from . import collectives, environments, import_hooks, pacing, wrapping
+from . import backward_passes, collectives, environments, import_hooks, pacing, wrapping
 from .pacing import ScriptEnded, StepPacer, start_pacing
 
 __all__ = ["ScriptEnded", "StepPacer", "forget_calls", "install_automatic_phases", "start_pacing"]
@@ -53,4 +53,5 @@ def install_automatic_phases(
 def forget_calls() -> None:
     """Forget in a forked process which calls its parent is in: they end there."""
     wrapping.forget_calls()
+    backward_passes.forget_calls()
     collectives.forget_calls()

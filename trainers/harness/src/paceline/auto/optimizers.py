@@ -15,7 +15,7 @@ from typing import Any
 
 import paceline
 
-from . import pacing
+from . import backward_passes
 from .wrapping import Function, threads_inside, wrap_in_every_class, wrap_outermost
 
 OPTIMIZER = "optimizer"
@@ -67,7 +67,7 @@ def wrap_optimizer_step(original: Function, is_traced: Callable[[], bool]) -> Fu
         if stepped is None and not _wraps_optimizer(self):
             stepped = self
         if stepped is not None:
-            pacing.end_owner_step(pacing.OPTIMIZER, stepped, self)
+            backward_passes.end_optimizer_step(stepped, self)
         return result
 
     return wrapped

@@ -6,11 +6,20 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from . import collectives, compilation, copies, gradient_reduction, import_hooks, loaders, optimizers, pacing
+from . import (
+    backward_passes,
+    collectives,
+    compilation,
+    copies,
+    gradient_reduction,
+    import_hooks,
+    loaders,
+    optimizers,
+    pacing,
+)
 from .wrapping import Function, is_never_traced, wrap_in_every_class, wrap_outermost, wrap_step
 
 FORWARD = "forward"
-BACKWARD = "backward"
 CLIP_GRADIENTS = "clip_gradients"
 DATA_LOADING = "data_loading"
 DISTRIBUTION = "distribution"
@@ -77,7 +86,7 @@ def _patch_backward(torch: Any, is_traced: Any) -> None:
         (torch.autograd, "backward"),
         (torch.autograd, "grad"),
     ):
-        setattr(owner, name, wrap_outermost(BACKWARD, getattr(owner, name), is_traced))
+        setattr(owner, name, backward_passes.wrap_backward(getattr(owner, name), is_traced))
 
 
 def _patch_clipping(torch: Any, is_traced: Any) -> None:

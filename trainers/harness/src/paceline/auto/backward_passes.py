@@ -1,0 +1,71 @@
+"""Phases of backward passes, and the end of a step that an optimizer takes within one.
+
+Optimizers may step in the hooks of gradients, one for each parameter, so that no gradient is kept. Hooks run
+in a state of autograd's own, on a device in a thread of its own: nothing may be opened or closed in them that
+outlives them. So the step ends where the backward pass does.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from threading import _DummyThread, current_thread, get_ident
+from typing import Any
+
+import paceline
+
+from . import pacing
+from .wrapping import Function, threads_inside
+
+BACKWARD = "backward"
+
+# By the thread that called a backward pass: the optimizers that stepped in it, with what the code called.
+_stepped: dict[int, dict[int, tuple[object, object]]] = {}
+
+
+def wrap_backward(original: Function, is_traced: Callable[[], bool]) -> Function:
+    """Return a backward pass in a phase, whose end is the end of the steps that optimizers took in it."""
+    inside = threads_inside(BACKWARD)
+
+    @functools.wraps(original)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if is_traced():
+            return original(*args, **kwargs)
+        ident = get_ident()
+        if ident in inside:
+            return original(*args, **kwargs)
+        inside.add(ident)
+        try:
+            with paceline.phase(BACKWARD):
+                result = original(*args, **kwargs)
+        finally:
+            inside.discard(ident)
+            stepped = _stepped.pop(ident, None)
+        for optimizer, wrapper in stepped.values() if stepped else ():
+            pacing.end_owner_step(pacing.OPTIMIZER, optimizer, wrapper)
+        return result
+
+    return wrapped
+
+
+def end_optimizer_step(optimizer: object, wrapper: object) -> None:
+    """End the step of an optimizer now, or with the backward pass that this is called in."""
+    caller = _find_caller()
+    if caller is None:
+        pacing.end_owner_step(pacing.OPTIMIZER, optimizer, wrapper)
+    else:
+        _stepped.setdefault(caller, {})[id(optimizer)] = optimizer, wrapper
+
+
+def _find_caller() -> int | None:
+    """Return the thread that waits for the backward pass in which this is called; None outside of any."""
+    inside, ident = threads_inside(BACKWARD), get_ident()
+    if ident in inside:
+        return ident
+    # Python didn't start autograd's own threads. Of several passes at once any is as good.
+    return min(inside, default=None) if inside and isinstance(current_thread(), _DummyThread) else None
+
+
+def forget_calls() -> None:
+    """Forget in a forked process what its parent's backward passes hold."""
+    _stepped.clear()
