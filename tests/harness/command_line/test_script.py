@@ -204,6 +204,29 @@ def test_a_manifest_may_ask_for_automatic_phases(tmp_path: Path) -> None:
     assert raw["protocol"]["steps"] == 20
 
 
+def test_no_step_of_a_pretraining_is_counted(tmp_path: Path) -> None:
+    loop = """
+from torch import nn
+weights = torch.zeros(3, requires_grad=True)
+before, after = (torch.optim.SGD([weights], lr=0.1) for _ in range(2))
+for number in range(10**6):
+    weights.sum().backward()
+    if number < 5:
+        weights.detach().sin()
+        before.step()
+    else:
+        after.step()
+"""
+    project = Project(tmp_path, prepared=True)
+    counting = {"counting_warmup_steps": 1, "counting_steps": 2}
+    project.write(UNCOMPILED + loop, auto=True, repetitions=1, warmup_steps=10, steps=20, **counting)
+    raw = project.measure()
+    assert raw["step"]["succeeded"] == "SGD"
+    updates = {row["phase"]: row["value"] for row in raw["metrics"] if row["name"] == "tensor_operations"}
+    # Without the pretraining's sine.
+    assert updates["(unattributed)"] == 1
+
+
 def test_python_is_no_script(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAIN)
     ended = Project(tmp_path).call("script", "python3", "train.py", "--lr", "1")

@@ -126,6 +126,7 @@ class _CaseRunner:
         tree = counting_reuse.digest_tree(request.folder) if self._shares_counting else ""
         self._counting_key = counting_reuse.CountingKey(tree)
         self.stages: dict[str, float] = {}
+        self._has_succession = False
         self._sweep_runs = list(scaling.sweep_order(sweep)) if sweep else []
         # The counting processes run side by side and take about as long as one repetition.
         self._parts = request.benchmark.repetitions + len(self._sweep_runs) + 1
@@ -188,6 +189,7 @@ class _CaseRunner:
                 ended = perf_counter()
                 left = process.outcome()
         after = self._calibration = calibration.measure_calibration()
+        self._has_succession |= bool((left.get("step") or {}).get("succeeded"))
         return TimedRepetition(
             index=index,
             result=left["result"],
@@ -351,12 +353,16 @@ class _CaseRunner:
 
     def _make_plan(self, kind: str) -> ProcessPlan:
         benchmark, timing = self._benchmark, kind == "timing"
+        warmup_steps = benchmark.warmup_steps if timing else benchmark.counting_warmup_steps
+        if self._has_succession:
+            # In a shorter warm-up the steps of a pretraining would be counted, or profiled.
+            warmup_steps = max(warmup_steps, benchmark.warmup_steps)
         return ProcessPlan(
             kind=kind,
             script=benchmark.script,
             arguments=_script_arguments(self._request),
             folder=str(self._request.folder),
-            warmup_steps=benchmark.warmup_steps if timing else benchmark.counting_warmup_steps,
+            warmup_steps=warmup_steps,
             steps=benchmark.steps if timing else benchmark.counting_steps,
             seed=benchmark.seed,
             result="",

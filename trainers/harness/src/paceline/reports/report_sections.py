@@ -21,7 +21,8 @@ PASSES = {
 
 
 def _describe_first(step: Mapping[str, Any]) -> str:
-    return f"steps on since {step['succeeded']} stopped" if step.get("succeeded") else "stepped first"
+    before = step.get("succeeded")
+    return f"steps far more often than {before}, the first one" if before else "stepped first"
 
 
 def step_lines(step: Mapping[str, Any]) -> list[str]:
