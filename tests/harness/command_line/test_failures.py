@@ -51,6 +51,15 @@ def test_a_loop_too_short_for_counting_keeps_what_was_timed(prepared_project: Pr
     assert warning["advice"] == "let its loop run longer or lower counting_steps"
 
 
+def test_a_loop_without_torch_is_counted_in_one_window(project: Project) -> None:
+    project.write("import paceline\nfor n in paceline.steps(range(119)): pass", counting_warmup_steps=20)
+    warning = next(row for row in project.measure()["warnings"] if row["code"] == "nothing_counted")
+    assert (
+        "ended after 119 of the 120 steps that counting takes (20 to warm up and a window of 100)"
+        in (warning["message"])
+    )
+
+
 def test_what_ended_well_is_told_apart_from_what_crashed(project: Project) -> None:
     said = {}
     for script in ("print('done')", "import paceline\nfor n in paceline.steps(range(5)): print(n)", "1 / 0"):

@@ -88,6 +88,9 @@ class ResultWriter:
         outcome: dict[str, Any] = {"called": loop.called, "complete": loop.complete, "taken": loop.taken}
         outcome["rank"] = identity.rank if identity else None
         outcome["is_child"] = self._is_child
+        if self._plan.kind == "counting" and not loop.complete:
+            # Without torch there is nothing to count in a second one.
+            outcome["windows"] = 2 if "torch" in sys.modules else 1
         if self.pacer is not None:
             outcome |= {"step": self.pacer.describe_step(), "seen": dict(self.pacer.seen)}
             if not loop.called:

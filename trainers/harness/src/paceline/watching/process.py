@@ -160,17 +160,21 @@ class MeasuredProcess:
         self._watch.note(done, perf_counter())
         return done
 
-    def _steps_needed(self) -> int:
-        """Return how many steps the script must take, the warm-up's included."""
-        windows = 2 if self.plan.kind == "counting" else 1
+    def _steps_needed(self, windows: int = 2) -> int:
+        """Return how many steps the script must take, the warm-up's included; only counting has windows."""
+        windows = windows if self.plan.kind == "counting" else 1
         return max(1, self.plan.warmup_steps + windows * self.plan.steps)
 
     def _too_few_steps(self, stepped: list[dict[str, Any]]) -> TooFewStepsError:
-        taken, needed = min(left["taken"] for left in stepped), self._steps_needed()
+        taken, windows = (
+            min(left["taken"] for left in stepped),
+            max(left.get("windows", 2) for left in stepped),
+        )
+        needed = self._steps_needed(windows)
         steps, advice = f"{needed} steps", "let its loop run longer"
         if self.plan.kind == "counting":
-            windows = f"{self.plan.warmup_steps} to warm up and two windows of {self.plan.steps}"
-            steps = f"the {steps} that counting takes ({windows})"
+            parts = f"{'two windows' if windows > 1 else 'a window'} of {self.plan.steps}"
+            steps = f"the {steps} that counting takes ({self.plan.warmup_steps} to warm up and {parts})"
             advice = f"{advice} or lower counting_steps"
         advice += describe_other_steps(stepped[0], needed)
         seen = f"{self.plan.script} ended after {taken} of {steps}"
