@@ -19,6 +19,10 @@ class Cuda:
         self.reserved = {0: 2000}
         self.waited_for: list[int] = []
         self.capturing = False
+        self.allocator = "native"
+
+    def get_allocator_backend(self) -> str:
+        return self.allocator
 
     def is_available(self) -> bool:
         return True
@@ -57,6 +61,8 @@ class Cuda:
         return 2
 
     def memory_reserved(self, index: int) -> int:
+        if self.allocator == "pluggable":
+            raise RuntimeError("CUDAPluggableAllocator does not yet support getDeviceStats.")
         return self.reserved.get(index, 0)
 
     def Event(self, enable_timing: bool = False) -> Any:  # noqa: N802  # torch's name
@@ -329,3 +335,15 @@ def test_without_torch_there_is_no_device(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     assert not cuda_device.is_device_used()
     assert cuda_device.peak_device_memory() is None
+
+
+@pytest.mark.parametrize(
+    ("allocator", "memory"),
+    [("pluggable", None), ("cudaMallocAsync", {"allocated": 1000, "reserved": 2000})],
+)
+def test_an_allocator_that_tells_less_disturbs_no_loop(
+    cuda: Cuda, allocator: str, memory: dict[str, int] | None
+) -> None:
+    cuda.allocator = allocator
+    result = run_loop(5)[0].result()
+    assert (result["device_memory"], result["devices"]) == (memory, [0])

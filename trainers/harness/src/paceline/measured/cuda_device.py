@@ -28,6 +28,8 @@ EVENTS_LIMIT = 8_192
 EVENTS_PER_STEP = 4_096
 UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 COST_GROUPS, COST_EVENTS = 9, 8
+# The name of torch's caching allocator.
+NATIVE = "native"
 
 
 def is_device_used() -> bool:
@@ -50,12 +52,12 @@ def synchronize_device(used: Sequence[int] | None = None) -> None:
 
 
 def peak_device_memory() -> dict[str, int] | None:
-    """Return the largest bytes allocated and reserved so far, or None without a device.
+    """Return the largest bytes allocated and reserved so far, or None without a device or its statistics.
 
     `inactive_split` are those of free parts of blocks that are partly in use, which nobody else can be given:
     what the allocator's fragmentation holds. Of several devices it is the one that most was reserved on.
     """
-    if not is_device_used():
+    if not is_device_used() or not _has_memory_statistics():
         return None
     cuda = sys.modules["torch"].cuda
     devices = used_devices() or [cuda.current_device()]
@@ -64,16 +66,32 @@ def peak_device_memory() -> dict[str, int] | None:
         "allocated": cuda.max_memory_allocated(fullest),
         "reserved": cuda.max_memory_reserved(fullest),
     }
-    # An allocator of somebody's own has no such statistics.
-    split = cuda.memory_stats(fullest).get("inactive_split_bytes.all.peak")
-    return peaks if split is None else {**peaks, "inactive_split": split}
+    # CUDA's own allocator splits no blocks, and torch says 0 of it.
+    if cuda.get_allocator_backend() != NATIVE:
+        return peaks
+    return {**peaks, "inactive_split": cuda.memory_stats(fullest)["inactive_split_bytes.all.peak"]}
+
+
+def _has_memory_statistics() -> bool:
+    """Whether the allocator tells what it holds: one of the code's own (`CUDAPluggableAllocator`) doesn't."""
+    cuda = sys.modules["torch"].cuda
+    try:
+        cuda.memory_reserved(cuda.current_device())
+    except RuntimeError:
+        return False
+    return True
 
 
 def used_devices() -> list[int]:
-    """Return the devices, as CUDA counts them, on which this process holds memory."""
+    """Return the devices, as CUDA counts them, on which this process holds memory.
+
+    The current one where the allocator doesn't tell.
+    """
     if not is_device_used():
         return []
     cuda = sys.modules["torch"].cuda
+    if not _has_memory_statistics():
+        return [cuda.current_device()]
     return [index for index in range(cuda.device_count()) if cuda.memory_reserved(index)]
 
 
