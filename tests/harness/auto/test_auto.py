@@ -226,6 +226,18 @@ class TestPacing:
             pacer.end_owner_step(pacing.ENVIRONMENT, second)
         assert (loop.begun, loop.steps) == (1, 2)
 
+    def test_another_kind_of_successor_is_named(self) -> None:
+        pacer, _ = self.make_pacer()
+        for task in range(3):
+            inner = Owner()
+            for _ in range(2):
+                pacer.end_owner_step(pacing.OPTIMIZER, inner)
+            assert "succeeded" not in (pacer.describe_step() or {}), task
+            del inner
+        pacer.end_owner_step(pacing.OPTIMIZER, Loop(1))
+        step = pacer.describe_step() or {}
+        assert (step["succeeded"], step["succeeded_after"]) == ("Owner", 5)
+
     @pytest.mark.parametrize(
         ("before", "after", "steps"), [(5, 99, 4), (5, 140, 45), (19, 250, 79), (21, 999, 20)]
     )

@@ -45,12 +45,13 @@ def warning_codes(raw: Raw, **seen: Any) -> dict[str, bool]:
     result["several_threads"] = seen.get("several_threads", False)
     result["unusable"] = seen.get("unusable", {})
     raw["guards"] = judge_guards(raw, seen.get("guard", {}), diverged_names([reported]))
-    timed: Any = [SimpleNamespace(result=result, sampler=sampler, ranks=(), window=(0.0, 2.0))]
+    step = seen.get("step")
+    timed: Any = [SimpleNamespace(result=result, sampler=sampler, ranks=(), window=(0.0, 2.0), step=step)]
     counted = [
         {"calls": {"learn": calls}, "operations": None, "counts": {}, "displaced": False}
         for calls in seen.get("calls", [1.0, 1.0])
     ]
-    bench: Any = SimpleNamespace(job=seen.get("job"))
+    bench: Any = SimpleNamespace(job=seen.get("job"), warmup_steps=20)
     return {row["code"]: row["taints"] for row in run_warnings.find_warnings(raw, timed, counted, bench)}
 
 
@@ -207,6 +208,12 @@ def test_steps_of_several_threads_are_told(raw: Raw) -> None:
     assert warning_codes(raw, several_threads=True) == {"steps_of_several_threads": False}
 
 
+@pytest.mark.parametrize(("after", "codes"), [(19, {}), (20, {"steps_of_several_kinds": False})])
+def test_steps_of_two_optimizers_in_the_window_are_told(raw: Raw, after: int, codes: dict[str, bool]) -> None:
+    step = {"owner": "Adam", "succeeded": "SGD", "succeeded_after": after}
+    assert warning_codes(raw, step=step) == codes
+
+
 def test_numbers_that_are_left_out_are_told(raw: Raw) -> None:
     unusable = {"gauges": {"grad_norm": 3}, "counts": {"tokens": 1}, "helpers": {"games": 2}}
     assert warning_codes(raw, unusable=unusable) == {"number_left_out": False}
@@ -334,7 +341,8 @@ def test_a_missing_psutil_is_told(raw: Raw, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_every_warning_says_what_to_do(raw: Raw) -> None:
     raw["repetitions"][1]["calibration_after"] = 0.03
-    timed: Any = [SimpleNamespace(result={"dropped_phases": 1, "waited": 0.0, "quality": {}}, sampler=None)]
+    result = {"dropped_phases": 1, "waited": 0.0, "quality": {}}
+    timed: Any = [SimpleNamespace(result=result, sampler=None, step=None)]
     counted: Any = [{"calls": {SETUP: 1.0}, "operations": None, "counts": {}, "displaced": False}]
     rows = run_warnings.find_warnings(raw, timed, counted, SimpleNamespace(guard={}, job=None))  # type: ignore[arg-type]
     assert len(rows) == 2

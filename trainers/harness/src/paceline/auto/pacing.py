@@ -76,6 +76,7 @@ class StepPacer:
         self._before_end = before_end
         self._may_end_steps = may_end_steps
         self._owner_name = self._succeeded = ""
+        self._succeeded_after = 0
         self._rival: Callable[[], object] = lambda: None
         self._rival_steps = 0
         self.seen: Counter[str] = Counter()
@@ -107,6 +108,8 @@ class StepPacer:
             return
         is_first = not self._kind
         if self._owner() is not owner:
+            if self._kind and self._owner() is None:
+                self._note_successor(kind, owner)
             self._set_owner(kind, owner)
         self._rival_steps = 0
         self._loop.follow_thread()
@@ -132,7 +135,9 @@ class StepPacer:
         if not self._kind:
             return None
         step = {"kind": self._kind, "owner": self._owner_name, "chosen": bool(self._chosen)}
-        return {**step, "succeeded": self._succeeded} if self._succeeded else step
+        if not self._succeeded:
+            return step
+        return {**step, "succeeded": self._succeeded, "succeeded_after": self._succeeded_after}
 
     def stop(self) -> None:
         """End no more steps."""
@@ -156,8 +161,16 @@ class StepPacer:
         self._rival_steps += 1
         if self._rival_steps < max(OUTRUN_LEAST, OUTRUN * (self._steps + 1)):
             return False
-        self._succeeded = self._owner_name
+        self._succeed_owner()
         return True
+
+    def _note_successor(self, kind: str, owner: object) -> None:
+        """Note another kind of owner than the one that is gone; environments come and go with episodes."""
+        if kind != self._kind or (kind == OPTIMIZER and type(owner).__name__ != self._owner_name):
+            self._succeed_owner()
+
+    def _succeed_owner(self) -> None:
+        self._succeeded, self._succeeded_after = self._owner_name, self._steps
 
     def _set_owner(self, kind: str, owner: object) -> None:
         self._kind = kind

@@ -82,7 +82,8 @@ def build_document(run: Measurement) -> Raw:
         **derived_metrics.document_members(swept, job),
     }
     if timed[0].step is not None:
-        raw["step"] = {**timed[0].step, "passes": _count_passes(run, phases)}
+        step = {name: value for name, value in timed[0].step.items() if name != "succeeded_after"}
+        raw["step"] = {**step, "passes": _count_passes(run, phases)}
     if ranks is not None:
         raw["ranks"] = ranks
     counting = _counting_member(run, values)

@@ -31,6 +31,7 @@ def result_warnings(
     yield from _unusable_numbers(timed)
     yield from _dropped_phases(timed)
     yield from _several_threads(timed)
+    yield from _several_owners(timed, benchmark)
     yield from _limit_warnings(raw)
     yield from _scaling_warnings(raw)
     if benchmark.job is not None and "job" not in raw:
@@ -142,6 +143,18 @@ def _several_threads(timed: Sequence[TimedRepetition]) -> WarningRows:
             "more than one thread took the steps: their phases are summed as those of main, and how long "
             "they waited for a processor isn't known",
             "take the steps in one thread, where these shares don't add up or the machine is busy",
+        )
+
+
+def _several_owners(timed: Sequence[TimedRepetition], benchmark: Benchmark) -> WarningRows:
+    found = [step for step in (repetition.step for repetition in timed) if step and "succeeded_after" in step]
+    latest = max(found, key=lambda step: int(step["succeeded_after"]), default=None)
+    if latest is not None and latest["succeeded_after"] >= benchmark.warmup_steps:
+        yield make_warning(
+            "steps_of_several_kinds",
+            f"the window holds steps of {latest['succeeded']} and of {latest['owner']}, which took over "
+            f"after {latest['succeeded_after']}",
+            f"warm up for more than {latest['succeeded_after']} steps, or choose what ends a step",
         )
 
 
