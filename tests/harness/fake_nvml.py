@@ -86,6 +86,7 @@ class FakeNvml:
     """Stands in for the module `pynvml`. An old driver knows throttle reasons by their old name only."""
 
     NVMLError = NVMLError
+    NVMLError_NotSupported = NVMLError_NotSupported
     NVMLError_GpuIsLost = NVMLError_GpuIsLost
     NVMLError_FunctionNotFound = NVMLError_FunctionNotFound
     NVML_SUCCESS = 0
@@ -204,7 +205,8 @@ class FakeNvml:
         return self._answer(device, "energy", device.millijoules)
 
     def nvmlGpmQueryDeviceSupport(self, device: Device) -> SimpleNamespace:  # noqa: N802
-        return SimpleNamespace(isSupportedDevice=int("counters" not in device.unsupported))
+        known = self._answer(device, "counters' support", 1) if not device.lost else 1
+        return SimpleNamespace(isSupportedDevice=known * int("counters" not in device.unsupported))
 
     def nvmlGpmSampleAlloc(self) -> Sample:  # noqa: N802
         self.samples += 1

@@ -30,9 +30,11 @@ from paceline.doctor.workbench import Workbench, make_workload
 from paceline.document import Document
 from paceline.document_rows import DeviceProfile, IdleRow, TimelineRow
 from paceline.manifest import load_manifest
+from paceline.watching import nvml
 from paceline.watching.process import TimeLimitError
 
 from tests.harness.conftest import LOOP, Project
+from tests.harness.fake_nvml import Device, FakeNvml, Instance
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "paceline.document-1.json"
 
@@ -191,6 +193,19 @@ def test_a_host_is_tried_and_its_report_written(prepared_project: Project) -> No
 def test_the_host_itself_is_described(tmp_path: Path) -> None:
     rows = harness_parts.look_at_host(Workbench(1e12, tmp_path))
     assert {"Python", "processor features", "calibration", "torch"} <= {row.what for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("device", "right"),
+    [(Device(instances=[Instance("MIG-1")]), True), (Device(unsupported={"power"}), False)],
+)
+def test_a_divided_device_need_not_tell_its_utilization(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: Device, right: bool
+) -> None:
+    api: Any = FakeNvml([device])
+    monkeypatch.setattr(harness_parts, "visible_devices", lambda: nvml._probe_with(api, {}))
+    rows = harness_parts.look_at_host(Workbench(1e12, tmp_path))
+    assert [row.right for row in rows if row.what == "device 0"] == [right]
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,7 @@ def test_performance_counters_are_read_and_freed(monkeypatch: pytest.MonkeyPatch
     ("fake", "status"),
     [
         (Device(unsupported={"counters"}), "not_supported"),
+        (Device(unsupported={"counters' support"}), "not_supported"),
         (Device(instances=[Instance("MIG-1")]), "divided"),
         (Device(lost=True), "failed"),
     ],

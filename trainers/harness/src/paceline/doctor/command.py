@@ -31,6 +31,8 @@ FORMAT = "paceline.doctor/1"
 MINUTES = 8.0
 REPORT = Path("doctor.json")
 CLAIMS = " claims"
+# Seconds after which a driver that doesn't answer is given up.
+LONGEST_START = 120.0
 
 Check = Callable[[Workbench], list[Finding]]
 
@@ -87,7 +89,12 @@ def run_doctor(arguments: argparse.Namespace) -> int:
 def can_use_cuda() -> bool:
     """Whether torch computes on a device here; asked in a process of its own, which may be slow or crash."""
     code = "import torch; torch.ones(1, device='cuda').item()"
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, check=False, timeout=LONGEST_START
+        )
+    except subprocess.TimeoutExpired:
+        return False
     return ended.returncode == 0
 
 

@@ -61,8 +61,10 @@ def _device_findings(bench: Workbench) -> list[Finding]:
             why = "torch computes on one" if bench.has_cuda else "there is none"
             return [Finding("devices of NVML", f"none, {why}", "as torch sees", not bench.has_cuda)]
         rows = [Finding("driver", str(devices.driver))]
-        for index, readings in devices.read():
-            missing = [name for name, value in readings.items() if value is None]
+        for device, (index, readings) in zip(devices.visible, devices.read(), strict=True):
+            # NVML tells no utilization of a divided device, whose other parts are somebody else's.
+            untold = {"gpu_utilization"} if device.is_divided else set()
+            missing = {name for name, value in readings.items() if value is None} - untold
             shown = ", ".join(f"{name} {value:,.0f}" for name, value in readings.items() if value is not None)
             rows.append(Finding(f"device {index}", shown, "all readings", not missing))
         held = sorted({reason for _, reason in devices.throttling()})

@@ -56,8 +56,10 @@ class PerformanceCounters:
             return nothing
         try:
             return self._read_since_before(index, handle) or nothing
-        except self.api.NVMLError:
-            self.status = FAILED
+        except self.api.NVMLError as error:
+            # An older driver, or a virtual device.
+            absent = self.api.NVMLError_NotSupported, self.api.NVMLError_FunctionNotFound
+            self.status = NOT_SUPPORTED if isinstance(error, absent) else FAILED
             return nothing
 
     def _read_since_before(self, index: int, handle: Any) -> Values | None:
