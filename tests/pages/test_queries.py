@@ -49,7 +49,7 @@ PAGES = {
     "/experiments/{experiment}/": 3,
     "/experiments/{measuring}/": 3,
     "/experiments/{measuring}/status/?pairs={pairs}&profiled=no": 2,
-    "/series/{series}/": 9,
+    "/series/{series}/": 8,
     "/runs/{run}/": 9,
     "/runs/{run}/frames/": 3,
     "/runs/{active}/": 4,
