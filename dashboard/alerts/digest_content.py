@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dashboard.models import ClaimMeasurement, Delivery, Regression
-from dashboard.querysets.regressions import OPEN, regressions_with_related
+from dashboard.querysets.regressions import OPEN, regressions_with_related, with_titles
 
 # So many of what waits are listed; the page has all of them.
 MOST_WAITING = 20
@@ -37,8 +37,8 @@ def collected_claims(digest: Delivery) -> list[tuple[str, ClaimMeasurement]]:
 
 
 def _read_regressions(keys: list[int | None]) -> list[Regression]:
-    found = regressions_with_related().in_bulk([key for key in keys if key])
-    return list(found.values())
+    rows = with_titles(regressions_with_related())
+    return list(rows.in_bulk([key for key in keys if key]).values())
 
 
 def waiting_regressions(digest: Delivery, without: set[int]) -> list[Regression]:
@@ -46,7 +46,7 @@ def waiting_regressions(digest: Delivery, without: set[int]) -> list[Regression]
     told = Delivery.objects.filter(
         channel=digest.channel_id, event=Delivery.Event.OPENED, state=Delivery.State.DELIVERED
     )
-    rows = regressions_with_related().filter(
+    rows = with_titles(regressions_with_related()).filter(
         OPEN, triaged=Regression.Triaged.OPEN, pk__in=told.values("regression")
     )
     return list(rows.exclude(pk__in=without).order_by("opened_at")[:MOST_WAITING])

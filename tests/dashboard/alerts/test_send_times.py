@@ -6,11 +6,15 @@ from collections.abc import Callable
 from datetime import UTC, datetime, time, timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from dashboard import alerts
+from dashboard.alerts.messages import compose_message
 from dashboard.alerts.send_times import earliest_send, next_digest
 from dashboard.models import Channel, Delivery, Regression
+from tests.dashboard import factories
 from tests.dashboard.alerts.sinks import MailSink
 
 Make = Callable[..., Delivery]
@@ -85,6 +89,21 @@ def test_a_digest_tells_what_was_collected_once(collecting: Channel, mailbox: Ma
     assert body is not None
     assert "New:\n  step time +38 % [35, 41] since" in body.get_content().replace("\r\n", "\n")
     assert set(Delivery.objects.values_list("state", flat=True)) == {"delivered"}
+
+
+def test_a_longer_digest_takes_no_more_queries(collecting: Channel, regression: Regression) -> None:
+    digest = Delivery.objects.create(channel=collecting, event="digest", next_attempt_at=timezone.now())
+    counted = []
+    for commit in factories.create_commits(regression.project, 3, first=2):
+        regression.pk, regression.first_bad = None, commit
+        regression.save()
+        alerts.announce_regression(regression)
+        digest.collected.set(Delivery.objects.filter(state="collected"))
+        with CaptureQueriesContext(connection) as queries:
+            title = compose_message(digest).title
+        counted.append((title, len(queries)))
+    assert [title for title, _ in counted] == [f"Digest of snakes: {count} new" for count in (2, 3, 4)]
+    assert len({asked for _, asked in counted}) == 1
 
 
 def test_a_digest_says_what_became_of_it_and_what_waits(
