@@ -115,8 +115,8 @@ def regressions_with_related() -> QuerySet[Regression]:
 
 def with_titles(rows: QuerySet[Regression]) -> QuerySet[Regression]:
     """With what titles ask for beside `regressions_with_related`: of many at once, by two queries."""
-    limits = Limit.objects.select_related("series__metric").order_by("series_id")
-    return rows.prefetch_related(Prefetch("limits", limits), "changes")
+    limits = Limit.objects.select_related("series__metric", "series__configuration__case")
+    return rows.prefetch_related(Prefetch("limits", limits.order_by("series_id")), "changes")
 
 
 # What only the page of a regression shows: of many at once these would be read and decoded in vain.

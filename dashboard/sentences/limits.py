@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dashboard.models import Limit, SeriesLatest
+from dashboard.models import Limit, Regression, SeriesLatest
 from dashboard.sentences import labels, numbers
 
 
@@ -28,17 +28,32 @@ def format_latest_limit(latest: SeriesLatest) -> str:
 
 
 def violation_text(limit: Limit) -> str:
-    """`GPU utilization is 71 %, its limit is at least 80 %`."""
+    """`GPU utilization is 71 %, its limit is at least 80 %`; of another case than its regression's with that
+    case: `GPU utilization of snake_dqn is ...`."""
     unit, bound = limit.series.metric.unit, limit.violated_bound
     least, most = (bound, None) if limit.value < bound else (None, bound)
+    name = labels.metric_words(limit.series)
+    if limit.regression and is_of_other_case(limit, limit.regression):
+        name = f"{name} of {limit.series.case}"
     value = numbers.format_quantity(limit.value, unit)
-    return f"{labels.metric_words(limit.series)} is {value}, its limit is {format_bounds(least, most, unit)}"
+    return f"{name} is {value}, its limit is {format_bounds(least, most, unit)}"
 
 
-def violations_headline(limits: Sequence[Limit]) -> str:
-    """`GPU utilization 71 % (limit 80 %) and 2 more limits`: what a title has room for."""
-    first, unit = limits[0], limits[0].series.metric.unit
+def violations_headline(limits: Sequence[Limit], regression: Regression) -> str:
+    """`GPU utilization 71 % (limit 80 %) and 2 more limits`: what a title has room for.
+
+    The first is of the regression's own case, which stands behind all that a title says; where none is, the
+    case is named here.
+    """
+    first = min(limits, key=lambda limit: is_of_other_case(limit, regression))
+    unit = first.series.metric.unit
     value, bound = (numbers.format_quantity(number, unit) for number in (first.value, first.violated_bound))
+    case = f" in {first.series.case}" if is_of_other_case(first, regression) else ""
     more = len(limits) - 1
     others = f" and {more} more limit{'s' if more > 1 else ''}" if more else ""
-    return f"{labels.metric_words(first.series)} {value} (limit {bound}){others}"
+    return f"{labels.metric_words(first.series)} {value} (limit {bound}){case}{others}"
+
+
+def is_of_other_case(limit: Limit, regression: Regression) -> bool:
+    """A commit that slows one case and has another cross its limit is told as one regression."""
+    return limit.series.configuration.case_id != regression.series.configuration.case_id

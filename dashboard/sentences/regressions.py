@@ -10,7 +10,7 @@ from dashboard.repositories import DETACHED
 from dashboard.sentences import labels, numbers
 from dashboard.sentences.causes import cause_sentence
 from dashboard.sentences.learning import is_loss_of_quality, loss_headline, loss_sentence
-from dashboard.sentences.limits import violations_headline
+from dashboard.sentences.limits import is_of_other_case, violations_headline
 from dashboard.sentences.processes import describe_slow_process
 
 MORE_CALLS = Regression.MORE_CALLS
@@ -39,10 +39,11 @@ def regression_headline(regression: Regression) -> str:
     project has several.
     """
     limits = crossed_limits(regression)
-    texts = [violations_headline(limits)] if limits else []
+    texts = [violations_headline(limits, regression)] if limits else []
     # Where many were read at once, with their limits and changes, neither is asked for again.
     known = getattr(regression, "_prefetched_objects_cache", {})
-    if not limits or (known["changes"] if "changes" in known else regression.changes.exists()):
+    has_own = any(not is_of_other_case(limit, regression) for limit in limits)
+    if not has_own or (known["changes"] if "changes" in known else regression.changes.exists()):
         texts.append(describe_change(regression))
     return f"{', '.join(texts)} {case_words(regression)}".rstrip()
 
@@ -68,7 +69,8 @@ def crossed_limits(regression: Regression) -> list[Limit]:
     # Where the query that read it found none, nothing is asked.
     if not getattr(regression, "has_limits", True):
         return []
-    return list(regression.limits.select_related("series__metric").order_by("series_id"))
+    limits = regression.limits.select_related("series__metric", "series__configuration__case")
+    return list(limits.order_by("series_id"))
 
 
 def describe_change(regression: Regression) -> str:

@@ -381,6 +381,32 @@ def test_an_open_regression_of_the_commit_says_it_too(project: Project, of: Case
     assert violation_texts(found) == ["GPU utilization is 60 %, its limit is at least 80 %"]
 
 
+def test_a_limit_of_another_case_names_it(project: Project, of: Case) -> None:
+    line = factories.create_commits(project, 2)
+    other = factories.create_case(project, "other")
+    measure_and_judge(line, other, [90, 91])
+    found, second = slower_with_limit(line, of)
+    Limit.objects.filter(run=second).update(value=91, crossed=False)
+    Limit.objects.filter(series__configuration__case=other, position=1).update(value=60, crossed=True)
+    judge_again(Run.objects.get(commit=line[1], configuration__case=other).pk)
+    found.refresh_from_db()
+    assert violation_texts(found) == ["GPU utilization of other is 60 %, its limit is at least 80 %"]
+    assert regression_title(found).startswith(
+        "GPU utilization 60 % (limit 80 %) in other, step time 1 s → 2 s in snake_dqn since"
+    )
+
+
+def test_a_title_begins_with_a_limit_of_the_regressions_own_case(project: Project, of: Case) -> None:
+    line = factories.create_commits(project, 2)
+    other = factories.create_case(project, "other")
+    measure_and_judge(line, other, [90, 91])
+    found, second = slower_with_limit(line, of)
+    Limit.objects.filter(run=second).update(value=70)
+    Limit.objects.filter(position=1).exclude(run=second).update(value=60, crossed=True)
+    found.limits.add(*Limit.objects.filter(crossed=True))
+    assert "GPU utilization 70 % (limit 80 %) and 1 more limit in snake_dqn" in regression_title(found)
+
+
 def test_what_a_regression_says_too_is_not_listed_again(project: Project, of: Case) -> None:
     found, second = slower_with_limit(factories.create_commits(project, 2), of)
     row = Limit.objects.get(run=second)
