@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import json
 import os
+import time
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -38,7 +39,9 @@ class PlaceOfPage:
         head, _, rest = os.pread(self._file, min(size, LONGEST_HEADER), 0).partition(b"\n")
         try:
             told = json.loads(head)
-            if (told["key"], told["revision"]) != (self._key, revision) or told["made_at"] < made_after:
+            # Monotonic seconds begin anew with the machine: what seems to come from the future is older.
+            is_recent = made_after <= told["made_at"] <= time.monotonic()
+            if (told["key"], told["revision"]) != (self._key, revision) or not is_recent:
                 return None
             bodies = rest + os.pread(self._file, size, len(head) + 1 + len(rest))
             body, packed = bodies[: told["body"]], bodies[told["body"] :]

@@ -50,6 +50,12 @@ def test_a_page_is_taken_over_as_it_was_made(tmp_path: Path) -> None:
         assert place.read_page(7, 0.0) == shorter
 
 
+def test_a_page_of_before_the_machine_was_started_anew_is_too_old(tmp_path: Path) -> None:
+    with PageHandover(tmp_path).locked_place("key") as place:
+        place.leave_page(replace(PAGE, made_at=time.monotonic() + 3600))
+        assert place.read_page(7, time.monotonic() - 60) is None
+
+
 def test_another_page_of_the_same_place_isnt_taken_for_it(tmp_path: Path) -> None:
     handover = PageHandover(tmp_path)
     for number in range(PLACES + 1):
