@@ -57,6 +57,7 @@ from dashboard.regressions.decision.proofs import (
     verdicts_on_step,
     with_steps_between,
 )
+from dashboard.regressions.decision.ranges import Range
 from dashboard.regressions.decision.repair import LEAST_SHARE, find_repair
 from dashboard.regressions.decision.repeated_pairs import without_repeated
 from dashboard.regressions.decision.requested_facts import (
@@ -118,6 +119,10 @@ class _Draft:
     @property
     def members(self) -> Sequence[Change]:
         return self.continued.group.members
+
+    @property
+    def range(self) -> Range:
+        return Range(self.good.position, self.bad.position)
 
     @property
     def opens(self) -> bool:
@@ -288,7 +293,9 @@ class _Decider:
         intended = self._intended(draft, size) if proving or draft.opens else None
         step = self._next_step(draft, proving=proving, expected=intended is not None)
         ended = step.ended
-        standing = self._standing(draft, size, step, proving and not ended)
+        # Where nothing is asked, since it was triaged away or is no news, it stays as it had ended.
+        unknown = step.ended_unknown or (step.waiting and self._stays_unknown(draft))
+        standing = self._standing(draft, size, step, unknown, proving and not ended and not unknown)
         grown = resized and self.snapshot.live and not draft.is_environment_only
         return Outcome(
             key=regression.pk if regression else None,
@@ -330,8 +337,7 @@ class _Decider:
             )
         )
         step = self._with_proof_on_branch(draft, step)
-        commits = draft.bad.position - draft.good.position
-        step = without_repeated(step, draft.primary.state, commits, self.facts)
+        step = without_repeated(step, draft.primary.state, draft.range.width, self.facts)
         return NextStep(waiting=True) if expected and not step.proof else step
 
     def _merged_checks(
@@ -443,17 +449,26 @@ class _Decider:
         judged = self.facts.answer_to(PointsJudgedSince(series, draft.bad, tried[0].experiment, enough))
         return judged >= enough
 
-    def _standing(self, draft: _Draft, size: Size, step: NextStep, proving: bool) -> Standing:
+    def _stays_unknown(self, draft: _Draft) -> bool:
+        """Whether the proof of the same suspicion has ended, since its pairs have answered often already."""
+        regression, primary = draft.regression, draft.primary
+        if regression is None or regression.active or primary.state != State.SUSPECTED:
+            return False
+        same = regression.range == draft.range and regression.series.pk == primary.change.series.pk
+        return same and regression.state == State.UNDECIDED and is_unknown(regression.bisection)
+
+    def _standing(self, draft: _Draft, size: Size, step: NextStep, unknown: bool, proving: bool) -> Standing:
+        """`unknown`: its proof has ended, since its pairs have answered often already."""
         regression, primary = draft.regression, draft.primary
         culprit, bisection = None, None
-        suspected = primary.state == State.SUSPECTED
-        state = State.UNDECIDED if suspected and step.ended_unknown else primary.state
+        state = State.UNDECIDED if unknown and primary.state == State.SUSPECTED else primary.state
         if step.placement:
             culprit, bisection = step.placement.culprit, step.placement.bisection
         elif regression and regression.first_bad.pk == draft.bad.pk:
-            # What bisection said was said of the commit that it was; what isn't known is being found out.
+            # Bisection said it of the commit that it was; what stayed unknown, of its range and state too.
             culprit, bisection = regression.culprit, regression.bisection
-            bisection = None if proving and is_unknown(bisection) else bisection
+            moved = regression.state != state or regression.range != draft.range
+            bisection = None if is_unknown(bisection) and (proving or moved) else bisection
         difference = (draft.good.hash, draft.bad.hash)
         if culprit and culprit.parents:
             difference = (culprit.parents[0], culprit.hash)

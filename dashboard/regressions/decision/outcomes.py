@@ -10,7 +10,7 @@ from dashboard.regressions.decision.cause_class import CauseClass
 from dashboard.regressions.decision.facts import Commit, Evidence, Regression, Series
 from dashboard.regressions.decision.primary_change import Size
 from dashboard.regressions.decision.requested_facts import Explained, Request
-from dashboard.regressions.decision.wanted import NextStep, ResidualCause
+from dashboard.regressions.decision.wanted import NextStep, ResidualCause, is_unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,11 @@ class Decision:
 
 
 def standing_as_stored(regression: Regression, state: str, *, proving: bool) -> Standing:
-    """What its row says already, but for its state and whether it goes on being proved."""
+    """What its row says already, but for its state and whether it goes on being proved.
+
+    What pairs left unknown was said of the state that it had.
+    """
+    outdated = is_unknown(regression.bisection) and (proving or regression.state != state)
     return Standing(
         last_good=regression.last_good,
         first_bad=regression.first_bad,
@@ -111,7 +115,7 @@ def standing_as_stored(regression: Regression, state: str, *, proving: bool) -> 
         proving=proving,
         recovered_by=regression.recovered_by,
         culprit=regression.culprit,
-        bisection=regression.bisection,
+        bisection=None if outdated else regression.bisection,
         cause=CauseClass(regression.cause, regression.cause_evidence),
         decided_for=regression.decided_for,
         explained_for=regression.explained_for,

@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 
-from dashboard.models import Channel, Commit, Delivery, Experiment, Project, Regression
-from dashboard.regressions import advance_proof, judge_run
+from dashboard.access import Visitor
+from dashboard.models import Channel, Commit, Delivery, Experiment, Project, Regression, Run
+from dashboard.regressions import advance_proof, judge_run, redetect_project, triage_regression
 from dashboard.regressions.apply import ask_for_regression
 from dashboard.regressions.decision.wanted import Purpose, WantedExperiment
 from dashboard.sentences.bisections import bisection_sentence
@@ -230,6 +232,50 @@ def test_what_ended_undecided_stays_so_and_waits_for_nothing(
     suspected = Regression.objects.earliest("pk")
     assert (suspected.state, suspected.proving) == ("undecided", False)
     assert suspected.bisection == {"code": "answered", "times": 3, "commits": 1}
+
+
+@pytest.fixture
+def ended_undecided(answer_for_another: Callable[[str], None]) -> Regression:
+    for _ in range(3):
+        answer_for_another("refuted")
+    suspected = Regression.objects.earliest("pk")
+    advance_proof(suspected.pk)
+    return suspected
+
+
+def triage_away(line: list[Commit], regression: Regression) -> None:
+    triage_regression(regression.pk, Visitor(User.objects.create_user("ada")), "intended")
+    measure_step(line[FOUND : FOUND + 2], slow_from=6)
+
+
+def reopen_triaged(line: list[Commit], regression: Regression) -> None:
+    triage_away(line, regression)
+    triage_regression(regression.pk, Visitor(User.objects.get()), "reopen")
+    advance_proof(regression.pk)
+
+
+def judge_all_again(line: list[Commit], regression: Regression) -> None:
+    redetect_project(regression.project)
+
+
+def post_points(line: list[Commit], regression: Regression) -> None:
+    for commit in line[FOUND : FOUND + 3]:
+        level = 0.014 * factories.run_noise(commit.position)
+        run = factories.store_measured_run(commit, commit.project.cases.get(), {"step_time": level})
+        Run.objects.filter(pk=run.pk).update(origin="posted")
+        judge_run(run.pk)
+
+
+@pytest.mark.parametrize("news", [triage_away, reopen_triaged, judge_all_again, post_points])
+def test_what_ended_undecided_is_suspected_no_more(
+    line: list[Commit],
+    ended_undecided: Regression,
+    news: Callable[[list[Commit], Regression], None],
+) -> None:
+    news(line, ended_undecided)
+    ended_undecided.refresh_from_db()
+    assert (ended_undecided.state, ended_undecided.proving) == ("undecided", False)
+    assert ended_undecided.bisection["code"] == "answered"
 
 
 def test_what_pairs_have_told_twice_is_asked_a_third_time(answer_for_another: Callable[[str], None]) -> None:

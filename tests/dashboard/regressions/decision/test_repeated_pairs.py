@@ -5,13 +5,21 @@ from __future__ import annotations
 import pytest
 
 from dashboard.models import Regression
-from dashboard.regressions.decision.facts import Evidence
+from dashboard.regressions.decision.decide import decide
+from dashboard.regressions.decision.facts import Evidence, Snapshot
+from dashboard.regressions.decision.outcomes import standing_as_stored
 from dashboard.regressions.decision.proofs import Purpose, State
 from dashboard.regressions.decision.repeated_pairs import without_repeated
 from dashboard.regressions.decision.requested_facts import GatheredFacts, TimesAnswered
 from dashboard.regressions.decision.wanted import NextStep, Placement, WantedExperiment
 from dashboard.sentences.bisections import bisection_sentence
-from tests.dashboard.regressions.decision.builders import make_commit, make_series
+from tests.dashboard.regressions.decision.builders import (
+    make_change,
+    make_commit,
+    make_regression,
+    make_series,
+)
+from tests.dashboard.regressions.decision.simulated_project import SimulatedProject, TrueFacts
 
 TIME, MEMORY = make_series("step_time"), make_series("peak_memory")
 BASE, HEAD = make_commit(4), make_commit(9)
@@ -60,3 +68,26 @@ def test_a_confirmed_range_that_stays_is_told() -> None:
         "It is one of these 5 commits: the pairs that would tell them apart have answered 3 times, for "
         "causes close to each other, and aren't measured again."
     )
+
+
+def test_a_confirmed_commit_that_stays_is_told() -> None:
+    regression = Regression(state="confirmed", bisection={"code": "answered", "times": 3, "commits": 1})
+    assert bisection_sentence(regression).startswith("This commit isn't looked into further: the pairs ")
+
+
+def test_what_a_counter_confirms_since_is_unknown_no_more() -> None:
+    """The time's change is gone, and the counter's is left: it needs no pairs."""
+    calls = make_change(make_series("function_calls"), 4, 5, 1.5, regression_id=1)
+    unknown = Evidence.of("answered", times=3, commits=1)
+    suspected = make_regression(make_change(TIME, 4, 5, 1.2), state="undecided", bisection=unknown)
+    snapshot = Snapshot("main", "main", (calls,), (suspected,), focus=frozenset({1}))
+    (outcome,) = decide(snapshot, TrueFacts(SimulatedProject(9, []))).outcomes
+    assert outcome.standing
+    assert (outcome.standing.state, outcome.standing.bisection) == ("confirmed", None)
+
+
+def test_what_crosses_a_limit_alone_is_unknown_no_more() -> None:
+    unknown = Evidence.of("answered", times=3, commits=1)
+    regression = make_regression(make_change(TIME, 4, 5, 1.2), state="undecided", bisection=unknown)
+    assert standing_as_stored(regression, State.UNDECIDED, proving=False).bisection == unknown
+    assert standing_as_stored(regression, State.CONFIRMED, proving=False).bisection is None
