@@ -271,12 +271,28 @@ def with_gone(
         if not is_gone(own, together):
             return None
         # Only looked for where it seems to be gone, which is rare.
-        own = [*own, *disturbed_since(series, own[-1].position, line)]
+        own = with_disturbed(own, disturbed_since(series, own[-1].position, line), together)
         if not is_gone(own, together):
             return None
         return places[min(point.position for point in together if point.position > own[-1].position)]
 
     return [(series, replace(each, gone=first_without(series))) for series, each in group]
+
+
+def with_disturbed(
+    own: Sequence[StoredPoint], disturbed: Iterable[StoredPoint], together: Sequence[StoredPoint]
+) -> list[StoredPoint]:
+    """What was stored of a series, with the disturbed runs of the time before it was gone.
+
+    One that comes later says nothing of the limit, and so doesn't open again what is over.
+    """
+    points = [*own]
+    for point in disturbed:
+        until = [other for other in together if other.position < point.position and other.row < point.row]
+        if is_gone(points, until):
+            break
+        points.append(point)
+    return points
 
 
 def disturbed_since(series: int, position: int, line: Line) -> list[StoredPoint]:

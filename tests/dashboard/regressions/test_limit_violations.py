@@ -227,6 +227,18 @@ def test_a_series_whose_runs_are_all_disturbed_is_measured_still(project: Projec
     assert found.recovered_by == line[15]
 
 
+@pytest.mark.usefixtures("soon_gone")
+def test_a_disturbed_run_of_what_was_gone_opens_nothing_again(project: Project, of: Case) -> None:
+    line = factories.create_commits(project, 20)
+    other = factories.create_case(project, "other")
+    found = cross_together(line, of, other)
+    measure_and_judge(line[5:12], of, [90] * 7)
+    measure_and_judge(line[12:13], other, [60], tainted=0)
+    measure_and_judge(line[12:14], of, [90] * 2)
+    found.refresh_from_db()
+    assert found.recovered_by == line[5]
+
+
 @pytest.mark.usefixtures("soon_gone", "short_window")
 def test_what_was_crossed_long_until_it_was_gone_is_not_told_anew(project: Project, of: Case) -> None:
     """It is over where the others went on without it: what is read of the past reaches no further."""
