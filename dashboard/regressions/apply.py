@@ -327,7 +327,9 @@ def _open_residual(project: Project, rest: ResidualCause) -> None:
             "state": SUSPECTED,
             "proving": True,
             "residual": True,
+            "bisection": {},
             "withdrawn_at": None,
+            "withdrawal": "",
         },
     )
     asked = WantedExperiment(Purpose.PROOF, rest.good, rest.bad, rest.series, rest.before, rest.after)

@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db.models.functions import Now
 
 from dashboard.access import Visitor
 from dashboard.models import Channel, Commit, Delivery, Experiment, Project, Regression, Run
 from dashboard.regressions import advance_proof, judge_run, redetect_project, triage_regression
-from dashboard.regressions.apply import ask_for_regression
-from dashboard.regressions.decision.wanted import Purpose, WantedExperiment
+from dashboard.regressions.apply import apply_decision, ask_for_regression
+from dashboard.regressions.decision.outcomes import Decision
+from dashboard.regressions.decision.wanted import Purpose, ResidualCause, WantedExperiment
+from dashboard.regressions.row_facts import commit_fact, series_fact
 from dashboard.sentences.bisections import bisection_sentence
 from tests.dashboard import factories
 from tests.dashboard.regressions.planted import History, linear_history
@@ -276,6 +279,18 @@ def test_what_ended_undecided_is_suspected_no_more(
     ended_undecided.refresh_from_db()
     assert (ended_undecided.state, ended_undecided.proving) == ("undecided", False)
     assert ended_undecided.bisection["code"] == "answered"
+
+
+def test_a_rest_where_another_step_ended_undecided_is_a_new_suspicion(line: list[Commit]) -> None:
+    """The row of what was withdrawn at the commit tells of the rest now."""
+    found = Regression.objects.get()
+    answered = {"code": "answered", "times": 3, "commits": 1}
+    Regression.objects.update(withdrawn_at=Now(), withdrawal="rewritten", bisection=answered)
+    ends = commit_fact(line[3]), commit_fact(found.first_bad)
+    rest = ResidualCause(*ends, series_fact(found.series), 0.012, 0.014)
+    apply_decision(found.project, "main", Decision(residuals=(rest,)))
+    found.refresh_from_db()
+    assert (found.state, found.proving, found.bisection, found.withdrawal) == ("suspected", True, {}, "")
 
 
 def test_what_pairs_have_told_twice_is_asked_a_third_time(answer_for_another: Callable[[str], None]) -> None:
