@@ -126,6 +126,8 @@ class TestImports:
 
     def test_a_module_that_is_missing_stays_missing(self) -> None:
         import_hooks.call_after_import({"stranger": print})
+        # A finder of the older interface.
+        sys.meta_path.append(SimpleNamespace(find_module=lambda _name, _path: None))  # type: ignore[arg-type]
         with pytest.raises(ModuleNotFoundError):
             __import__("stranger")
 
@@ -262,24 +264,30 @@ class TestPacing:
                 pacer.end_owner_step(pacing.OPTIMIZER, owner)
         assert loop.steps == 9
 
+    @pytest.mark.parametrize("within", [False, True], ids=["a pass", "a pass within a pass"])
     def test_hooks_in_a_thread_of_autograds_end_a_step_with_their_pass(
-        self, monkeypatch: pytest.MonkeyPatch
+        self, monkeypatch: pytest.MonkeyPatch, within: bool
     ) -> None:
         pacer, loop = self.make_pacer()
         monkeypatch.setattr(pacing, "_pacer", pacer)
         first, second = Owner(), Owner()
         seen: list[int] = []
 
-        def step_both(ended: threading.Event) -> None:
+        def step_both() -> None:
             for owner in (first, second):
                 backward_passes.end_optimizer_step(owner, owner)
+
+        step = backward_passes.wrap_backward(step_both, wrapping.is_never_traced) if within else step_both
+
+        def run_thread(ended: threading.Event) -> None:
+            step()
             seen.append(loop.steps)
             ended.set()
 
         def run_pass() -> None:
             ended = threading.Event()
             # A thread that `threading` didn't start, as autograd's are.
-            _thread.start_new_thread(step_both, (ended,))
+            _thread.start_new_thread(run_thread, (ended,))
             assert ended.wait(60)
 
         for _ in range(3):

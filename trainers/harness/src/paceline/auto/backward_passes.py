@@ -42,7 +42,8 @@ def wrap_backward(original: Function, is_traced: Callable[[], bool]) -> Function
             inside.discard(ident)
             stepped = _stepped.pop(ident, None)
         for optimizer, wrapper in stepped.values() if stepped else ():
-            pacing.end_owner_step(pacing.OPTIMIZER, optimizer, wrapper)
+            # Where this pass is one within another, as checkpoints have them, with the outer one.
+            end_optimizer_step(optimizer, wrapper)
         return result
 
     return wrapped

@@ -34,7 +34,9 @@ class _Finder:
         if fullname not in self._waiting:
             return None
         for finder in sys.meta_path:
-            spec = None if finder is self else finder.find_spec(fullname, path, target)
+            # An old one may have none: Python passes it over too.
+            find = None if finder is self else getattr(finder, "find_spec", None)
+            spec: ModuleSpec | None = find(fullname, path, target) if find else None
             if spec is not None:
                 self._hook_loader(fullname, spec)
                 return spec

@@ -166,7 +166,7 @@ class StepPacer:
 
     def _note_successor(self, kind: str, owner: object) -> None:
         """Note another kind of owner than the one that is gone; environments come and go with episodes."""
-        if kind != self._kind or (kind == OPTIMIZER and type(owner).__name__ != self._owner_name):
+        if kind != self._kind or (kind == OPTIMIZER and _name_of(owner) != self._owner_name):
             self._succeed_owner()
 
     def _succeed_owner(self) -> None:
@@ -174,7 +174,7 @@ class StepPacer:
 
     def _set_owner(self, kind: str, owner: object) -> None:
         self._kind = kind
-        self._owner_name = type(owner).__name__[:100]
+        self._owner_name = _name_of(owner)
         self._owner = _refer_to(owner)
 
     def _end(self) -> None:
@@ -199,6 +199,10 @@ class StepPacer:
     def _end_process_later(self) -> None:
         sleep(PATIENCE)
         self._end_process()
+
+
+def _name_of(owner: object) -> str:
+    return type(owner).__name__[:100]
 
 
 def _refer_to(owner: object) -> Callable[[], object]:
