@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paceline import counting_reuse
-from paceline.measurement import CountedBefore
+from paceline import counting_reuse, protocol
+from paceline.manifest import load_manifest
+from paceline.measurement import CountedBefore, MeasurementRequest
+from paceline.watching import nvml
 
 from tests.harness.conftest import Project
 
@@ -30,7 +32,8 @@ class Checkout(Project):
     """A project of several files, and an earlier document beside its folder."""
 
     def create_files(self, **settings: object) -> None:
-        self.write(SCRIPT, warmup_steps=2, steps=50, repetitions=1, counting_steps=10, **settings)
+        chosen = {"warmup_steps": 2, "steps": 50, "repetitions": 1, "counting_steps": 10}
+        self.write(SCRIPT, **(chosen | settings))
         (self.folder / "helper.py").write_text(HELPER)
         (self.folder / "other.py").write_text("unused = 1\n")
         (self.folder / "sizes.json").write_text('{"n": 5}')
@@ -103,6 +106,21 @@ def test_another_protocol_or_environment_is_another_key(checkout: Checkout) -> N
     before = CountedBefore(COMMIT, first)
     assert not counting_reuse.has_same_inputs(before, "0" * 64, checkout.folder)
     assert not counting_reuse.has_same_inputs(before, "", checkout.folder)
+
+
+@pytest.mark.parametrize(("succession", "keys"), [(False, 1), (True, 2)])
+def test_the_warm_up_of_the_times_is_in_the_key_where_counting_has_it(
+    checkout: Checkout, succession: bool, keys: int
+) -> None:
+    found = set()
+    for warmup_steps in (2, 4):
+        checkout.create_files(counting_warmup_steps=1, warmup_steps=warmup_steps)
+        benchmark = load_manifest(checkout.folder / "paceline.toml").benchmarks["tiny"]
+        request = MeasurementRequest(benchmark, benchmark.cases[0], checkout.folder, quick=False)
+        runner = protocol._CaseRunner(request, Path(), nvml.Devices(), 0.0, lambda *_: None)
+        runner._has_succession = succession
+        found.add(runner.find_counting_inputs({}).key)
+    assert len(found) == keys
 
 
 def test_one_counting_is_taken_over_once_a_second_gave_the_same(checkout: Checkout) -> None:

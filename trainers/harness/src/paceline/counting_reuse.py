@@ -57,8 +57,17 @@ class CountingKey:
 
     tree: str
 
-    def digest(self, request: MeasurementRequest, environment: Mapping[str, Any], driver: str | None) -> str:
-        """The key; empty where the checkout has too many files to be listed."""
+    def digest(
+        self,
+        request: MeasurementRequest,
+        environment: Mapping[str, Any],
+        driver: str | None,
+        warmup_steps: int,
+    ) -> str:
+        """The key; empty where the checkout has too many files to be listed.
+
+        `warmup_steps` are those of the counting, which may be more than the benchmark asks for.
+        """
         if not self.tree:
             return ""
         benchmark = {
@@ -69,6 +78,7 @@ class CountingKey:
             "benchmark": benchmark,
             "name": [request.benchmark.name, request.benchmark.version, request.case.key],
             "params": dict(request.case.params),
+            "warmup_steps": warmup_steps,
             "arguments": request.arguments,
             "environment": {**environment, "driver": driver},
             "packages": digest_environment(),

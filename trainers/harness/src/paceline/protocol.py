@@ -256,7 +256,8 @@ class _CaseRunner:
         request = self._request
         if not self._shares_counting:
             return CountingInputs()
-        key = self._counting_key.digest(request, environment, self._devices.driver)
+        warmup_steps = self._make_plan("counting").warmup_steps
+        key = self._counting_key.digest(request, environment, self._devices.driver, warmup_steps)
         before = counting_reuse.read_counted_before(request.counted) if request.counted else None
         if before is None or not counting_reuse.has_same_inputs(before, key, request.folder):
             return CountingInputs(key)
