@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -193,6 +194,21 @@ def test_a_host_is_tried_and_its_report_written(prepared_project: Project) -> No
 def test_the_host_itself_is_described(tmp_path: Path) -> None:
     rows = harness_parts.look_at_host(Workbench(1e12, tmp_path))
     assert {"Python", "processor features", "calibration", "torch"} <= {row.what for row in rows}
+
+
+def test_a_process_that_no_signal_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stuck:
+        killed = 0
+
+        def wait(self, timeout: float) -> int:
+            raise subprocess.TimeoutExpired("python", timeout)
+
+        def kill(self) -> None:
+            self.killed += 1
+
+    stuck = Stuck()
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: stuck)
+    assert (command.can_use_cuda(), stuck.killed) == (False, 1)
 
 
 @pytest.mark.parametrize(
