@@ -101,7 +101,7 @@ def test_repetitions_that_disagree_name_nobody(values: tuple[int | None, ...], e
         ({"kind": "mark", "owner": "", "chosen": False}, "is one pass through paceline.steps"),
         (
             {"kind": "optimizer", "owner": "SGD", "chosen": False, "succeeded": "Adam"},
-            "ends with the optimizer's step of SGD, which took over from Adam, the first one",
+            "ends with the optimizer's step of SGD, which took over from Adam",
         ),
         (
             {"kind": "optimizer", "owner": "Adam", "chosen": False},

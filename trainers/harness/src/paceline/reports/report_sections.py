@@ -22,7 +22,7 @@ PASSES = {
 
 def _describe_first(step: Mapping[str, Any]) -> str:
     before = step.get("succeeded")
-    return f"took over from {before}, the first one" if before else "stepped first"
+    return f"took over from {before}" if before else "stepped first"
 
 
 def step_lines(step: Mapping[str, Any]) -> list[str]:
