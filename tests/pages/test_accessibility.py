@@ -51,10 +51,15 @@ CHECK = """async ([kind, values]) => {
 }"""
 
 
-def test_no_page_violates_a_rule_of_axe(site: Site, settings: LazySettings) -> None:
-    settings.PACELINE_RATES = {}
+def create_projects_of_pages() -> None:
+    """What `MORE_PAGES` shows beside the site's own project."""
     builders.create_project("empty")
     builders.create_commits(builders.create_project("paged"), 60)
+
+
+def test_no_page_violates_a_rule_of_axe(site: Site, settings: LazySettings) -> None:
+    settings.PACELINE_RATES = {}
+    create_projects_of_pages()
     site.ids["trigger"] = builders.create_refused_trigger(Project.objects.get(slug="snake")).pk
     stepped = Regression.objects.select_related("first_bad").latest("pk")
     # A line of the trend says that its environment changed.

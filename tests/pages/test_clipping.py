@@ -10,8 +10,7 @@ from django.utils import timezone
 from playwright.sync_api import Page
 
 from dashboard.models import Case, Commit, Project
-from tests.pages import builders
-from tests.pages.test_accessibility import MORE_PAGES
+from tests.pages.test_accessibility import MORE_PAGES, create_projects_of_pages
 from tests.pages.test_browser import PAGES, Site, _queries_beside_the_browser, browser, signed_in_page, site
 
 __all__ = ["_queries_beside_the_browser", "browser", "site"]
@@ -46,7 +45,7 @@ FIND_SCROLLED = """() => [...document.querySelectorAll("main section > .scroll, 
 
 def test_nothing_is_cut_off_at_any_width(site: Site, settings: LazySettings) -> None:
     settings.PACELINE_RATES = {}
-    builders.create_project("empty")
+    create_projects_of_pages()
     page = signed_in_page(site, "/account/", viewport={"width": WIDTHS[0], "height": 900})
     found = []
     for where in dict.fromkeys((*PAGES, *MORE_PAGES)):
