@@ -110,13 +110,11 @@ def read_series_trend(request: HttpRequest, series: Series) -> SeriesTrend:
     query = read_trend_query(request)
     project = series.case.project
     branch = query.branch or project.branch
-    details = None
-    if query.show <= MOST_DRAWN and not query.beside:
-        # Each of them is drawn, so that nothing is gained by reading narrow rows first.
-        details = newest_points(series, query.show, query.until, branch)
-        rows = [narrow_row(point) for point in details]
-    else:
+    details = _read_few_points(series, branch, query)
+    if details is None:
         rows = trends.newest_rows(series, branch, query.show, query.until)
+    else:
+        rows = [narrow_row(point) for point in details]
     shown = rows_within(rows, query.zoom)
     changes = _read_changes(series, branch, rows)
     related = trends.related_series(series, [name.series for name in query.beside if name.series])
@@ -162,6 +160,20 @@ def read_series_trend(request: HttpRequest, series: Series) -> SeriesTrend:
         reference=reference,
         related=related,
     )
+
+
+def _read_few_points(series: Series, branch: str, query: TrendQuery) -> list[SeriesPoint] | None:
+    """The points with their details where each is drawn: nothing is gained by reading narrow rows first.
+
+    None where there are more, or lines beside them.
+    """
+    # About as many points as positions: few commits are measured twice.
+    latest = getattr(series, "latest", None)
+    is_short = query.show <= MOST_DRAWN or latest is None or latest.position < MOST_DRAWN
+    if query.beside or not is_short:
+        return None
+    points = newest_points(series, min(query.show, MOST_DRAWN + 1), query.until, branch)
+    return points if len(points) <= MOST_DRAWN else None
 
 
 def rows_within(rows: Sequence[TrendRow], zoom: tuple[int, int] | None) -> Sequence[TrendRow]:

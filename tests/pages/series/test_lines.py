@@ -9,7 +9,9 @@ import re
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from dashboard.models import Commit, Metric, Point, Pool, Run, Series
 from dashboard.sentences import numbers
@@ -272,6 +274,27 @@ def test_a_long_series_beside_others_is_a_small_page_and_a_part_of_it_is_whole(
     assert trace_of(json.loads(part["figure"]), "value")["meta"]["positions"] == list(range(200, 501))
     exported = client.get(page_of(series, query, "points.json")).json()["points"]
     assert len(exported) == 2400
+
+
+def test_a_series_that_is_longer_than_it_seems_is_thinned_all_the_same(
+    client: Client, long_series: list[Series]
+) -> None:
+    # No latest position says that it is long.
+    figure = embedded_figure(client, page_of(long_series[0], "show=600"), "trend")
+    positions = trace_of(figure, "value")["meta"]["positions"]
+    assert {0, 567, 599} <= set(positions)
+    assert len(positions) <= 400
+
+
+def test_asking_for_more_runs_than_there_are_takes_no_more_queries(
+    client: Client, series: Series, django_assert_max_num_queries: Any
+) -> None:
+    client.get(page_of(series))
+    with CaptureQueriesContext(connection) as queries:
+        shown = client.get(page_of(series, "show=100"))
+    with django_assert_max_num_queries(len(queries)):
+        asked = client.get(page_of(series, "show=1000"))
+    assert asked.context["figure"] == shown.context["figure"]
 
 
 def test_however_much_an_address_asks_it_is_as_many_queries(
