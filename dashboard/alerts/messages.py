@@ -112,7 +112,7 @@ def _regression_message(delivery: Delivery, regression: Regression) -> Message:
     )
     standing = event in STANDING_EVENTS
     facts = [*sentences.message_facts(regression), *sentences.memory_fact(regression)]
-    if standing and (time := time_beside_counter(regression)):
+    if time := time_beside_counter(regression, event):
         facts.append(("step time", time))
     return Message(
         event=event,
@@ -130,10 +130,10 @@ def _regression_message(delivery: Delivery, regression: Regression) -> Message:
     )
 
 
-def time_beside_counter(regression: Regression) -> str:
-    """What became of a step's time where a counter alone moved; empty where that is told, or isn't known."""
-    points = times_beside_counter(regression)
-    return proofs.step_time_sentence(*points) if points else ""
+def time_beside_counter(regression: Regression, event: str) -> str:
+    """What became of a step's time where a counter alone moved; empty where that is told, isn't known, or
+    where the regression is over."""
+    return proofs.step_time_sentence(times_beside_counter(regression)) if event in STANDING_EVENTS else ""
 
 
 def _claim_message(event: str, measurement: ClaimMeasurement) -> Message:

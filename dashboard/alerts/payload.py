@@ -36,7 +36,7 @@ def alert_payload(delivery: Delivery) -> dict[str, Any]:
         **common,
         "title": sentences.regression_title(regression),
         "sentence": message_sentence(regression, delivery.event),
-        "step_time": time_beside_counter(regression) or None,
+        "step_time": time_beside_counter(regression, delivery.event) or None,
         "regression": regression_fields(regression),
     }
 

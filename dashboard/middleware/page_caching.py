@@ -51,7 +51,7 @@ class CachePages:
     def process_view(
         self, request: HttpRequest, view: View, arguments: Any, named: dict[str, Any]
     ) -> HttpResponseBase | None:
-        if not self.memory.most_bytes or not may_be_kept(request):
+        if not self.memory.most_bytes or not may_be_cached(request):
             return None
         known = request.__dict__
         revision = known["shown_revision"] if "shown_revision" in known else read_revision()
@@ -73,7 +73,7 @@ class CachePages:
         return answer_page(request, page)
 
 
-def may_be_kept(request: HttpRequest) -> bool:
+def may_be_cached(request: HttpRequest) -> bool:
     """Without what is shown once, and without the parts that a script asks for."""
     match = request.resolver_match
     if (

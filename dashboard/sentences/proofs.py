@@ -73,11 +73,14 @@ def points_disagreement(regression: Regression, changes: Sequence[Change]) -> st
     return points_moved_sentence(change)
 
 
-def step_time_sentence(before: Point, after: Point) -> str:
+def step_time_sentence(points: Sequence[Point]) -> str:
     """What became of a step's time where a counter alone moved: `A step takes no measurably other time: ...`.
 
-    By the runs of the two commits, each with its interval.
+    By the points of the runs of the two commits, each with its interval; empty without any.
     """
+    if not points:
+        return ""
+    before, after = points
     ratio = after.value / before.value
     if None in (ends := (before.low, before.high, after.low, after.high)):
         return f"A step's time went with it by {numbers.format_percent_change(ratio)} between the two runs."

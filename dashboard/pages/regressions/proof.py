@@ -103,8 +103,7 @@ def time_beside_counter(
 ) -> str:
     """Of a counter that moved alone what became of the step's time; empty where that is told already."""
     told = [*(change.series for change in changes), *(row.series for row in measured)]
-    points = step_times_beside(regression, told, runs)
-    return proofs.step_time_sentence(*points) if points else ""
+    return proofs.step_time_sentence(step_times_beside(regression, told, runs))
 
 
 def _sizing_experiment(regression: Regression, rows: Sequence[ProofRow]) -> Experiment | None:

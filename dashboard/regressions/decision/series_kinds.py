@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Protocol
 
-from dashboard.measured_kinds import MEAN_TIME, MetricLike, is_exact_counter
+from dashboard.measured_kinds import MEAN_TIME, MeasuredLike, is_exact_counter
 
 # Exact counters that are judged beside the headline series, though only as a whole, never per phase.
 ANY_INCREASE = (
@@ -25,7 +25,7 @@ QUALITY = "quality"
 WORSE, BETTER = "regression", "improvement"
 
 
-class SeriesLike(Protocol):
+class SeriesLike(MeasuredLike, Protocol):
     """A series as the rows and the facts have it."""
 
     @property
@@ -33,11 +33,7 @@ class SeriesLike(Protocol):
     @property
     def configuration_id(self) -> int: ...
     @property
-    def metric(self) -> MetricLike: ...
-    @property
     def phase(self) -> str: ...
-    @property
-    def exact(self) -> bool: ...
     @property
     def headline(self) -> bool: ...
     @property

@@ -7,15 +7,11 @@ outlives them. So the step ends where the backward pass does.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from threading import _DummyThread, current_thread, get_ident
-from typing import Any
-
-import paceline
 
 from . import pacing
-from .wrapping import Function, threads_inside
+from .wrapping import Function, threads_inside, wrap_outermost
 
 BACKWARD = "backward"
 
@@ -25,28 +21,15 @@ _stepped: dict[int, dict[int, tuple[object, object]]] = {}
 
 def wrap_backward(original: Function, is_traced: Callable[[], bool]) -> Function:
     """Return a backward pass in a phase, whose end is the end of the steps that optimizers took in it."""
-    inside = threads_inside(BACKWARD)
+    return wrap_outermost(BACKWARD, original, is_traced, _end_steps)
 
-    @functools.wraps(original)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        if is_traced():
-            return original(*args, **kwargs)
-        ident = get_ident()
-        if ident in inside:
-            return original(*args, **kwargs)
-        inside.add(ident)
-        try:
-            with paceline.phase(BACKWARD):
-                result = original(*args, **kwargs)
-        finally:
-            inside.discard(ident)
-            stepped = _stepped.pop(ident, None)
-        for optimizer, wrapper in stepped.values() if stepped else ():
+
+def _end_steps(caller: int, has_returned: bool) -> None:
+    stepped = _stepped.pop(caller, {})
+    if has_returned:
+        for optimizer, wrapper in stepped.values():
             # Where this pass is one within another, as checkpoints have them, with the outer one.
             end_optimizer_step(optimizer, wrapper)
-        return result
-
-    return wrapped
 
 
 def end_optimizer_step(optimizer: object, wrapper: object) -> None:

@@ -27,8 +27,16 @@ def threads_inside(name: str) -> set[int]:
     return _inside.setdefault(name, set())
 
 
-def wrap_outermost(name: str, original: Function, is_traced: Callable[[], bool]) -> Function:
-    """Return `original` in a phase; calls inside a call, and those that are being traced, pass through."""
+def wrap_outermost(
+    name: str,
+    original: Function,
+    is_traced: Callable[[], bool],
+    after: Callable[[int, bool], None] | None = None,
+) -> Function:
+    """Return `original` in a phase; calls inside a call, and those that are being traced, pass through.
+
+    `after` is told behind each call its thread, and whether it has returned.
+    """
     inside = threads_inside(name)
 
     @functools.wraps(original)
@@ -40,11 +48,16 @@ def wrap_outermost(name: str, original: Function, is_traced: Callable[[], bool])
         if ident in inside:
             return original(*args, **kwargs)
         inside.add(ident)
+        has_returned = False
         try:
             with paceline.phase(name):
-                return original(*args, **kwargs)
+                result = original(*args, **kwargs)
+            has_returned = True
         finally:
             inside.discard(ident)
+            if after is not None:
+                after(ident, has_returned)
+        return result
 
     return wrapped
 
