@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -26,6 +27,7 @@ from dashboard.access.rules import (
 from dashboard.access.visitors import Visitor, visitor_of
 from dashboard.api.host_requests import refuse_unknown_host
 from dashboard.models import Action, Project
+from dashboard.page_cache.revisions import SeenRevision
 from dashboard.problem_details import NEEDS_TOKEN, NOT_HERE, answer_problem, refuse_method
 from dashboard.projects.names import current_slug
 from dashboard.sentences.access import PAGES_ONLY, refusal_sentence
@@ -73,6 +75,7 @@ class AccessMiddleware:
     def hold_to_rule(
         self, request: HttpRequest, visitor: Visitor, rule: Rule, named: dict[str, Any]
     ) -> HttpResponseBase | None:
+        seen_at = time.monotonic()
         project = find_project(rule, named) if rule.found_by else None
         former = ""
         if project is None and rule.found_by == "slug" and (renamed := current_slug(named["slug"])):
@@ -80,7 +83,8 @@ class AccessMiddleware:
             former, named["slug"] = named["slug"], renamed
             project = find_project(rule, named)
         if project is not None:
-            request.__dict__["shown_revision"] = project.__dict__["revision"]
+            number = project.__dict__["revision"]
+            request.__dict__["shown_revision"] = None if number is None else SeenRevision(number, seen_at)
         # Views of a project needn't look it up again: `dashboard.pages.requested_project`.
         request.__dict__["_project"] = project
         if is_hidden(visitor, rule, project):

@@ -21,10 +21,11 @@ from django.utils.http import parse_http_date_safe
 from dashboard.access.visitors import visitor_of
 from dashboard.api.etags import keep_for_visitor
 from dashboard.middleware.compression import choose_encoding, compress_text
+from dashboard.page_cache.arrivals import arrival_time
 from dashboard.page_cache.cached_views import CACHED
 from dashboard.page_cache.handover import PageHandover
 from dashboard.page_cache.memory import CachedPage, PageMemory
-from dashboard.page_cache.revisions import read_revision
+from dashboard.page_cache.revisions import SeenRevision, read_revision
 from dashboard.static_files.names import digest_hashed_names
 
 # Pages say "3 min ago", and who has been silent: what changes by time alone is made again after so long.
@@ -57,12 +58,13 @@ class CachePages:
         revision = known["shown_revision"] if "shown_revision" in known else read_revision()
         if revision is None:
             return None
-        key = page_key(request)
-        page = self.memory.find_page(key, revision, time.monotonic() - OLDEST_SECONDS)
+        key, came_at = page_key(request), needed_since(request)
+        page = self.memory.find_page(key, revision, came_at, time.monotonic() - OLDEST_SECONDS)
         if page is None:
             with self.memory.making_lock(key), self.handover.locked_place(key) as place:
                 oldest = time.monotonic() - OLDEST_SECONDS
-                page = self.memory.find_page(key, revision, oldest) or place.read_page(revision, oldest)
+                page = self.memory.find_page(key, revision, came_at, oldest)
+                page = page or place.read_page(revision, came_at, oldest)
                 if page is None:
                     response = answer_whole(request, view, arguments, named)
                     page = describe_page(request, response, revision)
@@ -94,6 +96,16 @@ def page_key(request: HttpRequest) -> Hashable:
     return request.scheme, request.get_host(), request.get_full_path(), user, token, encoding
 
 
+def needed_since(request: HttpRequest) -> float:
+    """Monotonic seconds: a page that was right then, or later, is right for this request.
+
+    For who is signed in it is now: what they wrote a moment ago must be there, and nobody shares their pages.
+    """
+    visitor = visitor_of(request)
+    is_known = visitor.user is not None or visitor.token is not None
+    return time.monotonic() if is_known else arrival_time(request)
+
+
 def answer_whole(request: HttpRequest, view: View, arguments: Any, named: dict[str, Any]) -> HttpResponseBase:
     """What the view answers to who has no earlier version."""
     conditions: dict[str, Any] = {
@@ -107,7 +119,9 @@ def answer_whole(request: HttpRequest, view: View, arguments: Any, named: dict[s
         request.META.update(conditions)
 
 
-def describe_page(request: HttpRequest, response: HttpResponseBase, revision: int) -> CachedPage | None:
+def describe_page(
+    request: HttpRequest, response: HttpResponseBase, revision: SeenRevision
+) -> CachedPage | None:
     """None where the answer is for this request alone."""
     if response.status_code != HTTPStatus.OK or response.cookies or not isinstance(response, HttpResponse):
         return None
@@ -119,8 +133,9 @@ def describe_page(request: HttpRequest, response: HttpResponseBase, revision: in
     if tokens:
         body = TOKEN.sub(rb"\g<1>" + TOKEN_PLACE, response.content)
     return CachedPage(
-        revision=revision,
+        revision=revision.number,
         made_at=time.monotonic(),
+        newest_at=revision.seen_at,
         body=body,
         packed=compress_text(body, encoding) if encoding and not tokens else b"",
         headers={name: value for name, value in response.headers.items() if name != "ETag"},

@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dashboard.page_cache.memory import CachedPage
+from dashboard.page_cache.revisions import SeenRevision
 
 PLACES = 64
 # A header is one line; longer ones aren't written here.
@@ -31,8 +32,8 @@ class PlaceOfPage:
         self._file = file
         self._key = key.hex()
 
-    def read_page(self, revision: int, made_after: float) -> CachedPage | None:
-        """What another process has made of this page at this revision."""
+    def read_page(self, revision: SeenRevision, came_at: float, made_after: float) -> CachedPage | None:
+        """What another process has made of this page, if it is right for a request that came then."""
         if self._file is None:
             return None
         size = os.fstat(self._file).st_size
@@ -41,24 +42,26 @@ class PlaceOfPage:
             told = json.loads(head)
             # Monotonic seconds begin anew with the machine: what seems to come from the future is older.
             is_recent = made_after <= told["made_at"] <= time.monotonic()
-            if (told["key"], told["revision"]) != (self._key, revision) or not is_recent:
+            if told["key"] != self._key or not is_recent:
                 return None
             bodies = rest + os.pread(self._file, size, len(head) + 1 + len(rest))
             body, packed = bodies[: told["body"]], bodies[told["body"] :]
             if (len(body), len(packed)) != (told["body"], told["packed"]):
                 return None
+            page = CachedPage(
+                revision=told["revision"],
+                made_at=told["made_at"],
+                newest_at=told["newest_at"],
+                body=body,
+                packed=packed,
+                headers=told["headers"],
+                digest=told["digest"],
+                token_place=bytes.fromhex(told["token_place"]),
+            )
         except (ValueError, KeyError, TypeError):
             # Empty, or of a process that was ended while it wrote.
             return None
-        return CachedPage(
-            revision=revision,
-            made_at=told["made_at"],
-            body=body,
-            packed=packed,
-            headers=told["headers"],
-            digest=told["digest"],
-            token_place=bytes.fromhex(told["token_place"]),
-        )
+        return page.seen_with(revision) if page.is_right(revision, came_at) else None
 
     def leave_page(self, page: CachedPage) -> None:
         """For the processes that wait for it."""
@@ -68,6 +71,7 @@ class PlaceOfPage:
             "key": self._key,
             "revision": page.revision,
             "made_at": page.made_at,
+            "newest_at": page.newest_at,
             "headers": dict(page.headers),
             "digest": page.digest,
             "token_place": page.token_place.hex(),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from dashboard.page_cache.revisions import SeenRevision
 
 # Beside the body: the key, the headers, what Python adds.
 OVERHEAD = 2_000
@@ -14,7 +16,7 @@ LOCKS = 64
 
 @dataclass(frozen=True, slots=True)
 class CachedPage:
-    """A page as it was made at a revision.
+    """A page as it was made at a revision, which was still the newest one at `newest_at`.
 
     `packed`: compressed as who asked takes it, where it is the same for each request. `token_place`: else
     what stands for a token.
@@ -22,6 +24,7 @@ class CachedPage:
 
     revision: int
     made_at: float
+    newest_at: float
     body: bytes
     packed: bytes
     headers: Mapping[str, str]
@@ -31,6 +34,16 @@ class CachedPage:
     @property
     def size(self) -> int:
         return len(self.body) + len(self.packed) + OVERHEAD
+
+    def is_right(self, revision: SeenRevision, came_at: float) -> bool:
+        """For a request that came then and sees this revision: it is the same, or the page was right since."""
+        return self.revision == revision.number or came_at <= self.newest_at
+
+    def seen_with(self, revision: SeenRevision) -> CachedPage:
+        """Itself, right for as long as its revision was seen."""
+        if self.revision != revision.number or revision.seen_at <= self.newest_at:
+            return self
+        return replace(self, newest_at=revision.seen_at)
 
 
 class PageMemory:
@@ -43,11 +56,14 @@ class PageMemory:
         self._lock = threading.Lock()
         self._making = [threading.Lock() for _ in range(LOCKS)]
 
-    def find_page(self, key: Hashable, revision: int, made_after: float) -> CachedPage | None:
+    def find_page(
+        self, key: Hashable, revision: SeenRevision, came_at: float, made_after: float
+    ) -> CachedPage | None:
         with self._lock:
             page = self._pages.get(key)
-            if page is None or page.revision != revision or page.made_at < made_after:
+            if page is None or page.made_at < made_after or not page.is_right(revision, came_at):
                 return None
+            self._pages[key] = page = page.seen_with(revision)
             self._pages.move_to_end(key)
             return page
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
+
 from django.db import connection
 from django.db.models import BigIntegerField
 from django.db.models.expressions import RawSQL
@@ -18,12 +21,21 @@ PROJECT_REVISION = RawSQL(
 )
 
 
-def read_revision() -> int | None:
+@dataclass(frozen=True, slots=True)
+class SeenRevision:
+    """`seen_at`: monotonic seconds before it was read. It was the newest one then, or came after."""
+
+    number: int
+    seen_at: float
+
+
+def read_revision() -> SeenRevision | None:
     """Of everything, for pages of several projects; None where nothing was ever written."""
+    seen_at = time.monotonic()
     with connection.cursor() as cursor:
         cursor.execute("SELECT bit_xor(stamp) FROM dashboard_revision")
-        revision: int | None = cursor.fetchone()[0]
-    return revision
+        number: int | None = cursor.fetchone()[0]
+    return None if number is None else SeenRevision(number, seen_at)
 
 
 def combine_stamps() -> int:

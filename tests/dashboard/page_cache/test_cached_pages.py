@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,7 @@ from dashboard.middleware import page_caching
 from dashboard.models import Membership, Project, Regression, Run, Series
 from dashboard.page_cache.cached_views import CACHED
 from dashboard.page_cache.memory import CachedPage, PageMemory
+from dashboard.page_cache.revisions import SeenRevision
 from tests.dashboard.access.conftest import create_member
 from tests.pages import builders
 from tests.pages.test_queries import fill_site
@@ -219,16 +221,62 @@ def test_a_part_for_a_script_is_never_a_whole_cached_page(client: Client) -> Non
 
 
 def cached_page(size: int, revision: int = 1) -> CachedPage:
-    return CachedPage(revision, 1.0, b"x" * size, b"", {}, "", token_place=b"")
+    return CachedPage(revision, 1.0, 1.0, b"x" * size, b"", {}, "", token_place=b"")
+
+
+def seen_revision(number: int, at: float = 2.0) -> SeenRevision:
+    return SeenRevision(number, at)
 
 
 def test_memory_keeps_to_its_bound_and_drops_what_was_used_longest_ago() -> None:
     memory = PageMemory(30_000)
     for name in "abc":
         memory.store_page(name, cached_page(7_000))
-    assert memory.find_page("a", 1, 0.0)
+    assert memory.find_page("a", seen_revision(1), 3.0, 0.0)
     memory.store_page("d", cached_page(7_000))
-    assert [bool(memory.find_page(name, 1, 0.0)) for name in "abcd"] == [True, False, True, True]
+    assert [bool(memory.find_page(name, seen_revision(1), 3.0, 0.0)) for name in "abcd"] == [
+        True,
+        False,
+        True,
+        True,
+    ]
     memory.store_page("large", cached_page(40_000))
-    assert memory.find_page("large", 1, 0.0) is None
-    assert memory.find_page("a", 2, 0.0) is None
+    assert memory.find_page("large", seen_revision(1), 3.0, 0.0) is None
+    assert memory.find_page("a", seen_revision(2), 3.0, 0.0) is None
+
+
+def test_a_page_is_right_for_who_came_while_its_revision_was_the_newest() -> None:
+    """Two of 20 that ask at once may see two revisions, and wait for one another's pages."""
+    memory = PageMemory(30_000)
+    memory.store_page("a", cached_page(100))
+    assert memory.find_page("a", seen_revision(2, 1.5), came_at=1.2, made_after=0.0) is None
+    assert memory.find_page("a", seen_revision(1, 1.4), came_at=1.3, made_after=0.0)
+    assert memory.find_page("a", seen_revision(2, 1.5), came_at=1.2, made_after=0.0), (
+        "it was seen as the newest since"
+    )
+    assert memory.find_page("a", seen_revision(2, 1.5), came_at=1.45, made_after=0.0) is None
+    assert memory.find_page("a", seen_revision(1, 1.1), came_at=1.0, made_after=0.0)
+    assert memory.find_page("a", seen_revision(2, 1.5), came_at=1.4, made_after=0.0), (
+        "an earlier look takes nothing away"
+    )
+
+
+def test_who_waited_for_a_thread_may_get_the_page_of_when_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    builders.create_history("snake", 2)
+    client, came_at = Client(), [time.monotonic()]
+    monkeypatch.setattr(page_caching, "arrival_time", lambda _request: came_at[0])
+    former = read_page(client, "/projects/snake/runs/")
+    Run.objects.update(state=Run.State.FAILED)
+    assert read_page(client, "/projects/snake/runs/") == former
+    came_at[0] = time.monotonic()
+    assert read_page(client, "/projects/snake/runs/") != former
+
+
+def test_who_is_signed_in_sees_what_was_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    builders.create_history("snake", 2)
+    client = Client()
+    client.force_login(User.objects.create_superuser("root"))
+    monkeypatch.setattr(page_caching, "arrival_time", lambda _request: 0.0)
+    former = read_page(client, "/projects/snake/runs/")
+    Run.objects.update(state=Run.State.FAILED)
+    assert read_page(client, "/projects/snake/runs/") != former

@@ -18,13 +18,15 @@ from django.test.utils import CaptureQueriesContext
 
 from dashboard.page_cache.handover import PLACES, PageHandover
 from dashboard.page_cache.memory import CachedPage
+from dashboard.page_cache.revisions import SeenRevision
 from dashboard.static_files import names
 from dashboard.static_files.names import digest_hashed_names, list_hashed_files
 from tests.pages import builders
 
 PAGE = CachedPage(
-    7, 100.0, b"body\nof two lines", b"packed", {"Content-Type": "text/html"}, "digest", b"place"
+    7, 100.0, 90.0, b"body\nof two lines", b"packed", {"Content-Type": "text/html"}, "digest", b"place"
 )
+SEEN, NOW = SeenRevision(7, 80.0), 200.0
 TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="(\w+)"')
 HOLD = """
 import sys, time
@@ -39,28 +41,32 @@ with PageHandover(Path(sys.argv[1])).locked_place(("key", 1)):
 
 def test_a_page_is_taken_over_as_it_was_made(tmp_path: Path) -> None:
     with PageHandover(tmp_path / "pages").locked_place(("key", 1)) as place:
-        assert place.read_page(7, 0.0) is None
+        assert place.read_page(SEEN, NOW, 0.0) is None
         place.leave_page(PAGE)
     with PageHandover(tmp_path / "pages").locked_place(("key", 1)) as place:
-        assert place.read_page(7, 99.0) == PAGE
-        assert place.read_page(8, 99.0) is None, "something was written since"
-        assert place.read_page(7, 101.0) is None, "too old"
+        assert place.read_page(SEEN, NOW, 99.0) == PAGE
+        written = SeenRevision(8, 95.0)
+        assert place.read_page(written, NOW, 99.0) is None, "something was written since"
+        assert place.read_page(written, 90.0, 99.0) == PAGE, "it was right when it was asked for"
+        seen_later = place.read_page(SeenRevision(7, 95.0), NOW, 99.0)
+        assert seen_later == replace(PAGE, newest_at=95.0)
+        assert place.read_page(SEEN, NOW, 101.0) is None, "too old"
         shorter = replace(PAGE, body=b"b", packed=b"")
         place.leave_page(shorter)
-        assert place.read_page(7, 0.0) == shorter
+        assert place.read_page(SEEN, NOW, 0.0) == shorter
 
 
 def test_a_page_of_before_the_machine_was_started_anew_is_too_old(tmp_path: Path) -> None:
     with PageHandover(tmp_path).locked_place("key") as place:
         place.leave_page(replace(PAGE, made_at=time.monotonic() + 3600))
-        assert place.read_page(7, time.monotonic() - 60) is None
+        assert place.read_page(SEEN, NOW, time.monotonic() - 60) is None
 
 
 def test_another_page_of_the_same_place_isnt_taken_for_it(tmp_path: Path) -> None:
     handover = PageHandover(tmp_path)
     for number in range(PLACES + 1):
         with handover.locked_place(("key", number)) as place:
-            assert place.read_page(7, 0.0) is None
+            assert place.read_page(SEEN, NOW, 0.0) is None
             place.leave_page(PAGE)
     assert len(list(tmp_path.iterdir())) <= PLACES
 
@@ -69,10 +75,10 @@ def test_a_page_of_other_scripts_and_styles_isnt_taken_over(tmp_path: Path) -> N
     with PageHandover(tmp_path, "before").locked_place("key") as place:
         place.leave_page(PAGE)
     with PageHandover(tmp_path, "after").locked_place("key") as place:
-        assert place.read_page(7, 0.0) is None
+        assert place.read_page(SEEN, NOW, 0.0) is None
         place.leave_page(PAGE)
     with PageHandover(tmp_path, "after").locked_place("key") as place:
-        assert place.read_page(7, 0.0) == PAGE
+        assert place.read_page(SEEN, NOW, 0.0) == PAGE
 
 
 def test_another_script_has_another_digest(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +97,7 @@ def test_a_page_cut_off_in_writing_is_none(tmp_path: Path, kept: float) -> None:
         (file,) = tmp_path.iterdir()
         written = file.read_bytes()
         file.write_bytes(written[: int(kept * len(written))])
-        assert place.read_page(7, 0.0) is None
+        assert place.read_page(SEEN, NOW, 0.0) is None
 
 
 def test_a_folder_that_cant_be_written_hands_nothing_over(tmp_path: Path) -> None:
@@ -99,7 +105,7 @@ def test_a_folder_that_cant_be_written_hands_nothing_over(tmp_path: Path) -> Non
     for folder in (tmp_path / "file" / "pages", None):
         with PageHandover(folder).locked_place("key") as place:
             place.leave_page(PAGE)
-            assert place.read_page(7, 0.0) is None
+            assert place.read_page(SEEN, NOW, 0.0) is None
 
 
 def test_pages_are_for_this_account_alone(tmp_path: Path) -> None:
@@ -117,7 +123,7 @@ def test_who_waits_gets_the_place_of_a_process_that_died(tmp_path: Path) -> None
         process.kill()
         started = time.monotonic()
         with PageHandover(tmp_path).locked_place(("key", 1)) as place:
-            assert place.read_page(7, 0.0) is None
+            assert place.read_page(SEEN, NOW, 0.0) is None
         assert time.monotonic() - started < 30
     finally:
         process.kill()
