@@ -36,7 +36,7 @@ class CachedPage:
         return len(self.body) + len(self.packed) + OVERHEAD
 
     def is_right(self, revision: SeenRevision, came_at: float) -> bool:
-        """For a request that came then and sees this revision: it is the same, or the page was right since."""
+        """For a request that came then and sees this revision: the same one, or it was right since."""
         return self.revision == revision.number or came_at <= self.newest_at
 
     def seen_with(self, revision: SeenRevision) -> CachedPage:
