@@ -12,7 +12,9 @@ import fcntl
 import hashlib
 import json
 import os
+import struct
 import time
+import zlib
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,6 +25,7 @@ from dashboard.page_cache.revisions import SeenRevision
 PLACES = 64
 # A header is one line; longer ones aren't written here.
 LONGEST_HEADER = 100_000
+CHECKSUM = struct.Struct("!I")
 
 
 class PlaceOfPage:
@@ -37,16 +40,18 @@ class PlaceOfPage:
         if self._file is None:
             return None
         size = os.fstat(self._file).st_size
-        head, _, rest = os.pread(self._file, min(size, LONGEST_HEADER), 0).partition(b"\n")
+        start = os.pread(self._file, min(size, LONGEST_HEADER), CHECKSUM.size)
+        head, _, rest = start.partition(b"\n")
         try:
             told = json.loads(head)
             # Monotonic seconds begin anew with the machine: what seems to come from the future is older.
             is_recent = made_after <= told["made_at"] <= time.monotonic()
             if told["key"] != self._key or not is_recent:
                 return None
-            bodies = rest + os.pread(self._file, size, len(head) + 1 + len(rest))
-            body, packed = bodies[: told["body"]], bodies[told["body"] :]
-            if (len(body), len(packed)) != (told["body"], told["packed"]):
+            bodies = rest + os.pread(self._file, size, CHECKSUM.size + len(start))
+            body, packed = bodies[: told["body"]], bodies[told["body"] : told["body"] + told["packed"]]
+            # What stands behind may be of a longer page, or of a process that was ended while it wrote.
+            if CHECKSUM.pack(checksum_of(head, body, packed)) != os.pread(self._file, CHECKSUM.size, 0):
                 return None
             page = CachedPage(
                 revision=told["revision"],
@@ -59,7 +64,7 @@ class PlaceOfPage:
                 token_place=bytes.fromhex(told["token_place"]),
             )
         except (ValueError, KeyError, TypeError):
-            # Empty, or of a process that was ended while it wrote.
+            # Empty, or a first line of which another one's rest is left.
             return None
         return page.seen_with(revision) if page.is_right(revision, came_at) else None
 
@@ -78,10 +83,16 @@ class PlaceOfPage:
             "body": len(page.body),
             "packed": len(page.packed),
         }
-        # A full disk: the page is answered all the same.
+        head = json.dumps(told).encode()
+        checksum = CHECKSUM.pack(checksum_of(head, page.body, page.packed))
+        # Over what was there, which isn't cut to nothing first: ext4 would bring each page to the disk as the
+        # file is closed, and the next would wait for that. A full disk: the page is answered all the same.
         with suppress(OSError):
-            os.ftruncate(self._file, 0)
-            os.pwrite(self._file, b"\n".join([json.dumps(told).encode(), page.body + page.packed]), 0)
+            os.pwrite(self._file, b"".join([checksum, head, b"\n", page.body, page.packed]), 0)
+
+
+def checksum_of(head: bytes, body: bytes, packed: bytes) -> int:
+    return zlib.crc32(packed, zlib.crc32(body, zlib.crc32(head)))
 
 
 class PageHandover:

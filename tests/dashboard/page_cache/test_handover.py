@@ -100,6 +100,22 @@ def test_a_page_cut_off_in_writing_is_none(tmp_path: Path, kept: float) -> None:
         assert place.read_page(SEEN, NOW, 0.0) is None
 
 
+@pytest.mark.parametrize("kept", [0.3, 0.95, 0.99])
+def test_a_page_half_written_over_another_is_none(tmp_path: Path, kept: float) -> None:
+    handover, former = PageHandover(tmp_path), replace(PAGE, body=b"BODY\nOF TWO LINES", packed=b"PACKED")
+    with handover.locked_place("key") as place:
+        place.leave_page(PAGE)
+        (file,) = tmp_path.iterdir()
+        written = file.read_bytes()
+        place.leave_page(former)
+        over = file.read_bytes()
+        cut = int(kept * len(written))
+        file.write_bytes(written[:cut] + over[cut:])
+        assert place.read_page(SEEN, NOW, 0.0) is None
+        place.leave_page(former)
+        assert place.read_page(SEEN, NOW, 0.0) == former
+
+
 def test_a_folder_that_cant_be_written_hands_nothing_over(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for folder in (tmp_path / "file" / "pages", None):
