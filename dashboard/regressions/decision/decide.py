@@ -26,7 +26,7 @@ from dashboard.regressions.decision.facts import (
 from dashboard.regressions.decision.grouping import Group, group_changes, verdicts_by_regression
 from dashboard.regressions.decision.limit_outcomes import with_limits
 from dashboard.regressions.decision.lost_learning import learning_of
-from dashboard.regressions.decision.next_step import NOT_PROVED, plan_next_step
+from dashboard.regressions.decision.next_step import NOT_PROVED, end_repeated_bisection, plan_next_step
 from dashboard.regressions.decision.outcomes import (
     BranchCause,
     Decision,
@@ -323,19 +323,18 @@ class _Decider:
             return NextStep()
         if not proving or (regression and (regression.away or regression.active)):
             return NextStep(waiting=True)
-        step = plan_next_step(
-            Proving(
-                key=regression.pk if regression else None,
-                good=draft.good,
-                bad=draft.bad,
-                primary=draft.primary,
-                changes=draft.continued.group.changes,
-                verdicts=draft.verdicts,
-                other_steps=self._other_steps(draft),
-                proved_again=draft.primary.state in NOT_PROVED and self._is_proved_again(draft),
-                facts=self.facts,
-            )
+        proving_now = Proving(
+            key=regression.pk if regression else None,
+            good=draft.good,
+            bad=draft.bad,
+            primary=draft.primary,
+            changes=draft.continued.group.changes,
+            verdicts=draft.verdicts,
+            other_steps=self._other_steps(draft),
+            proved_again=draft.primary.state in NOT_PROVED and self._is_proved_again(draft),
+            facts=self.facts,
         )
+        step = end_repeated_bisection(proving_now, plan_next_step(proving_now))
         step = self._with_proof_on_branch(draft, step)
         step = without_repeated(step, draft.primary.state, draft.range.width, self.facts)
         return NextStep(waiting=True) if expected and not step.proof else step

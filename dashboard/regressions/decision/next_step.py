@@ -28,6 +28,7 @@ from dashboard.regressions.decision.proofs import (
     verdicts_on_step,
 )
 from dashboard.regressions.decision.ranges import Range
+from dashboard.regressions.decision.repeated_pairs import without_repeated
 from dashboard.regressions.decision.requested_facts import (
     CommitRow,
     CommitsBetween,
@@ -68,6 +69,18 @@ def plan_next_step(proving: Proving) -> NextStep:
     if state in NOT_PROVED:
         return measured_again(proving, change)
     return NextStep()
+
+
+def end_repeated_bisection(proving: Proving, step: NextStep) -> NextStep:
+    """The step; where its pairs would narrow a range once more and have answered often, what is asked beside
+    them.
+    """
+    if all(wanted.purpose == Purpose.PROOF for wanted in step.experiments):
+        return step
+    left = without_repeated(step, proving.primary.state, proving.range.width, proving.facts)
+    if left.ended_unknown:
+        left = measure_ends(proving, left)
+    return other_series_step(proving, left) if left.ended else left
 
 
 def other_series_step(proving: Proving, step: NextStep) -> NextStep:

@@ -87,7 +87,7 @@ class NextStep:
     @property
     def ended_unknown(self) -> bool:
         """The same pairs have answered so often that they aren't measured again."""
-        return self.placement is not None and is_unknown(self.placement.bisection)
+        return self.ended and self.placement is not None and is_unknown(self.placement.bisection)
 
 
 @dataclass(frozen=True, slots=True)

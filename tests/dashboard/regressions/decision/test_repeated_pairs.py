@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dashboard.models import Regression
 from dashboard.regressions.decision.decide import decide
-from dashboard.regressions.decision.facts import Evidence, Snapshot
-from dashboard.regressions.decision.outcomes import standing_as_stored
+from dashboard.regressions.decision.facts import Change, Evidence, Snapshot
+from dashboard.regressions.decision.outcomes import Outcome, standing_as_stored
 from dashboard.regressions.decision.proofs import Purpose, State
 from dashboard.regressions.decision.repeated_pairs import without_repeated
-from dashboard.regressions.decision.requested_facts import GatheredFacts, TimesAnswered
+from dashboard.regressions.decision.requested_facts import GatheredFacts, RunsAtCommits, TimesAnswered
 from dashboard.regressions.decision.wanted import NextStep, Placement, WantedExperiment
 from dashboard.sentences.bisections import bisection_sentence
 from tests.dashboard.regressions.decision.builders import (
@@ -18,6 +20,7 @@ from tests.dashboard.regressions.decision.builders import (
     make_commit,
     make_regression,
     make_series,
+    make_verdict,
 )
 from tests.dashboard.regressions.decision.simulated_project import SimulatedProject, TrueFacts
 
@@ -91,3 +94,55 @@ def test_what_crosses_a_limit_alone_is_unknown_no_more() -> None:
     regression = make_regression(make_change(TIME, 4, 5, 1.2), state="undecided", bisection=unknown)
     assert standing_as_stored(regression, State.UNDECIDED, proving=False).bisection == unknown
     assert standing_as_stored(regression, State.CONFIRMED, proving=False).bisection is None
+
+
+class OftenAnswered(TrueFacts):
+    """Pairs of bisections have answered often already. `in_full`: the commits were measured so."""
+
+    def __init__(self, *, in_full: bool) -> None:
+        super().__init__(SimulatedProject(12, []))
+        self.in_full = in_full
+
+    def answer_to(self, request: Any) -> Any:
+        match request:
+            case TimesAnswered():
+                return 3 if request.purpose == Purpose.BISECTION else 0
+            case RunsAtCommits() if not self.in_full:
+                return {}
+        return super().answer_to(request)
+
+
+def decide_often_answered(*larger: Change, in_full: bool = False) -> Outcome:
+    """What is decided of a step time confirmed between two commits, whose bisection isn't measured again."""
+    slower = make_change(TIME, 4, 9, 1.2, regression_id=1)
+    snapshot = Snapshot(
+        "main",
+        "main",
+        (slower, *larger),
+        (make_regression(slower, state="confirmed", proving=True),),
+        (make_verdict(slower, "confirmed", 4, 9, ratio=1.2),),
+        focus=frozenset({1}),
+    )
+    (outcome,) = decide(snapshot, OftenAnswered(in_full=in_full)).outcomes
+    return outcome
+
+
+def test_the_ends_of_a_confirmed_range_that_stays_are_measured_in_full() -> None:
+    outcome = decide_often_answered()
+    assert [wanted.commit.position for wanted in outcome.next_step.runs] == [4, 9]
+    assert outcome.standing
+    assert (outcome.standing.proving, outcome.tell) == (True, False)
+
+
+def test_a_larger_series_of_a_confirmed_range_that_stays_is_proved() -> None:
+    outcome = decide_often_answered(make_change(MEMORY, 4, 9, 1.6, regression_id=1), in_full=True)
+    (wanted,) = outcome.next_step.experiments
+    assert (wanted.purpose, wanted.series) == (Purpose.PROOF, MEMORY)
+    assert not outcome.tell
+
+
+def test_a_confirmed_range_that_stays_is_told_once_nothing_else_is_asked() -> None:
+    outcome = decide_often_answered(in_full=True)
+    assert outcome.standing
+    assert outcome.standing.bisection == Evidence.of("answered", times=3, commits=5)
+    assert (outcome.standing.proving, outcome.tell) == (False, True)
