@@ -27,7 +27,7 @@ from dashboard.models import (
 )
 from dashboard.regressions import false_alarm_budget
 from dashboard.regressions.decision.outcomes import BranchCause, Decision, Outcome, Standing
-from dashboard.regressions.decision.requested_facts import ProofOnBranch
+from dashboard.regressions.decision.requested_facts import ReusedProof
 from dashboard.regressions.decision.wanted import ResidualCause, WantedExperiment, WantedRun
 
 # Of a proof's own runs: before history, behind what somebody waits for.
@@ -256,8 +256,8 @@ def most_pairs_of_place(project: Project, regression: Regression) -> int:
     return min(project.experiment_pairs, wanted)
 
 
-def reuse_proof(regression: Regression, proof: ProofOnBranch) -> None:
-    """Keep what a check proved on a branch as an experiment of the regression, which has ended already.
+def reuse_proof(regression: Regression, proof: ReusedProof) -> None:
+    """Keep what another experiment's pairs say as an experiment of the regression, which has ended already.
 
     On commit it is acted upon as any other that ends.
     """
@@ -275,7 +275,11 @@ def reuse_proof(regression: Regression, proof: ProofOnBranch) -> None:
         after=proof.after,
         error=proof.error,
         phases_with_step=proof.phases_with_step,
-        reason={"code": "proved on the branch", "check": proof.check},
+        reason=(
+            {"code": "measured for another regression", "regression": proof.regression}
+            if proof.check is None
+            else {"code": "proved on the branch", "check": proof.check}
+        ),
     )
     RegressionExperiment.objects.create(regression=regression, experiment=experiment, series=series)
     dispatch.send_task(dispatch.PROVE, regression.pk)

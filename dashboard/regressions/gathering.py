@@ -38,8 +38,10 @@ from dashboard.regressions.decision.requested_facts import (
     PointsAround,
     PointsJudgedSince,
     ProofsOfSeries,
+    RefutedForAnother,
     RegressionsBetween,
     Request,
+    ReusedProof,
     RunsAtCommits,
     SeriesAround,
     StepInPairs,
@@ -50,6 +52,7 @@ from dashboard.regressions.explanation.commit_difference import asks_for_other_e
 from dashboard.regressions.explanation.explain import explain_step
 from dashboard.regressions.explanation.left_over import phase_left_over
 from dashboard.regressions.explanation.surroundings import read_surroundings
+from dashboard.regressions.false_alarm_budget import error_of_next_proof
 from dashboard.regressions.merged_checks import merged_check_facts
 from dashboard.regressions.row_facts import commit_fact, regression_fact
 from dashboard.regressions.series.branch_line import Line, branch_line
@@ -280,6 +283,40 @@ def times_answered(_: Lines, request: TimesAnswered) -> int:
     return answered.values("experiment").distinct().count()
 
 
+def refuted_for_another(lines: Lines, request: RefutedForAnother) -> ReusedProof | None:
+    answered = Asked.objects.filter(
+        series=request.series.pk,
+        experiment__purpose=Experiment.Purpose.PROOF,
+        experiment__base_commit=request.base.pk,
+        experiment__head_commit=request.head.pk,
+        experiment__verdict__in=TELLING,
+    ).exclude(regression=request.regression)
+    links = list(
+        answered.select_related("experiment__metric").order_by("experiment__finished_at", "experiment")
+    )
+    # Pairs that were reused themselves are those of the experiment that measured them.
+    link = next((link for link in reversed(links) if link.experiment.pairs_of_id is None), None)
+    if link is None or {links[-1].experiment.verdict, link.experiment.verdict} != {Told.REFUTED}:
+        return None
+    measured, error = link.experiment, error_of_next_proof(lines.project)
+    levels = (request.before, request.after)
+    weighed, _ = experiments.weigh_step(measured, measured.metric, *levels, error, request.phases_with_step)
+    if weighed.verdict != Told.REFUTED:
+        return None
+    return ReusedProof(
+        experiment=measured.pk,
+        series=request.series,
+        base=request.base,
+        head=request.head,
+        verdict=weighed.verdict,
+        before=request.before,
+        after=request.after,
+        error=error,
+        phases_with_step=request.phases_with_step,
+        regression=link.regression_id,
+    )
+
+
 def regressions_between(lines: Lines, request: RegressionsBetween) -> tuple[facts.Regression, ...]:
     near = Regression.objects.filter(
         project=lines.project,
@@ -303,6 +340,7 @@ QUICK: dict[type[Request[Any]], Callable[[Lines, Any], Any]] = {
     StepInPairs: step_in_pairs,
     ProofsOfSeries: proofs_of_series,
     TimesAnswered: times_answered,
+    RefutedForAnother: refuted_for_another,
     RegressionsBetween: regressions_between,
     PhaseLeftOver: left_over,
 }

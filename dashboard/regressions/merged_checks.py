@@ -13,7 +13,7 @@ from dashboard.pull_requests.measured_cases import measure_case
 from dashboard.pull_requests.merged import MergedCheck as FoundCheck
 from dashboard.regressions.decision import requested_facts
 from dashboard.regressions.decision.facts import Commit
-from dashboard.regressions.decision.requested_facts import MergedChecks, ProofOnBranch
+from dashboard.regressions.decision.requested_facts import MergedChecks, ReusedProof
 from dashboard.regressions.false_alarm_budget import error_of_next_proof
 from dashboard.regressions.row_facts import commit_fact
 
@@ -45,7 +45,7 @@ def was_reopened(regression: int | None) -> bool:
 
 def proof_on_branch(
     project: Project, request: MergedChecks, series: SeriesRow, found: FoundCheck, before: Commit
-) -> ProofOnBranch | None:
+) -> ReusedProof | None:
     """Only where the very commit holds the head, and both sides hold the code that was measured.
 
     A machine on which the merge base differed from itself has proved nothing.
@@ -60,7 +60,7 @@ def proof_on_branch(
     )
     if weighed.verdict not in DECIDED:
         return None
-    return ProofOnBranch(
+    return ReusedProof(
         check=found.check.pk,
         experiment=measured.pk,
         series=request.series,

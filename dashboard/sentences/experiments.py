@@ -85,6 +85,8 @@ def reason_sentence(reason: Mapping[str, Any]) -> str:
             return f"{took} {reached_text(reason)}{disturbed_text(reason)}"
         case "proved on the branch":
             return f"measured on the branch by check {reason['check']}, before the merge"
+        case "measured for another regression":
+            return f"measured for regression {reason['regression']}, which suspected the same commits"
         case "in phases" | "work moved":
             return phases_text(reason)
         case "lost":

@@ -17,6 +17,8 @@ EXACT_COUNTER_SENTENCE = (
     "Exact counters need no second measurement: two runs of the same code give the same count."
 )
 LIMIT_SENTENCE = "The limit of the manifest is the judgement: what crosses it isn't measured a second time."
+# Of pairs that were measured for something else, and took no time of their own.
+REUSED = ("proved on the branch", "measured for another regression")
 
 
 def verdict_sentence(
@@ -25,7 +27,7 @@ def verdict_sentence(
     """`Confirmed by 4 pairs of interleaved runs on gpu-1 in 31 s: +76 % [50, 107].`, or how far it is."""
     machine, reason = experiment.machine, reason_sentence(experiment.reason)
     took = f" in {numbers.format_duration(experiment.seconds)}"
-    if experiment.reason.get("code") == "proved on the branch":
+    if experiment.reason.get("code") in REUSED:
         took = f", {reason}"
     effort = f"{numbers.format_count(undisturbed_pairs, 'pair')} of interleaved runs on {machine}{took}"
     # Which series the pairs measured, where it isn't the regression's own.

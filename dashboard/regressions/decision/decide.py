@@ -59,7 +59,7 @@ from dashboard.regressions.decision.proofs import (
 )
 from dashboard.regressions.decision.ranges import Range
 from dashboard.regressions.decision.repair import LEAST_SHARE, find_repair
-from dashboard.regressions.decision.repeated_pairs import without_repeated
+from dashboard.regressions.decision.repeated_pairs import times_answered, without_repeated
 from dashboard.regressions.decision.requested_facts import (
     CauseOnOtherBranch,
     Explained,
@@ -69,6 +69,7 @@ from dashboard.regressions.decision.requested_facts import (
     MergedChecks,
     MissingFact,
     PointsJudgedSince,
+    RefutedForAnother,
     RegressionsBetween,
     Request,
     SurroundingsOf,
@@ -337,7 +338,9 @@ class _Decider:
         step = end_repeated_bisection(proving_now, plan_next_step(proving_now))
         step = self._with_proof_on_branch(draft, step)
         step = without_repeated(step, draft.primary.state, draft.range.width, self.facts)
-        return NextStep(waiting=True) if expected and not step.proof else step
+        if expected and not step.proof:
+            return NextStep(waiting=True)
+        return self._with_refutation_for_another(draft, step)
 
     def _merged_checks(
         self,
@@ -390,6 +393,26 @@ class _Decider:
                 inside = wanted.base.position < proof.base.position and proof.verdict == Proved.CONFIRMED
                 if inside or proof.base.pk == wanted.base.pk:
                     return NextStep(residual=step.residual, placement=step.placement, proof=proof)
+        return step
+
+    def _with_refutation_for_another(self, draft: _Draft, step: NextStep) -> NextStep:
+        """A proof of a step that pairs of its commits refute, measured for another regression, reuses these.
+
+        What they would confirm is measured anew: the luck of no pairs confirms two regressions.
+        """
+        known = {(row.series.pk, row.base.pk, row.head.pk) for row in draft.verdicts}
+        key = draft.regression.pk if draft.regression else None
+        for wanted in step.experiments:
+            series, base, head = wanted.series, wanted.base, wanted.head
+            if wanted.purpose != Purpose.PROOF or series.phase or (series.pk, base.pk, head.pk) in known:
+                continue
+            if not times_answered(wanted, self.facts):
+                continue
+            levels = (wanted.before, wanted.after)
+            request = RefutedForAnother(series, base, head, *levels, key, wanted.phases_with_step)
+            proof = self.facts.answer_to(request)
+            if proof:
+                return NextStep(residual=step.residual, placement=step.placement, proof=proof)
         return step
 
     def _other_steps(self, draft: _Draft) -> tuple[int, ...]:

@@ -36,5 +36,10 @@ def without_repeated(step: NextStep, state: str, commits: int, facts: GatheredFa
 
 
 def is_answered_often(wanted: WantedExperiment, facts: GatheredFacts) -> bool:
+    return times_answered(wanted, facts) >= MOST_ANSWERS
+
+
+def times_answered(wanted: WantedExperiment, facts: GatheredFacts) -> int:
+    """How often pairs of its commits have answered for its purpose, whoever asked."""
     request = TimesAnswered(wanted.series.pk, wanted.purpose, wanted.base.pk, wanted.head.pk)
-    return facts.answer_to(request) >= MOST_ANSWERS
+    return facts.answer_to(request)

@@ -193,10 +193,12 @@ class RegressionsBetween(Request[tuple[Regression, ...]]):
 
 
 @dataclass(frozen=True, slots=True)
-class ProofOnBranch:
-    """What a check's pairs say of a step between two commits of the branch, which hold what it measured."""
+class ReusedProof:
+    """What the pairs of another experiment say of a step between two commits, which hold what it measured.
 
-    check: int
+    `check` is the one whose pairs they are; `regression`, without a check, the one that asked for them.
+    """
+
     experiment: int
     series: Series
     base: Commit
@@ -205,6 +207,25 @@ class ProofOnBranch:
     before: float
     after: float
     error: float
+    phases_with_step: tuple[str, ...] = ()
+    check: int | None = None
+    regression: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RefutedForAnother(Request[ReusedProof | None]):
+    """Another regression's newest pairs of two commits, where they refuted its step and refute this one too.
+
+    None where they don't. The step leads from one level to another one, or is that of some phases alone.
+    `regression`: the one that asks.
+    """
+
+    series: Series
+    base: Commit
+    head: Commit
+    before: float
+    after: float
+    regression: int | None = None
     phases_with_step: tuple[str, ...] = ()
 
 
@@ -218,7 +239,7 @@ class MergedCheck:
 
     check: int
     before: Commit
-    proof: ProofOnBranch | None = None
+    proof: ReusedProof | None = None
     intended_up_to: float | None = None
 
 

@@ -10,7 +10,7 @@ from dashboard.models import Experiment
 from dashboard.regressions.decision.facts import Change, Commit, Evidence, Series, Verdict
 from dashboard.regressions.decision.primary_change import PrimaryChange
 from dashboard.regressions.decision.ranges import Range
-from dashboard.regressions.decision.requested_facts import GatheredFacts, ProofOnBranch, RunsAtCommits
+from dashboard.regressions.decision.requested_facts import GatheredFacts, ReusedProof, RunsAtCommits
 from dashboard.regressions.decision.series_kinds import is_quality
 
 Purpose = Experiment.Purpose
@@ -78,7 +78,7 @@ class NextStep:
     waiting: bool = False
     residual: ResidualCause | None = None
     placement: Placement | None = None
-    proof: ProofOnBranch | None = None
+    proof: ReusedProof | None = None
 
     @property
     def ended(self) -> bool:

@@ -17,6 +17,7 @@ from dashboard.regressions.decision.outcomes import Decision
 from dashboard.regressions.decision.wanted import Purpose, ResidualCause, WantedExperiment
 from dashboard.regressions.row_facts import commit_fact, series_fact
 from dashboard.sentences.bisections import bisection_sentence
+from dashboard.sentences.proofs import verdict_sentence
 from tests.dashboard import factories
 from tests.dashboard.regressions.planted import History, linear_history
 
@@ -194,11 +195,10 @@ def test_what_came_little_by_little_is_told_over_its_commits(db: None) -> None:
 
 
 @pytest.fixture
-def answer_for_another(line: list[Commit]) -> Callable[[str], None]:
+def answer_for_another(line: list[Commit]) -> Callable[..., Experiment]:
     """Has pairs of the suspected commits answer for a regression of later commits."""
     regression, asked = Regression.objects.get(), Experiment.objects.get()
     series = regression.series
-    wanted = WantedExperiment(Purpose.PROOF, asked.base_commit, asked.head_commit, series, 0.010, 0.014)
     another = Regression.objects.create(
         project=regression.project,
         last_good=line[-2],
@@ -208,14 +208,18 @@ def answer_for_another(line: list[Commit]) -> Callable[[str], None]:
         after=0.014,
     )
 
-    def answer(verdict: str) -> None:
-        factories.end_experiment(ask_for_regression(another.project, another, wanted), verdict)
+    def answer(verdict: str, suspected: float = 1.4) -> Experiment:
+        levels = (0.010, 0.010 * suspected)
+        wanted = WantedExperiment(Purpose.PROOF, asked.base_commit, asked.head_commit, series, *levels)
+        return factories.end_experiment(ask_for_regression(another.project, another, wanted), verdict)
 
     factories.end_experiment(asked, "", state="cancelled")
     return answer
 
 
-def test_what_pairs_have_told_three_times_ends_undecided(answer_for_another: Callable[[str], None]) -> None:
+def test_what_pairs_have_told_three_times_ends_undecided(
+    answer_for_another: Callable[..., Experiment],
+) -> None:
     for verdict in ("refuted", "confirmed", "undecided", "refuted"):
         answer_for_another(verdict)
     suspected = Regression.objects.earliest("pk")
@@ -227,7 +231,7 @@ def test_what_pairs_have_told_three_times_ends_undecided(answer_for_another: Cal
 
 
 def test_what_ended_undecided_stays_so_and_waits_for_nothing(
-    line: list[Commit], answer_for_another: Callable[[str], None]
+    line: list[Commit], answer_for_another: Callable[..., Experiment]
 ) -> None:
     for _ in range(3):
         answer_for_another("refuted")
@@ -238,7 +242,7 @@ def test_what_ended_undecided_stays_so_and_waits_for_nothing(
 
 
 @pytest.fixture
-def ended_undecided(answer_for_another: Callable[[str], None]) -> Regression:
+def ended_undecided(answer_for_another: Callable[..., Experiment]) -> Regression:
     for _ in range(3):
         answer_for_another("refuted")
     suspected = Regression.objects.earliest("pk")
@@ -293,10 +297,74 @@ def test_a_rest_where_another_step_ended_undecided_is_a_new_suspicion(line: list
     assert (found.state, found.proving, found.bisection, found.withdrawal) == ("suspected", True, {}, "")
 
 
-def test_what_pairs_have_told_twice_is_asked_a_third_time(answer_for_another: Callable[[str], None]) -> None:
+def test_what_pairs_have_told_twice_is_asked_a_third_time(
+    answer_for_another: Callable[..., Experiment],
+) -> None:
     for verdict in ("refuted", "undecided", "confirmed"):
         answer_for_another(verdict)
     suspected = Regression.objects.earliest("pk")
     advance_proof(suspected.pk)
     end_requested = Experiment.objects.get(state="requested")
     assert end_requested.regression_link.regression == suspected
+
+
+def add_pairs(experiment: Experiment, ratio: float) -> None:
+    for index in range(12):
+        head = 0.010 * ratio * factories.run_noise(index)
+        experiment.pairs.create(index=index, base_first=True, base=0.010, head=head, seconds=5.0)
+
+
+def test_what_pairs_refuted_for_another_is_not_measured_again(
+    answer_for_another: Callable[..., Experiment],
+) -> None:
+    measured = answer_for_another("refuted")
+    add_pairs(measured, 1.01)
+    suspected = Regression.objects.earliest("pk")
+    advance_proof(suspected.pk)
+    reused = suspected.experiments.get(state="done")
+    assert (reused.verdict, reused.seconds, reused.pairs_of) == ("refuted", 0, measured)
+    assert reused.reason["regression"] == measured.regression_link.regression_id
+    text = verdict_sentence(suspected, suspected.series, reused, 12)
+    assert "measured for regression" in text
+    assert not Experiment.objects.filter(state="requested").exists()
+    advance_proof(suspected.pk)
+    suspected.refresh_from_db()
+    assert suspected.state == "refuted"
+    wide = Experiment.objects.get(state="requested")
+    assert wide.base_commit.position < reused.base_commit.position
+
+
+@pytest.mark.parametrize(
+    ("verdict", "larger", "ratio"),
+    [("confirmed", 1.4, 1.4), ("undecided", 1.4, 1.01), ("refuted", 3.0, 1.25)],
+    ids=["confirmed", "without an answer", "refuted a larger step"],
+)
+def test_what_pairs_of_another_do_not_refute_is_measured(
+    answer_for_another: Callable[..., Experiment], verdict: str, larger: float, ratio: float
+) -> None:
+    """What they confirmed too: the luck of no pairs confirms two regressions."""
+    add_pairs(answer_for_another(verdict, larger), ratio)
+    suspected = Regression.objects.earliest("pk")
+    advance_proof(suspected.pk)
+    assert Experiment.objects.get(state="requested").regression_link.regression == suspected
+
+
+def test_what_newer_pairs_of_another_confirmed_is_measured(
+    answer_for_another: Callable[..., Experiment],
+) -> None:
+    for verdict, ratio in (("refuted", 1.01), ("confirmed", 1.4)):
+        add_pairs(answer_for_another(verdict), ratio)
+    suspected = Regression.objects.earliest("pk")
+    advance_proof(suspected.pk)
+    assert Experiment.objects.get(state="requested").regression_link.regression == suspected
+
+
+def test_what_pairs_refuted_for_this_one_is_refuted_by_no_second_look_at_them(
+    line: list[Commit], answer_for_another: Callable[..., Experiment]
+) -> None:
+    """Reused once, pairs count once."""
+    add_pairs(answer_for_another("refuted"), 1.01)
+    suspected = Regression.objects.earliest("pk")
+    for _ in range(3):
+        advance_proof(suspected.pk)
+    assert suspected.experiments.filter(pairs_of__isnull=False).count() == 1

@@ -33,8 +33,10 @@ from dashboard.regressions.decision.requested_facts import (
     PointsAround,
     PointsJudgedSince,
     ProofsOfSeries,
+    RefutedForAnother,
     RegressionsBetween,
     Request,
+    ReusedProof,
     RunsAtCommits,
     SeriesAround,
     StepInPairs,
@@ -46,6 +48,8 @@ from dashboard.regressions.decision.wanted import ResidualCause, WantedExperimen
 from tests.dashboard.regressions.decision.builders import make_commit
 
 MOST_EXPERIMENTS = 200
+# Of the step that is suspected.
+LEAST_CONFIRMED = 0.1
 
 
 def place_in_pairs(verdict: Verdict, before: float, after: float) -> str:
@@ -86,6 +90,7 @@ class SimulatedProject:
     verdicts: list[Verdict] = field(default_factory=list)
     asked: dict[int, Asked] = field(default_factory=dict)
     proofs: list[tuple[int, WantedExperiment]] = field(default_factory=list)
+    reused: list[tuple[int, ReusedProof]] = field(default_factory=list)
     keys: int = 0
 
     @property
@@ -119,25 +124,36 @@ class SimulatedProject:
         base, head = (self.level(wanted.series, end.position) for end in (wanted.base, wanted.head))
         share = math.log(head / base) / math.log(wanted.after / wanted.before)
         if wanted.purpose == "proof":
-            verdict = "confirmed" if share > 0.1 else "refuted"
+            verdict = "confirmed" if share > LEAST_CONFIRMED else "refuted"
         else:
             verdict = "whole" if share >= 0.75 else "part" if share > 0.25 else "none"
+        self.keep_verdict(key, asked.regression, wanted.purpose, wanted, verdict, head / base)
+        self.decide(focus=[asked.regression])
+
+    def keep_verdict(
+        self,
+        key: int,
+        regression: int,
+        purpose: str,
+        step: WantedExperiment | ReusedProof,
+        verdict: str,
+        ratio: float | None,
+    ) -> None:
         self.verdicts.append(
             Verdict(
                 experiment=key,
-                regression_id=asked.regression,
-                purpose=wanted.purpose,
-                series=wanted.series,
-                base=wanted.base,
-                head=wanted.head,
+                regression_id=regression,
+                purpose=purpose,
+                series=step.series,
+                base=step.base,
+                head=step.head,
                 verdict=verdict,
-                before=wanted.before,
-                after=wanted.after,
-                ratio=head / base,
+                before=step.before,
+                after=step.after,
+                ratio=ratio,
                 order=len(self.verdicts),
             )
         )
-        self.decide(focus=[asked.regression])
 
     def answer_all(self) -> None:
         for _ in range(MOST_EXPERIMENTS):
@@ -145,6 +161,9 @@ class SimulatedProject:
                 return
             self.answer_experiment(min(self.asked))
         raise AssertionError("it asks for ever more experiments")
+
+    def ratio_of(self, proof: ReusedProof) -> float | None:
+        return next(row.ratio for row in self.verdicts if row.experiment == proof.experiment)
 
     # Detection, without noise
 
@@ -222,6 +241,11 @@ class SimulatedProject:
             self.open_residual(rest)
         live = [row.first_bad.position for row in self.regressions.values() if not row.withdrawn]
         assert len(live) == len(set(live)), "two regressions stand at one commit"
+        reused, self.reused = self.reused, []
+        for key, proof in reused:
+            self.keep_verdict(self.new_key(), key, "proof", proof, proof.verdict, self.ratio_of(proof))
+        if reused:
+            self.decide(focus=[key for key, _ in reused])
 
     def apply_outcome(self, outcome: Outcome, owners: Mapping[int | None, tuple[int, int]]) -> None:
         key, standing = outcome.key or self.new_key(), outcome.standing
@@ -262,6 +286,8 @@ class SimulatedProject:
             self.give_change(owners[change], key)
         for wanted in outcome.next_step.experiments:
             self.ask(key, wanted)
+        if outcome.next_step.proof:
+            self.reused.append((key, outcome.next_step.proof))
 
     def open_residual(self, rest: ResidualCause) -> None:
         key = self.new_key()
@@ -333,6 +359,8 @@ class TrueFacts(GatheredFacts):
                     (row.series.pk, row.purpose, row.base.pk, row.head.pk) == asked
                     for row in project.verdicts
                 )
+            case RefutedForAnother():
+                return self.refuted_for_another(request)
             case RegressionsBetween(good, bad):
                 between = Range(good.position, bad.position)
                 return tuple(
@@ -347,6 +375,24 @@ class TrueFacts(GatheredFacts):
             case PhaseLeftOver() | CauseOnOtherBranch():
                 return None
         raise AssertionError(request)
+
+    def refuted_for_another(self, request: RefutedForAnother) -> ReusedProof | None:
+        """Pairs without noise tell of a step of any size."""
+        asked = ("proof", request.series.pk, request.base.pk, request.head.pk)
+        rows = [
+            row
+            for row in self.project.verdicts
+            if (row.purpose, row.series.pk, row.base.pk, row.head.pk) == asked
+            and row.regression_id != request.regression
+        ]
+        if not rows or rows[-1].verdict != "refuted":
+            return None
+        row, levels = rows[-1], (request.before, request.after)
+        share = math.log(row.ratio or 1.0) / math.log(request.after / request.before)
+        if share > LEAST_CONFIRMED:
+            return None
+        ends = (request.base, request.head)
+        return ReusedProof(row.experiment, request.series, *ends, "refuted", *levels, row.error)
 
     def runs_at(self, series: Series, hashes: Sequence[str]) -> dict[str, CommitRuns]:
         """Every commit counts as measured in full already: what is measured shows in `measured` alone."""
