@@ -27,7 +27,8 @@ from dashboard.models import (
 )
 from dashboard.regressions import false_alarm_budget
 from dashboard.regressions.decision.outcomes import BranchCause, Decision, Outcome, Standing
-from dashboard.regressions.decision.requested_facts import ReusedProof
+from dashboard.regressions.decision.primary_change import Size
+from dashboard.regressions.decision.requested_facts import Explained, ReusedProof
 from dashboard.regressions.decision.wanted import ResidualCause, WantedExperiment, WantedRun
 
 # Of a proof's own runs: before history, behind what somebody waits for.
@@ -311,30 +312,19 @@ def _request_run(wanted: WantedRun) -> Run | None:
 def _open_residual(project: Project, rest: ResidualCause) -> None:
     """Prove the rest of a step between two commits, as a regression of its own.
 
-    What was withdrawn at this commit was an earlier step that detection saw there.
+    What was withdrawn at this commit was an earlier step that detection saw there: nothing that was found out
+    of that one is said of the rest.
     """
     ratio = rest.series.metric.ratio(rest.before, rest.after)
+    size = Size(rest.before, rest.after, ratio, None, None)
+    standing = Standing(
+        rest.good, rest.bad, rest.series, size, SUSPECTED, proving=True, explained=Explained()
+    )
     there = Regression.objects.filter(project=project, first_bad=rest.bad.pk).exclude(withdrawn_at=None)
     regression = there.order_by("-withdrawn_at").first() or Regression(project=project)
     _save_differences(
         regression,
-        {
-            "first_bad_id": rest.bad.pk,
-            "last_good_id": rest.good.pk,
-            "series_id": rest.series.pk,
-            "before": rest.before,
-            "after": rest.after,
-            "paired_before": None,
-            "ratio": ratio,
-            "low": None,
-            "high": None,
-            "state": SUSPECTED,
-            "proving": True,
-            "residual": True,
-            "bisection": {},
-            "withdrawn_at": None,
-            "withdrawal": "",
-        },
+        standing_values(standing) | {"residual": True, "withdrawn_at": None, "withdrawal": ""},
     )
     asked = WantedExperiment(Purpose.PROOF, rest.good, rest.bad, rest.series, rest.before, rest.after)
     ask_for_regression(project, regression, asked)

@@ -59,7 +59,7 @@ from dashboard.regressions.decision.proofs import (
 )
 from dashboard.regressions.decision.ranges import Range
 from dashboard.regressions.decision.repair import LEAST_SHARE, find_repair
-from dashboard.regressions.decision.repeated_pairs import times_answered, without_repeated
+from dashboard.regressions.decision.repeated_pairs import often_answered, times_answered, without_repeated
 from dashboard.regressions.decision.requested_facts import (
     CauseOnOtherBranch,
     Explained,
@@ -472,11 +472,14 @@ class _Decider:
         return judged >= enough
 
     def _stays_unknown(self, draft: _Draft) -> bool:
-        """Whether the proof of the same suspicion has ended, since its pairs have answered often already."""
+        """Whether the proof of the same suspicion has ended, since its pairs have answered often already.
+
+        Its range may have moved: what isn't asked now is suspected there once it may be proved.
+        """
         regression, primary = draft.regression, draft.primary
         if regression is None or regression.active or primary.state != State.SUSPECTED:
             return False
-        same = regression.range == draft.range and regression.series.pk == primary.change.series.pk
+        same = regression.series.pk == primary.change.series.pk
         return same and regression.state == State.UNDECIDED and is_unknown(regression.bisection)
 
     def _standing(self, draft: _Draft, size: Size, step: NextStep, unknown: bool, proving: bool) -> Standing:
@@ -486,6 +489,8 @@ class _Decider:
         state = State.UNDECIDED if unknown and primary.state == State.SUSPECTED else primary.state
         if step.placement:
             culprit, bisection = step.placement.culprit, step.placement.bisection
+        elif unknown:
+            bisection = often_answered(draft.range.width)
         elif regression and regression.first_bad.pk == draft.bad.pk:
             # Bisection said it of the commit that it was; what stayed unknown, of its range and state too.
             culprit, bisection = regression.culprit, regression.bisection

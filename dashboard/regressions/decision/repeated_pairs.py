@@ -31,8 +31,11 @@ def without_repeated(step: NextStep, state: str, commits: int, facts: GatheredFa
     place = any(wanted.purpose != Experiment.Purpose.PROOF for wanted in repeated)
     if not step.ended or not (state == State.SUSPECTED or place):
         return step
-    evidence = Evidence.of("answered", times=MOST_ANSWERS, commits=commits)
-    return replace(step, placement=Placement(bisection=evidence))
+    return replace(step, placement=Placement(bisection=often_answered(commits)))
+
+
+def often_answered(commits: int) -> Evidence:
+    return Evidence.of("answered", times=MOST_ANSWERS, commits=commits)
 
 
 def is_answered_often(wanted: WantedExperiment, facts: GatheredFacts) -> bool:

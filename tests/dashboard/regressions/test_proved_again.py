@@ -289,12 +289,22 @@ def test_a_rest_where_another_step_ended_undecided_is_a_new_suspicion(line: list
     """The row of what was withdrawn at the commit tells of the rest now."""
     found = Regression.objects.get()
     answered = {"code": "answered", "times": 3, "commits": 1}
-    Regression.objects.update(withdrawn_at=Now(), withdrawal="rewritten", bisection=answered)
+    Regression.objects.update(
+        withdrawn_at=Now(),
+        withdrawal="rewritten",
+        bisection=answered,
+        culprit=found.first_bad,
+        cause="code",
+        phase="learn",
+        phase_share=0.9,
+        recovered_by=line[8],
+    )
     ends = commit_fact(line[3]), commit_fact(found.first_bad)
     rest = ResidualCause(*ends, series_fact(found.series), 0.012, 0.014)
     apply_decision(found.project, "main", Decision(residuals=(rest,)))
     found.refresh_from_db()
     assert (found.state, found.proving, found.bisection, found.withdrawal) == ("suspected", True, {}, "")
+    assert (found.culprit, found.cause, found.phase, found.recovered_by) == (None, "", "", None)
 
 
 def test_what_pairs_have_told_twice_is_asked_a_third_time(

@@ -146,3 +146,23 @@ def test_a_confirmed_range_that_stays_is_told_once_nothing_else_is_asked() -> No
     assert outcome.standing
     assert outcome.standing.bisection == Evidence.of("answered", times=3, commits=5)
     assert (outcome.standing.proving, outcome.tell) == (False, True)
+
+
+def decide_moved(good: int, bad: int, *, live: bool) -> Outcome:
+    """What becomes of a step that ended undecided at one commit, once points place it elsewhere."""
+    unknown = Evidence.of("answered", times=3, commits=1)
+    suspected = make_regression(make_change(TIME, 4, 5, 1.2), state="undecided", bisection=unknown)
+    moved = make_change(TIME, good, bad, 1.2, regression_id=1)
+    snapshot = Snapshot("main", "main", (moved,), (suspected,), altered=frozenset({moved.pk or 0}), live=live)
+    (outcome,) = decide(snapshot, TrueFacts(SimulatedProject(9, []))).outcomes
+    return outcome
+
+
+@pytest.mark.parametrize(("good", "bad"), [(4, 6), (5, 6), (3, 5)])
+def test_what_is_judged_again_elsewhere_stays_undecided_until_it_may_be_proved(good: int, bad: int) -> None:
+    again = decide_moved(good, bad, live=False)
+    assert again.standing
+    assert (again.standing.state, again.standing.proving, again.tell) == ("undecided", False, False)
+    assert again.standing.bisection == Evidence.of("answered", times=3, commits=bad - good)
+    (wanted,) = decide_moved(good, bad, live=True).next_step.experiments
+    assert (wanted.base.position, wanted.head.position) == (good, bad)
