@@ -46,10 +46,11 @@ for folder, given in json.loads(sys.argv[1]).items():
 
 # What is enough for every part of a step, updates too, to have its turn.
 SHORT = {
-    "mario_pipeline": "--environments 4 --epoch 24 --samples 1 --batch-size 8 --accumulate 1 --capacity 56 "
-    "--chunk 8 --total-steps 24 --exploration-steps 16 --target-every 2",
+    "mario_pipeline": "--environments 2 --collectors 2 --epoch 24 --samples 1 --batch-size 8 --accumulate 1 "
+    "--capacity 56 --chunk 8 --total-steps 24 --exploration-steps 16 --target-every 2",
     "snake_dqn": "--total-steps 80 --batch-size 16 --score-episodes 1",
-    "snake_vectorized": "--environments 4 --warm-steps 4 --total-steps 8 --batch-size 16 --score-games 1",
+    "snake_vectorized": "--environments 4 --warm-steps 4 --total-steps 8 --updates 8 --batch-size 16 "
+    "--score-games 1",
     "zelda_overworld": "--total-steps 32 --rollout 16 --minibatch 16 --score-games 1 --score-steps 2",
 }
 

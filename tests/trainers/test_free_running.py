@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from multiprocessing import get_context
+from pathlib import Path
 from time import monotonic
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -12,12 +13,22 @@ import numpy as np
 import pytest
 import torch
 
+from tests.harness.strangers import UNCOMPILED
 from tests.trainers.conftest import ROOT, import_script, parse_arguments, run_script
 
 MARIO = ROOT / "trainers" / "mario_pipeline"
 SMALL = (
     "--variant baseline --environments 4 --collectors 2 --epoch 32 --samples 1 --batch-size 16 --capacity 72"
 )
+
+# Collectors begin with the file that the training began with.
+UNCOMPILED_TRAINING = f"""
+{UNCOMPILED}
+sys.path.insert(1, {str(MARIO)!r})
+import train
+if __name__ == "__main__":
+    train.main()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -122,11 +133,13 @@ def test_collectors_get_whole_weights(pipeline: ModuleType, collecting: ModuleTy
 @pytest.mark.parametrize(
     "toggles", ["--queues shared --transport pickle", "--queues local --transport memory"]
 )
-def test_processes_play_while_the_learner_learns(toggles: str) -> None:
+def test_processes_play_while_the_learner_learns(tmp_path: Path, toggles: str) -> None:
+    script = tmp_path / "uncompiled.py"
+    script.write_text(UNCOMPILED_TRAINING)
     command = [*SMALL.split(), *toggles.split(), "--chunk", "64"]
     # Fewer slots than half an epoch, and than a chunk: what there is must be taken all the same.
     command += ["--collect", "processes", "--queue-limit", "8", "--total-steps", "64", "--device", "cpu"]
-    ended = run_script(MARIO / "train.py", *command, timeout=120)
+    ended = run_script(script, *command, timeout=120)
     assert ended.returncode == 0, ended.stderr
     assert "parameters: " in ended.stdout
 

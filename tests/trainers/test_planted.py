@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import prepared_python
 from tests.trainers.conftest import ROOT
 from trainers.planted import __main__ as command
 from trainers.planted import calibration
@@ -165,7 +166,8 @@ def test_programs_race_with_full_memories_that_they_have_not_learned_from() -> N
 
 def test_pictures_need_the_memory_that_they_are_said_to() -> None:
     tree = base_tree()
-    more = calibration.peak_memory(KEPT.apply(tree, 60), 90) - calibration.peak_memory(tree, 90)
+    with prepared_python.prepared_starts():
+        more = calibration.peak_memory(KEPT.apply(tree, 60), 90) - calibration.peak_memory(tree, 90)
     assert more == pytest.approx(60 * PICTURE_BYTES, rel=0.15)
 
 
@@ -201,7 +203,7 @@ def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
 def test_the_command_refuses_a_taken_folder_before_it_measures(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("")
     arguments = [sys.executable, "-m", "trainers.planted", "--repository", str(tmp_path)]
-    ran = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True)
+    ran = prepared_python.run_prepared(arguments, cwd=ROOT, capture_output=True)
     assert (ran.returncode, ran.stdout) == (1, "")
     assert ran.stderr == f"planted: --repository {tmp_path} is there already and isn't empty\n"
 
