@@ -32,6 +32,8 @@ SMALL = [
     "--device",
     "cpu",
 ]
+# A console takes longer to load than a short training to learn: two suffice where no thread is the subject.
+FEW_CONSOLES = ["--environments", "2", "--collectors", "2"]
 
 NEUTRAL = [
     "--collectors 1",
@@ -69,6 +71,11 @@ def learned_fingerprint(train: ModuleType, *arguments: str) -> str:
 @pytest.fixture(scope="module")
 def baseline(train: ModuleType) -> str:
     return learned_fingerprint(train)
+
+
+@pytest.fixture(scope="module")
+def baseline_of_few(train: ModuleType) -> str:
+    return learned_fingerprint(train, *FEW_CONSOLES)
 
 
 # --- games, queues and memory -------------------------------------------------------------------------------
@@ -173,8 +180,8 @@ def test_a_neutral_toggle_changes_no_bit(train: ModuleType, baseline: str, toggl
         "--seed 1",
     ],
 )
-def test_another_toggle_changes_what_is_learned(train: ModuleType, baseline: str, toggle: str) -> None:
-    assert learned_fingerprint(train, *toggle.split()) != baseline
+def test_another_toggle_changes_what_is_learned(train: ModuleType, baseline_of_few: str, toggle: str) -> None:
+    assert learned_fingerprint(train, *FEW_CONSOLES, *toggle.split()) != baseline_of_few
 
 
 def test_batched_acting_takes_the_same_actions(train: ModuleType) -> None:
@@ -201,7 +208,7 @@ def test_a_variant_ends_in_the_same_parameters_twice(train: ModuleType, baseline
 
 
 def test_float16_scales_its_gradients_and_clips_them_as_they_are(train: ModuleType) -> None:
-    learner = train_variant(train, "--fp16", "--clip", "0.01", "--total-steps", "1").learner
+    learner = train_variant(train, *FEW_CONSOLES, "--fp16", "--clip", "0.01", "--total-steps", "1").learner
     norms: list[torch.Tensor] = []
     learner.optimizer.register_step_pre_hook(
         lambda *_: norms.append(torch.stack([p.grad.norm() for p in learner.network.parameters()]).norm())
@@ -216,7 +223,8 @@ def test_float16_scales_its_gradients_and_clips_them_as_they_are(train: ModuleTy
 
 def test_pictures_cast_at_once_end_in_the_same_bits(train: ModuleType) -> None:
     by_float32, at_once = (
-        learned_fingerprint(train, "--bf16", toggle) for toggle in ("--no-direct-cast", "--direct-cast")
+        learned_fingerprint(train, *FEW_CONSOLES, "--bf16", toggle)
+        for toggle in ("--no-direct-cast", "--direct-cast")
     )
     assert by_float32 == at_once
 
@@ -226,7 +234,7 @@ def test_compiled_passes_are_graphs_where_there_is_a_device(
 ) -> None:
     modes = []
     monkeypatch.setattr(torch, "compile", lambda network, mode: modes.append(mode) or network)
-    train_variant(train, "--compile")
+    train_variant(train, *FEW_CONSOLES, "--compile")
     assert modes == ["reduce-overhead"] * 2
 
 
@@ -234,16 +242,17 @@ def test_compiled_passes_add_up_in_gradients_of_their_own(
     train: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch, "compile", lambda network, **_: network)
-    split = train_variant(train, "--compile", "--accumulate", "2").learner
+    split = train_variant(train, *FEW_CONSOLES, "--compile", "--accumulate", "2").learner
     # What an optimizer's step leaves are zeros, not none: the next pass adds to them.
     assert not any(parameter.grad.any() for parameter in split.network.parameters())
-    plain = train_variant(train, "--accumulate", "2").learner
+    plain = train_variant(train, *FEW_CONSOLES, "--accumulate", "2").learner
     assert plain.fingerprint() == split.fingerprint()
 
 
-def test_without_a_learning_rate_nothing_is_learned(train: ModuleType, baseline: str) -> None:
-    still = learned_fingerprint(train, "--learning-rate", "0")
-    assert still == learned_fingerprint(train, "--total-steps", "1") != baseline
+def test_without_a_learning_rate_nothing_is_learned(train: ModuleType, baseline_of_few: str) -> None:
+    still = learned_fingerprint(train, *FEW_CONSOLES, "--learning-rate", "0")
+    untrained = learned_fingerprint(train, *FEW_CONSOLES, "--total-steps", "1")
+    assert still == untrained != baseline_of_few
 
 
 def test_an_untrained_network_stays_below_the_guard(train: ModuleType) -> None:
