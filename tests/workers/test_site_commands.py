@@ -28,8 +28,9 @@ from tests.pages.builders import create_commits
 from tests.pages.check_builders import create_check, measure_case
 from tests.workers import repositories
 from tests.workers.conftest import Host
-from tests.workers.host.execution.test_measured_checks import MANIFEST, SLOWER, TRAIN
+from tests.workers.host.execution.test_measured_checks import MANIFEST, SLOWER, TRAIN, short_control
 
+__all__ = ["short_control"]
 TINY = MANIFEST.replace("benchmarks.loop", "benchmarks.tiny") + "cases = [{ size = 1 }]\n"
 CallCommand = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -116,6 +117,7 @@ def test_a_token_that_is_refused_is_never_shown(call: CallCommand, checkout: Pat
     assert call("check").returncode == 2
 
 
+@pytest.mark.usefixtures("short_control")
 def test_a_slower_head_fails_the_check_and_is_explained(
     call: CallCommand, start: Callable[..., Any], host: Host, checkout: Path
 ) -> None:

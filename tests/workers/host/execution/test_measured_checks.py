@@ -13,7 +13,7 @@ import pytest
 
 from dashboard import pull_requests
 from dashboard.models import Check, Project
-from dashboard.pull_requests import sentences
+from dashboard.pull_requests import preparing, sentences
 from dashboard.pull_requests.report import read_report
 from tests.workers import repositories
 from tests.workers.conftest import Host
@@ -57,6 +57,12 @@ def source(tmp_path: Path) -> Path:
     return repositories.create_repository(tmp_path / "source", {"paceline.toml": MANIFEST, "train.py": TRAIN})
 
 
+@pytest.fixture
+def short_control(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One pair of the merge base against itself, which tells nothing, where only the head's pairs matter."""
+    monkeypatch.setattr(preparing, "CONTROL_PAIRS", 1)
+
+
 def measure_check(host: Host, source: Path, train: str) -> Check:
     """The check of a branch with this script, to its end."""
     # What is told is 50 %, which few pairs tell.
@@ -80,6 +86,7 @@ def test_what_costs_nothing_passes(host: Host, source: Path) -> None:
     assert not report.differing
 
 
+@pytest.mark.usefixtures("short_control")
 def test_what_is_faster_and_learns_less_is_refused(host: Host, source: Path) -> None:
     check = measure_check(host, source, FORGETFUL)
     report = read_report(check)

@@ -25,9 +25,9 @@ import paceline
 cached = "--cache" in sys.argv
 for _ in paceline.steps(range(10**9)):
     with paceline.phase("act"):
-        time.sleep(0.001)
+        time.sleep(0.002)
     with paceline.phase("learn"):
-        time.sleep({saved} if cached else 0.01)
+        time.sleep({saved} if cached else 0.02)
 """
 )
 CLAIMS = """
@@ -75,7 +75,7 @@ def measure_claims(host: Host, project: Project, saved: float | None = None) -> 
 @pytest.mark.django_db(transaction=True)
 def test_a_toggle_that_stops_paying_is_told_once(host: Host, requested: Requested) -> None:
     run = requested(
-        {"train.py": LOOP.format(saved=0.001), "paceline.toml": SHORT, "claims.toml": CLAIMS},
+        {"train.py": LOOP.format(saved=0.002), "paceline.toml": SHORT, "claims.toml": CLAIMS},
         experiment_minutes=3,
     )
     project = run.commit.project
@@ -96,7 +96,7 @@ def test_a_toggle_that_stops_paying_is_told_once(host: Host, requested: Requeste
     assert (share.verdict, share.newest and share.newest.unit) == ("holds", "%")
     assert not Delivery.objects.exists()
 
-    second = measure_claims(host, project, saved=0.01)
+    second = measure_claims(host, project, saved=0.02)
     cache = Claim.objects.select_related("newest", "since").get(key="cache")
     assert cache.verdict in ("none", "smaller")
     assert (cache.standing, cache.since) == ("refuted", second)
