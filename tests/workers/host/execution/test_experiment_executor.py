@@ -153,9 +153,9 @@ def test_interleaved_repetitions_decide(host: Host, requested: Requested) -> Non
     Where texts lie in a set is no difference between two commits.
     """
     hashes = "\nimport os\npaceline.quality('hash_seed', int(os.environ['PYTHONHASHSEED']) % 9973)\n"
-    run = requested({"train.py": LOOP.format(seconds=0.004) + hashes, "paceline.toml": SHORT})
-    slower = {"train.py": LOOP.format(seconds=0.016) + hashes}
-    suspected = ask_proof(run, slower, "step_time", (0.004, 0.016))
+    run = requested({"train.py": LOOP.format(seconds=0.008) + hashes, "paceline.toml": SHORT})
+    slower = {"train.py": LOOP.format(seconds=0.032) + hashes}
+    suspected = ask_proof(run, slower, "step_time", (0.008, 0.032))
     assert host.execute_next()
     suspected.refresh_from_db()
     assert (suspected.state, suspected.verdict, suspected.in_turns) == ("done", "confirmed", False)

@@ -14,7 +14,7 @@ from tests.workers.conftest import MANIFEST, Host, Requested
 from tests.workers.scripts import UNDISTURBED
 
 SHORT = MANIFEST.replace("steps = 20", "steps = 10").replace("size = 10", "cache = false")
-# The toggle saves nine tenths of the work, or nothing. To wait takes as long on a busy machine.
+# The toggle saves three quarters of the work, or nothing. To wait takes as long on a busy machine.
 LOOP = (
     UNDISTURBED
     + """
@@ -75,7 +75,7 @@ def measure_claims(host: Host, project: Project, saved: float | None = None) -> 
 @pytest.mark.django_db(transaction=True)
 def test_a_toggle_that_stops_paying_is_told_once(host: Host, requested: Requested) -> None:
     run = requested(
-        {"train.py": LOOP.format(saved=0.002), "paceline.toml": SHORT, "claims.toml": CLAIMS},
+        {"train.py": LOOP.format(saved=0.005), "paceline.toml": SHORT, "claims.toml": CLAIMS},
         experiment_minutes=3,
     )
     project = run.commit.project
