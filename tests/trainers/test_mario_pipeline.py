@@ -176,12 +176,15 @@ def test_a_neutral_toggle_changes_no_bit(train: ModuleType, baseline: str, toggl
         "--vectorized",
         "--batch-size 32",
         "--accumulate 2",
-        "--sync-every 1",
         "--seed 1",
     ],
 )
 def test_another_toggle_changes_what_is_learned(train: ModuleType, baseline_of_few: str, toggle: str) -> None:
     assert learned_fingerprint(train, *FEW_CONSOLES, *toggle.split()) != baseline_of_few
+
+
+def test_collectors_that_get_weights_more_often_play_otherwise(train: ModuleType, baseline: str) -> None:
+    assert learned_fingerprint(train, "--sync-every", "1") != baseline
 
 
 def test_batched_acting_takes_the_same_actions(train: ModuleType) -> None:
