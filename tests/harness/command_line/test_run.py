@@ -85,6 +85,17 @@ def test_params_reach_the_script_as_options(project: Project, value: Value) -> N
     assert raw["benchmark"]["case"] == "batch_size=128,fused=true,log=false"
 
 
+def test_exact_parameters_are_completed_by_no_case(project: Project) -> None:
+    project.write(LOOP, params={"batch_size": 64, "fused": True})
+
+    def case_of(*words: str) -> str:
+        project.call("run", "tiny", "--quick", "--set", "fused=true", *words, "--document", "out.json")
+        return str(json.loads((project.folder / "out.json").read_text())["benchmark"]["case"])
+
+    assert case_of() == "batch_size=64,fused=true"
+    assert case_of("--exact") == "fused=true"
+
+
 def test_quick_is_counted_once_and_not_called_exact(project: Project, value: Value) -> None:
     raw = project.measure("--quick")
     assert raw["protocol"]["quick"] is True

@@ -307,7 +307,7 @@ class ExperimentExecutor(Executor):
         quick = ["--quick"] if side.quick else []
         manifest = "../../paceline.toml" if job.in_turns else "../paceline.toml"
         kept = [f"--manifest={manifest}", "--folder=."] if job.manifest else []
-        words = ["python", "-m", "paceline", "run", side.benchmark, *settings_, *quick, *kept]
+        words = ["python", "-m", "paceline", "run", side.benchmark, *settings_, "--exact", *quick, *kept]
         seeds = (["--seed"] if job.seeded else []) + ([] if job.counted else ["--hash-seed"])
         words += [f"{option}={seed_of_pair(job.lease.key, 0)}" for option in seeds]
         words += ["--repetitions=1", self.left_out(prepared)]

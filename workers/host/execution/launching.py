@@ -91,7 +91,7 @@ class Measurement:
         """The harness's command line."""
         settings = [f"--set={name}={json.dumps(value)}" for name, value in self.params.items()]
         return [
-            *(str(self.python), "-P", "-m", "paceline", "run", self.benchmark, *settings),
+            *(str(self.python), "-P", "-m", "paceline", "run", self.benchmark, *settings, "--exact"),
             *("--repetitions", str(self.repetitions), *(["--quick"] if self.quick else [])),
             *([self.without] if self.without else []),
             *([] if self.seed is None else [f"--seed={self.seed}"]),

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from .. import manifest, preparation, protocol
-from ..benchmarks import Benchmark
+from ..benchmarks import Benchmark, make_case
 from ..measured import turns
 from ..measurement import MeasurementRequest
 from ..toml_table import ManifestError, Scalar, check_scalar
@@ -23,6 +23,11 @@ def add_arguments(run: argparse.ArgumentParser) -> None:
     run.add_argument("name", help="a benchmark of the manifest")
     run.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="choose or change a case"
+    )
+    run.add_argument(
+        "--exact",
+        action="store_true",
+        help="--set gives all parameters: no case of the manifest adds its own",
     )
     run.add_argument("--repetitions", type=int, metavar="R", help="instead of the manifest's")
     run.add_argument("--seed", type=int, metavar="N", help="instead of the manifest's seeds")
@@ -87,7 +92,8 @@ def build_request(arguments: argparse.Namespace) -> MeasurementRequest:
         names = ", ".join(benchmarks)
         raise ManifestError(f"{path}: has no benchmark {arguments.name!r}, it has {names}")
     benchmark = benchmarks[arguments.name]
-    case = benchmark.case(_parse_settings(arguments.set))
+    settings = _parse_settings(arguments.set)
+    case = make_case(settings) if arguments.exact else benchmark.case(settings)
     if arguments.quick:
         case = replace(case, params={**case.params, **(benchmark.quick.params or {})})
         benchmark = benchmark.as_quick()
