@@ -159,9 +159,12 @@ def project_triggers(project: Project) -> QuerySet[Trigger]:
 
 
 def triggers_with_runs() -> QuerySet[Trigger]:
-    """Each with who asked, and the number of its runs."""
-    counted = _count_subquery(Run.objects.filter(trigger=OuterRef("pk")), "trigger")
-    return Trigger.objects.select_related("requested_by").annotate(run_count=counted)
+    """Each with who asked, the number of its runs, and how many of them haven't ended."""
+    asked = Run.objects.filter(trigger=OuterRef("pk"))
+    left = asked.exclude(state__in=Run.TERMINAL)
+    return Trigger.objects.select_related("requested_by").annotate(
+        run_count=_count_subquery(asked, "trigger"), runs_left=_count_subquery(left, "trigger")
+    )
 
 
 TRIGGERS_OF_KEYS = compose_details(triggers_with_runs)

@@ -36,6 +36,19 @@
   document.addEventListener("htmx:afterSettle", scrollLogsToEnd);
   scrollLogsToEnd();
 
+  // The keyboard stays where it was when its part of the page is replaced.
+  const named = (part) => `${part.tagName} ${part.getAttribute("href") ?? part.getAttribute("aria-label") ?? part.textContent}`;
+  const alike = (name) => [...document.querySelectorAll("main :is(a, button, summary, [tabindex])")].filter((part) => named(part) === name);
+  let focused = null;
+  document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+    const part = document.activeElement;
+    focused = part !== detail.target && detail.target.contains(part) ? { name: named(part), place: alike(named(part)).indexOf(part) } : null;
+  });
+  document.addEventListener("htmx:afterSwap", () => {
+    if (focused && document.activeElement === document.body) alike(focused.name).at(focused.place)?.focus({ preventScroll: true });
+    focused = null;
+  });
+
   // What somebody has opened stays open when its part of the page is replaced.
   const opened = new Set();
   document.addEventListener("toggle", ({ target }) => {

@@ -300,6 +300,18 @@ def test_a_host_that_joins_appears_by_itself(site: Site) -> None:
     assert page.locator("#pool").input_value() == "typed meanwhile"
 
 
+def test_the_queue_follows_its_runs_and_keeps_the_focus(site: Site) -> None:
+    page = site.page("/queue/", clock=True)
+    link = page.get_by_role("link", name=f"Run #{site.ids['active']}")
+    link.focus()
+    rows = page.locator("#jobs tbody tr")
+    assert rows.count() == 2
+    Experiment.objects.filter(pk=site.ids["measuring"]).update(state="cancelled")
+    skip_wait(page)
+    expect(rows).to_have_count(1)
+    expect(link).to_be_focused()
+
+
 def test_a_machine_is_retired_by_keyboard_once_it_is_meant(site: Site) -> None:
     page = signed_in_page(site, "/machines/{machine}/", viewport=PHONE)
     retires = page.get_by_role("button", name="Retire bench-1")

@@ -32,6 +32,24 @@ def test_an_empty_page_leads_to_its_next_step(
     assert f'class="button" href="{leads_to}' in signed_in.get(where).content.decode()
 
 
+def test_nothing_is_offered_to_be_measured_of_an_imported_history(empty: Project, signed_in: Client) -> None:
+    Project.objects.update(repository="")
+    listed = signed_in.get("/projects/empty/experiments/").content.decode()
+    assert 'href="/projects/empty/experiments/new/"' not in listed
+    form = signed_in.get("/projects/empty/experiments/new/")
+    assert "nothing can be measured" in shown_text(form)
+    assert "Measure the difference" not in shown_text(form)
+    claims = shown_text(signed_in.get("/projects/empty/claims/"))
+    assert "until the project has a repository" in claims
+    assert "New commits are read" not in claims
+
+
+def test_no_regression_among_no_results_is_no_good_news(empty: Project, client: Client) -> None:
+    page = shown_text(client.get("/projects/empty/regressions/"))
+    assert "Nothing is known: no commit since" in page
+    assert "No regression of a commit" not in page
+
+
 def test_who_may_not_measure_is_told_who_may(empty: Project, client: Client) -> None:
     client.force_login(User.objects.create_user("eve"))
     assert "an admin of the project can make you an operator" in shown_text(

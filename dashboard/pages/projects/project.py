@@ -96,12 +96,13 @@ def _format_sentinel_change(sentinel: Sentinel) -> str:
 
 @require_safe
 def live_runs_fragment(request: HttpRequest, slug: str) -> HttpResponseBase:
-    """The newest runs alone: asked for again and again while one of them is active
-    or a trigger is about to become runs."""
+    """The newest runs alone, asked for again and again; the whole page, once the last one has ended or,
+    where `seen` names the newest run of a page on which none was active, once there is something new."""
     project = requested_project(request, slug)
     context = _runs_context(project)
-    if not context["live"]:
-        # The last one has ended: its values are in the tables of the whole page.
+    if not context["live"] and request.GET.get("seen") == str(context["newest"]):
+        return HttpResponse(status=204)
+    if not context["live"] or "seen" in request.GET:
         return HttpResponseClientRefresh()
     return render(request, "projects/live_runs.html", {"project": project, **context})
 
@@ -118,6 +119,7 @@ def _runs_context(project: Project, triggers: Sequence[Trigger] | None = None) -
     return {
         "runs": listed,
         "more_active": more,
+        "newest": max((run.pk for run in listed), default=0),
         "under_way": active,
         "coming": (active or unresolved) and not ended,
         "live": active or unresolved,

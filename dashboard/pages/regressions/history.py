@@ -13,7 +13,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from dashboard.models import Commit, Project, Regression
+from dashboard.models import Commit, Project, Regression, Run
 from dashboard.pages.list_filters import FilterError, ListFilter, match_words, read_choice, read_list_filter
 from dashboard.pages.requested_project import requested_project
 from dashboard.querysets.costs import PROPORTIONAL_METRICS, slowdown_ratio
@@ -89,11 +89,18 @@ def history_page(request: HttpRequest, slug: str) -> HttpResponse:
         "periods": [(days, (now - timedelta(days=days)).date()) for days in PERIODS],
         "groups": group_by_culprit(dated),
         "count": len(dated),
+        # No regression among no results says nothing.
+        "measured": bool(dated) or _has_results(project, period),
         "more": len(found) > MOST_LISTED,
         "summary": summarize_times(dated),
         "trained": project.training_hours_per_week is not None,
     }
     return render(request, "regressions/history.html", context, status=400 if refused else 200)
+
+
+def _has_results(project: Project, period: ListFilter) -> bool:
+    done = Run.objects.filter(project=project, state=Run.State.DONE)
+    return done.filter(period.match_period("commit__committed_at")).exists()
 
 
 def date_regression(row: Any, project: Project, now: datetime, with_gpu: Collection[int]) -> DatedRegression:

@@ -10,6 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.models import Commit, Configuration, Run, Series, Trigger
+from tests.dashboard.access.conftest import create_member
 from tests.pages import builders
 
 pytestmark = pytest.mark.django_db
@@ -153,6 +154,34 @@ def test_runs_refresh_themselves_while_one_is_active(client: Client) -> None:
     assert 'hx-get="/projects/snake/live-runs/"' in get_page(client, "/projects/snake/")
     Run.objects.filter(pk=run.pk).update(state=Run.State.DONE)
     assert client.get("/projects/snake/live-runs/")["HX-Refresh"] == "true"
+
+
+def test_an_idle_page_wakes_when_a_run_is_requested(client: Client) -> None:
+    project = builders.create_history(count=3).cases.get().project
+    newest = Run.objects.latest("pk")
+    where = f"/projects/snake/live-runs/?seen={newest.pk}"
+    assert f'hx-get="{where}"' in get_page(client, "/projects/snake/")
+    assert client.get(where).status_code == 204
+    run = builders.create_run(newest.commit, project.cases.get(), Run.State.REQUESTED, quick=True)
+    assert client.get(where)["HX-Refresh"] == "true"
+    # It ended between two looks.
+    Run.objects.filter(pk=run.pk).update(state=Run.State.DONE)
+    assert client.get(where)["HX-Refresh"] == "true"
+
+
+def test_what_is_left_of_a_request_is_cancelled_where_it_is_listed(client: Client) -> None:
+    project = builders.create_history(count=3).cases.get().project
+    trigger = Trigger.objects.create(project=project, source="web", state="resolved", detail="2 runs.")
+    Run.objects.update(trigger=trigger)
+    pages = ("/projects/snake/", "/projects/snake/triggers/")
+    client.force_login(create_member("ada", "operator", project))
+    assert not any("Cancel the" in get_page(client, where) for where in pages)
+    Run.objects.filter(pk=Run.objects.latest("pk").pk).update(state=Run.State.REQUESTED)
+    address = f'action="/projects/snake/triggers/{trigger.pk}/cancel/"'
+    assert all("Cancel the 1 left" in get_page(client, where) for where in pages)
+    assert all(address in get_page(client, where) for where in pages)
+    client.logout()
+    assert not any(address in get_page(client, where) for where in pages)
 
 
 def test_what_is_measured_stands_before_what_waits_and_what_has_ended(client: Client) -> None:
