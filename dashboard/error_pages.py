@@ -10,7 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseServerEr
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.template import loader
-from django.views import csrf, defaults
+from django.views import defaults
 
 from dashboard.problem_details import NOT_HERE, answer_problem, is_api_request
 from dashboard.structured_logs import current_ids
@@ -51,9 +51,13 @@ def show_bad_request(request: HttpRequest, exception: Exception) -> HttpResponse
     return defaults.bad_request(request, exception)
 
 
-def show_forged_request(request: HttpRequest, reason: str = "") -> HttpResponseBase:
+def show_forged_request(request: HttpRequest, reason: str = "") -> HttpResponseBase:  # noqa: ARG001 (Django's)
     """Of a session that writes: what it sent doesn't show that it came from a page of this site."""
     if is_api_request(request):
         sentence = "A session needs a CSRF token to write; a token needs none: Authorization: Bearer plt_..."
         return answer_problem(HTTPStatus.FORBIDDEN, sentence)
-    return csrf.csrf_failure(request, reason)
+    sentence = (
+        "What you sent came from a page that is older than your session, or your browser keeps no cookies. "
+        "Nothing was changed: go back, load the page again, and send it once more."
+    )
+    return render(request, "403.html", {"exception": sentence}, status=HTTPStatus.FORBIDDEN)

@@ -27,6 +27,14 @@ def format_latest_limit(latest: SeriesLatest) -> str:
     return format_limit(latest.limit, latest.series.metric.unit) if latest.limit else ""
 
 
+def format_latest_crossing(latest: SeriesLatest) -> str:
+    """The value of a series whose newest run crossed its limit."""
+    unit = latest.series.metric.unit
+    if latest.limit is None:
+        return numbers.format_quantity(latest.value, unit)
+    return numbers.format_crossing(latest.value, latest.limit.violated_bound, unit)
+
+
 def violation_text(limit: Limit) -> str:
     """`GPU utilization is 71 %, its limit is at least 80 %`; of another case than its regression's with that
     case: `GPU utilization of snake_dqn is ...`."""
@@ -35,7 +43,7 @@ def violation_text(limit: Limit) -> str:
     name = labels.metric_words(limit.series)
     if limit.regression and is_of_other_case(limit, limit.regression):
         name = f"{name} of {limit.series.case}"
-    value = numbers.format_quantity(limit.value, unit)
+    value = numbers.format_crossing(limit.value, bound, unit)
     return f"{name} is {value}, its limit is {format_bounds(least, most, unit)}"
 
 
@@ -47,7 +55,8 @@ def violations_headline(limits: Sequence[Limit], regression: Regression) -> str:
     """
     first = min(limits, key=lambda limit: is_of_other_case(limit, regression))
     unit = first.series.metric.unit
-    value, bound = (numbers.format_quantity(number, unit) for number in (first.value, first.violated_bound))
+    value = numbers.format_crossing(first.value, first.violated_bound, unit)
+    bound = numbers.format_quantity(first.violated_bound, unit)
     case = f" in {first.series.case}" if is_of_other_case(first, regression) else ""
     more = len(limits) - 1
     others = f" and {more} more limit{'s' if more > 1 else ''}" if more else ""

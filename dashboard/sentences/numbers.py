@@ -9,6 +9,8 @@ from dataclasses import dataclass
 MINUS = "\N{MINUS SIGN}"
 DASH = "\N{EN DASH}"
 DIGITS = 3
+# Enough to tell two numbers apart that differ by what a float holds of them.
+MOST_DIGITS = 12
 # A smaller share than this, in %, is as good as none.
 LEAST_PERCENT = 0.001
 # A signed number from here on is told by its first digits.
@@ -116,6 +118,24 @@ def format_quantity(value: float | None, unit: str) -> str:
         return f"<{LEAST_PERCENT:g} %"
     scaled = choose_scale(unit, value)
     return f"{format_number(value / scaled.size)} {scaled.unit}".strip()
+
+
+def format_crossing(value: float, bound: float, unit: str) -> str:
+    """A value with as many digits as show on which side of a bound it lies.
+
+    >>> format_crossing(1.0004e9, 1e9, "bytes"), format_crossing(71.0, 80.0, "%")
+    ('1.0004 GB', '71 %')
+    """
+    scaled = choose_scale(unit, value)
+    number, edge = value / scaled.size, bound / scaled.size
+    spelt = (format_number(number, digits) for digits in range(DIGITS, MOST_DIGITS + 1))
+    shown = (text for text in spelt if _is_on_its_side(text, number, edge))
+    return f"{next(shown, format_number(number, MOST_DIGITS))} {scaled.unit}".strip()
+
+
+def _is_on_its_side(text: str, number: float, edge: float) -> bool:
+    written = float(text.replace(",", "").replace(MINUS, "-"))
+    return (written > edge) == (number > edge) and (written < edge) == (number < edge)
 
 
 def format_interval(low: float | None, high: float | None, unit: str, beside: float | None = None) -> str:

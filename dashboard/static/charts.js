@@ -139,6 +139,8 @@
     if (coarse.matches) layout.dragmode = false;
     const first = !canvas.dataset.drawn;
     if (first) canvas.replaceChildren();
+    // In a box without a height Plotly would draw a flat chart once the window gets another width.
+    canvas.style.height = layout.height ? `${layout.height}px` : "";
     const config = { responsive: true, displayModeBar: false, doubleClick: figure.dataset.part ? false : "reset+autosize" };
     await Plotly.react(canvas, data, layout, config);
     canvas.dataset.drawn = dark.matches ? "dark" : "light";
@@ -158,6 +160,16 @@
 
   const drawAllFigures = () => document.querySelectorAll("figure[data-figure]").forEach(drawFigure);
   dark.addEventListener("change", drawAllFigures);
+  // Another width has room for other labels. On a phone scrolling changes the height alone.
+  let width = innerWidth;
+  let resized;
+  addEventListener("resize", () => {
+    clearTimeout(resized);
+    resized = setTimeout(() => {
+      if (innerWidth !== width) drawAllFigures();
+      width = innerWidth;
+    }, 150);
+  });
   // A part of the page that was replaced brings figures that nobody has drawn yet.
   document.addEventListener("htmx:load", ({ target }) => {
     if (target !== document.body) target.querySelectorAll("figure[data-figure]").forEach(drawFigure);

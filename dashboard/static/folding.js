@@ -1,4 +1,4 @@
-// Sections that are folded: a link into one opens it, all can be opened, and paper has them open.
+// Sections that are folded: a link into one opens it, and all can be opened.
 "use strict";
 
 (() => {
@@ -43,12 +43,6 @@
     if (links.has(section.getAttribute("aria-labelledby"))) watcher.observe(section);
   }
 
-  let folded = [];
-  addEventListener("beforeprint", () => {
-    folded = [...document.querySelectorAll("main details:not([open])")];
-    for (const details of folded) details.open = true;
-  });
-  addEventListener("afterprint", () => { for (const details of folded) details.open = false; });
   addEventListener("hashchange", openLinked);
   openLinked();
 })();

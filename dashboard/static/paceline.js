@@ -49,6 +49,14 @@
     focused = null;
   });
 
+  // Nothing is folded on paper.
+  let folded = [];
+  addEventListener("beforeprint", () => {
+    folded = [...document.querySelectorAll("main details:not([open])")];
+    for (const details of folded) details.open = true;
+  });
+  addEventListener("afterprint", () => { for (const details of folded) details.open = false; });
+
   // What somebody has opened stays open when its part of the page is replaced.
   const opened = new Set();
   document.addEventListener("toggle", ({ target }) => {

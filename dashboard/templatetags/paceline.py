@@ -62,6 +62,7 @@ for label_filter in (
     learning.regression_change,
     learning.regression_extent,
     learning.regression_name,
+    limits.format_latest_crossing,
     limits.format_latest_limit,
     limits.violation_text,
     labels.experiment_metric_label,

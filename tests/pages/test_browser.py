@@ -341,6 +341,18 @@ def test_a_link_opens_the_section_that_it_leads_to(site: Site) -> None:
     functions.wait_for()
 
 
+def test_paper_is_light_and_has_nothing_folded(site: Site) -> None:
+    page = site.page("/regressions/{regression}/", color_scheme="dark")
+    folded = page.locator("main details:not([open])")
+    assert folded.count() > 0
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    expect(folded).to_have_count(0)
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).color") == "rgb(23, 27, 33)"
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    expect(folded).not_to_have_count(0)
+
+
 def test_two_commits_are_compared_by_keyboard(site: Site) -> None:
     page = signed_in_page(site, "/projects/snake/commits/", viewport=PHONE)
     bases = page.get_by_role("radio", name=re.compile("^base"))

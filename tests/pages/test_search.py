@@ -208,7 +208,7 @@ def test_a_new_case_is_expected_to_take_as_long_as_others_of_its_pool(client: Cl
 def test_what_is_missing_is_asked_for_by_who_may(client: Client, regression: Regression) -> None:
     Run.objects.filter(commit__position__in=(1, 3)).update(state=Run.State.FAILED)
     page, button = "/projects/snake/commits/", "/projects/snake/measure-missing/"
-    assert "2 of the newest 40 commits have no result." in shown_text(client.get(page))
+    assert "2 of the newest 40 commits that were read have no result." in shown_text(client.get(page))
     assert "Measure what is missing" not in shown_text(client.get(page))
     assert client.post(button).status_code == 302
     assert not Trigger.objects.exists()

@@ -41,6 +41,21 @@ def test_a_quantity_has_the_size_and_digits_that_read_best(value: float | None, 
 
 
 @pytest.mark.parametrize(
+    ("value", "bound", "unit", "text"),
+    [
+        (71.0, 80.0, "%", "71 %"),
+        (1.0004e9, 1e9, "bytes", "1.0004 GB"),
+        (0.9996e9, 1e9, "bytes", "999.6 MB"),
+        (1_000_000.4, 1_000_000.0, "steps/s", "1.0000004 M steps/s"),
+        (-0.10001, -0.1, "1", f"{MINUS}0.10001"),
+        (1 + 2**-52, 1.0, "1", "1.00000000000"),
+    ],
+)
+def test_what_crosses_a_bound_is_written_beyond_it(value: float, bound: float, unit: str, text: str) -> None:
+    assert numbers.format_crossing(value, bound, unit) == text
+
+
+@pytest.mark.parametrize(
     ("ratio", "text"),
     [
         (1.38, "+38 %"),

@@ -86,7 +86,9 @@ def test_a_viewer_may_not(client: Client, project: Project) -> None:
 def test_the_form_is_protected(project: Project, operator: User) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(operator)
-    assert client.post(URL).status_code == 403
+    refused = client.post(URL)
+    assert refused.status_code == 403
+    assert "go back, load the page again, and send it once more" in refused.content.decode()
 
 
 def test_the_address_fills_the_form_in(client: Client, project: Project, operator: User) -> None:

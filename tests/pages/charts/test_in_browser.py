@@ -41,6 +41,17 @@ def test_charts_are_drawn(site: Site, where: str, figures: int, marks: str) -> N
     assert page.locator(marks).count() > 0
 
 
+def test_charts_keep_their_height_in_a_window_of_another_width(site: Site) -> None:
+    page = site.page("/regressions/{regression}/", viewport={"width": 1440, "height": 900})
+    canvas = page.locator(".canvas[data-drawn]").first
+    drawing = canvas.locator("svg.main-svg").first
+    height, width = drawing.get_attribute("height"), drawing.get_attribute("width")
+    page.set_viewport_size({"width": 1000, "height": 900})
+    expect(drawing).not_to_have_attribute("width", width or "")
+    assert drawing.get_attribute("height") == height
+    assert canvas.evaluate("canvas => canvas.clientHeight") == int(height or 0)
+
+
 def test_the_label_of_a_point_is_drawn_within_the_policy(site: Site) -> None:
     page = site.page("/series/{series}/")
     page.locator(".scatterlayer .points path.point").last.hover(force=True)
