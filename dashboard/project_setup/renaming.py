@@ -49,7 +49,9 @@ def give_up_name(actor: Actor, project: Project, name: str) -> bool:
 
 def check_name(project: Project) -> None:
     try:
-        project.full_clean(exclude={field.name for field in Project._meta.fields} - {"slug"})
+        project.full_clean(
+            exclude={field.name for field in Project._meta.fields} - {"slug"}, validate_unique=False
+        )
     except ValidationError as error:
         raise SetupError(str(refused_field(error)), "slug") from error
 

@@ -76,19 +76,30 @@
     layout.margin = { ...layout.margin, t: 8 + LANE_HEIGHT * Math.max(1, lanes) };
   };
 
+  // What Plotly takes for an array: one, or a typed one in base64.
+  const TYPES = { f8: Float64Array, f4: Float32Array, i4: Int32Array, i2: Int16Array, i1: Int8Array, u4: Uint32Array, u2: Uint16Array, u1: Uint8Array };
+  const readNumbers = (array) => {
+    if (!array.bdata) return [...array];
+    return [...new TYPES[array.dtype](Uint8Array.from(atob(array.bdata), (letter) => letter.charCodeAt(0)).buffer)];
+  };
+
   // The label of a change stands over (or under) its first point, and further away where it would cover another
   // one: on a phone three have room beside each other. Where no height is free it is left out: the list beside
-  // the chart has all of them.
+  // the chart has all of them. If there is room it covers no cross of a tainted run either.
   const LABEL_HEIGHT = 21;
   const HEIGHTS = [0, 1, 2, 3, 4];
   const BELOW_PLOT = 58;
-  const placeChangeLabels = (layout, width) => {
+  const CROSS = 5;
+  const placeChangeLabels = (layout, width, tainted) => {
     const labels = (layout.annotations || []).filter((annotation) => annotation.arrowhead !== undefined);
-    if (labels.length < 2) return;
+    if (!labels.length || (labels.length < 2 && !tainted)) return;
     const [first, last] = layout.xaxis.range;
     const [low, high] = layout.yaxis.range;
     const plot = { width: width - 90, height: layout.height - layout.margin.t - BELOW_PLOT };
     const taken = [];
+    const heights = tainted ? readNumbers(tainted.y) : [];
+    const crosses = heights.map((y, index) => ({ y: ((high - y) / (high - low)) * plot.height, index }));
+    const places = tainted ? readNumbers(tainted.x).map((x) => ((x - first) / (last - first)) * plot.width) : [];
     // The site names those first that have to be seen.
     for (const label of labels) {
       const x = ((label.x - first) / (last - first)) * plot.width;
@@ -102,7 +113,11 @@
         const isInside = height === 0 || (top >= 0 && top + LABEL_HEIGHT <= plot.height);
         return isInside && taken.every((box) => left >= box.left + box.size || box.left >= left + size || Math.abs(top - box.top) >= LABEL_HEIGHT);
       };
-      const height = HEIGHTS.find(isFree);
+      const coversNone = (height) => {
+        const top = topAt(height);
+        return crosses.every(({ y, index }) => Math.abs(places[index] - left - size / 2) >= size / 2 + CROSS || y <= top - CROSS || y >= top + LABEL_HEIGHT + CROSS);
+      };
+      const height = HEIGHTS.find((each) => isFree(each) && coversNone(each)) ?? HEIGHTS.find(isFree);
       label.visible = height !== undefined;
       if (!label.visible) continue;
       taken.push({ left, size, top: topAt(height) });
@@ -134,7 +149,7 @@
     layout.autosize = true;
     thinTickLabels(layout.xaxis, canvas.clientWidth);
     placeMarkerLabels(layout, canvas.clientWidth);
-    placeChangeLabels(layout, canvas.clientWidth);
+    placeChangeLabels(layout, canvas.clientWidth, data.find(({ name }) => name === "tainted"));
     // A finger that drags over a chart wants to scroll the page.
     if (coarse.matches) layout.dragmode = false;
     const first = !canvas.dataset.drawn;

@@ -166,3 +166,9 @@ def test_a_form_of_an_open_page_is_taken(client: Client, project: Project) -> No
     renamed_project(project)
     assert client.post("/projects/snake/settings/", {"visibility": "private"}).status_code == 302
     assert Project.objects.get().visibility == "private"
+
+
+def test_a_name_of_another_project_is_refused_in_the_words_of_the_page(project: Project) -> None:
+    builders.create_project("viper")
+    with pytest.raises(SetupError, match="There is a project viper already"):
+        rename_project(NOBODY, project, "viper")

@@ -129,6 +129,23 @@ def test_a_collapse_to_nearly_nothing_keeps_its_label(site: Site) -> None:
     expect(page.locator(".annotation-text-g").filter(has_text="95 %")).to_be_visible()
 
 
+def test_the_label_of_a_change_covers_no_tainted_run(site: Site) -> None:
+    series = Series.objects.get(pk=site.ids["series"])
+    third, fourth = measured_line(series)[2:4]
+    builders.create_change(series, third, fourth, 1.5)
+    first_bad = Point.objects.get(series=series, position=fourth.position)
+    Point.objects.filter(series=series, position=fourth.position + 1).update(
+        value=1.14 * first_bad.value, low=None, high=None, samples=[], tainted=True
+    )
+    page = site.page("/series/{series}/", viewport={"width": 320, "height": 900})
+    label = page.locator(".annotation-text-g").filter(has_text="worse").first.bounding_box()
+    cross = page.locator(".scatterlayer .trace path.point").all()
+    assert label is not None
+    boxes = [box for mark in cross if (box := mark.bounding_box())]
+    assert len(boxes) > 5
+    assert not any(boxes_overlap(label, box) for box in boxes)
+
+
 def boxes_overlap(first: Mapping[str, float], second: Mapping[str, float]) -> bool:
     return all(
         first[start] < second[start] + second[size] and second[start] < first[start] + first[size]
