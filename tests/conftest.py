@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from django.conf import settings
@@ -21,9 +22,11 @@ def pytest_configure() -> None:
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None) -> None:
+def django_db_setup(django_db_setup: None) -> Iterator[None]:
     """The database of the tests, emptied after those that commit."""
     emptied_tables.empty_after_tests()
+    yield
+    emptied_tables.end_emptying()
 
 
 @pytest.fixture
