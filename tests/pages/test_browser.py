@@ -28,7 +28,8 @@ from tests.pages.experiment_builders import create_ended
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
+# The shell has no windows to manage: it works half as much.
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 PHONE = {"width": 390, "height": 844}
 
 
@@ -44,7 +45,7 @@ def _queries_beside_the_browser() -> Iterator[None]:
 def browser() -> Iterator[Browser]:
     program = next((path for name in NAMES if (path := shutil.which(name))), None)
     if program is None:
-        pytest.fail("The browser tests need Chromium: apt install chromium.")
+        pytest.fail("The browser tests need Chromium: apt install chromium-headless-shell.")
     with sync_playwright() as playwright:
         # The sandbox needs privileges that containers lack, and shared memory that is often too small there.
         # And without a device nothing emulates one: that takes an eighth of a browser's work.
