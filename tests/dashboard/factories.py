@@ -113,10 +113,26 @@ def create_run(
     **fields: Any,
 ) -> Run:
     measured = get_configuration(case, pool=pool, version=version, quick=quick)
-    machine = next(iter(_MACHINES.read_rows(name="bench-1")), None)
-    machine = machine or Machine.objects.create(name="bench-1", pool=measured.pool)
-    defaults = {"machine": machine, "repetitions": 3, "time_limit": 600}
+    defaults = {"machine": get_machine(measured.pool), "repetitions": 3, "time_limit": 600}
     return Run.objects.create(commit=commit, configuration=measured, state=state, **(defaults | fields))
+
+
+def create_runs(
+    commits: Sequence[Commit], case: Case, each: Sequence[Mapping[str, Any]] = (), **fields: Any
+) -> list[Run]:
+    """A done run of each commit, by a few queries. `each`: the fields of each beside those that all have."""
+    measured = get_configuration(case)
+    defaults = {"machine": get_machine(measured.pool), "repetitions": 3, "time_limit": 600}
+    shared = {"configuration": measured, "state": Run.State.DONE, **defaults, **fields}
+    return Run.objects.bulk_create(
+        Run(commit=commit, **(shared | own))
+        for commit, own in zip(commits, each or [{}] * len(commits), strict=True)
+    )
+
+
+def get_machine(pool: Pool) -> Machine:
+    known = next(iter(_MACHINES.read_rows(name="bench-1")), None)
+    return known or Machine.objects.create(name="bench-1", pool=pool)
 
 
 def get_series(run: Run, name: str, phase: str = "") -> Series:
@@ -165,21 +181,23 @@ def add_point(run: Run, series: Series, value: float, tainted: bool = False) -> 
 
 
 def add_points(run: Run, values: Iterable[tuple[Series, float]], tainted: bool) -> list[Point]:
-    points = [
-        Point(
-            series=series,
-            position=run.commit.position,
-            run=run,
-            value=value,
-            samples=[value] * 3 if series.exact else [value * factor for factor in SPREAD],
-            tainted=tainted,
-        )
-        for series, value in values
-    ]
+    return store_points([new_point(run, series, value, tainted) for series, value in values])
+
+
+def new_point(run: Run, series: Series, value: float, tainted: bool = False) -> Point:
+    """One that isn't stored yet."""
+    samples = [value] * 3 if series.exact else [value * factor for factor in SPREAD]
+    position = run.commit.position
+    return Point(series=series, position=position, run=run, value=value, samples=samples, tainted=tainted)
+
+
+def store_points(points: Sequence[Point]) -> list[Point]:
+    """And the latest value of each series: that of its last point here."""
+    newest = {point.series_id: point for point in points}
     SeriesLatest.objects.bulk_create(
         [
-            SeriesLatest(series=made.series, run=run, position=made.position, value=made.value)
-            for made in points
+            SeriesLatest(series=made.series, run=made.run, position=made.position, value=made.value)
+            for made in newest.values()
         ],
         update_conflicts=True,
         unique_fields=["series"],
@@ -201,12 +219,7 @@ def store_measured_run(
     **fields: Any,
 ) -> Run:
     """A stored run with `values` by metric, `phases` by metric and path, and a document (its members)."""
-    body = {
-        "harness": {"version": "0.1.0"},
-        "environment": {"python": "3.11.2", "torch": "2.13.0", **(environment or {})},
-        "profile": {"steps": 200, "functions": list(functions)},
-        **(document or {}),
-    }
+    body = describe_run(environment or {}, functions) | dict(document or {})
     (known,) = store_environments([compared_values(body["environment"], body["harness"]["version"])])
     made = create_run(commit, case, tainted=tainted, environment_id=known, **fields)
     measured = {(name, ""): value for name, value in values.items()}
@@ -216,6 +229,37 @@ def store_measured_run(
     add_points(made, zip(series, measured.values(), strict=True), tainted)
     Document.objects.create(run=made, format="paceline.document/1", body=body, sha256="0" * 64)
     return made
+
+
+def store_measured_runs(measured: Sequence[tuple[Commit, Values]], case: Case) -> list[Run]:
+    """As `store_measured_run` does with each, by a few queries; all have values of the same metrics."""
+    body = describe_run()
+    (known,) = store_environments([compared_values(body["environment"], body["harness"]["version"])])
+    made = create_runs([commit for commit, _ in measured], case, environment_id=known)
+    names = list(measured[0][1])
+    series = dict(zip(names, get_all_series(made[0], [(name, "") for name in names]), strict=True))
+    store_points(
+        [
+            new_point(run, series[name], value)
+            for run, (_, values) in zip(made, measured, strict=True)
+            for name, value in values.items()
+        ]
+    )
+    Document.objects.bulk_create(
+        Document(run=run, format="paceline.document/1", body=body, sha256="0" * 64) for run in made
+    )
+    return made
+
+
+def describe_run(
+    environment: Mapping[str, Any] | None = None, functions: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
+    """The body of a document."""
+    return {
+        "harness": {"version": "0.1.0"},
+        "environment": {"python": "3.11.2", "torch": "2.13.0", **(environment or {})},
+        "profile": {"steps": 200, "functions": list(functions)},
+    }
 
 
 def set_environment(run: Run, environment: Mapping[str, Any], harness: str | None = "0.1.0") -> None:

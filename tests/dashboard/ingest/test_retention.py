@@ -125,10 +125,13 @@ def test_thinning_moves_no_level_and_loses_no_change(project: Project, settings:
         setattr(settings, f"PACELINE_KEEP_{part.upper()}_DAYS", 1)
     case = factories.create_case(project)
     values = factories.noisy_levels((24, 0.010), (16, 0.010 * step), (12, 0.010 * step**2))
-    for commit, value in zip(factories.create_commits(project, len(values)), values, strict=True):
-        run = factories.store_measured_run(commit, case, {"step_time": value, "peak_memory": value * 1e11})
-        Run.objects.filter(pk=run.pk).update(finished_at=commit.committed_at, judged_at=commit.committed_at)
-        RunLog.objects.create(run=run, text="printed")
+    line = factories.create_commits(project, len(values))
+    measured = [{"step_time": value, "peak_memory": value * 1e11} for value in values]
+    made = factories.store_measured_runs(list(zip(line, measured, strict=True)), case)
+    for run in made:
+        run.finished_at = run.judged_at = run.commit.committed_at
+    Run.objects.bulk_update(made, ["finished_at", "judged_at"])
+    RunLog.objects.bulk_create(RunLog(run=run, text="printed") for run in made)
     regressions.redetect_project(project)
     before = stored_judgement(project)
     assert bool(before[0]) is (step > 1)

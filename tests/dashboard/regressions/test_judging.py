@@ -23,10 +23,9 @@ def of(project: Project) -> Case:
 
 
 def measure_line(line: list[Commit], of: Case, name: str, values: list[float]) -> list[Run]:
-    return [
-        factories.store_measured_run(commit, of, {name: value})
-        for commit, value in zip(line, values, strict=True)
-    ]
+    return factories.store_measured_runs(
+        [(commit, {name: value}) for commit, value in zip(line, values, strict=True)], of
+    )
 
 
 def judge_runs(runs: list[Run]) -> None:

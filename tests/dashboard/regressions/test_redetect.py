@@ -20,8 +20,10 @@ def redetect_output(slug: str = "snakes") -> str:
 def slower(project: Project) -> Project:
     of = factories.create_case(project)
     line = factories.create_commits(project, 10)
-    for commit, value in zip(line, factories.noisy_levels((6, 0.010), (4, 0.014)), strict=True):
-        factories.store_measured_run(commit, of, {"step_time": value})
+    levels = factories.noisy_levels((6, 0.010), (4, 0.014))
+    factories.store_measured_runs(
+        [(commit, {"step_time": value}) for commit, value in zip(line, levels, strict=True)], of
+    )
     return project
 
 

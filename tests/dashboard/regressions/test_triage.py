@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
+from pytest_django.plugin import DjangoDbBlocker
 
 from dashboard import alerts
 from dashboard.access import Visitor
@@ -11,14 +14,34 @@ from dashboard.regressions import TriageError, advance_proof, judge_run, redetec
 from dashboard.sentences.experiments import reason_sentence
 from tests.dashboard import factories
 from tests.dashboard.regressions.test_judging import judge_runs, measure_line
+from tests.dashboard.shared_rows import share_rows
 
 AWAY = ["intended", "not real", "won't fix"]
 STEP = factories.noisy_levels((6, 0.010), (6, 0.014))
 
 
+@pytest.fixture(scope="module")
+def judged_line(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """What each test begins with."""
+    with share_rows(django_db_blocker, judge_line):
+        yield
+
+
+def judge_line() -> None:
+    """Twenty commits, and a step among the twelve that are measured."""
+    project = factories.create_project()
+    line = factories.create_commits(project, 20)
+    judge_runs(measure_line(line[:12], factories.create_case(project), "step_time", STEP))
+
+
+@pytest.fixture
+def project(judged_line: None, db: None) -> Project:
+    return Project.objects.get()
+
+
 @pytest.fixture
 def of(project: Project) -> Case:
-    return factories.create_case(project)
+    return project.cases.get()
 
 
 @pytest.fixture
@@ -28,13 +51,12 @@ def ada(db: None) -> User:
 
 @pytest.fixture
 def line(project: Project) -> list[Commit]:
-    return factories.create_commits(project, 20)
+    return list(project.commits.order_by("position"))
 
 
 @pytest.fixture
-def found(line: list[Commit], of: Case) -> Regression:
-    judge_runs(measure_line(line[:12], of, "step_time", STEP))
-    return Regression.objects.get()
+def found(project: Project) -> Regression:
+    return project.regressions.get()
 
 
 def confirm_regression(regression: Regression) -> None:

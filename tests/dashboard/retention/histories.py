@@ -35,10 +35,9 @@ def measure_values(project: Project, values: list[float], first: int = 0) -> lis
     case = Case.objects.filter(project=project).first() or factories.create_case(project)
     commits = factories.create_commits(project, len(values), first=first)
     ended = [{"finished_at": commit.committed_at, "judged_at": commit.committed_at} for commit in commits]
-    runs = [factories.create_run(commit, case, **at) for commit, at in zip(commits, ended, strict=True)]
     bodies = [describe_run(value) for value in values]
     (known,) = store_environments([compared_values(bodies[0]["environment"], "0.1.0")])
-    Run.objects.filter(pk__in=[run.pk for run in runs]).update(environment=known)
+    runs = factories.create_runs(commits, case, ended, environment_id=known)
     Document.objects.bulk_create(
         Document(run=run, format="paceline.document/1", body=body, sha256="0" * 64)
         for run, body in zip(runs, bodies, strict=True)

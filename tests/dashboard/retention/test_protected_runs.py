@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from django.utils import timezone
+from pytest_django.plugin import DjangoDbBlocker
 
 from dashboard import retention
 from dashboard.models import (
@@ -27,19 +28,29 @@ from dashboard.retention import Reason
 from dashboard.retention.protected_runs import protected_runs
 from tests.dashboard import factories
 from tests.dashboard.retention.histories import KEEP_A_DAY, measure_values
+from tests.dashboard.shared_rows import share_rows
 from tests.pages.check_builders import create_check
 
 pytestmark = pytest.mark.django_db
 COUNT = 16
 
 
+@pytest.fixture(scope="module")
+def measured_line(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """What each test's `history` is read from."""
+    levels = factories.noisy_levels((COUNT, 0.010))
+    with share_rows(
+        django_db_blocker, lambda: measure_values(factories.create_project(policy=KEEP_A_DAY), levels)
+    ):
+        yield
+
+
 @pytest.fixture
-def history(project: Project, settings: Any) -> list[Run]:
+def history(measured_line: None, db: None, settings: Any) -> list[Run]:
     """Runs at the commits 0 to 15, all older than anything is kept; the newest keeps its detail anyway."""
     settings.PACELINE_KEEP_LEAST_DAYS = 0
-    project.policy = KEEP_A_DAY
-    project.save()
-    return measure_values(project, factories.noisy_levels((COUNT, 0.010)))
+    related = ("commit__project", "configuration__case")
+    return list(Run.objects.select_related(*related).order_by("commit__position"))
 
 
 def regression_of(runs: list[Run], place: int, **fields: Any) -> Any:

@@ -18,15 +18,9 @@ def of(project: Project) -> Case:
 
 
 def measured_series(line: list[Commit], of: Case, values: list[float]) -> Series:
-    runs = [
-        factories.store_measured_run(*pair, {"step_time": value})
-        for pair, value in zip(with_case(line, of), values, strict=True)
-    ]
+    measured = [(commit, {"step_time": value}) for commit, value in zip(line, values, strict=True)]
+    runs = factories.store_measured_runs(measured, of)
     return factories.get_series(runs[0], "step_time")
-
-
-def with_case(line: list[Commit], of: Case) -> list[tuple[Commit, Case]]:
-    return [(commit, of) for commit in line]
 
 
 def sync_counts(past: History) -> dict[str, int]:
