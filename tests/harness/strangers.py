@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import paceline
-from paceline.measured.plan import ProcessPlan
+from paceline.measured.plan import EMPTY_PROGRESS, ProcessPlan
 from paceline.watching.process import MeasuredProcess
 
 from tests import prepared_python
@@ -126,7 +125,7 @@ def run_script(folder: Path, script: str, steps: int = 20, kind: str = "timing")
     (folder / "train.py").write_text(script)
     left = folder / "measured"
     left.mkdir()
-    (left / "progress").write_bytes(struct.pack("q", 0))
+    (left / "progress").write_bytes(EMPTY_PROGRESS)
     plan = ProcessPlan(
         kind=kind,
         script="train.py",

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests import prepared_python
-from tests.harness.conftest import Project
+from tests.harness.conftest import LOOP, Project
 from tests.harness.strangers import UNCOMPILED
 
 TRAINING = (
@@ -220,6 +220,22 @@ def test_a_training_reads_and_writes_as_it_would_alone(tmp_path: Path) -> None:
         )
     assert ended.stdout.startswith(given)
     assert b"\r3/5" + 300_000 * b"." + b"\r4/5" in ended.stderr
+
+
+def test_the_modules_of_a_training_are_torn_down(tmp_path: Path) -> None:
+    torn = "class Held:\n  def __del__(self): print('torn down')\nheld = Held()"
+    (tmp_path / "train.py").write_text(f"{LOOP.replace('10**6', '30')}\n{torn}")
+    ended = Project(tmp_path, new=True).call("script", "--keep-running", "--steps", "10", "train.py")
+    assert (ended.returncode, "torn down" in ended.stdout) == (0, True), ended.stderr
+
+
+def test_a_training_may_close_all_files(tmp_path: Path) -> None:
+    closing = "import os\nos.closerange(3, 200)\nown = [open('train.py') for _ in range(9)]"
+    (tmp_path / "train.py").write_text(f"{closing}\n{LOOP.replace('10**6', '30')}\nprint('done')")
+    ended = Project(tmp_path, new=True).call("script", "--keep-running", "--steps", "10", "train.py")
+    assert (ended.returncode, ended.stdout.splitlines()[:1]) == (0, ["done"]), ended.stderr
+    assert "1 repetition of 8 steps after 2" in ended.stdout
+    assert "memory_growth" in ended.stdout
 
 
 def test_a_training_that_ends_well_before_its_window_did_not_fail(training: Project) -> None:

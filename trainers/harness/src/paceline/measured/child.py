@@ -34,8 +34,8 @@ from .rank_presence import presence
 from .result_writer import ResultWriter, create_recorder
 
 
-def main() -> None:
-    """Run the script under a recorder; the result is written even where the script fails."""
+def main() -> ProcessPlan:
+    """Run the script under a recorder, and return the plan; the result is written even where it fails."""
     plan = ProcessPlan(**json.loads(Path(sys.argv[1]).read_text()))
     _end_with_parent(plan)
     _check_package(plan)
@@ -61,6 +61,7 @@ def main() -> None:
         # A process that the script forked may come back to this line too.
         if os.getpid() == measured:
             result.write(ended=pacer is not None and pacer.ended)
+    return plan
 
 
 def _start_pacer(result: ResultWriter, plan: ProcessPlan) -> auto.StepPacer | None:
@@ -157,6 +158,7 @@ def _end_with_parent(plan: ProcessPlan) -> None:
 
 if __name__ == "__main__":
     measuring = os.getpid()
-    main()
-    if os.getpid() == measuring:
+    keeps_running = main().keep_running
+    # What a training of somebody's own does while its modules are torn down belongs to it.
+    if os.getpid() == measuring and not keeps_running:
         ending.end_process()

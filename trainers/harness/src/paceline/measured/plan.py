@@ -6,10 +6,14 @@ import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+# Of the measured process, and of those that it forks or spawns, of which one alone takes steps.
+PROGRESS_PLACES = 2
+EMPTY_PROGRESS = bytes(8 * PROGRESS_PLACES)
+
 
 @dataclass(frozen=True, slots=True)
 class ProcessPlan:
-    """The task of one measured process. `progress` is a file for the number of steps done, as 8 bytes."""
+    """The task of one measured process. `progress` is a file for the number of steps done, 8 bytes each."""
 
     kind: str  # timing, counting, profiling or whole
     script: str

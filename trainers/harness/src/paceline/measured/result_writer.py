@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
-import struct
 import sys
 import threading
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from ..counting.recorder import CountingRecorder
 from . import fingerprint, rank_identity, rank_results
 from .child_hooks import end_at_once
 from .helper_records import read_records
-from .plan import ProcessPlan
+from .plan import PROGRESS_PLACES, ProcessPlan
 from .profiling import ProfilingRecorder
 from .rank_identity import RankIdentity
 from .timing import TimingRecorder
@@ -132,11 +132,17 @@ def create_recorder(plan: ProcessPlan) -> Recorder:
 
 
 def report_progress(path: str, place: int = 0) -> Callable[[int], None]:
-    """Return the function that writes the number of steps done; children have another place in the file."""
-    file = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    """Return the function that writes the number of steps done; children have another place in the file.
+
+    It is memory that is shared with the harness: a file's number would be another file's once the script has
+    closed all that it doesn't know.
+    """
+    file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    numbers = memoryview(mmap.mmap(file, 8 * PROGRESS_PLACES)).cast("q")
+    os.close(file)
 
     def report(done: int) -> None:
-        os.pwrite(file, struct.pack("q", done), 8 * place)
+        numbers[place] = done
 
     return report
 

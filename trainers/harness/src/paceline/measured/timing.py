@@ -323,8 +323,8 @@ class _TimedStepLoop(StepLoop):
         events.next_step(done)
         if done % self._report_every == 0 or done == self.steps:
             self._report(self.warmup_steps + done)
-        if done % self._report_every == 0 and self._resident.available:
-            self.memory_points.append((done, self._resident.read()))
+        if done % self._report_every == 0 and (resident := self._resident.read()):
+            self.memory_points.append((done, resident))
         if done == self.steps:
             self._close(now)
         next_report = done - done % self._report_every + self._report_every

@@ -19,7 +19,7 @@ from typing import Any
 import paceline
 
 from ..measured import ending
-from ..measured.plan import ProcessPlan
+from ..measured.plan import EMPTY_PROGRESS, ProcessPlan
 from ..measured.rank_presence import describe_hang, read_presence
 from ..measured.rank_results import FAILED_RANK, rank_result_paths
 from ..ranks.rank_rows import choose_measured_rank
@@ -76,7 +76,7 @@ class MeasuredProcess:
         )
         self._folder = folder
         self.output = folder / "output"
-        (folder / "progress").write_bytes(struct.pack("q", 0))
+        (folder / "progress").write_bytes(EMPTY_PROGRESS)
         plan_file = folder / "plan.json"
         self.plan.save(plan_file)
         self.started = perf_counter()
