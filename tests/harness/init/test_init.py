@@ -131,6 +131,33 @@ def test_missing_packages_are_named_and_the_manifest_is_written(tmp_path: Path) 
     assert written.benchmarks["train"].script == "train.py"
 
 
+def test_a_package_that_has_to_be_built_is_installed_from_the_repository(tmp_path: Path) -> None:
+    """Never from an index, where the name may be somebody else's."""
+    files = {
+        "setup.py": "setup(name='fast', ext_modules=[Extension('fast._core', ['fast/core.c'])])\n",
+        "fast/__init__.py": "from fast._core import add\n",
+        "examples/train.py": "import fast\n" + TRAIN + GUARD,
+    }
+    write_files(tmp_path, files)
+    ended = Project(tmp_path, prepared=True).call("init")
+    assert ended.returncode == 1
+    assert ": install the repository's own package, pip install -e .; paceline.toml was" in ended.stderr
+    written = manifest.load_manifest(tmp_path / "paceline.toml").environment
+    assert written is not None
+    assert (written.install, written.python_path) == (("-e .",), (".",))
+
+
+def test_a_script_that_fails_without_arguments_gets_those_of_the_readme(tmp_path: Path) -> None:
+    script = f"import argparse\n{TRAIN}\nparser = argparse.ArgumentParser()\n"
+    script += "parser.add_argument('--data')\nopen(parser.parse_args().data)\nmain(10**6)\n"
+    readme = "Train:\n\n    python train.py --data numbers.txt\n"
+    write_files(tmp_path, {"train.py": script, "README.md": readme, "numbers.txt": "1"})
+    ended = Project(tmp_path, prepared=True, code=WATCHING_SHORTLY).call("init")
+    assert ended.returncode == 0, ended.stderr
+    assert re.search(r"^arguments +a line of README.md", ended.stdout, re.MULTILINE)
+    assert re.search(r"^failed +python train.py: TypeError", ended.stdout, re.MULTILINE)
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -153,10 +153,11 @@ def _write_untried(
     _write_checked(repository.folder / manifest.FILE_NAME, text)
     guess = ArgumentGuess(words or ())
     said = f"{format_preparation(preparation)}: not tried" if preparation else ""
+    own = [name for name in missing if environment.install and repository.find_module(name, candidate.folder)]
     _print_guesses(repository, found, candidate, guess, environment, said)
+    lacking = sentences.describe_missing(candidate, missing, environment, own)
     raise ManifestError(
-        f"{sentences.describe_missing(candidate, missing, environment)}; {manifest.FILE_NAME} was written "
-        "without having been tried, init --force tries it then"
+        f"{lacking}; {manifest.FILE_NAME} was written without having been tried, init --force tries it then"
     )
 
 

@@ -80,7 +80,8 @@ class Exploration:
                     return None
                 if attempt.trial.missing_module:
                     return None  # the others that import it would fail alike
-                if not attempt.trial.blames_arguments:
+                # A start without the words that a README tells may fail in any way for want of them.
+                if guess.words and not attempt.trial.blames_arguments:
                     break
         return None
 

@@ -83,10 +83,14 @@ def guess_environment(folder: Path, script_folder: str, python_path: tuple[str, 
         for line in declared
     ]
     needs_install = is_package and (not found or not set(python_path) <= {"."})
+    install: tuple[str, ...] = (".",) if needs_install and not lock else ()
+    if is_package and _compiles_parts(folder):
+        # Seen from the checkout the package is the one there, which must hold them.
+        install = ("-e .",)
     return EnvironmentGuess(
         tuple(found),
         lock,
-        (".",) if needs_install and not lock else (),
+        install,
         python_path,
         tuple(conflict for conflict in conflicts if conflict),
     )
@@ -97,6 +101,15 @@ def _has_own_package(folder: Path) -> bool:
         return True
     project = _read_pyproject(folder)
     return "project" in project or "poetry" in project.get("tool", {})
+
+
+def _compiles_parts(folder: Path) -> bool:
+    """Whether building the package compiles modules of its own."""
+    build = folder / "setup.py"
+    if build.is_file() and "ext_modules" in build.read_text(errors="replace"):
+        return True
+    setuptools = _read_pyproject(folder).get("tool", {}).get("setuptools", {})
+    return isinstance(setuptools, dict) and "ext-modules" in setuptools
 
 
 def _own_dependencies(folder: Path) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from ..units import format_amount, format_duration
 from .arguments import LEARN_SOONER, LOGGER_OFF, NO_DEVICE, PATH_OF_FOLDER, SHORTER, ArgumentGuess
@@ -81,10 +81,15 @@ def describe_window(window: Window, taken: int | None) -> str:
     )
 
 
-def describe_missing(candidate: Candidate, modules: Sequence[str], environment: EnvironmentGuess) -> str:
-    """Which modules are missing, and the commands that install them."""
-    packages = shlex.join(dict.fromkeys(package_name(module) for module in modules))
-    said = f"{candidate.path} imports {', '.join(modules)}, which this Python lacks: pip install {packages}"
+def describe_missing(
+    candidate: Candidate, modules: Sequence[str], environment: EnvironmentGuess, own: Collection[str] = ()
+) -> str:
+    """Which modules are missing, and the commands that install them; `own` are the repository's."""
+    said = f"{candidate.path} imports {', '.join(modules)}, which this Python lacks"
+    if own:
+        # On an index a package of this name would be somebody else's.
+        return f"{said}: install the repository's own package, pip install {' '.join(environment.install)}"
+    said += f": pip install {shlex.join(dict.fromkeys(package_name(module) for module in modules))}"
     files = [f"pip install -r {path}" for path in environment.requirements]
     whole = [*files, *(f"pip install {target}" for target in environment.install)]
     return f"{said}, or all that the repository asks for: {' && '.join(whole)}" if whole else said
