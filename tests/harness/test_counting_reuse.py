@@ -118,9 +118,24 @@ def test_the_warm_up_of_the_times_is_in_the_key_where_counting_has_it(
         benchmark = load_manifest(checkout.folder / "paceline.toml").benchmarks["tiny"]
         request = MeasurementRequest(benchmark, benchmark.cases[0], checkout.folder, quick=False)
         runner = protocol._CaseRunner(request, Path(), nvml.Devices(), 0.0, lambda *_: None)
-        runner._has_succession = succession
+        runner._succeeded_after = 1 if succession else None
         found.add(runner.find_counting_inputs({}).key)
     assert len(found) == keys
+
+
+@pytest.mark.parametrize(
+    ("after", "steps", "warmup_steps"), [(None, 1, 1), (5, 1, 18), (5, 40, 19), (18, 1, 19)]
+)
+def test_counting_behind_a_succession_takes_no_more_steps_than_the_times(
+    checkout: Checkout, after: int | None, steps: int, warmup_steps: int
+) -> None:
+    checkout.create_files(counting_warmup_steps=1, warmup_steps=19, steps=steps, counting_steps=1)
+    benchmark = load_manifest(checkout.folder / "paceline.toml").benchmarks["tiny"]
+    request = MeasurementRequest(benchmark, benchmark.cases[0], checkout.folder, quick=False)
+    runner = protocol._CaseRunner(request, Path(), nvml.Devices(), 0.0, lambda *_: None)
+    runner._succeeded_after = after
+    assert runner._make_plan("counting").warmup_steps == warmup_steps
+    assert runner._make_plan("timing").warmup_steps == 19
 
 
 def test_one_counting_is_taken_over_once_a_second_gave_the_same(checkout: Checkout) -> None:

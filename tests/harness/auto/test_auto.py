@@ -238,7 +238,17 @@ class TestPacing:
             del inner
         pacer.end_owner_step(pacing.OPTIMIZER, Loop(1))
         step = pacer.describe_step() or {}
-        assert (step["succeeded"], step["succeeded_after"]) == ("Owner", 5)
+        assert (step["succeeded"], step["succeeded_after"], step["alternates"]) == ("Owner", 5, False)
+
+    def test_owners_that_take_turns_are_told(self) -> None:
+        pacer, _ = self.make_pacer()
+        for number in range(3):
+            owner = Owner() if number % 2 == 0 else Loop(1)
+            for _ in range(2):
+                pacer.end_owner_step(pacing.OPTIMIZER, owner)
+            del owner
+        step = pacer.describe_step() or {}
+        assert (step["owner"], step["succeeded"], step["alternates"]) == ("Owner", "Loop", True)
 
     @pytest.mark.parametrize(
         ("before", "after", "steps"), [(5, 99, 4), (5, 140, 45), (19, 250, 79), (21, 999, 20)]
@@ -255,6 +265,20 @@ class TestPacing:
                 pacer.end_owner_step(pacing.OPTIMIZER, second) if owner is training else None
         assert loop.steps == steps
         assert ((pacer.describe_step() or {}).get("succeeded") == "Owner") == (steps > before)
+
+    @pytest.mark.parametrize("learns", [False, True], ids=["an evaluation", "a training"])
+    def test_an_environment_that_is_learned_from_takes_over_in_the_warmup(self, learns: bool) -> None:
+        """One that was only looked at sets no pace, though it is kept; an evaluation's never does."""
+        pacer, loop = self.make_pacer()
+        first, second, optimizer = Owner(), Owner(), Owner()
+        for owner, number in ((first, 5), (second, 140)):
+            for _ in range(number):
+                pacer.end_owner_step(pacing.ENVIRONMENT, owner)
+                if learns or owner is first:
+                    pacer.end_owner_step(pacing.OPTIMIZER, optimizer)
+        # The first step of each begins to be measured.
+        assert loop.steps == (45 if learns else 4)
+        assert ("succeeded" in (pacer.describe_step() or {})) == learns
 
     def test_an_optimizer_that_steps_now_and_then_keeps_the_pace(self) -> None:
         pacer, loop = self.make_pacer()

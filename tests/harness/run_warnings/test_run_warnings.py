@@ -210,8 +210,17 @@ def test_steps_of_several_threads_are_told(raw: Raw) -> None:
 
 @pytest.mark.parametrize(("after", "codes"), [(19, {}), (20, {"steps_of_several_kinds": False})])
 def test_steps_of_two_optimizers_in_the_window_are_told(raw: Raw, after: int, codes: dict[str, bool]) -> None:
-    step = {"owner": "Adam", "succeeded": "SGD", "succeeded_after": after}
+    step = {"owner": "Adam", "succeeded": "SGD", "succeeded_after": after, "alternates": False}
     assert warning_codes(raw, step=step) == codes
+
+
+def test_optimizers_that_take_turns_for_ever_are_not_warmed_up_for() -> None:
+    step = {"owner": "Adam", "succeeded": "SGD", "succeeded_after": 20, "alternates": True}
+    timed: Any = [SimpleNamespace(step=step)]
+    bench: Any = SimpleNamespace(warmup_steps=20)
+    (warning,) = results._several_owners(timed, bench)
+    assert "--step batch" in warning["advice"]
+    assert "which take turns" in warning["message"]
 
 
 def test_numbers_that_are_left_out_are_told(raw: Raw) -> None:

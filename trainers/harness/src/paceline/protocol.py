@@ -126,7 +126,8 @@ class _CaseRunner:
         tree = counting_reuse.digest_tree(request.folder) if self._shares_counting else ""
         self._counting_key = counting_reuse.CountingKey(tree)
         self.stages: dict[str, float] = {}
-        self._has_succession = False
+        # The latest step after which something else took over to end them.
+        self._succeeded_after: int | None = None
         self._sweep_runs = list(scaling.sweep_order(sweep)) if sweep else []
         # The counting processes run side by side and take about as long as one repetition.
         self._parts = request.benchmark.repetitions + len(self._sweep_runs) + 1
@@ -189,7 +190,9 @@ class _CaseRunner:
                 ended = perf_counter()
                 left = process.outcome()
         after = self._calibration = calibration.measure_calibration()
-        self._has_succession |= bool((left.get("step") or {}).get("succeeded"))
+        after_steps = (left.get("step") or {}).get("succeeded_after")
+        if after_steps is not None:
+            self._succeeded_after = max(after_steps, self._succeeded_after or 0)
         return TimedRepetition(
             index=index,
             result=left["result"],
@@ -355,9 +358,8 @@ class _CaseRunner:
     def _make_plan(self, kind: str) -> ProcessPlan:
         benchmark, timing = self._benchmark, kind == "timing"
         warmup_steps = benchmark.warmup_steps if timing else benchmark.counting_warmup_steps
-        if self._has_succession:
-            # In a shorter warm-up the steps of a pretraining would be counted, or profiled.
-            warmup_steps = max(warmup_steps, benchmark.warmup_steps)
+        if self._succeeded_after is not None and not timing:
+            warmup_steps = max(warmup_steps, self._warmup_behind_succession(self._succeeded_after))
         return ProcessPlan(
             kind=kind,
             script=benchmark.script,
@@ -381,6 +383,15 @@ class _CaseRunner:
             launcher=list(benchmark.launcher),
             python_path=[str(self._request.folder.absolute() / name) for name in benchmark.python_path],
         )
+
+    def _warmup_behind_succession(self, succeeded_after: int) -> int:
+        """In a shorter warm-up the steps of a pretraining would be counted, or profiled.
+
+        As long as that of the times, unless two windows behind it take more steps than the times did.
+        """
+        benchmark = self._benchmark
+        fitting = benchmark.warmup_steps + benchmark.steps - 2 * benchmark.counting_steps
+        return min(benchmark.warmup_steps, max(fitting, succeeded_after + 1))
 
     def _check_process(self, process: MeasuredProcess) -> None:
         process.check_output()

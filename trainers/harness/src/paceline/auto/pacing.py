@@ -3,8 +3,9 @@
 A step ends with the step of an environment or of an optimizer: its owner. Whichever of them steps first sets
 the pace; a step runs from the end of one of its steps to the end of the next. Other environments (of an
 evaluation) and other optimizers (of a second network) end no steps, unless the first owner is gone or turns
-out to be a wrapper of what steps, or stopped in the warm-up, long before another optimizer, as that of a
-short pretraining does. An environment also takes over from an optimizer that has not ended a step yet. A
+out to be a wrapper of what steps, or stopped in the warm-up, long before another of its kind: an optimizer
+as that of a short pretraining does, an environment as one that was only looked at, where there is learning
+beside the other one. An environment also takes over from an optimizer that has not ended a step yet. A
 script that uses `paceline.steps` sets its own pace. What ends a step may also be chosen; batches of a loader
 do only then.
 """
@@ -29,8 +30,8 @@ CHOICES = (OPTIMIZER, BATCH, ENVIRONMENT, MARK)
 # How often the end is raised again in a script that swallows it, and the seconds it may take to tidy up.
 TRIES = 3
 PATIENCE = 10.0
-# So many times as often another optimizer steps without a step of the owner, and so often at least, until it
-# takes over.
+# So many times as often another of its kind steps without a step of the owner, and so often at least, until
+# it takes over.
 OUTRUN = 10
 OUTRUN_LEAST = 100
 # A signal that scripts don't use, to end the main thread from the thread that takes the steps.
@@ -77,8 +78,10 @@ class StepPacer:
         self._may_end_steps = may_end_steps
         self._owner_name = self._succeeded = ""
         self._succeeded_after = 0
+        self._former_names: set[str] = set()
+        self._alternates = False
         self._rival: Callable[[], object] = lambda: None
-        self._rival_steps = 0
+        self._rival_steps = self._learned_before_rival = 0
         self.seen: Counter[str] = Counter()
         self._kind = ""
         self._owner: Callable[[], object] = lambda: None
@@ -137,7 +140,8 @@ class StepPacer:
         step = {"kind": self._kind, "owner": self._owner_name, "chosen": bool(self._chosen)}
         if not self._succeeded:
             return step
-        return {**step, "succeeded": self._succeeded, "succeeded_after": self._succeeded_after}
+        succession = {"succeeded": self._succeeded, "succeeded_after": self._succeeded_after}
+        return {**step, **succession, "alternates": self._alternates}
 
     def stop(self) -> None:
         """End no more steps."""
@@ -151,26 +155,32 @@ class StepPacer:
         return (self._kind, kind, self._steps) == (OPTIMIZER, ENVIRONMENT, 0)
 
     def _outruns(self, kind: str, owner: object) -> bool:
-        """Whether this optimizer steps on where the owner stopped, while what ends is in no window."""
-        if not (kind == self._kind == OPTIMIZER and self._steps < self._loop.warmup_steps):
+        """Whether this one of its kind steps on where the owner stopped, while what ends is in no window."""
+        if not (kind == self._kind and kind != BATCH and self._steps < self._loop.warmup_steps):
             return False
         if not self._rival_steps or self._rival() is None:
             self._rival, self._rival_steps = _refer_to(owner), 0
+            self._learned_before_rival = self.seen[OPTIMIZER]
         elif self._rival() is not owner:
             return False
         self._rival_steps += 1
         if self._rival_steps < max(OUTRUN_LEAST, OUTRUN * (self._steps + 1)):
             return False
-        self._succeed_owner()
+        if kind == ENVIRONMENT and self.seen[OPTIMIZER] == self._learned_before_rival:
+            # Nothing is learned from an evaluation's.
+            return False
+        self._succeed_owner(owner)
         return True
 
     def _note_successor(self, kind: str, owner: object) -> None:
         """Note another kind of owner than the one that is gone; environments come and go with episodes."""
         if kind != self._kind or (kind == OPTIMIZER and _name_of(owner) != self._owner_name):
-            self._succeed_owner()
+            self._succeed_owner(owner)
 
-    def _succeed_owner(self) -> None:
+    def _succeed_owner(self, owner: object) -> None:
         self._succeeded, self._succeeded_after = self._owner_name, self._steps
+        self._alternates |= _name_of(owner) in self._former_names
+        self._former_names.add(self._owner_name)
 
     def _set_owner(self, kind: str, owner: object) -> None:
         self._kind = kind

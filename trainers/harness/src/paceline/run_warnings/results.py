@@ -149,7 +149,16 @@ def _several_threads(timed: Sequence[TimedRepetition]) -> WarningRows:
 def _several_owners(timed: Sequence[TimedRepetition], benchmark: Benchmark) -> WarningRows:
     found = [step for step in (repetition.step for repetition in timed) if step and "succeeded_after" in step]
     latest = max(found, key=lambda step: int(step["succeeded_after"]), default=None)
-    if latest is not None and latest["succeeded_after"] >= benchmark.warmup_steps:
+    if latest is None or latest["succeeded_after"] < benchmark.warmup_steps:
+        return
+    if latest["alternates"]:
+        yield make_warning(
+            "steps_of_several_kinds",
+            f"the window holds steps of {latest['succeeded']} and of {latest['owner']}, which take turns",
+            "a longer warm-up holds both too: end a step with a round of them, by "
+            "`for batch in paceline.steps(batches):`, or with each batch (--step batch)",
+        )
+    else:
         yield make_warning(
             "steps_of_several_kinds",
             f"the window holds steps of {latest['succeeded']} and of {latest['owner']}, which took over "
