@@ -163,6 +163,14 @@ def test_a_script_that_fails_in_the_middle_is_told_how_far_it_came(
     assert "train.py crashed with exit status 3" in ended.stderr
 
 
+def test_a_script_that_was_told_to_end_gets_no_advice(tmp_path: Path) -> None:
+    told = "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)"
+    (tmp_path / "train.py").write_text(f"{TRAIN}\nmain(20)\n{told}\n")
+    ended = Project(tmp_path, prepared=True).call("script", *ONCE, "--steps", "60", "train.py")
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1] == "paceline: train.py was killed by signal 15"
+
+
 def test_a_script_sees_what_python_would_show_it(tmp_path: Path) -> None:
     (tmp_path / "helper.py").write_text("NAME = 'helper'\n")
     check = """
