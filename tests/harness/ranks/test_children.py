@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import resource
 from pathlib import Path
 from typing import Any
 
 import pytest
 from paceline.document_building.reported_numbers import leave_out_unusable, unusable_numbers
+from paceline.measured.helper_records import HelperRecord, read_records
 from paceline.measured.loader_log import LOADERS_LIMIT, OTHERS, LoaderLog
+from paceline.measured.shared_memory import share_memory
 from paceline.measurement import TimedRepetition
 
 from tests.harness.strangers import UNCOMPILED, run_processes
@@ -157,3 +160,24 @@ def test_forked_ranks_have_a_row_each(tmp_path: Path, way: str) -> None:
     for rank in left["ranks"]:
         assert [(kind["kind"], kind["count"]) for kind in rank["collectives"]["kinds"]] == [("all_reduce", 2)]
         assert rank["helpers"] == []
+
+
+def test_shared_memory_is_a_file_of_zeros(tmp_path: Path) -> None:
+    shared = share_memory(tmp_path / "shared", 9000)
+    assert shared is not None
+    shared[8999] = 7
+    assert (tmp_path / "shared").read_bytes() == bytes(8999) + b"\x07"
+
+
+def test_a_helper_without_room_for_its_record_goes_on(tmp_path: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        record = HelperRecord(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    record.add_count("games", 2.0)
+    record.add_batch(0.5)
+    record.keep_name("evaluate")
+    assert list(tmp_path.iterdir()) == []
+    assert read_records(tmp_path, 0) == {}

@@ -18,6 +18,7 @@ from typing import Any
 from .mark_recorder import stable_thread_name
 from .phase_nodes import PhaseNode
 from .processor import processor_seconds
+from .shared_memory import share_memory
 
 PHASE, COUNT = "phase", "count"
 SLOTS = 60
@@ -50,10 +51,8 @@ class HelperRecord:
 
     def __init__(self, folder: Path) -> None:
         path = folder / f"helper-{os.getppid()}-{os.getpid()}"
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        os.ftruncate(descriptor, SIZE)
-        self._map = mmap.mmap(descriptor, SIZE)
-        os.close(descriptor)
+        # Where there is no room a helper goes on, and nobody learns of it.
+        self._map = share_memory(path, SIZE) or mmap.mmap(-1, SIZE)
         self.numbers: Any = memoryview(self._map)[: 8 * (HEAD + SLOTS)].cast("d")
         self._counts: dict[str, int] = {}
 

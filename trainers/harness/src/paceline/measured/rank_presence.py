@@ -6,16 +6,15 @@ kind of the last, in memory that it shares with the harness.
 
 from __future__ import annotations
 
-import mmap
 import os
 from array import array
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .collective_log import KINDS
 from .rank_identity import find_rank
+from .shared_memory import share_memory
 
 FIELDS = 4
 RANK, ARRIVED, LEFT, KIND = range(FIELDS)
@@ -62,13 +61,8 @@ class PresenceRecord:
     def _share_numbers(self, folder: Path) -> None:
         self._folder = None
         # The harness and its folder may be gone, while its script goes on.
-        with suppress(OSError):
-            descriptor = os.open(
-                folder / f"presence-{os.getpid()}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
-            )
-            os.ftruncate(descriptor, 8 * FIELDS)
-            shared = mmap.mmap(descriptor, 8 * FIELDS)
-            os.close(descriptor)
+        shared = share_memory(folder / f"presence-{os.getpid()}", 8 * FIELDS)
+        if shared is not None:
             self._numbers = memoryview(shared).cast("d")
             identity = find_rank()
             self._numbers[RANK] = identity.rank if identity is not None else 0
