@@ -222,7 +222,7 @@ def test_a_training_reads_and_writes_as_it_would_alone(tmp_path: Path) -> None:
     assert b"\r3/5" + 300_000 * b"." + b"\r4/5" in ended.stderr
 
 
-def test_the_modules_of_a_training_are_torn_down(tmp_path: Path) -> None:
+def test_what_a_training_leaves_is_finalized(tmp_path: Path) -> None:
     torn = "class Held:\n  def __del__(self): print('torn down')\nheld = Held()"
     (tmp_path / "train.py").write_text(f"{LOOP.replace('10**6', '30')}\n{torn}")
     ended = Project(tmp_path, new=True).call("script", "--keep-running", "--steps", "10", "train.py")

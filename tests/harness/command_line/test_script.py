@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +163,16 @@ def test_a_script_that_fails_in_the_middle_is_told_how_far_it_came(
     told = f"it had taken {taken - 1} of 60 steps, --steps {taken - 1} ends it before that"
     assert (told in ended.stderr) == advised
     assert "train.py crashed with exit status 3" in ended.stderr
+
+
+@pytest.mark.parametrize("start", [("train.py",), ("-m", "train")], ids=["script", "module"])
+def test_a_scripts_module_has_what_python_gives_it(tmp_path: Path, start: tuple[str, ...]) -> None:
+    seen = "print(type(__builtins__), __annotations__, __cached__, sorted(globals()))\n"
+    (tmp_path / "train.py").write_text(f"{seen}import paceline\nfor _ in paceline.steps(range(30)): pass\n")
+    alone = subprocess.run([sys.executable, *start], cwd=tmp_path, capture_output=True, text=True, check=True)
+    options = ("script", "--keep-running", "--steps", "9")
+    ended = Project(tmp_path, new=True).call(*options, *start)
+    assert ended.stdout.splitlines()[0] == alone.stdout.splitlines()[0], ended.stderr
 
 
 def test_a_script_that_was_told_to_end_gets_no_advice(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ if __name__ == "__main__" and not sys.flags.safe_path:
     # The current folder, where a launcher started this: its json.py must not stand before Python's.
     sys.path.pop(0)
 
+import builtins
 import functools
 import json
 import os
@@ -104,7 +105,7 @@ def _execute_module(plan: ProcessPlan) -> None:
     sys.argv = ["-m", *plan.arguments]
     # What runpy itself runs by, but in a module of its own and not in this one.
     _, spec, code = runpy._get_module_details(plan.script, ImportError)  # type: ignore[attr-defined]
-    main = ModuleType("__main__")
+    main = _make_main(spec.cached)
     main.__file__, main.__loader__ = spec.origin, spec.loader
     main.__package__, main.__spec__ = spec.parent, spec
     sys.argv[0] = spec.origin
@@ -114,12 +115,19 @@ def _execute_module(plan: ProcessPlan) -> None:
 
 def _execute_as_main(script: Path) -> None:
     """Run the script as __main__; unlike runpy, which would also change the first argument."""
-    main = ModuleType("__main__")
+    main = _make_main(None)
     main.__file__ = str(script)
     main.__loader__ = SourceFileLoader("__main__", str(script))
     sys.modules["__main__"] = main
     code = compile(script.read_bytes(), script, "exec", dont_inherit=True)
     exec(code, vars(main))  # noqa: S102  # it is what this process is for
+
+
+def _make_main(cached: str | None) -> ModuleType:
+    """A module with all that Python gives its own, whose `__builtins__` is a module and no dictionary."""
+    main = ModuleType("__main__")
+    vars(main).update(__builtins__=builtins, __annotations__={}, __cached__=cached)
+    return main
 
 
 def _print_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -159,6 +167,5 @@ def _end_with_parent(plan: ProcessPlan) -> None:
 if __name__ == "__main__":
     measuring = os.getpid()
     keeps_running = main().keep_running
-    # What a training of somebody's own does while its modules are torn down belongs to it.
-    if os.getpid() == measuring and not keeps_running:
-        ending.end_process()
+    if os.getpid() == measuring:
+        ending.end_process(let_go_of_script=keeps_running)
