@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import sys
 import time
 
 from django.http import HttpRequest
@@ -13,7 +14,7 @@ LAST_DATA = struct.Struct("=I")
 LAST_DATA_OFFSET = 8 + 4 * 11
 # Python has no name for this clock. In its ticks the kernel counts: what came during one came at its start.
 CLOCK_MONOTONIC_COARSE = 6
-TICK_SECONDS = time.clock_getres(CLOCK_MONOTONIC_COARSE)
+TICK_SECONDS = time.clock_getres(CLOCK_MONOTONIC_COARSE) if sys.platform == "linux" else 0.0
 
 
 def arrival_time(request: HttpRequest) -> float:
@@ -24,13 +25,14 @@ def arrival_time(request: HttpRequest) -> float:
     """
     now = time.monotonic()
     connection = request.META.get("gunicorn.socket")
-    if not isinstance(connection, socket.socket):
+    # Other systems have no such record, or another form of it.
+    if sys.platform != "linux" or not isinstance(connection, socket.socket):
         return now
     try:
         told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, LAST_DATA_OFFSET + LAST_DATA.size)
         waited: int = LAST_DATA.unpack_from(told, LAST_DATA_OFFSET)[0]
     except (OSError, struct.error):
-        # A socket of another kind, or of another system.
+        # A socket of another kind.
         return now
     # Read after it: a tick in between makes the request later, not earlier.
     tick = time.clock_gettime(CLOCK_MONOTONIC_COARSE)

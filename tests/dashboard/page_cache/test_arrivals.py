@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -44,3 +45,12 @@ def test_it_came_now_where_nobody_knows() -> None:
     with socket.socketpair()[0] as local:
         for unknown in (None, "socket", local, closed):
             assert arrival_over(unknown) >= before
+
+
+def test_it_came_now_on_a_system_without_such_a_record(
+    connection: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.delattr(socket, "TCP_INFO")
+    before = time.monotonic()
+    assert arrival_over(connection[1]) >= before
