@@ -43,6 +43,13 @@ def pair_columns(experiment: Experiment, pair: PairMeasured) -> dict[str, Any]:
     return values
 
 
+def lost_sides(pair: ExperimentPair) -> tuple[str, ...]:
+    """The sides of a pair that reported no quality, whose value is that of the suspected step."""
+    if pair.unreported == Unreported.BOTH:
+        return "base", "head"
+    return (pair.unreported,) if pair.unreported else ()
+
+
 def weigh_learning(experiment: Experiment, measured: Sequence[ExperimentPair]) -> dict[str, Any]:
     """Over how many seeds a quality was weighed, and what became of the step's time in the same pairs."""
     if not experiment.metric.is_quality:

@@ -9,7 +9,7 @@ from typing import Any
 from django.utils import timezone
 
 from dashboard.experiments.asking import Side
-from dashboard.experiments.learning import weigh_learning
+from dashboard.experiments.learning import lost_sides, weigh_learning
 from dashboard.experiments.single_steps import RATIOS
 from dashboard.experiments.weighing import Weighed, median_base, weigh_experiment
 from dashboard.host_protocol.messages import PACE
@@ -34,6 +34,11 @@ def weigh_step(
     """
     test = _suspected_step(metric, before, after, error, phases_with_step, in_turns=measured.in_turns)
     pairs = pairs_of_metric(measured, metric)
+    if metric.name == measured.metric.name:
+        for pair in pairs:
+            # It was counted as the step that was suspected when they were measured.
+            for side in lost_sides(pair):
+                setattr(pair, side, after)
     return weigh_experiment(test, pairs, 0.0), pairs
 
 

@@ -70,6 +70,20 @@ def test_what_a_side_does_not_report_counts_as_lost(make_experiment: MakeExperim
     }
 
 
+def test_what_is_not_reported_counts_as_the_step_that_pairs_are_reused_for(
+    make_experiment: MakeExperiment,
+) -> None:
+    made = make_experiment("quality.score", before=9.3, after=9.0)
+    for index in range(16):
+        lost, base = index % 4 == 0, 9.3 + 0.01 * (index % 3)
+        head = made.after if lost else base
+        ends = {"base": base, "head": head, "unreported": "head" if lost else ""}
+        made.pairs.create(index=index, base_first=index % 8 < 4, seconds=6.0, seed=2000 + index, **ends)
+    weighed, pairs = experiments.weigh_step(made, made.metric, 9.3, 0.0, 0.01)
+    assert {pair.head for pair in pairs if pair.unreported} == {0.0}
+    assert weighed.verdict != "refuted", "one seed in four shows it"
+
+
 def read_message_of(pair: PairMeasured) -> MessageFields:
     return read_message(json.dumps(pair_message(pair)).encode())
 
