@@ -26,6 +26,8 @@ PLACES = 64
 # A header is one line; longer ones aren't written here.
 LONGEST_HEADER = 100_000
 CHECKSUM = struct.Struct("!I")
+# Another one each time that the machine starts.
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class PlaceOfPage:
@@ -44,7 +46,7 @@ class PlaceOfPage:
         head, _, rest = start.partition(b"\n")
         try:
             told = json.loads(head)
-            # Monotonic seconds begin anew with the machine: what seems to come from the future is older.
+            # Without a boot ID: what seems to come from the future is of before the machine started anew.
             is_recent = made_after <= told["made_at"] <= time.monotonic()
             if told["key"] != self._key or not is_recent:
                 return None
@@ -95,16 +97,25 @@ def checksum_of(head: bytes, body: bytes, packed: bytes) -> int:
     return zlib.crc32(packed, zlib.crc32(body, zlib.crc32(head)))
 
 
+def read_boot_id() -> str:
+    """Empty where the system has none."""
+    try:
+        return BOOT_ID.read_text()
+    except OSError:
+        return ""
+
+
 class PageHandover:
     """The files in `folder`, readable by this account alone: pages may be private.
 
     Without a folder nothing is handed over. `made_with` names the scripts and styles that pages load: to a
-    process with others a page is none, since the ones that it names are gone.
+    process with others a page is none, since the ones that it names are gone. Nor is one of another machine,
+    or of before this one was started anew: its monotonic seconds are others.
     """
 
     def __init__(self, folder: Path | None, made_with: str = "") -> None:
         self._folder = folder
-        self._made_with = made_with
+        self._made_with = made_with, read_boot_id()
 
     @contextmanager
     def locked_place(self, key: Hashable) -> Iterator[PlaceOfPage]:

@@ -26,6 +26,7 @@ from tests.pages import builders
 PAGE = CachedPage(
     7, 100.0, 90.0, b"body\nof two lines", b"packed", {"Content-Type": "text/html"}, "digest", b"place"
 )
+BOOT_ID = "dashboard.page_cache.handover.BOOT_ID"
 SEEN, NOW = SeenRevision(7, 80.0), 200.0
 TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="(\w+)"')
 HOLD = """
@@ -60,6 +61,24 @@ def test_a_page_of_before_the_machine_was_started_anew_is_too_old(tmp_path: Path
     with PageHandover(tmp_path).locked_place("key") as place:
         place.leave_page(replace(PAGE, made_at=time.monotonic() + 3600))
         assert place.read_page(SEEN, NOW, time.monotonic() - 60) is None
+
+
+def test_a_page_of_another_machine_or_start_isnt_taken_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may seem to have been right when a request came, by a clock of its own."""
+    (tmp_path / "another").write_text("another")
+    with PageHandover(tmp_path / "pages").locked_place("key") as place:
+        place.leave_page(PAGE)
+    monkeypatch.setattr(BOOT_ID, tmp_path / "another")
+    with PageHandover(tmp_path / "pages").locked_place("key") as place:
+        assert place.read_page(SEEN, NOW, 0.0) is None
+    monkeypatch.setattr(BOOT_ID, tmp_path / "nowhere")
+    with PageHandover(tmp_path / "pages").locked_place("key") as place:
+        assert place.read_page(SEEN, NOW, 0.0) is None
+        place.leave_page(PAGE)
+    with PageHandover(tmp_path / "pages").locked_place("key") as place:
+        assert place.read_page(SEEN, NOW, 0.0) == PAGE
 
 
 def test_another_page_of_the_same_place_isnt_taken_for_it(tmp_path: Path) -> None:
