@@ -64,6 +64,8 @@ logger = logging.getLogger(__name__)
 # What pairs have told; another verdict is no answer.
 Told = Experiment.Verdict
 TELLING = (Told.CONFIRMED, Told.REFUTED, Told.WHOLE, Told.PART, Told.NONE)
+# The same pairs are reused for so many regressions: those that hand verdicts to and fro would do it for ever.
+MOST_REUSED = 3
 # The commits between two, at most: only those that are measured become rows.
 MOST_BETWEEN = 100_000
 
@@ -279,8 +281,10 @@ def times_answered(_: Lines, request: TimesAnswered) -> int:
         experiment__head_commit=request.head,
         experiment__verdict__in=TELLING,
     )
+    # Pairs that were reused for other regressions have answered once.
+    measured = answered.exclude(experiment__pairs_of__purpose=Experiment.Purpose.PROOF)
     # Several regressions may have asked for the same experiment.
-    return answered.values("experiment").distinct().count()
+    return measured.values("experiment").distinct().count()
 
 
 def refuted_for_another(lines: Lines, request: RefutedForAnother) -> ReusedProof | None:
@@ -299,6 +303,8 @@ def refuted_for_another(lines: Lines, request: RefutedForAnother) -> ReusedProof
     if link is None or {links[-1].experiment.verdict, link.experiment.verdict} != {Told.REFUTED}:
         return None
     measured, error = link.experiment, error_of_next_proof(lines.project)
+    if measured.reused_by.count() >= MOST_REUSED:
+        return None
     levels = (request.before, request.after)
     weighed, _ = experiments.weigh_step(measured, measured.metric, *levels, error, request.phases_with_step)
     if weighed.verdict != Told.REFUTED:

@@ -175,7 +175,7 @@ class ProofsOfSeries(Request[tuple[AskedProof, ...]]):
 class TimesAnswered(Request[int]):
     """How often pairs of two commits have told for a purpose what a series does there, whoever asked.
 
-    `series`, `base` and `head` are keys.
+    Pairs that were reused for other regressions count once. `series`, `base` and `head` are keys.
     """
 
     series: int
@@ -216,8 +216,8 @@ class ReusedProof:
 class RefutedForAnother(Request[ReusedProof | None]):
     """Another regression's newest pairs of two commits, where they refuted its step and refute this one too.
 
-    None where they don't. The step leads from one level to another one, or is that of some phases alone.
-    `regression`: the one that asks.
+    None where they don't, or were reused often. The step leads from one level to another one, or is that of
+    some phases alone. `regression`: the one that asks.
     """
 
     series: Series

@@ -13,8 +13,9 @@ from pytest_django.plugin import DjangoDbBlocker
 from dashboard.access import Visitor
 from dashboard.models import Commit, Experiment, Regression, Run
 from dashboard.regressions import advance_proof, judge_run, redetect_project, triage_regression
-from dashboard.regressions.apply import apply_decision, ask_for_regression
+from dashboard.regressions.apply import apply_decision, ask_for_regression, reuse_proof
 from dashboard.regressions.decision.outcomes import Decision
+from dashboard.regressions.decision.requested_facts import ReusedProof
 from dashboard.regressions.decision.wanted import Purpose, ResidualCause, WantedExperiment
 from dashboard.regressions.row_facts import commit_fact, series_fact
 from dashboard.sentences.bisections import bisection_sentence
@@ -275,3 +276,26 @@ def test_what_pairs_refuted_for_this_one_is_refuted_by_no_second_look_at_them(
     for _ in range(3):
         advance_proof(suspected.pk)
     assert suspected.experiments.filter(pairs_of__isnull=False).count() == 1
+
+
+@pytest.mark.parametrize(("times", "state", "verdicts"), [(2, "done", 1), (3, "requested", 0)])
+def test_pairs_that_were_reused_have_answered_once(
+    line: list[Commit],
+    answer_for_another: Callable[..., Experiment],
+    times: int,
+    state: str,
+    verdicts: int,
+) -> None:
+    """They refute it for one regression more; those that many have reused are measured anew."""
+    measured = answer_for_another("refuted")
+    add_pairs(measured, 1.01)
+    suspected, another = Regression.objects.order_by("pk")
+    ends = [commit_fact(end) for end in (measured.base_commit, measured.head_commit)]
+    proof = ReusedProof(measured.pk, series_fact(another.series), *ends, "refuted", 0.010, 0.014, 0.01)
+    for index in range(times):
+        another.pk, another.first_bad = None, line[-3 - index]
+        another.save()
+        reuse_proof(another, proof)
+    advance_proof(suspected.pk)
+    (asked,) = suspected.experiments.exclude(state="cancelled")
+    assert (asked.state, suspected.experiments.filter(verdict="refuted").count()) == (state, verdicts)

@@ -45,6 +45,7 @@ from dashboard.regressions.decision.requested_facts import (
 )
 from dashboard.regressions.decision.series_kinds import BETTER, WORSE
 from dashboard.regressions.decision.wanted import ResidualCause, WantedExperiment
+from dashboard.regressions.gathering import MOST_REUSED
 from tests.dashboard.regressions.decision.builders import make_commit
 
 MOST_EXPERIMENTS = 200
@@ -91,6 +92,8 @@ class SimulatedProject:
     asked: dict[int, Asked] = field(default_factory=dict)
     proofs: list[tuple[int, WantedExperiment]] = field(default_factory=list)
     reused: list[tuple[int, ReusedProof]] = field(default_factory=list)
+    # Of verdicts by reused pairs, the experiments that measured them.
+    pairs_of: dict[int, int] = field(default_factory=dict)
     keys: int = 0
 
     @property
@@ -243,7 +246,9 @@ class SimulatedProject:
         assert len(live) == len(set(live)), "two regressions stand at one commit"
         reused, self.reused = self.reused, []
         for key, proof in reused:
-            self.keep_verdict(self.new_key(), key, "proof", proof, proof.verdict, self.ratio_of(proof))
+            experiment = self.new_key()
+            self.pairs_of[experiment] = proof.experiment
+            self.keep_verdict(experiment, key, "proof", proof, proof.verdict, self.ratio_of(proof))
         if reused:
             self.decide(focus=[key for key, _ in reused])
 
@@ -358,6 +363,7 @@ class TrueFacts(GatheredFacts):
                 return sum(
                     (row.series.pk, row.purpose, row.base.pk, row.head.pk) == asked
                     for row in project.verdicts
+                    if row.experiment not in project.pairs_of
                 )
             case RefutedForAnother():
                 return self.refuted_for_another(request)
@@ -388,11 +394,14 @@ class TrueFacts(GatheredFacts):
         if not rows or rows[-1].verdict != "refuted":
             return None
         row, levels = rows[-1], (request.before, request.after)
+        measured = self.project.pairs_of.get(row.experiment, row.experiment)
+        if list(self.project.pairs_of.values()).count(measured) >= MOST_REUSED:
+            return None
         share = math.log(row.ratio or 1.0) / math.log(request.after / request.before)
         if share > LEAST_CONFIRMED:
             return None
         ends = (request.base, request.head)
-        return ReusedProof(row.experiment, request.series, *ends, "refuted", *levels, row.error)
+        return ReusedProof(measured, request.series, *ends, "refuted", *levels, row.error)
 
     def runs_at(self, series: Series, hashes: Sequence[str]) -> dict[str, CommitRuns]:
         """Every commit counts as measured in full already: what is measured shows in `measured` alone."""
