@@ -81,8 +81,8 @@ def tell_suspicions(project: Project, run: Run, histories: Mapping[int, History]
 def told_as_suspicions(project: Any) -> QuerySet[Regression]:
     """The regressions that are being proved.
 
-    What pairs have confirmed is no suspicion, though another series of it may be one still. What a check has
-    proved before the merge is about to be decided by that.
+    What pairs have confirmed is no suspicion, though another series of it may be one still. What the pairs of
+    a check, or of another regression, have told of it is about to be decided by that.
     """
     decided = RegressionExperiment.objects.filter(
         regression=OuterRef("pk"), experiment__pairs_of__isnull=False, applied_at=None
