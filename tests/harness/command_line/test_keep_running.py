@@ -223,10 +223,14 @@ def test_a_training_reads_and_writes_as_it_would_alone(tmp_path: Path) -> None:
 
 
 def test_what_a_training_leaves_is_finalized(tmp_path: Path) -> None:
-    torn = "class Held:\n  def __del__(self): print('torn down')\nheld = Held()"
-    (tmp_path / "train.py").write_text(f"{LOOP.replace('10**6', '30')}\n{torn}")
+    held = "class Held:\n  def __del__(self): print('torn down', __name__)\nheld = Held()\n"
+    warned = "import held, warnings\nwarnings.simplefilter('always')\nleft = open('held.py')"
+    (tmp_path / "held.py").write_text(held)
+    (tmp_path / "train.py").write_text(f"{LOOP.replace('10**6', '30')}\n{held}{warned}")
     ended = Project(tmp_path, new=True).call("script", "--keep-running", "--steps", "10", "train.py")
-    assert (ended.returncode, "torn down" in ended.stdout) == (0, True), ended.stderr
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.splitlines()[:2] == ["torn down __main__", "torn down held"]
+    assert "\nsys:1: ResourceWarning: unclosed file" in ended.stderr
 
 
 def test_a_training_may_close_all_files(tmp_path: Path) -> None:

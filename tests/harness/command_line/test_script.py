@@ -167,7 +167,7 @@ def test_a_script_that_fails_in_the_middle_is_told_how_far_it_came(
 
 @pytest.mark.parametrize("start", [("train.py",), ("-m", "train")], ids=["script", "module"])
 def test_a_scripts_module_has_what_python_gives_it(tmp_path: Path, start: tuple[str, ...]) -> None:
-    seen = "print(type(__builtins__), __annotations__, __cached__, sorted(globals()))\n"
+    seen = "print(type(__builtins__), __annotations__, __cached__, list(globals()))\n"
     (tmp_path / "train.py").write_text(f"{seen}import paceline\nfor _ in paceline.steps(range(30)): pass\n")
     alone = subprocess.run([sys.executable, *start], cwd=tmp_path, capture_output=True, text=True, check=True)
     options = ("script", "--keep-running", "--steps", "9")

@@ -105,9 +105,8 @@ def _execute_module(plan: ProcessPlan) -> None:
     sys.argv = ["-m", *plan.arguments]
     # What runpy itself runs by, but in a module of its own and not in this one.
     _, spec, code = runpy._get_module_details(plan.script, ImportError)  # type: ignore[attr-defined]
-    main = _make_main(spec.cached)
-    main.__file__, main.__loader__ = spec.origin, spec.loader
-    main.__package__, main.__spec__ = spec.parent, spec
+    main = _make_main(spec.origin, spec.cached)
+    main.__loader__, main.__package__, main.__spec__ = spec.loader, spec.parent, spec
     sys.argv[0] = spec.origin
     sys.modules["__main__"] = main
     exec(code, vars(main))  # noqa: S102  # it is what this process is for
@@ -115,18 +114,17 @@ def _execute_module(plan: ProcessPlan) -> None:
 
 def _execute_as_main(script: Path) -> None:
     """Run the script as __main__; unlike runpy, which would also change the first argument."""
-    main = _make_main(None)
-    main.__file__ = str(script)
+    main = _make_main(str(script), None)
     main.__loader__ = SourceFileLoader("__main__", str(script))
     sys.modules["__main__"] = main
     code = compile(script.read_bytes(), script, "exec", dont_inherit=True)
     exec(code, vars(main))  # noqa: S102  # it is what this process is for
 
 
-def _make_main(cached: str | None) -> ModuleType:
-    """A module with all that Python gives its own, whose `__builtins__` is a module and no dictionary."""
+def _make_main(file: str | None, cached: str | None) -> ModuleType:
+    """A module with all that Python gives its own, in its order; `__builtins__` is a module."""
     main = ModuleType("__main__")
-    vars(main).update(__builtins__=builtins, __annotations__={}, __cached__=cached)
+    vars(main).update(__annotations__={}, __builtins__=builtins, __file__=file, __cached__=cached)
     return main
 
 
@@ -167,5 +165,6 @@ def _end_with_parent(plan: ProcessPlan) -> None:
 if __name__ == "__main__":
     measuring = os.getpid()
     keeps_running = main().keep_running
-    if os.getpid() == measuring:
-        ending.end_process(let_go_of_script=keeps_running)
+    # One that keeps running ends as it would without us, its `__del__` and what Python warns of included.
+    if os.getpid() == measuring and not keeps_running:
+        ending.end_process()

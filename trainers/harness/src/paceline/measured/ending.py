@@ -29,16 +29,10 @@ def die_with_parent() -> None:
         ctypes.CDLL(None).prctl(kill_on_parent_death, sigkill)
 
 
-def end_process(*, let_go_of_script: bool = False) -> None:
-    """Wait for threads, call exit handlers, write out every open file, and end; never returns.
-
-    With `let_go_of_script` what only the script's own module held is finalized too, as `__del__` may expect.
-    """
+def end_process() -> None:
+    """Wait for threads, call exit handlers, write out every open file, and end; never returns."""
     threading._shutdown()  # type: ignore[attr-defined]  # what Python itself calls here, executors' threads included
     atexit._run_exitfuncs()
-    if let_go_of_script:
-        sys.modules.pop("__main__", None)
-        gc.collect()
     flush_files()
     os._exit(0)
 
