@@ -233,6 +233,13 @@ def test_what_a_training_leaves_is_finalized(tmp_path: Path) -> None:
     assert "\nsys:1: ResourceWarning: unclosed file" in ended.stderr
 
 
+def test_what_a_training_leaves_running_goes_on(tmp_path: Path) -> None:
+    left = "import subprocess\nsubprocess.Popen(['sh', '-c', 'sleep 1; echo uploaded'])"
+    (tmp_path / "train.py").write_text(f"{LOOP.replace('10**6', '30')}\n{left}")
+    ended = Project(tmp_path, new=True).call("script", "--keep-running", "--steps", "10", "train.py")
+    assert (ended.returncode, "uploaded" in ended.stdout) == (0, True), ended.stderr
+
+
 def test_a_training_may_close_all_files(tmp_path: Path) -> None:
     closing = "import os\nos.closerange(3, 200)\nown = [open('train.py') for _ in range(9)]"
     (tmp_path / "train.py").write_text(f"{closing}\n{LOOP.replace('10**6', '30')}\nprint('done')")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +174,18 @@ def test_a_scripts_module_has_what_python_gives_it(tmp_path: Path, start: tuple[
     options = ("script", "--keep-running", "--steps", "9")
     ended = Project(tmp_path, new=True).call(*options, *start)
     assert ended.stdout.splitlines()[0] == alone.stdout.splitlines()[0], ended.stderr
+
+
+@pytest.mark.parametrize("options", [ONCE, ("--keep-running",)], ids=["ended", "kept running"])
+def test_shared_memory_that_a_script_leaves_is_removed(tmp_path: Path, options: tuple[str, ...]) -> None:
+    shared = "from multiprocessing import shared_memory as shared"
+    kept = "kept = shared.SharedMemory(create=True, size=9)\nopen('name', 'w').write(kept.name)"
+    steps = "import paceline\nfor _ in paceline.steps(range(30)): pass"
+    (tmp_path / "train.py").write_text(f"{shared}\n{kept}\n{steps}\n")
+    ended = Project(tmp_path, prepared=True).call("script", *options, "--steps", "9", "train.py")
+    assert ended.returncode == 0, ended.stderr
+    with pytest.raises(FileNotFoundError):
+        SharedMemory((tmp_path / "name").read_text())
 
 
 def test_a_script_that_was_told_to_end_gets_no_advice(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import select
-import signal
 import struct
 import subprocess
 import sys
@@ -108,9 +107,9 @@ class MeasuredProcess:
             self._process.wait()
         if self._process.returncode is None:
             process_tree.kill_tree(self.pid)
-        # What it started may outlive it; as long as such a process lives, the group's id is not reused.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
+        elif not self.plan.keep_running:
+            # What it started may outlive it; as long as such a process lives, the group's id is not reused.
+            process_tree.kill_orphans(self.pid)
         self._process.wait()
         self._leaving.close()
         if self._pidfd is not None:

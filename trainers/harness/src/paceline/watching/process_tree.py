@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from . import process_usage
 from .process_usage import ProcessUsage, cheap_descendant_pids, descendant_pids, orphaned_pids
 
-__all__ = ["MAIN", "LabelUsage", "ProcessTree", "TreeReading", "descendant_pids", "kill_tree"]
+__all__ = ["MAIN", "LabelUsage", "ProcessTree", "TreeReading", "descendant_pids", "kill_orphans", "kill_tree"]
 
 MAIN = "main"
 FORKED = "main (forked)"
@@ -19,6 +20,10 @@ FORKED = "main (forked)"
 WALK_EVERY = 5
 # Finding those that have lost their parents costs the most: all that is above us is asked.
 ORPHANS_EVERY = 4 * WALK_EVERY
+# What multiprocessing starts to remove shared memory and semaphores, once all that use them have ended;
+# and the seconds that it may take.
+TRACKER = "from multiprocessing.resource_tracker import main"
+TRACKER_SECONDS = 2.0
 
 
 @dataclass(slots=True)
@@ -185,8 +190,28 @@ def _add_growth(total: int | None, now: int | None, before: int | None) -> int |
 
 def kill_tree(pid: int) -> None:
     """Kill a process that leads its own session, and its descendants, also those in other sessions."""
-    for member in [*descendant_pids(pid), pid]:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(member, signal.SIGKILL)
+    _kill_processes({*descendant_pids(pid), pid}, pid)
+
+
+def kill_orphans(group: int) -> None:
+    """Kill what a process that led its own session, and has ended, left running in it."""
+    _kill_processes(set(), group)
+
+
+def _kill_processes(members: set[int], group: int) -> None:
+    """Kill them and what is left of the group, the trackers of shared resources last."""
+    members |= set(orphaned_pids(group))
+    trackers = {pid for pid in members if TRACKER in " ".join(process_usage.command_line(pid))}
+    _send_kill(members - trackers)
+    deadline = time.monotonic() + TRACKER_SECONDS
+    while any(map(process_usage.process_usage, trackers)) and time.monotonic() < deadline:
+        time.sleep(TRACKER_SECONDS / 200)
+    _send_kill(trackers)
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
+        os.killpg(group, signal.SIGKILL)
+
+
+def _send_kill(pids: set[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
