@@ -22,9 +22,9 @@ from . import costs, counters, derived_metrics, device_use
 from .learning_guards import diverged_names, finite_qualities, judge_guards, values_by_seed
 from .reported_numbers import leave_out_unusable
 
-# Phases whose number in a step is told with what a step is.
-# Of what ends a step: it is for the warnings alone.
+# Of what ends a step: for the warnings alone.
 UNTOLD_OF_STEP = ("succeeded_after", "alternates")
+# Phases whose number in a step is told with what a step is.
 PASSES = ("forward", "backward", "optimizer", "env_step")
 
 Raw = dict[str, Any]
