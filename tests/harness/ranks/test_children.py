@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import resource
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +169,21 @@ def test_shared_memory_is_a_file_of_zeros(tmp_path: Path) -> None:
     assert shared is not None
     shared[8999] = 7
     assert (tmp_path / "shared").read_bytes() == bytes(8999) + b"\x07"
+
+
+def test_shared_memory_that_is_dropped_closes_no_file_of_the_script(tmp_path: Path) -> None:
+    """One that had closed all files before: what is shared stands behind a descriptor that Python copied."""
+    script = """
+import os, sys
+from pathlib import Path
+from paceline.measured.shared_memory import share_memory
+shared = share_memory(Path(sys.argv[1]), 9)
+os.closerange(3, 100)
+files = [os.open(os.devnull, os.O_RDONLY) for _ in range(9)]
+del shared
+assert all(map(os.fstat, files))
+"""
+    subprocess.run([sys.executable, "-c", script, str(tmp_path / "shared")], check=True, timeout=60)
 
 
 def test_a_helper_without_room_for_its_record_goes_on(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import mmap
 import os
 import sys
 import threading
@@ -22,6 +21,7 @@ from .helper_records import read_records
 from .plan import PROGRESS_PLACES, ProcessPlan
 from .profiling import ProfilingRecorder
 from .rank_identity import RankIdentity
+from .shared_memory import map_file
 from .timing import TimingRecorder
 from .turns import Turns
 from .whole_loop import WholeLoopRecorder
@@ -138,7 +138,7 @@ def report_progress(path: str, place: int = 0) -> Callable[[int], None]:
     closed all that it doesn't know.
     """
     file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    numbers = memoryview(mmap.mmap(file, 8 * PROGRESS_PLACES)).cast("q")
+    numbers = memoryview(map_file(file, 8 * PROGRESS_PLACES)).cast("q")
     os.close(file)
 
     def report(done: int) -> None:

@@ -7,6 +7,16 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+# For ever: with a map Python closes its own copy of the descriptor, whose number may be that of a file of the
+# script's by then, which had closed all files before.
+_maps: list[mmap.mmap] = []
+
+
+def map_file(descriptor: int, size: int) -> mmap.mmap:
+    """Map so many bytes of an open file, until the process ends; raises OSError."""
+    _maps.append(mmap.mmap(descriptor, size))
+    return _maps[-1]
+
 
 def share_memory(path: Path, size: int) -> mmap.mmap | None:
     """Return a new file of so many bytes, all of them 0, as memory; None where there is no room for it."""
@@ -17,7 +27,7 @@ def share_memory(path: Path, size: int) -> mmap.mmap | None:
     try:
         # Written: to store a number in a hole of a file, on a file system that is full, is a fatal signal.
         if os.pwrite(descriptor, bytes(size), 0) == size:
-            return mmap.mmap(descriptor, size)
+            return map_file(descriptor, size)
     except OSError:
         pass
     finally:
