@@ -280,6 +280,18 @@ class TestPacing:
         assert loop.steps == (45 if learns else 4)
         assert ("succeeded" in (pacer.describe_step() or {})) == learns
 
+    @pytest.mark.parametrize("kind", [pacing.ENVIRONMENT, pacing.OPTIMIZER])
+    def test_one_that_was_looked_at_too_bars_nobody_from_taking_over(self, kind: str) -> None:
+        pacer, loop = self.make_pacer()
+        optimizer = Owner()
+        looked_at, trained = [Owner(), Owner()], Owner()
+        for owner, number in ((looked_at[0], 5), (looked_at[1], 3), (trained, 250)):
+            for _ in range(number):
+                pacer.end_owner_step(kind, owner)
+                pacer.end_owner_step(pacing.OPTIMIZER, optimizer) if kind == pacing.ENVIRONMENT else None
+        # A hundred steps make it the rival of the owner, and a hundred its successor.
+        assert loop.steps == 4 + 52
+
     def test_an_optimizer_that_steps_now_and_then_keeps_the_pace(self) -> None:
         pacer, loop = self.make_pacer()
         outer, inner = Owner(), Owner()

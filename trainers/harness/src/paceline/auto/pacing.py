@@ -81,7 +81,7 @@ class StepPacer:
         self._former_names: set[str] = set()
         self._alternates = False
         self._rival: Callable[[], object] = lambda: None
-        self._rival_steps = self._learned_before_rival = 0
+        self._rival_steps = self._steps_beside_rival = self._learned_before_rival = 0
         self.seen: Counter[str] = Counter()
         self._kind = ""
         self._owner: Callable[[], object] = lambda: None
@@ -158,11 +158,15 @@ class StepPacer:
         """Whether this one of its kind steps on where the owner stopped, while what ends is in no window."""
         if not (kind == self._kind and kind != BATCH and self._steps < self._loop.warmup_steps):
             return False
-        if not self._rival_steps or self._rival() is None:
+        if self._rival() is not owner:
+            self._steps_beside_rival += 1
+        # A rival may have stopped as well.
+        if not self._rival_steps or self._rival() is None or self._steps_beside_rival >= OUTRUN_LEAST:
             self._rival, self._rival_steps = _refer_to(owner), 0
             self._learned_before_rival = self.seen[OPTIMIZER]
         elif self._rival() is not owner:
             return False
+        self._steps_beside_rival = 0
         self._rival_steps += 1
         if self._rival_steps < max(OUTRUN_LEAST, OUTRUN * (self._steps + 1)):
             return False
