@@ -8,6 +8,8 @@ from pathlib import Path
 
 from ..system.processes import PAGE_BYTES
 
+STATM_NUMBERS = 7
+
 
 class ResidentMemory:
     """Reads this process's resident bytes through one open file, in about two microseconds."""
@@ -26,13 +28,16 @@ class ResidentMemory:
             return 0
         try:
             return self._read_file()
-        except (OSError, ValueError, IndexError):
+        except (OSError, ValueError):
             # The script has closed all files, and may have opened one of its own by this number.
             self._file = _open_statm()
             return self._read_file() if self.available else 0
 
     def _read_file(self) -> int:
-        return int(os.pread(self._file, 96, 0).split(b" ", 2)[1]) * PAGE_BYTES
+        numbers = os.pread(self._file, 256, 0).split()
+        if len(numbers) != STATM_NUMBERS:
+            raise ValueError("another file")
+        return int(numbers[1]) * PAGE_BYTES
 
 
 def _open_statm() -> int:
