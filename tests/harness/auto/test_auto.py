@@ -280,6 +280,15 @@ class TestPacing:
         assert loop.steps == (45 if learns else 4)
         assert ("succeeded" in (pacer.describe_step() or {})) == learns
 
+    def test_pretrainings_one_behind_the_other_take_no_turns(self) -> None:
+        pacer, _ = self.make_pacer()
+        kept = [Owner() for _ in range(3)]
+        for owner, number in zip(kept, (3, 102, 150), strict=True):
+            for _ in range(number):
+                pacer.end_owner_step(pacing.OPTIMIZER, owner)
+        step = pacer.describe_step() or {}
+        assert (step["succeeded_after"], step["alternates"]) == (5, False)
+
     @pytest.mark.parametrize("kind", [pacing.ENVIRONMENT, pacing.OPTIMIZER])
     def test_one_that_was_looked_at_too_bars_nobody_from_taking_over(self, kind: str) -> None:
         pacer, loop = self.make_pacer()

@@ -183,7 +183,8 @@ class StepPacer:
 
     def _succeed_owner(self, owner: object) -> None:
         self._succeeded, self._succeeded_after = self._owner_name, self._steps
-        self._alternates |= _name_of(owner) in self._former_names
+        name = _name_of(owner)
+        self._alternates |= name != self._owner_name and name in self._former_names
         self._former_names.add(self._owner_name)
 
     def _set_owner(self, kind: str, owner: object) -> None:
