@@ -8,31 +8,34 @@ from dashboard.models import Limit, Regression, SeriesLatest
 from dashboard.sentences import labels, numbers
 
 
-def format_bounds(minimum: float | None, maximum: float | None, unit: str) -> str:
+def format_bounds(
+    minimum: float | None, maximum: float | None, unit: str, digits: int = numbers.DIGITS
+) -> str:
     """`at least 80 %`, `at most 10 ms`, or both."""
     bounds = [
-        f"at {word} {numbers.format_quantity(value, unit)}"
+        f"at {word} {numbers.format_quantity(value, unit, digits)}"
         for word, value in (("least", minimum), ("most", maximum))
         if value is not None
     ]
     return " and ".join(bounds)
 
 
-def format_limit(limit: Limit, unit: str) -> str:
-    return format_bounds(limit.minimum, limit.maximum, unit)
-
-
 def format_latest_limit(latest: SeriesLatest) -> str:
     """The limit of a series that has one, as its newest run found it."""
-    return format_limit(latest.limit, latest.series.metric.unit) if latest.limit else ""
+    limit, unit = latest.limit, latest.series.metric.unit
+    return format_bounds(limit.minimum, limit.maximum, unit, _latest_digits(latest)) if limit else ""
 
 
 def format_latest_crossing(latest: SeriesLatest) -> str:
     """The value of a series whose newest run crossed its limit."""
-    unit = latest.series.metric.unit
-    if latest.limit is None:
-        return numbers.format_quantity(latest.value, unit)
-    return numbers.format_crossing(latest.value, latest.limit.violated_bound, unit)
+    return numbers.format_quantity(latest.value, latest.series.metric.unit, _latest_digits(latest))
+
+
+def _latest_digits(latest: SeriesLatest) -> int:
+    limit = latest.limit
+    if limit is None or not limit.crossed:
+        return numbers.DIGITS
+    return numbers.crossing_digits(latest.value, limit.violated_bound, latest.series.metric.unit)
 
 
 def violation_text(limit: Limit) -> str:
@@ -43,8 +46,9 @@ def violation_text(limit: Limit) -> str:
     name = labels.metric_words(limit.series)
     if limit.regression and is_of_other_case(limit, limit.regression):
         name = f"{name} of {limit.series.case}"
-    value = numbers.format_crossing(limit.value, bound, unit)
-    return f"{name} is {value}, its limit is {format_bounds(least, most, unit)}"
+    digits = numbers.crossing_digits(limit.value, bound, unit)
+    value = numbers.format_quantity(limit.value, unit, digits)
+    return f"{name} is {value}, its limit is {format_bounds(least, most, unit, digits)}"
 
 
 def violations_headline(limits: Sequence[Limit], regression: Regression) -> str:
@@ -55,8 +59,10 @@ def violations_headline(limits: Sequence[Limit], regression: Regression) -> str:
     """
     first = min(limits, key=lambda limit: is_of_other_case(limit, regression))
     unit = first.series.metric.unit
-    value = numbers.format_crossing(first.value, first.violated_bound, unit)
-    bound = numbers.format_quantity(first.violated_bound, unit)
+    digits = numbers.crossing_digits(first.value, first.violated_bound, unit)
+    value, bound = (
+        numbers.format_quantity(number, unit, digits) for number in (first.value, first.violated_bound)
+    )
     case = f" in {first.series.case}" if is_of_other_case(first, regression) else ""
     more = len(limits) - 1
     others = f" and {more} more limit{'s' if more > 1 else ''}" if more else ""

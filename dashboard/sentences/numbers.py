@@ -107,35 +107,37 @@ def format_field(value: float) -> str:
     return f"{value:g}"
 
 
-def format_quantity(value: float | None, unit: str) -> str:
+def format_quantity(value: float | None, unit: str, digits: int = DIGITS) -> str:
     """A value with its unit, such as `1.23 ms`, `48.1 MB`, `8,412 steps/s`; a dash where there is none.
 
     Of a share next to nothing `<0.001 %`.
     """
     if value is None:
         return DASH
-    if unit == "%" and 0 < value < LEAST_PERCENT:
+    if unit == "%" and 0 < value < LEAST_PERCENT and digits == DIGITS:
         return f"<{LEAST_PERCENT:g} %"
     scaled = choose_scale(unit, value)
-    return f"{format_number(value / scaled.size)} {scaled.unit}".strip()
+    return f"{format_number(value / scaled.size, digits)} {scaled.unit}".strip()
 
 
-def format_crossing(value: float, bound: float, unit: str) -> str:
-    """A value with as many digits as show on which side of a bound it lies.
+def crossing_digits(value: float, bound: float, unit: str) -> int:
+    """The digits with which a value and a bound are written so that both show on which side the value lies.
 
-    >>> format_crossing(1.0004e9, 1e9, "bytes"), format_crossing(71.0, 80.0, "%")
-    ('1.0004 GB', '71 %')
+    >>> crossing_digits(71.0, 80.0, "%"), crossing_digits(1.0004e9, 1e9, "bytes")
+    (3, 5)
     """
-    scaled = choose_scale(unit, value)
-    number, edge = value / scaled.size, bound / scaled.size
-    spelt = (format_number(number, digits) for digits in range(DIGITS, MOST_DIGITS + 1))
-    shown = (text for text in spelt if _is_on_its_side(text, number, edge))
-    return f"{next(shown, format_number(number, MOST_DIGITS))} {scaled.unit}".strip()
+
+    def is_shown(digits: int) -> bool:
+        written, edge = (_written_value(number, unit, digits) for number in (value, bound))
+        return (written > edge) == (value > bound) and (written < edge) == (value < bound)
+
+    return next(filter(is_shown, range(DIGITS, MOST_DIGITS)), MOST_DIGITS)
 
 
-def _is_on_its_side(text: str, number: float, edge: float) -> bool:
-    written = float(text.replace(",", "").replace(MINUS, "-"))
-    return (written > edge) == (number > edge) and (written < edge) == (number < edge)
+def _written_value(value: float, unit: str, digits: int) -> float:
+    """What is read where a value is written with so many digits."""
+    size = choose_scale(unit, value).size
+    return float(format_number(value / size, digits).replace(",", "").replace(MINUS, "-")) * size
 
 
 def format_interval(low: float | None, high: float | None, unit: str, beside: float | None = None) -> str:

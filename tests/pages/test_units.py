@@ -41,18 +41,26 @@ def test_a_quantity_has_the_size_and_digits_that_read_best(value: float | None, 
 
 
 @pytest.mark.parametrize(
-    ("value", "bound", "unit", "text"),
+    ("value", "bound", "unit", "texts"),
     [
-        (71.0, 80.0, "%", "71 %"),
-        (1.0004e9, 1e9, "bytes", "1.0004 GB"),
-        (0.9996e9, 1e9, "bytes", "999.6 MB"),
-        (1_000_000.4, 1_000_000.0, "steps/s", "1.0000004 M steps/s"),
-        (-0.10001, -0.1, "1", f"{MINUS}0.10001"),
-        (1 + 2**-52, 1.0, "1", "1.00000000000"),
+        (71.0, 80.0, "%", ("71 %", "80 %")),
+        (0.0004, 80.0, "%", ("<0.001 %", "80 %")),
+        (0.0, 5.0, "bytes", ("0 B", "5 B")),
+        (1.0004e9, 1e9, "bytes", ("1.0004 GB", "1 GB")),
+        (0.9996e9, 1e9, "bytes", ("999.6 MB", "1 GB")),
+        # A limit has digits of its own.
+        (8.592e9, 2.0**33, "bytes", ("8.592 GB", "8.590 GB")),
+        (1.0735e9, 2.0**30, "bytes", ("1.073 GB", "1.074 GB")),
+        (1_000_000.4, 1_000_000.0, "steps/s", ("1.0000004 M steps/s", "1 M steps/s")),
+        (-0.10001, -0.1, "1", (f"{MINUS}0.10001", f"{MINUS}0.10000")),
+        (1 + 2**-52, 1.0, "1", ("1.00000000000", "1")),
     ],
 )
-def test_what_crosses_a_bound_is_written_beyond_it(value: float, bound: float, unit: str, text: str) -> None:
-    assert numbers.format_crossing(value, bound, unit) == text
+def test_what_crosses_a_bound_is_written_beyond_it(
+    value: float, bound: float, unit: str, texts: tuple[str, str]
+) -> None:
+    digits = numbers.crossing_digits(value, bound, unit)
+    assert tuple(numbers.format_quantity(number, unit, digits) for number in (value, bound)) == texts
 
 
 @pytest.mark.parametrize(
