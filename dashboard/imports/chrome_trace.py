@@ -154,7 +154,7 @@ def _measure_phases(spans: list[Span], steps: int, results: ImportedResults) -> 
     for phase, time in heapq.nlargest(MOST_PHASES, times.items(), key=itemgetter(1)):
         yield ImportedValue(metric, time * MICROSECOND / count, phase=phase)
     if len(times) > MOST_PHASES:
-        results.skipped["phases shorter than the longest 200"] += len(times) - MOST_PHASES
+        results.skipped["shorter than the 200 longest phases"] += len(times) - MOST_PHASES
 
 
 def _nest_spans(spans: list[Span]) -> Iterator[tuple[str, Span]]:

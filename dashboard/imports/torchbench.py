@@ -48,7 +48,7 @@ def _read_file(place: JsonPlace, origin: ImportOrigin, results: ImportedResults)
     values: dict[tuple[str, tuple[tuple[str, Scalar], ...]], list[ImportedValue]] = {}
     for key, metric in place.member("metrics").members():
         if not isinstance(metric.value, int | float) or isinstance(metric.value, bool):
-            results.skipped["that are no numbers"] += 1
+            results.skipped["without a number"] += 1
             continue
         benchmark, params, described, factor = _describe_key(name, key)
         identity = (benchmark, tuple(sorted(params.items())))

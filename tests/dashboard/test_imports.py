@@ -159,7 +159,7 @@ def test_torchbench(tmp_path: Path) -> None:
     assert read_values(alexnet) == {"step_time": 0.0125, "device_memory": 2e9}
     assert (resnet.benchmark, read_values(resnet)) == ("test_bench/resnet50-eval", {"step_time": 0.0035})
     assert alexnet.date == datetime(2026, 3, 1, 10, tzinfo=UTC)
-    assert results.skipped == {"that are no numbers": 1}
+    assert results.skipped == {"without a number": 1}
 
 
 def test_lightning_simple_profiler(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_every_state_of_a_claim_has_its_page(client: Client) -> None:
     assert "claims.toml: claims[0].id: is missing." in text
     assert "The newest claims.toml no longer has it." in text
     assert "being measured" in text
-    assert "claim_refuted: The fused optimizer is 1.5 times faster" in text
+    assert "claim refuted: The fused optimizer is 1.5 times faster" in text
 
 
 def test_what_the_site_does_not_measure_has_its_command(client: Client, claim: Claim) -> None:
