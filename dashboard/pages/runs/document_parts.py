@@ -207,7 +207,7 @@ def reproduction_command(run: Run, document: Json | None) -> str:
     measure = ["python", "-m", "paceline", "run", run.case.benchmark]
     for name, value in sorted(run.case.params.items()):
         measure += ["--set", f"{name}={_format_parameter(value)}"]
-    measure += ["--repetitions", str(run.repetitions)]
+    measure += ["--exact", "--repetitions", str(run.repetitions)]
     if run.quick:
         measure.append("--quick")
     return "\n".join(

@@ -142,7 +142,7 @@ def test_its_document_is_a_file_that_compare_reads(client: Client, measured: Run
 def test_it_gives_the_command_that_measures_the_same(client: Client, measured: Run) -> None:
     shown = get_page(client, measured)
     assert f"git checkout {measured.commit.hash}" in shown
-    assert "python -m paceline run snake_dqn --set variant=optimized --repetitions 5" in shown
+    assert "python -m paceline run snake_dqn --set variant=optimized --exact --repetitions 5" in shown
 
 
 def test_a_parameter_with_a_quote_is_quoted_for_the_shell(client: Client) -> None:
