@@ -195,11 +195,6 @@ def newest_refusal(triggers: Sequence[Trigger], now: datetime) -> Trigger | None
     return ended
 
 
-def has_unresolved_trigger(project: Project) -> bool:
-    """Whether a trigger came in whose runs are about to appear."""
-    return Trigger.objects.filter(project=project, state=Trigger.State.RECEIVED).exists()
-
-
 def silent_machines(now: datetime) -> QuerySet[Machine]:
     """Those that should be heard: the agent of a drained machine ends, that of a retired one is told to."""
     expected = Machine.objects.filter(state__in=(Machine.State.ACTIVE, Machine.State.PAUSED))

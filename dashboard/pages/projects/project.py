@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -29,6 +29,7 @@ from dashboard.sentences import numbers
 SUMMARY_ROWS = 8
 MOST_FAILURES = 6
 NEWEST_TRIGGERS = 5
+TRIGGERS_READ = 4 * NEWEST_TRIGGERS
 # What is mostly empty.
 WARNED_OF: dict[str, ComposedQuery[Any]] = {
     "moved": sentinels.RECENTLY_MOVED,
@@ -46,7 +47,7 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
     now = timezone.now()
     grid = grid_context(request, project)
     standing = regressions.standing_regressions(project, SUMMARY_ROWS)
-    newest = projects.project_triggers(project)[: 4 * NEWEST_TRIGGERS]
+    newest = projects.project_triggers(project)[:TRIGGERS_READ]
     triggers = read_picked(projects.TRIGGERS_OF_KEYS, newest)
     warned = nonempty_lists.read_nonempty(
         WARNED_OF,
@@ -71,7 +72,7 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
         "refused": projects.newest_refusal(triggers, now),
         "tainted_cases": disturbances.mostly_tainted_cases(now, Project.objects.filter(pk=project.pk)),
         "noise": NoiseSummary() if grid["is_signed"] else summarize_noise(grid["states"], shown),
-        **_runs_context(project, triggers),
+        **_runs_context(project, [trigger.state for trigger in triggers]),
         "triggers": triggers[:NEWEST_TRIGGERS],
         # New commits come by themselves: nobody needs to be told how.
         "is_pushed": any(trigger.source in PUSHED for trigger in triggers),
@@ -107,15 +108,15 @@ def live_runs_fragment(request: HttpRequest, slug: str) -> HttpResponseBase:
     return render(request, "projects/live_runs.html", {"project": project, **context})
 
 
-def _runs_context(project: Project, triggers: Sequence[Trigger] | None = None) -> dict[str, Any]:
-    """`triggers`: the newest ones, where the page has read them."""
+def _runs_context(project: Project, states: Iterable[str] | None = None) -> dict[str, Any]:
+    """`states`: of the newest triggers, where the page has read them."""
     listed, more = runs.summarize_runs(project, held=5, waiting=2, ended=6)
     active = any(run.state not in Run.TERMINAL for run in listed)
     ended = any(run.state in Run.TERMINAL for run in listed)
-    if triggers is None:
-        unresolved = projects.has_unresolved_trigger(project)
-    else:
-        unresolved = any(trigger.state == Trigger.State.RECEIVED for trigger in triggers)
+    if states is None:
+        # The same ones: another answer than the page's would have it loaded again and again.
+        states = projects.project_triggers(project).values_list("state", flat=True)[:TRIGGERS_READ]
+    unresolved = Trigger.State.RECEIVED in states
     return {
         "runs": listed,
         "more_active": more,

@@ -169,6 +169,15 @@ def test_an_idle_page_wakes_when_a_run_is_requested(client: Client) -> None:
     assert client.get(where)["HX-Refresh"] == "true"
 
 
+def test_a_request_that_waits_behind_many_has_no_page_loaded_again_and_again(client: Client) -> None:
+    project = builders.create_history(count=3).cases.get().project
+    for state in ("received", *21 * ["resolved"]):
+        Trigger.objects.create(project=project, source="web", state=state)
+    where = f"/projects/snake/live-runs/?seen={Run.objects.latest('pk').pk}"
+    assert f'hx-get="{where}"' in get_page(client, "/projects/snake/")
+    assert client.get(where).status_code == 204
+
+
 def test_what_is_left_of_a_request_is_cancelled_where_it_is_listed(client: Client) -> None:
     project = builders.create_history(count=3).cases.get().project
     trigger = Trigger.objects.create(project=project, source="web", state="resolved", detail="2 runs.")
