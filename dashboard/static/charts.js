@@ -139,7 +139,9 @@
 
   // What a figure shows now, with the names of its colours: another scheme draws the same part again.
   const shown = new WeakMap();
+  const revisions = new WeakMap();
   const drawData = async (figure, json) => {
+    if (shown.get(figure) !== json) revisions.set(figure, (revisions.get(figure) ?? 0) + 1);
     shown.set(figure, json);
     await plotlyLoaded;
     if (shown.get(figure) !== json) return;
@@ -147,6 +149,8 @@
     const { data, layout } = resolveColours(json, getComputedStyle(document.documentElement));
     layout.font = { ...layout.font, family: getComputedStyle(document.body).fontFamily };
     layout.autosize = true;
+    // What somebody zoomed into stays when the same is drawn again.
+    layout.uirevision = revisions.get(figure);
     thinTickLabels(layout.xaxis, canvas.clientWidth);
     placeMarkerLabels(layout, canvas.clientWidth);
     placeChangeLabels(layout, canvas.clientWidth, data.find(({ name }) => name === "tainted"));
@@ -175,6 +179,13 @@
 
   const drawAllFigures = () => document.querySelectorAll("figure[data-figure]").forEach(drawFigure);
   dark.addEventListener("change", drawAllFigures);
+  // Paper is light: the figures are drawn with the colours that the style sheet gives a printed page.
+  const showOnPaper = (printed) => {
+    document.documentElement.classList.toggle("printed", printed);
+    if (dark.matches) drawAllFigures();
+  };
+  addEventListener("beforeprint", () => showOnPaper(true));
+  addEventListener("afterprint", () => showOnPaper(false));
   // Another width has room for other labels. On a phone scrolling changes the height alone.
   let width = innerWidth;
   let resized;

@@ -350,8 +350,12 @@ def test_paper_is_light_and_has_nothing_folded(site: Site) -> None:
     expect(folded).to_have_count(0)
     page.emulate_media(media="print")
     assert page.evaluate("getComputedStyle(document.body).color") == "rgb(23, 27, 33)"
+    tick = page.locator(".canvas[data-drawn] .xtick text").first
+    expect(tick).to_have_css("fill", "rgb(90, 99, 113)")
+    page.emulate_media(media="screen")
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     expect(folded).not_to_have_count(0)
+    expect(tick).not_to_have_css("fill", "rgb(90, 99, 113)")
 
 
 def test_two_commits_are_compared_by_keyboard(site: Site) -> None:

@@ -23,6 +23,9 @@ __all__ = ["_queries_beside_the_browser", "browser", "site"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+RANGE = "canvas => canvas.layout.xaxis.range"
+WIDTH = "canvas => canvas.clientWidth"
+
 
 @pytest.mark.parametrize(
     ("where", "figures", "marks"),
@@ -50,6 +53,28 @@ def test_charts_keep_their_height_in_a_window_of_another_width(site: Site) -> No
     expect(drawing).not_to_have_attribute("width", width or "")
     assert drawing.get_attribute("height") == height
     assert canvas.evaluate("canvas => canvas.clientHeight") == int(height or 0)
+
+
+def test_what_was_zoomed_into_stays_in_a_window_of_another_width(site: Site) -> None:
+    page = site.page("/experiments/{experiment}/", viewport={"width": 1440, "height": 900})
+    canvas = page.locator(".canvas[data-drawn]").first
+    area = canvas.locator(".nsewdrag").bounding_box()
+    assert area is not None
+    whole, width = canvas.evaluate(RANGE), canvas.evaluate(WIDTH)
+    page.mouse.move(area["x"] + area["width"] / 4, area["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(area["x"] + area["width"] / 2, area["y"] + 20, steps=4)
+    page.mouse.up()
+    expect(canvas.locator(".zoombox")).to_have_count(0)
+    zoomed = canvas.evaluate(RANGE)
+    assert zoomed != whole
+    canvas.evaluate(
+        "canvas => canvas.parentElement.addEventListener('chart:drawn', () => { document.title = 'drawn'; })"
+    )
+    page.set_viewport_size({"width": 1000, "height": 900})
+    expect(page).to_have_title("drawn")
+    assert canvas.evaluate(WIDTH) != width
+    assert canvas.evaluate(RANGE) == zoomed
 
 
 def test_the_label_of_a_point_is_drawn_within_the_policy(site: Site) -> None:
