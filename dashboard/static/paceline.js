@@ -36,6 +36,32 @@
   document.addEventListener("htmx:afterSettle", scrollLogsToEnd);
   scrollLogsToEnd();
 
+  // A page in which somebody types isn't loaded anew: its part asks again until that is sent or taken back.
+  const isTyped = (field) => {
+    if (field.type === "checkbox" || field.type === "radio") return field.checked !== field.defaultChecked;
+    if (!field.options) return field === document.activeElement || field.value !== field.defaultValue;
+    return field.selectedIndex !== Math.max(0, [...field.options].findIndex((option) => option.defaultSelected));
+  };
+  document.addEventListener("htmx:beforeOnLoad", (event) => {
+    const fields = [...document.querySelectorAll("input:not([type=hidden]), select, textarea")];
+    if (event.detail.xhr.getResponseHeader("HX-Refresh") && fields.some(isTyped)) event.preventDefault();
+  });
+
+  // A part that replaces itself keeps how far its tables were scrolled, and waits while text in it is selected.
+  let scrolled = [];
+  document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+    const selection = getSelection();
+    const isOwn = detail.requestConfig.elt === detail.target;
+    if (isOwn && !selection.isCollapsed && detail.target.contains(selection.anchorNode)) detail.shouldSwap = false;
+    scrolled = [...detail.target.querySelectorAll(".scroll[aria-label]")].map((table) => [table.getAttribute("aria-label"), table.scrollLeft]);
+  });
+  document.addEventListener("htmx:afterSwap", () => {
+    for (const table of document.querySelectorAll(".scroll[aria-label]")) {
+      const before = scrolled.find(([label]) => label === table.getAttribute("aria-label"));
+      if (before) [, table.scrollLeft] = before;
+    }
+  });
+
   // The keyboard stays where it was when its part of the page is replaced.
   const named = (part) => `${part.tagName} ${part.getAttribute("href") ?? part.getAttribute("aria-label") ?? part.textContent}`;
   const alike = (name) => [...document.querySelectorAll("main :is(a, button, summary, [tabindex])")].filter((part) => named(part) === name);

@@ -313,6 +313,41 @@ def test_the_queue_follows_its_runs_and_keeps_the_focus(site: Site) -> None:
     expect(link).to_be_focused()
 
 
+def test_the_queue_keeps_what_is_selected_and_how_far_it_was_scrolled(site: Site) -> None:
+    page = site.page("/queue/", clock=True, viewport={"width": 800, "height": 700})
+    table = page.locator("#jobs .scroll")
+    table.evaluate("table => { table.scrollLeft = 60; }")
+    table.locator(".subject").first.evaluate("cell => getSelection().selectAllChildren(cell)")
+    Experiment.objects.filter(pk=site.ids["measuring"]).update(state="cancelled")
+    for _ in range(2):  # whoever asks again has dealt with the answer
+        with page.expect_response("**/queue/"):
+            skip_wait(page)
+    assert page.evaluate("getSelection().toString()") != ""
+    page.evaluate("getSelection().removeAllRanges()")
+    skip_wait(page)
+    expect(page.locator("#jobs tbody tr")).to_have_count(1)
+    assert table.evaluate("table => table.scrollLeft") == 60
+
+
+def test_a_page_that_somebody_types_in_is_not_loaded_anew(site: Site) -> None:
+    Run.objects.filter(pk=site.ids["active"]).update(state=Run.State.DONE)
+    page = signed_in_page(site, "/projects/snake/", clock=True)
+    commit = page.get_by_label("Commit", exact=True)
+    commit.fill("typed meanwhile")
+    commit.blur()
+    done = Run.objects.get(pk=site.ids["run"])
+    asked = builders.create_run(done.commit, done.case, Run.State.REQUESTED, quick=True)
+    for _ in range(2):  # the page is still there if it asks again
+        with page.expect_response("**/live-runs/?seen=*") as answer:
+            page.clock.fast_forward(15_000)
+        assert answer.value.headers["hx-refresh"] == "true"
+    assert commit.input_value() == "typed meanwhile"
+    commit.fill("")
+    page.get_by_label("The newest of").check()
+    page.clock.fast_forward(15_000)
+    page.locator("#live-runs").get_by_role("link", name=f"#{asked.pk}").wait_for()
+
+
 def test_a_machine_is_retired_by_keyboard_once_it_is_meant(site: Site) -> None:
     page = signed_in_page(site, "/machines/{machine}/", viewport=PHONE)
     retires = page.get_by_role("button", name="Retire bench-1")
