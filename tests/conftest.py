@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -15,8 +16,11 @@ from tests import emptied_tables
 def pytest_configure() -> None:
     """Passwords are hashed fast: a hash that is safe takes half a second, and hundreds of tests sign in.
 
-    And what a test changes beside the database, no page of another test may hide.
+    What a test changes beside the database, no page of another test may hide. And a shell that starts the
+    suite in the background has it ignore Ctrl-C, which all that tests start and interrupt would inherit.
     """
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     settings.HANDED_PAGES = None
 
