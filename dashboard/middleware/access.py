@@ -83,8 +83,7 @@ class AccessMiddleware:
             former, named["slug"] = named["slug"], renamed
             project = find_project(rule, named)
         if project is not None:
-            number = project.__dict__["revision"]
-            request.__dict__["shown_revision"] = None if number is None else SeenRevision(number, seen_at)
+            request.__dict__["shown_revision"] = SeenRevision.of(project.__dict__["revision"], seen_at)
         # Views of a project needn't look it up again: `dashboard.pages.requested_project`.
         request.__dict__["_project"] = project
         if is_hidden(visitor, rule, project):

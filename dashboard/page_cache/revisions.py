@@ -28,14 +28,18 @@ class SeenRevision:
     number: int
     seen_at: float
 
+    @classmethod
+    def of(cls, number: int | None, seen_at: float) -> SeenRevision | None:
+        """None where nothing was ever written."""
+        return None if number is None else cls(number, seen_at)
+
 
 def read_revision() -> SeenRevision | None:
     """Of everything, for pages of several projects; None where nothing was ever written."""
     seen_at = time.monotonic()
     with connection.cursor() as cursor:
         cursor.execute("SELECT bit_xor(stamp) FROM dashboard_revision")
-        number: int | None = cursor.fetchone()[0]
-    return None if number is None else SeenRevision(number, seen_at)
+        return SeenRevision.of(cursor.fetchone()[0], seen_at)
 
 
 def combine_stamps() -> int:

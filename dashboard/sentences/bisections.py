@@ -36,7 +36,8 @@ def repeated_sentence(regression: Regression, found: Mapping[str, Any]) -> str:
     if regression.state == Regression.State.CONFIRMED:
         return f"It is one of these {found['commits']} commits: the pairs that would tell them apart {often}."
     commits = "this commit has" if found["commits"] == 1 else f"these {found['commits']} commits have"
-    return f"Whether {commits} it isn't known: the pairs that would tell {often}."
+    # Its range may have moved since, where nothing may be asked.
+    return f"Whether {commits} it isn't known: the pairs of its proof {often}."
 
 
 def only_changed_words(regression: Regression) -> str:

@@ -221,7 +221,7 @@ def test_what_answered_often_for_others_is_said_to_be_unknown(client: Client, re
     answered = {"code": "answered", "times": 3, "commits": 1}
     Regression.objects.update(state="undecided", proving=False, bisection=answered)
     text = shown_text(client.get(f"/regressions/{regression.pk}/"))
-    assert "Whether this commit has it isn't known: the pairs that would tell have answered 3 times" in text
+    assert "Whether this commit has it isn't known: the pairs of its proof have answered 3 times" in text
     assert "it stayed undecided" in text
 
 
