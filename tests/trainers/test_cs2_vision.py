@@ -50,7 +50,7 @@ NEUTRAL = [
 class Trained(NamedTuple):
     parameters: str
     counts: dict[str, float]
-    sight: Any
+    observer: Any
     checkpoints: Any
 
 
@@ -69,14 +69,16 @@ def train_agent(vision: ModuleType, service: Any, folder: Path, *arguments: str)
     torch.manual_seed(0)
     client = vision.Client(service, keep_alive=args.keep_alive, transfer=args.transfer, compact=args.compact)
     agent = vision.Agent(args)
-    sight = vision.Sight(args, client, vision.History(args.games, args.history_limit, args.history_storage))
+    observer = vision.Observer(
+        args, client, vision.History(args.games, args.history_limit, args.history_storage)
+    )
     checkpoints = vision.Checkpoints(args, agent, folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paceline, "count", lambda name, n=1: counts.update({name: n}))
-        vision.train(args, sight, agent, checkpoints)
+        vision.train(args, observer, agent, checkpoints)
         checkpoints.close()
     client.close()
-    return Trained(agent.fingerprint(), dict(counts), sight, checkpoints)
+    return Trained(agent.fingerprint(), dict(counts), observer, checkpoints)
 
 
 @pytest.fixture
@@ -153,7 +155,9 @@ def test_the_service_says_how_busy_it_is(vision: ModuleType, service: Any, scree
     client.ask([vision_request(screen.tobytes() * 8, later=False)] * 20)
     busy = client.usage()["service"]
     assert len(idle) > 5
-    assert np.mean(idle) < 20 < np.mean(busy)
+    # How much of a processor a busy service gets is the machine's choice.
+    assert np.mean(idle) < 20
+    assert np.mean(busy) > 5 * np.mean(idle)
 
 
 def test_both_formats_of_an_answer_say_the_same() -> None:
@@ -163,7 +167,7 @@ def test_both_formats_of_an_answer_say_the_same() -> None:
         view = detector.View("play", target, 0.9, 75, 20, True)
         seen = answers.from_words(wording.in_words(view))
         assert seen == answers.from_list(wording.in_short(view))
-        assert seen == answers.Seen("play", target, 75, 20, killed=True)
+        assert seen == answers.ScreenState("play", target, 75, 20, killed=True)
 
 
 def test_a_request_that_is_none_is_refused_and_the_service_goes_on(vision: ModuleType, service: Any) -> None:
@@ -198,7 +202,7 @@ def test_the_service_ends_when_its_starter_is_killed(weights: Path) -> None:
 
 def test_an_answer_expires_by_steps_and_the_oldest_makes_room() -> None:
     cache = import_script(FOLDER, "cache")
-    known = cache.LruCache(cache.Exact(), size=2, timeout=5)
+    known = cache.LruCache(cache.ExactLookup(), size=2, timeout=5)
     for step, key in enumerate((b"a", b"b")):
         known.put(key, key.decode(), step)
     assert (known.get(b"a", 4), known.get(b"a", 5), known.get(b"b", 5)) == ("a", None, "b")
@@ -208,7 +212,7 @@ def test_an_answer_expires_by_steps_and_the_oldest_makes_room() -> None:
 
 def test_a_lifetime_doubles_where_the_answer_was_right() -> None:
     cache = import_script(FOLDER, "cache")
-    known = cache.TTLAdaptiveCache(cache.Exact(), 4, 8, lambda answer, other: answer == other)
+    known = cache.TTLAdaptiveCache(cache.ExactLookup(), 4, 8, lambda answer, other: answer == other)
     lifetimes = []
     for step, text in enumerate(("here", "here", "here", "there", "here")):
         known.put(b"key", text, step)
@@ -218,7 +222,7 @@ def test_a_lifetime_doubles_where_the_answer_was_right() -> None:
 
 def test_what_was_used_least_makes_room() -> None:
     cache = import_script(FOLDER, "cache")
-    known = cache.LruCache(cache.Exact(), size=2, timeout=50, frequent=True)
+    known = cache.LruCache(cache.ExactLookup(), size=2, timeout=50, frequent=True)
     for step, key in enumerate((b"a", b"b")):
         known.put(key, key.decode(), step)
     assert (known.get(b"a", 3), known.get(b"a", 4), known.get(b"b", 5)) == ("a", "a", "b")
@@ -241,7 +245,7 @@ def test_a_perceptual_hash_minds_neither_light_nor_noise(screen: Any) -> None:
     first, second, third = (np.bitwise_count(hashes[0] ^ other).sum() for other in hashes)
     assert first == 0
     assert second < 20 < 40 < third
-    known = hashing.Nearest(4, 20)
+    known = hashing.PerceptualLookup(4, 20)
     known.put(hashes[0], 2)
     assert [known.find(key) for key in hashes] == [2, 2, None]
 
@@ -303,7 +307,7 @@ def test_screens_without_play_are_skipped(trained: Any) -> None:
 def test_answers_that_nobody_waits_for_come_a_decision_later(trained: Any) -> None:
     prompt, later = (trained("--cache", "none", *more) for more in ([], ["--priorities"]))
     first = [
-        next(at for at, kept in enumerate(run.sight.history.observations) if kept.seen.kind == "play")
+        next(at for at, kept in enumerate(run.observer.history.observations) if kept.seen.kind == "play")
         for run in (prompt, later)
     ]
     assert first[1] > first[0]
@@ -311,7 +315,7 @@ def test_answers_that_nobody_waits_for_come_a_decision_later(trained: Any) -> No
 
 def test_groups_of_games_take_turns(trained: Any) -> None:
     run = trained("--variant", "beyond", "--groups", "2")
-    games = [kept.game for kept in run.sight.history.observations]
+    games = [kept.game for kept in run.observer.history.observations]
     assert games[2:8] == [0, 1] * 3
     assert run.counts["cache_lookups"] + run.counts["ui_skipped"] == 62
 

@@ -196,7 +196,7 @@ def test_batched_acting_takes_the_same_actions(train: ModuleType) -> None:
         way = train.queues(args, train.memory(args))
         collector = train.Collector(args, 0, CPU, way)
         chosen = train.choose_actions(
-            collector.network, collector.sight, collector.views, collector.chances, 0.0, batched=batched
+            collector.network, collector.view_loader, collector.views, collector.chances, 0.0, batched=batched
         )
         actions.append(chosen.tolist())
         collector.close()

@@ -269,7 +269,7 @@ def test_the_network_in_numpy_takes_the_step_that_torch_takes(train: ModuleType)
     torch.manual_seed(1)
     through_torch = train.Agent(args, 14, CPU)
     torch.manual_seed(1)
-    in_numpy = train.WrittenOut(args, 14)
+    in_numpy = train.NumpyNetwork(args, 14)
     losses = [[float(agent.learn(batch)()) for _ in range(5)] for agent in (through_torch, in_numpy)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
     for parameter, other in zip(through_torch.parameters(), in_numpy.parameters(), strict=True):
@@ -289,7 +289,7 @@ def test_the_fills_agree_on_every_board(flood: ModuleType) -> None:
 
 def test_the_memories_hold_the_same_transitions(memories: ModuleType) -> None:
     kept = [
-        memories.memory(kind, 10, memories.Drawing(0, by_numpy=False), 2)
+        memories.memory(kind, 10, memories.PositionSampler(0, by_numpy=False), 2)
         for kind in ("deque", "list", "ring")
     ]
     for start in range(0, 28, 4):

@@ -226,10 +226,10 @@ def test_what_fails_in_the_learning_thread_ends_the_training(zelda: ModuleType) 
         def learn(self, rollout: int) -> float:
             return 1 / rollout
 
-    aside = zelda.Aside(Broken(), overlap=True)
-    aside.learn(0)
+    background_learner = zelda.BackgroundLearner(Broken(), overlap=True)
+    background_learner.learn(0)
     with pytest.raises(ZeroDivisionError):
-        aside.wait()
+        background_learner.wait()
 
 
 def test_batched_advantages_are_those_of_the_loop(zelda: ModuleType) -> None:

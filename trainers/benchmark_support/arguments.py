@@ -37,7 +37,7 @@ def refuse(sentence: str) -> NoReturn:
 
 
 @dataclass(frozen=True)
-class Given(Generic[ArgsT]):
+class SpecifiedArguments(Generic[ArgsT]):
     """All arguments, and the names of the variant's toggles that were said and not left to the variant."""
 
     args: ArgsT
@@ -53,7 +53,7 @@ class Parser(argparse.ArgumentParser):
 
 def parse_arguments(
     kind: type[ArgsT], variants: Variants, arguments: Sequence[str], description: str | None
-) -> Given[ArgsT]:
+) -> SpecifiedArguments[ArgsT]:
     """Read the arguments, fill in the variant's, check all; exits with status 2 and one sentence.
 
     `kind` is a frozen dataclass of options, with `variant` and `seed` among them.
@@ -81,7 +81,7 @@ def _add_argument(parser: Parser, name: str, kinds: str, default: Any, metadata:
     parser.add_argument(flag, type=kind, default=default, metavar=kind.__name__.upper(), help=text)
 
 
-def _complete(args: ArgsT, variants: Variants) -> Given[ArgsT]:
+def _complete(args: ArgsT, variants: Variants) -> SpecifiedArguments[ArgsT]:
     chosen = variants.get(args.variant)  # type: ignore[attr-defined]
     if chosen is None:
         refuse(f"--variant is {args.variant!r}, must be one of {', '.join(variants)}")  # type: ignore[attr-defined]
@@ -91,7 +91,7 @@ def _complete(args: ArgsT, variants: Variants) -> Given[ArgsT]:
     args = replace(args, **{name: value for name, value in chosen.items() if name not in said})  # type: ignore[type-var]
     for spec in fields(args):  # type: ignore[arg-type]
         _check_bounds(spec.name, getattr(args, spec.name), spec.metadata)
-    return Given(args, said)
+    return SpecifiedArguments(args, said)
 
 
 def _measurement_seed() -> int:

@@ -16,7 +16,7 @@ import paceline
 import torch
 from paceline.measured.fingerprint import processor_features, processor_name
 
-from .arguments import ArgsT, Given, refuse
+from .arguments import ArgsT, SpecifiedArguments, refuse
 
 # Matrix units compute in fp16 from Volta on, in bfloat16 and TF32 from Ampere on.
 VOLTA, AMPERE = (7, 0), (8, 0)
@@ -143,7 +143,7 @@ def with_compiler(machine: Machine) -> str:
 
 
 @dataclass(frozen=True)
-class Fitted(Generic[ArgsT]):
+class AdaptedArguments(Generic[ArgsT]):
     """The arguments as the machine can do them, and for each decided toggle `on`, or why it is off."""
 
     args: ArgsT
@@ -152,8 +152,8 @@ class Fitted(Generic[ArgsT]):
 
 
 def fit_to_machine(
-    given: Given[ArgsT], machine: Machine, works: Mapping[str, Rule], pays: Mapping[str, Rule]
-) -> Fitted[ArgsT]:
+    given: SpecifiedArguments[ArgsT], machine: Machine, works: Mapping[str, Rule], pays: Mapping[str, Rule]
+) -> AdaptedArguments[ArgsT]:
     """Switch off what only the variant says and the machine is not made for.
 
     Toggles in `works` can't be on against their rule: whoever said one is refused, with status 2. Those in
@@ -169,10 +169,10 @@ def fit_to_machine(
         stays = not why or name in given.said
         args = replace(args, **{name: stays})  # type: ignore[type-var]
         settings[name] = "on" if stays else f"off: {why.partition(',')[0]}"
-    return Fitted(args, machine, settings)
+    return AdaptedArguments(args, machine, settings)
 
 
-def prepare_torch(fitted: Fitted[Any], *details: str) -> torch.device:
+def prepare_torch(fitted: AdaptedArguments[Any], *details: str) -> torch.device:
     """Set torch up, print which path is taken, and report what was decided as settings of the run."""
     args, machine = fitted.args, fitted.machine
     threads = args.threads or os.cpu_count() or 1

@@ -7,7 +7,7 @@ import hashlib
 import numpy as np
 import paceline
 import torch
-from answers import Seen
+from answers import ScreenState
 from arguments import Args
 from games import ACTIONS
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ SHOT = 0.1
 """What firing costs, in hits."""
 
 
-def facts(before: Seen, seen: Seen) -> tuple[float, ...]:
+def facts(before: ScreenState, seen: ScreenState) -> tuple[float, ...]:
     """Where the enemy is beside the crosshair, how that changed, its size, and what the display says."""
     if seen.target is None:
         aside = moved = outside = height = 0.0
@@ -45,7 +45,7 @@ def facts(before: Seen, seen: Seen) -> tuple[float, ...]:
     )
 
 
-def reward(before: Seen, seen: Seen) -> float:
+def reward(before: ScreenState, seen: ScreenState) -> float:
     """A hit, a wound, a shot, and the share of the view by which the crosshair came nearer to the enemy."""
     value = float(seen.killed and not before.killed)
     value -= max(0.0, before.health - seen.health) / 50
@@ -56,7 +56,7 @@ def reward(before: Seen, seen: Seen) -> float:
     return value
 
 
-def tabulate(pairs: list[tuple[Seen, Seen]]) -> NDArray[np.float32]:
+def tabulate(pairs: list[tuple[ScreenState, ScreenState]]) -> NDArray[np.float32]:
     """The facts of some games."""
     return np.array([facts(*pair) for pair in pairs], dtype=np.float32)
 

@@ -13,7 +13,7 @@ Target = tuple[float, float, float]
 """An enemy's middle, x and y, and its height, in pixels."""
 
 
-class Seen(NamedTuple):
+class ScreenState(NamedTuple):
     """An answer: kind of screen, the enemy, health and ammunition in per cent, whether a hit is noted."""
 
     kind: str
@@ -23,7 +23,7 @@ class Seen(NamedTuple):
     killed: bool
 
 
-NOTHING = Seen("loading", None, 0, 0, killed=False)
+NOTHING = ScreenState("loading", None, 0, 0, killed=False)
 """Before the first answer."""
 
 NEAR = 4.0
@@ -32,7 +32,7 @@ NEAR = 4.0
 POSITION = re.compile(r"x = (-?[\d.]+) px, y = (-?[\d.]+) px, height = (-?[\d.]+) px")
 
 
-def from_words(text: str) -> Seen:
+def from_words(text: str) -> ScreenState:
     """Read an answer in sentences."""
     said = json.loads(text)
     target = None
@@ -40,7 +40,7 @@ def from_words(text: str) -> Seen:
         found = POSITION.fullmatch(thing["position"])
         target = (float(found[1]), float(found[2]), float(found[3])) if found else None
     display = {part["element"]: part["text"] for part in said["display"]}
-    return Seen(
+    return ScreenState(
         said["interface"]["screen"],
         target,
         float(display["health"].split()[0]),
@@ -49,12 +49,12 @@ def from_words(text: str) -> Seen:
     )
 
 
-def from_list(text: str) -> Seen:
+def from_list(text: str) -> ScreenState:
     """Read a compact answer."""
     kind, target, health, ammo, killed = json.loads(text)
     x, y, height = target or (0, 0, 0)
     place = (float(x), float(y), float(height)) if target else None
-    return Seen(kind, place, float(health), float(ammo), killed=bool(killed))
+    return ScreenState(kind, place, float(health), float(ammo), killed=bool(killed))
 
 
 class Parser:
@@ -65,9 +65,9 @@ class Parser:
     def __init__(self, *, compact: bool, similar: bool) -> None:
         self.read = from_list if compact else from_words
         self.similar = similar
-        self.known: OrderedDict[str, Seen] = OrderedDict()
+        self.known: OrderedDict[str, ScreenState] = OrderedDict()
 
-    def parse(self, text: str) -> Seen:
+    def parse(self, text: str) -> ScreenState:
         """The answer that the text is."""
         if not self.similar:
             paceline.count("parsed")

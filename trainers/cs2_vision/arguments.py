@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmark_support import machine
 from benchmark_support.arguments import option, parse_arguments, refuse
-from benchmark_support.machine import Fitted
+from benchmark_support.machine import AdaptedArguments
 from weights import DEFAULT_STEPS
 
 THRESHOLD = 20
@@ -155,7 +155,7 @@ VARIANTS["beyond"] = VARIANTS["optimized"] | {
 }
 
 
-def read_arguments(arguments: Sequence[str]) -> Fitted[Args]:
+def read_arguments(arguments: Sequence[str]) -> AdaptedArguments[Args]:
     """The arguments, with the variant's, as this machine can do them; exits with status 2 and a sentence."""
     given = parse_arguments(Args, VARIANTS, arguments, sys.modules["__main__"].__doc__)
     groups = int(given.args.groups or 1)

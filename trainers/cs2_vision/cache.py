@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from arguments import Args
-from hashing import Exact, Nearest
+from hashing import ExactLookup, PerceptualLookup
 from numpy.typing import NDArray
 
 Alike = Callable[[str, str], bool]
@@ -56,7 +56,9 @@ class LruCache:
     Room is made by the entry that was used longest ago, or with `frequent` by the one that was used least.
     """
 
-    def __init__(self, pictures: Exact | Nearest, size: int, timeout: int, *, frequent: bool = False) -> None:
+    def __init__(
+        self, pictures: ExactLookup | PerceptualLookup, size: int, timeout: int, *, frequent: bool = False
+    ) -> None:
         self.pictures = pictures
         self.size = size
         self.timeout = timeout
@@ -120,7 +122,13 @@ class TTLAdaptiveCache(LruCache):
     """Factor that a lifetime may reach."""
 
     def __init__(
-        self, pictures: Exact | Nearest, size: int, timeout: int, alike: Alike, *, frequent: bool = False
+        self,
+        pictures: ExactLookup | PerceptualLookup,
+        size: int,
+        timeout: int,
+        alike: Alike,
+        *,
+        frequent: bool = False,
     ) -> None:
         super().__init__(pictures, size, timeout, frequent=frequent)
         self.alike = alike
@@ -136,7 +144,7 @@ def make_cache(args: Args, alike: Alike) -> LruCache | None:
     if args.cache == "none":
         return None
     size = cache_entries(int(args.cache_size or 0), machine_memory())
-    known = Nearest(size, args.threshold) if args.fingerprint else Exact()
+    known = PerceptualLookup(size, args.threshold) if args.fingerprint else ExactLookup()
     frequent = args.evict == "frequent"
     if args.cache == "lru":
         return LruCache(known, size, args.timeout, frequent=frequent)

@@ -28,7 +28,7 @@ SURE = 0.5
 """Confidence from which on there is an enemy."""
 
 
-class Found(NamedTuple):
+class RawOutputs(NamedTuple):
     """What the network makes of some pictures, a row for each: raw values, before any threshold."""
 
     cells: torch.Tensor
@@ -73,11 +73,11 @@ class Detector(nn.Module):
             nn.Conv2d(64, len(KINDS) + 3, 1),
         )
 
-    def forward(self, pictures: torch.Tensor) -> Found:
+    def forward(self, pictures: torch.Tensor) -> RawOutputs:
         """From pictures, n x 3 x ROWS x COLUMNS, from 0 to 1."""
         features = self.trunk(pictures)
         rest = self.rest(features).flatten(1)
-        return Found(self.cells(features), rest[:, : len(KINDS)], rest[:, len(KINDS) :])
+        return RawOutputs(self.cells(features), rest[:, : len(KINDS)], rest[:, len(KINDS) :])
 
 
 def fold_normalization(detector: Detector) -> None:

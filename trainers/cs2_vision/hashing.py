@@ -35,7 +35,7 @@ BRIGHTNESS = (PALETTE @ np.array([0.299, 0.587, 0.114])).astype(np.float32)
 """Of each of the palette's colours: luma, as in ITU-R BT.601."""
 
 
-class Exact:
+class ExactLookup:
     """Knows a picture only by all of its bytes."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ def perceptual_hashes(screens: NDArray[np.uint8]) -> NDArray[np.uint64]:
     return np.packbits(brighter.reshape(len(screens), -1), axis=1).view(np.uint64)
 
 
-class Nearest:
+class PerceptualLookup:
     """Knows a picture by its perceptual hash; finds the entry with the fewest other bits."""
 
     def __init__(self, size: int, threshold: int) -> None:

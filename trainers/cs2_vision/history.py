@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from answers import NOTHING, Seen
+from answers import NOTHING, ScreenState
 from palette import COLUMNS, PALETTE, ROWS, Screen
 
 
@@ -17,8 +17,8 @@ class Observation(NamedTuple):
 
     game: int
     picture: Any
-    seen: Seen
-    before: Seen
+    seen: ScreenState
+    before: ScreenState
 
 
 def as_codes(colours: Any) -> Any:
@@ -30,7 +30,7 @@ CODES = as_codes(PALETTE)
 ORDER = np.argsort(CODES)
 
 
-class InColour:
+class RgbStorage:
     """Keeps a picture as red, green and blue."""
 
     def hold(self, screen: Screen) -> Any:
@@ -48,7 +48,7 @@ class InColour:
         return sum(picture.nbytes for picture in held)
 
 
-class AsPalette(InColour):
+class PaletteStorage(RgbStorage):
     """Keeps a picture's numbers in the palette: a third of the bytes."""
 
     def hold(self, screen: Screen) -> Any:
@@ -58,7 +58,7 @@ class AsPalette(InColour):
         return picture
 
 
-class Shared(InColour):
+class DeduplicatedStorage(RgbStorage):
     """Keeps equal pictures once."""
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class Shared(InColour):
         return len(self.pictures) * ROWS * COLUMNS + sum(len(key) for key in held)
 
 
-STORAGES = {"rgb": InColour, "palette": AsPalette, "shared": Shared}
+STORAGES = {"rgb": RgbStorage, "palette": PaletteStorage, "shared": DeduplicatedStorage}
 
 
 class History:
@@ -97,7 +97,7 @@ class History:
         self.last = [NOTHING] * games
         self.before = [NOTHING] * games
 
-    def add(self, game: int, screen: Screen, seen: Seen) -> None:
+    def add(self, game: int, screen: Screen, seen: ScreenState) -> None:
         """Keep an observation; the oldest one beyond the limit goes."""
         self.before[game], self.last[game] = self.last[game], seen
         if len(self.observations) == self.limit:

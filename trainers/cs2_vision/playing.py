@@ -10,8 +10,8 @@ import paceline
 from agent import Agent, reward, tabulate
 from arguments import Args
 from games import Game
+from observer import Observer
 from palette import Screen
-from sight import Sight
 
 
 class Group:
@@ -23,9 +23,9 @@ class Group:
         self.views: Any = None
         self.actions: list[int] = []
 
-    def act(self, sight: Sight, agent: Agent, exploration: float) -> None:
+    def act(self, observer: Observer, agent: Agent, exploration: float) -> None:
         """Learn of what the last actions led to, and choose the next ones."""
-        history = sight.history
+        history = observer.history
         pairs = [(history.before[number], history.last[number]) for number in self.numbers]
         views = tabulate(pairs)
         for at, (before, seen) in enumerate(pairs):
@@ -53,13 +53,13 @@ def make_groups(args: Args, games: Sequence[Game]) -> list[Group]:
     return [Group(range(*ends), games) for ends in pairwise(borders)]
 
 
-def play(group: Group, sight: Sight, agent: Agent, exploration: float, step: int) -> None:
+def play(group: Group, observer: Observer, agent: Agent, exploration: float, step: int) -> None:
     """One decision of some games; with more groups than one, its answers are waited for at its next turn."""
-    sight.finish(group.numbers)
+    observer.finish(group.numbers)
     with paceline.phase("policy"):
-        group.act(sight, agent, exploration)
+        group.act(observer, agent, exploration)
     with paceline.phase("env"):
         screens = group.step()
-    sight.begin(group.numbers, screens, step)
-    if sight.args.groups == 1:
-        sight.finish(group.numbers)
+    observer.begin(group.numbers, screens, step)
+    if observer.args.groups == 1:
+        observer.finish(group.numbers)

@@ -9,9 +9,9 @@ from arguments import Args
 from client import Request
 from games import Game
 from history import History
+from observer import Observer
 from pictures import encode
 from playing import make_groups, play
-from sight import Sight
 
 AUDITED = 256
 """Observations that are asked about anew after training."""
@@ -20,13 +20,13 @@ AT_ONCE = 8
 """Of them in one request."""
 
 
-def score(args: Args, sight: Sight, agent: Agent) -> tuple[float, float]:
+def score(args: Args, observer: Observer, agent: Agent) -> tuple[float, float]:
     """The share of enemies that are hit, and of pictures of which the right thing is believed.
 
     Training never saw these games; the agent sees them as in training, the judge is the games themselves.
     """
     games = [Game(1_000_000 + game) for game in range(args.games)]
-    looking = Sight(args, sight.client, History(args.games, 64, "palette"), sight.known)
+    looking = Observer(args, observer.client, History(args.games, 64, "palette"), observer.known)
     groups = make_groups(args, games)
     met = 0
     for group in groups:
@@ -44,13 +44,13 @@ def score(args: Args, sight: Sight, agent: Agent) -> tuple[float, float]:
     return hits / max(1, came), met / (args.score_steps * args.games)
 
 
-def agreement(sight: Sight, agent: Agent) -> float:
+def agreement(observer: Observer, agent: Agent) -> float:
     """Of the last observations in play, the share in which a fresh answer leads to the same action."""
     fresh: dict[int, Any] = {}
     pairs, others = [], []
-    audited = list(sight.history.observations)[-AUDITED:]
-    for kept, text in zip(audited, ask_anew(sight, audited), strict=True):
-        seen = sight.parser.read(text)
+    audited = list(observer.history.observations)[-AUDITED:]
+    for kept, text in zip(audited, ask_anew(observer, audited), strict=True):
+        seen = observer.parser.read(text)
         if seen.kind == "play" and kept.game in fresh:
             pairs.append((fresh[kept.game], seen))
             others.append((kept.before, kept.seen))
@@ -61,9 +61,9 @@ def agreement(sight: Sight, agent: Agent) -> float:
     return sum(action == other for action, other in zip(actions, used, strict=True)) / len(pairs)
 
 
-def ask_anew(sight: Sight, observations: list[Any]) -> list[str]:
+def ask_anew(observer: Observer, observations: list[Any]) -> list[str]:
     """What the service says of these observations' pictures now."""
-    screens = [sight.history.storage.screen(kept.picture) for kept in observations]
+    screens = [observer.history.storage.screen(kept.picture) for kept in observations]
     shares = [screens[at : at + AT_ONCE] for at in range(0, len(screens), AT_ONCE)]
-    transfer = str(sight.args.transfer)
-    return sight.client.ask([Request(encode(share, transfer), later=False) for share in shares])
+    transfer = str(observer.args.transfer)
+    return observer.client.ask([Request(encode(share, transfer), later=False) for share in shares])

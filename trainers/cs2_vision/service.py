@@ -40,7 +40,7 @@ class Task(NamedTuple):
     done: Callable[[Any], None]
 
 
-class Desk:
+class RequestThreads:
     """Threads that work on requests."""
 
     def __init__(self, vision: Vision, threads: int) -> None:
@@ -64,7 +64,7 @@ class Desk:
         return "".join(ANSWERS[answer](view) + "\n" for view in views).encode()
 
     async def ask(self, body: bytes, transfer: str, answer: str, later: bool) -> bytes:
-        """Put a request on the desk and wait for its answer."""
+        """Queue a request and wait for its answer."""
         loop, future = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
 
         def done(result: Any) -> None:
@@ -90,8 +90,8 @@ async def whole_body(receive: Callable[[], Any]) -> bytes:
 class Application:
     """The service as uvicorn calls it."""
 
-    def __init__(self, desk: Desk, network: Network, usage: dict[str, Slices]) -> None:
-        self.desk = desk
+    def __init__(self, request_threads: RequestThreads, network: Network, usage: dict[str, Slices]) -> None:
+        self.request_threads = request_threads
         self.network = network
         self.usage = usage
         self.connected: set[Any] = set()
@@ -123,7 +123,7 @@ class Application:
             self.connected.add(client)
         overdue = await self.network.carry_request(len(body), is_new=is_new)
         later = headers.get("x-later") == "1"
-        content = await self.desk.ask(body, headers["x-transfer"], headers["x-answer"], later)
+        content = await self.request_threads.ask(body, headers["x-transfer"], headers["x-answer"], later)
         await self.network.carry_answer(len(content), overdue)
         return content
 
@@ -135,7 +135,7 @@ def end_with_the_starter() -> None:
 
 
 def main() -> None:
-    """Serve. Argument: JSON with the device, the desk's and torch's threads, the network, the weights."""
+    """Serve. Argument: JSON with the device, threads for requests and torch's, the network, the weights."""
     try:
         import uvicorn
     except ImportError:
@@ -148,9 +148,9 @@ def main() -> None:
     # Connections inherit it. Without it an answer's second part waits 40 ms for the first one's receipt.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     device = torch.device(setup["device"])
-    desk = Desk(Vision(load(Path(setup["weights"])), device), setup["threads"])
+    request_threads = RequestThreads(Vision(load(Path(setup["weights"])), device), setup["threads"])
     network = Network(setup["latency_ms"] / 1e3, setup["bandwidth_mbit"] * 1e6 / 8)
-    application = Application(desk, network, watch(device))
+    application = Application(request_threads, network, watch(device))
     config = uvicorn.Config(
         application,
         log_level="warning",

@@ -3,8 +3,8 @@
 The games are shooters on rails that draw their own pictures (games.py, scenes.py, renderer.py). The pictures
 go over HTTP to a process of its own (client.py, service.py, network.py), where a convolutional network finds
 what is on them (detector.py, taught by train_detector.py) and answers in JSON (answers.py). In front of it is
-a cache (cache.py, hashing.py), behind it the observation history (history.py); sight.py puts these together.
-agent.py learns from what was seen, checkpoints.py keeps it, scoring.py judges it.
+a cache (cache.py, hashing.py), behind it the observation history (history.py); observer.py puts these
+together. agent.py learns from what was seen, checkpoints.py keeps it, scoring.py judges it.
 
 There are three variants: `baseline`, `optimized`, which is what the engineers of such a loop planned for it,
 and `beyond`. Each optimization is one argument (arguments.py), so that any of them can be switched alone:
@@ -36,24 +36,24 @@ from checkpoints import Checkpoints
 from client import Client, MissingPartError, Service, ServiceError, Setup, resident
 from games import Game
 from history import History
+from observer import Observer
 from playing import make_groups, play
 from scoring import agreement, score
-from sight import Sight
 from weights import WeightsError, load, make, weights_path
 
 IDLE = 5
 """Per cent of a slice below which a processor counts as idle."""
 
 
-def train(args: Args, sight: Sight, agent: Agent, checkpoints: Checkpoints) -> None:
+def train(args: Args, observer: Observer, agent: Agent, checkpoints: Checkpoints) -> None:
     """The training loop. One step is one decision of every game."""
     groups = make_groups(args, [Game(int(args.seed or 0) + game) for game in range(args.games)])
     for group in groups:
-        sight.begin(group.numbers, group.screens(), 0)
-        sight.finish(group.numbers)
+        observer.begin(group.numbers, group.screens(), 0)
+        observer.finish(group.numbers)
     for step in paceline.steps(range(1, args.total_steps + 1)):
         for group in groups:
-            play(group, sight, agent, agent.exploration(step), step)
+            play(group, observer, agent, agent.exploration(step), step)
         with paceline.phase("train"):
             if step % args.train_every == 0:
                 agent.learn()
@@ -61,15 +61,15 @@ def train(args: Args, sight: Sight, agent: Agent, checkpoints: Checkpoints) -> N
             checkpoints.consider(step)
         if step % args.checkpoint_every == 0:
             with paceline.phase("report"):
-                report(sight, checkpoints)
+                report(observer, checkpoints)
     for group in groups:
-        sight.finish(group.numbers)
+        observer.finish(group.numbers)
 
 
-def report(sight: Sight, checkpoints: Checkpoints) -> None:
+def report(observer: Observer, checkpoints: Checkpoints) -> None:
     """Set all gauges that are not set where they arise."""
-    report_memory(sight, checkpoints)
-    report_usage(sight.client)
+    report_memory(observer, checkpoints)
+    report_usage(observer.client)
 
 
 def report_usage(client: Client) -> None:
@@ -84,13 +84,13 @@ def report_usage(client: Client) -> None:
     paceline.gauge("vision_idle", 100 * float((shares < IDLE).mean()))
 
 
-def report_memory(sight: Sight, checkpoints: Checkpoints) -> None:
+def report_memory(observer: Observer, checkpoints: Checkpoints) -> None:
     """The bytes of the service, the trainer, the history, and of all the checkpoints on the disk."""
-    service, own = resident(sight.client.service.process.pid), resident(os.getpid())
+    service, own = resident(observer.client.service.process.pid), resident(os.getpid())
     paceline.gauge("service_memory", service)
     paceline.gauge("trainer_memory", own)
     paceline.gauge("service_share", 100 * service / max(1, service + own))
-    paceline.gauge("history_bytes", sight.history.bytes())
+    paceline.gauge("history_bytes", observer.history.bytes())
     paceline.gauge("checkpoint_bytes", checkpoints.bytes)
 
 
@@ -110,12 +110,12 @@ def run(args: Args, device: str, folder: Path) -> None:
         )
         history = History(args.games, int(args.history_limit or 64), str(args.history_storage))
         agent = Agent(args)
-        sight = Sight(args, client, history)
+        observer = Observer(args, client, history)
         checkpoints = Checkpoints(args, agent, folder)
-        train(args, sight, agent, checkpoints)
+        train(args, observer, agent, checkpoints)
         checkpoints.close()
-        print(sight.shares.table())
-        say_qualities(args, sight, agent)
+        print(observer.shares.table())
+        say_qualities(args, observer, agent)
         client.close()
     finally:
         service.close()
@@ -128,10 +128,10 @@ def service_setup(args: Args, device: str, weights: Path) -> Setup:
     return Setup(device, str(weights), int(args.parallel or 1), threads, *network)
 
 
-def say_qualities(args: Args, sight: Sight, agent: Agent) -> None:
+def say_qualities(args: Args, observer: Observer, agent: Agent) -> None:
     """Measure, report and print how well the agent plays and sees."""
-    hits, right = score(args, sight, agent)
-    qualities = {"score": hits, "detection": right, "agreement": agreement(sight, agent)}
+    hits, right = score(args, observer, agent)
+    qualities = {"score": hits, "detection": right, "agreement": agreement(observer, agent)}
     for name, value in qualities.items():
         paceline.quality(name, value)
     print(f"score: {hits:.2f} of the enemies are hit")

@@ -14,7 +14,18 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from detector import CELL, GRID_COLUMNS, GRID_ROWS, KINDS, TALL, Detector, Found, as_input, read, with_nothing
+from detector import (
+    CELL,
+    GRID_COLUMNS,
+    GRID_ROWS,
+    KINDS,
+    TALL,
+    Detector,
+    RawOutputs,
+    as_input,
+    read,
+    with_nothing,
+)
 from numpy.typing import NDArray
 from palette import PALETTE
 from renderer import draw
@@ -41,7 +52,7 @@ def draw_pictures(count: int, seed: int) -> tuple[NDArray[np.uint8], list[Truth]
     return np.stack([picture for picture, _ in drawn]), [truth for _, truth in drawn]
 
 
-def targets(truths: list[Truth]) -> Found:
+def targets(truths: list[Truth]) -> RawOutputs:
     """What the network should say."""
     cells = torch.zeros(len(truths), 4, GRID_ROWS, GRID_COLUMNS)
     for at, truth in enumerate(truths):
@@ -52,10 +63,10 @@ def targets(truths: list[Truth]) -> Found:
             cells[at, :, row, column] = torch.tensor([1, x / CELL - column, y / CELL - row, height / TALL])
     kinds = torch.tensor([KINDS.index(truth.kind) for truth in truths])
     display = torch.tensor([[truth.health, truth.ammo, truth.killed] for truth in truths])
-    return Found(cells, kinds, display)
+    return RawOutputs(cells, kinds, display)
 
 
-def loss(found: Found, truth: Found) -> torch.Tensor:
+def loss(found: RawOutputs, truth: RawOutputs) -> torch.Tensor:
     """The sum of all branches' losses; places and the display count only where there are any."""
     here = truth.cells[:, 0]
     play = (truth.kinds == 0).float()
@@ -86,7 +97,7 @@ def train(steps: int, seed: int) -> Detector:
         drawn = chance.integers(0, scenes, BATCH)
         batch = torch.from_numpy(np.stack([colour.take(pictures[drawn]) for colour in colours], axis=1))
         optimizer.zero_grad()
-        loss(network(batch), Found(*(part[drawn] for part in wanted))).backward()
+        loss(network(batch), RawOutputs(*(part[drawn] for part in wanted))).backward()
         optimizer.step()
         schedule.step()
     return network.eval()

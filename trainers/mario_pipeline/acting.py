@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from arguments import Args
-from network import Sight
+from network import ViewLoader
 from numpy.typing import NDArray
 from pictures import ACTIONS, Pictures
 
@@ -21,7 +21,7 @@ def exploration_share(args: Args, step: int) -> float:
 @torch.inference_mode()
 def choose_actions(
     network: Any,
-    sight: Sight,
+    view_loader: ViewLoader,
     views: Pictures,
     chances: Sequence[np.random.Generator],
     exploration: float,
@@ -36,5 +36,5 @@ def choose_actions(
     actions = np.array([chance.integers(ACTIONS) for chance in chances], dtype=np.int64)
     asked = [ours] if batched else [[game] for game in ours]
     for some in filter(None, asked):
-        actions[some] = network(sight.views(views[some])).argmax(1).tolist()
+        actions[some] = network(view_loader.views(views[some])).argmax(1).tolist()
     return actions

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmark_support import machine
 from benchmark_support.arguments import MOST_SEED, option, parse_arguments, refuse
-from benchmark_support.machine import Fitted
+from benchmark_support.machine import AdaptedArguments
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ def leave_to_atari(_: machine.Machine) -> str:
     return "is an environment of ale-py, which doesn't know side_scroller"
 
 
-def read_arguments(arguments: Sequence[str]) -> Fitted[Args]:
+def read_arguments(arguments: Sequence[str]) -> AdaptedArguments[Args]:
     """The arguments, with the variant's, as this machine can do them; exits with status 2 and a sentence."""
     given = parse_arguments(Args, VARIANTS, arguments, sys.modules["__main__"].__doc__)
     relate(given.args)

@@ -17,7 +17,7 @@ from consolidation import Handover
 from games import games, play
 from memory import Experience
 from monitoring import COUNTS, DISTANCE, DROPPED, GAMES, HANDED, HANDING, PLAYING, REWARDS, TAKEN, WAITED
-from network import Network, Sight
+from network import Network, ViewLoader
 from numpy.typing import NDArray
 from pickled_queue import PickledQueue
 from pictures import Result
@@ -103,8 +103,8 @@ class CollectorProcess:
         self.lock = TimedLock(shared.lock, WaitTimes(shared.waits[number])) if shared.lock else None
         self.weights, self.ending = SharedWeights(shared), shared.ending
         self.counts: NDArray[np.float64] = np.frombuffer(shared.counts[number], dtype=np.float64)
-        self.sight = Sight(self.args, torch.device("cpu"))
-        self.network = Network(self.args).to(memory_format=self.sight.layout).eval()
+        self.view_loader = ViewLoader(self.args, torch.device("cpu"))
+        self.network = Network(self.args).to(memory_format=self.view_loader.layout).eval()
         count = args.environments // int(args.collectors or 1)
         self.first = number * count
         seed = int(args.seed or 0)
@@ -121,7 +121,7 @@ class CollectorProcess:
             version = self.weights.read(self.network, version)
             actions = choose_actions(
                 self.network,
-                self.sight,
+                self.view_loader,
                 views,
                 self.chances,
                 exploration_share(self.args, step),

@@ -1,8 +1,9 @@
 """The games: Crazy Climber for the Atari 2600, which the package ale-py emulates, or our own side-scroller.
 
-`Plain` plays each game by itself and makes its pictures in Python, as the document's collectors do;
-`Vector` has all of them in one AtariVectorEnv, whose threads know nothing of Python. With both a decision
-lasts four frames; the brighter of the last two are one picture, and the last four pictures are seen at once.
+`SequentialGames` plays each game by itself and makes its pictures in Python, as the document's collectors
+do; `VectorGames` has all of them in one AtariVectorEnv, whose threads know nothing of Python. With both a
+decision lasts four frames; the brighter of the last two are one picture, and the last four pictures are seen
+at once.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class Game:
         return part.reshape(self.rows, down, self.columns, across).mean(axis=(1, 3)).astype(np.uint8)
 
 
-class Plain:
+class SequentialGames:
     """Games that are played one after the other."""
 
     def __init__(self, args: Args, count: int, seed: int) -> None:
@@ -101,7 +102,7 @@ class Plain:
         """Nothing is left open."""
 
 
-class Vector:
+class VectorGames:
     """The same games in one AtariVectorEnv, with as many threads as there are cores."""
 
     def __init__(self, args: Args, count: int, seed: int) -> None:
@@ -134,7 +135,7 @@ class Vector:
         self.games.close()
 
 
-class Scroller:
+class ScrollerGames:
     """Games of our side-scroller, which take turns on the one console of this process."""
 
     def __init__(self, args: Args, count: int, seed: int) -> None:
@@ -155,14 +156,14 @@ class Scroller:
         PLAYER.give_back()
 
 
-Games = Plain | Vector | Scroller
+Games = SequentialGames | VectorGames | ScrollerGames
 
 
 def games(args: Args, count: int, seed: int) -> Games:
     """So many games, whose seeds follow each other."""
     if args.game == "side_scroller":
-        return Scroller(args, count, seed)
-    return Vector(args, count, seed) if args.vectorized else Plain(args, count, seed)
+        return ScrollerGames(args, count, seed)
+    return VectorGames(args, count, seed) if args.vectorized else SequentialGames(args, count, seed)
 
 
 def play(some: Games, actions: NDArray[np.int64]) -> Result:

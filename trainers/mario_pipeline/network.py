@@ -57,7 +57,7 @@ class Network(nn.Module):
         return values
 
 
-class Sight:
+class ViewLoader:
     """Brings views to where the network is, in the precision of its passes."""
 
     def __init__(self, args: Args, device: torch.device, kind: torch.dtype = torch.float32) -> None:
@@ -90,8 +90,8 @@ class Learner:
         self.device = device
         # Bytes are exact in every precision: what autocast would round later are the same bits.
         kind = self.precision_type() if args.direct_cast else None
-        self.sight = Sight(args, device, kind or torch.float32)
-        self.network = Network(args).to(device=device, memory_format=self.sight.layout)
+        self.view_loader = ViewLoader(args, device, kind or torch.float32)
+        self.network = Network(args).to(device=device, memory_format=self.view_loader.layout)
         self.target = copy.deepcopy(self.network).eval()
         self.run, self.run_target = (self._prepared(network) for network in (self.network, self.target))
         self.optimizer = torch.optim.Adam(
@@ -152,8 +152,8 @@ class Learner:
             (self.scaler.scale(loss) if self.scaler else loss).backward()
 
     def _loss(self, batch: Batch) -> torch.Tensor:
-        actions, returns, onward = map(self.sight.hold, (batch.actions, batch.returns, batch.onward))
-        views, following = self.sight.views(batch.views), self.sight.views(batch.following)
+        actions, returns, onward = map(self.view_loader.hold, (batch.actions, batch.returns, batch.onward))
+        views, following = self.view_loader.views(batch.views), self.view_loader.views(batch.following)
         with self.precision():
             with torch.no_grad():
                 ahead = self.run_target(following)

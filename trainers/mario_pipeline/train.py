@@ -25,11 +25,11 @@ import paceline
 import torch
 from acting import choose_actions, exploration_share
 from arguments import Args, read_arguments
-from benchmark_support.machine import Fitted, prepare_torch
+from benchmark_support.machine import AdaptedArguments, prepare_torch
 from free_running import FreeRunning, train_free
 from games import MissingEmulatorError, games, play
 from memory import Batch, Experience, Memory, memory
-from network import Learner, Network, Sight
+from network import Learner, Network, ViewLoader
 from pictures import ACTIONS
 from queues import Queues, TimedLock, queues
 from threads import Worker
@@ -40,7 +40,7 @@ HELD_OUT = 2**30
 HELD_OUT_ROUNDS = 256
 
 
-def prepare(fitted: Fitted[Args]) -> torch.device:
+def prepare(fitted: AdaptedArguments[Args]) -> torch.device:
     """Set torch up as the arguments say; return the device and print which path was taken."""
     collectors = int(fitted.args.collectors or 1)
     return prepare_torch(fitted, f"{collectors} collector{'s' if collectors > 1 else ''}")
@@ -61,8 +61,8 @@ class Collector:
         self.args = args
         self.number = number
         self.way = way
-        self.sight = Sight(args, device)
-        self.network: Any = Network(args).to(device=device, memory_format=self.sight.layout).eval()
+        self.view_loader = ViewLoader(args, device)
+        self.network: Any = Network(args).to(device=device, memory_format=self.view_loader.layout).eval()
         count = args.environments // int(args.collectors or 1)
         self.first = number * count
         seed = int(args.seed or 0)
@@ -83,7 +83,7 @@ class Collector:
         with paceline.phase("act"):
             actions = choose_actions(
                 self.network,
-                self.sight,
+                self.view_loader,
                 self.views,
                 self.chances,
                 order.exploration,
@@ -296,12 +296,12 @@ def skill(training: Training | FreeRunning) -> float:
     has 0 or less, also one that has learned how large rewards are and not when they come.
     """
     learner, losses, returns = training.learner, [], []
-    network, sight = learner.network.eval(), Sight(training.args, learner.device)
+    network, view_loader = learner.network.eval(), ViewLoader(training.args, learner.device)
     for batch in frozen(training.args):
-        actions = sight.hold(batch.actions)
-        values = network(sight.views(batch.views)).gather(1, actions[:, None]).squeeze(1)
-        ahead = network(sight.views(batch.following)).amax(1)
-        targets = sight.hold(batch.returns) + sight.hold(batch.onward) * ahead
+        actions = view_loader.hold(batch.actions)
+        values = network(view_loader.views(batch.views)).gather(1, actions[:, None]).squeeze(1)
+        ahead = network(view_loader.views(batch.following)).amax(1)
+        targets = view_loader.hold(batch.returns) + view_loader.hold(batch.onward) * ahead
         losses.append(((values - targets) ** 2).mean().item())
         returns.append(batch.returns)
     print(f"held-out TD loss: {np.mean(losses):.4f}")

@@ -14,7 +14,7 @@ import torch
 from benchmark_support import machine
 from benchmark_support.arguments import MOST_SEED, option, parse_arguments, refuse
 from benchmark_support.checkpoints import check_place
-from benchmark_support.machine import Fitted
+from benchmark_support.machine import AdaptedArguments
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ WORKS = {
 PAYS = {"bf16": machine.with_bfloat16_on_cuda, "tf32": machine.with_tf32, "cudnn_benchmark": machine.on_cuda}
 
 
-def read_arguments(arguments: Sequence[str]) -> Fitted[Args]:
+def read_arguments(arguments: Sequence[str]) -> AdaptedArguments[Args]:
     """The arguments, with the variant's, as this machine can do them; exits with status 2 and a sentence."""
     variants = {name: dict.fromkeys(BEYOND, False) | values for name, values in VARIANTS.items()}
     given = parse_arguments(Args, variants, arguments, __doc__)

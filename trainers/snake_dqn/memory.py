@@ -18,7 +18,7 @@ KINDS = (np.float32, np.int64, np.float32, np.float32, np.float32)
 """The kinds of a transition's numbers in arrays."""
 
 
-class Drawing:
+class PositionSampler:
     """Draws positions in the memory: distinct ones by random.sample, or any by numpy, which is faster."""
 
     def __init__(self, chance: random.Random, by_numpy: bool) -> None:

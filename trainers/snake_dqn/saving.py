@@ -31,7 +31,7 @@ def save_training(training: Any) -> None:
         "step": training.step,
         "episodes": training.episodes,
         "chance": generator_state(training.chance),
-        "drawing": training.drawing.state(),
+        "position_sampler": training.position_sampler.state(),
         "game": _game_state(training.game),
         "memory": [torch.from_numpy(array) for array in training.memory.arrays()],
         "agent": training.agent.state(),
@@ -47,7 +47,7 @@ def restore_training(training: Any) -> None:
         refuse(f"--resume is {path!r}, whose --hidden is {state['hidden']}, not {args.hidden}")
     training.step, training.episodes = state["step"], state["episodes"]
     restore_generator(training.chance, state["chance"])
-    training.drawing.restore(state["drawing"])
+    training.position_sampler.restore(state["position_sampler"])
     _restore_game(training.game, state["game"])
     columns = [_as_kept(tensor, args) for tensor in state["memory"]]
     for transition in zip(*columns, strict=True):

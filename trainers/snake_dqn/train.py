@@ -31,18 +31,18 @@ from arguments import VARIANTS, Args, read_arguments
 from benchmark_support.arguments import refuse
 from benchmark_support.checkpoints import MOMENTS, State, adam_state, restore_adam
 from benchmark_support.cuda_graphs import Replayed
-from benchmark_support.machine import Fitted, prepare_torch
+from benchmark_support.machine import AdaptedArguments, prepare_torch
 from environment import ACTIONS, VIEW, Snake, View
-from memory import Drawing, Ring, Rows, Transition
+from memory import PositionSampler, Ring, Rows, Transition
 from quantized import QuantizedNetwork
 from saving import restore_training, save_training
 from torch import nn
-from written_out import WrittenOut, flattened
+from written_out import NumpyNetwork, flattened
 
 __all__ = ["VARIANTS", "VIEW", "Agent", "Args", "Training", "read_arguments", "score", "train"]
 
 
-def prepare(fitted: Fitted[Args]) -> torch.device:
+def prepare(fitted: AdaptedArguments[Args]) -> torch.device:
     """Set torch up as the arguments say; return the device and print which path was taken."""
     torch.backends.cudnn.benchmark = bool(fitted.args.cudnn_benchmark)
     torch.backends.cuda.matmul.allow_tf32 = bool(fitted.args.tf32)
@@ -63,7 +63,7 @@ class Agent:
             nn.Linear(args.hidden, ACTIONS),
         ).to(device)
         by_hand = args.written_backward or args.numpy_acting
-        self.written_out = WrittenOut(self.network, args.discount) if by_hand else None
+        self.written_out = NumpyNetwork(self.network, args.discount) if by_hand else None
         parameters = self.network.parameters()
         if args.written_backward:
             parameters = [self.written_out.own(self.network)]
@@ -210,7 +210,7 @@ class Training:
         self.game = Snake(args.seed)
         self.agent = Agent(args, device)
         self.memory = Ring(args.capacity, VIEW * VIEW) if args.ring else Rows(maxlen=args.capacity)
-        self.drawing = Drawing(self.chance, args.numpy_draw)
+        self.position_sampler = PositionSampler(self.chance, args.numpy_draw)
         self.view = kept(self.game.reset(), args)
         self.step = self.episodes = 0
 
@@ -247,7 +247,7 @@ def run(training: Training) -> None:
         if len(memory) >= args.batch_size and step % args.train_every == 0:
             with paceline.phase("sample"):
                 with paceline.phase("draw"):
-                    transitions = memory.at(training.drawing.positions(len(memory), args.batch_size))
+                    transitions = memory.at(training.position_sampler.positions(len(memory), args.batch_size))
                 with paceline.phase("tensors"):
                     batch = agent.batch(transitions)
             with paceline.phase("update"):

@@ -19,7 +19,7 @@ Arrays = tuple[Floats, NDArray[np.int64], Floats, Floats, Floats]
 """Views, actions, rewards, next views, ended: a row for each transition."""
 
 
-class WrittenOut:
+class NumpyNetwork:
     """Forward and backward of the network's three layers; weights are seen as inputs x outputs."""
 
     def __init__(self, network: nn.Sequential, discount: float) -> None:

@@ -74,7 +74,7 @@ class Agent:
         return [parameter.detach().cpu().numpy() for parameter in self.network.parameters()]
 
     def state(self) -> State:
-        """Return all that it has learned and draws, for a checkpoint; WrittenOut's is alike."""
+        """Return all that it has learned and draws, for a checkpoint; NumpyNetwork's is alike."""
         return {
             "parameters": [parameter.detach().cpu() for parameter in self.network.parameters()],
             "adam": adam_state(self.optimizer),
@@ -123,7 +123,7 @@ class Agent:
         return torch.autocast(self.device.type, torch.bfloat16)
 
 
-class WrittenOut:
+class NumpyNetwork:
     """The same network in numpy. The parameters lie in one array, so that Adam is a few operations on it."""
 
     def __init__(self, args: Any, features: int) -> None:
@@ -255,7 +255,7 @@ def _as_torch(layers: list[tuple[Floats, Floats]]) -> list[torch.Tensor]:
     return [torch.from_numpy(array.T.copy()) for layer in layers for array in layer]
 
 
-def fingerprint(agent: Agent | WrittenOut) -> str:
+def fingerprint(agent: Agent | NumpyNetwork) -> str:
     """A hash of all the parameters: equal for two runs that learned bit by bit the same."""
     digest = hashlib.sha256()
     for parameter in agent.parameters():

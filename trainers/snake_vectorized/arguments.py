@@ -14,7 +14,7 @@ from typing import Any
 from benchmark_support import machine
 from benchmark_support.arguments import MOST_SEED, option, parse_arguments, refuse
 from benchmark_support.checkpoints import check_place
-from benchmark_support.machine import Fitted
+from benchmark_support.machine import AdaptedArguments
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ WORKS = {"pinned": machine.on_cuda, "graphs": machine.on_cuda}
 PAYS = {"bf16": machine.with_bfloat16_on_cuda}
 
 
-def read_arguments(arguments: Sequence[str]) -> Fitted[Args]:
+def read_arguments(arguments: Sequence[str]) -> AdaptedArguments[Args]:
     """The arguments, with the variant's, as this machine can do them; exits with status 2 and a sentence."""
     given = parse_arguments(Args, VARIANTS, arguments, __doc__)
     args = given.args

@@ -18,7 +18,7 @@ Batch = tuple[Floats, Integers, Floats, Floats, Floats]
 """The same as arrays with a row for each transition; views are transitions x features."""
 
 
-class Drawing:
+class PositionSampler:
     """Draws positions, 0 the oldest: distinct ones by random.sample, or any by numpy, which is faster."""
 
     def __init__(self, seed: int, by_numpy: bool) -> None:
@@ -52,9 +52,9 @@ class Drawing:
 class Rows:
     """Transitions one by one, the oldest forgotten first."""
 
-    def __init__(self, capacity: int, drawing: Drawing) -> None:
+    def __init__(self, capacity: int, position_sampler: PositionSampler) -> None:
         self._rows: deque[Transition] = deque(maxlen=capacity)
-        self._drawing = drawing
+        self._position_sampler = position_sampler
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -73,14 +73,14 @@ class Rows:
 
     def sample(self, size: int) -> Batch:
         """Return a random batch. A deque walks from its nearer end to each of the rows."""
-        return _stacked(self._drawing.rows(self._rows, size))
+        return _stacked(self._position_sampler.rows(self._rows, size))
 
 
-class Listed(Rows):
+class ListRows(Rows):
     """The same in a list, which finds each row at once: a full one is overwritten from its beginning."""
 
-    def __init__(self, capacity: int, drawing: Drawing) -> None:
-        super().__init__(capacity, drawing)
+    def __init__(self, capacity: int, position_sampler: PositionSampler) -> None:
+        super().__init__(capacity, position_sampler)
         self._list: list[Transition] = []
         self._capacity = capacity
         self._oldest = 0
@@ -109,7 +109,7 @@ class Listed(Rows):
     def sample(self, size: int) -> Batch:
         """Return a random batch."""
         entries = len(self._list)
-        positions = self._drawing.positions(entries, size)
+        positions = self._position_sampler.positions(entries, size)
         return _stacked([self._list[(self._oldest + at) % entries] for at in positions])
 
 
@@ -127,8 +127,8 @@ def _stacked(transitions: Iterable[Transition]) -> Batch:
 class Ring:
     """Transitions in arrays of a fixed size: a push is a copy of a block, a sample one gathering."""
 
-    def __init__(self, capacity: int, drawing: Drawing, features: int) -> None:
-        self._drawing = drawing
+    def __init__(self, capacity: int, position_sampler: PositionSampler, features: int) -> None:
+        self._position_sampler = position_sampler
         self._capacity = capacity
         self._next = self._entries = 0
         self._arrays: Batch = (
@@ -164,7 +164,7 @@ class Ring:
 
     def sample(self, size: int) -> Batch:
         """Return a random batch."""
-        return self._at(np.asarray(self._drawing.positions(self._entries, size)))
+        return self._at(np.asarray(self._position_sampler.positions(self._entries, size)))
 
     def _at(self, positions: Integers) -> Batch:
         """Return the transitions at these positions, 0 the oldest."""
@@ -178,8 +178,8 @@ class Ring:
         self._entries = min(self._capacity, self._entries + size)
 
 
-def memory(kind: str, capacity: int, drawing: Drawing, features: int) -> Rows | Ring:
+def memory(kind: str, capacity: int, position_sampler: PositionSampler, features: int) -> Rows | Ring:
     """Return the memory of this kind: deque, list or ring."""
     if kind == "ring":
-        return Ring(capacity, drawing, features)
-    return (Listed if kind == "list" else Rows)(capacity, drawing)
+        return Ring(capacity, position_sampler, features)
+    return (ListRows if kind == "list" else Rows)(capacity, position_sampler)

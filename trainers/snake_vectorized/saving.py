@@ -36,7 +36,7 @@ def save_training(training: Any, step: int, views: Any) -> None:
         "spaces": torch.from_numpy(training.spaces),
         "games": _games_state(training.games),
         "memory": [torch.from_numpy(array) for array in rows] if rows else [],
-        "drawing": training.drawing.state(),
+        "position_sampler": training.position_sampler.state(),
         "agent": training.agent.state(),
         "metrics": training.metrics.state(),
     }
@@ -55,7 +55,7 @@ def restore_training(training: Any) -> tuple[int, Any]:
         newest = slice(-training.args.capacity, None)
         training.memory.push_batch(*(tensor.numpy()[newest] for tensor in state["memory"]))
     training.spaces = state["spaces"].numpy()
-    training.drawing.restore(state["drawing"])
+    training.position_sampler.restore(state["position_sampler"])
     training.agent.restore(state["agent"])
     training.metrics.restore(state["metrics"])
     return state["step"], training.agent.hold(state["views"].numpy())

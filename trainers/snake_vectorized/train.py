@@ -27,17 +27,17 @@ from typing import Any
 import numpy as np
 import paceline
 import torch
-from agents import Agent, WrittenOut, fingerprint
+from agents import Agent, NumpyNetwork, fingerprint
 from arguments import VARIANTS, Args, read_arguments
 from benchmark_support.machine import prepare_torch
 from environment import LOOKS, Snakes
 from flood import FILLS, MaskFill
-from memory import Drawing, Ring, Rows, memory
+from memory import PositionSampler, Ring, Rows, memory
 from metrics import Metrics, StepTimes
 from saving import restore_training, save_training
 from tensor_environment import TensorSnakes
 
-__all__ = ["VARIANTS", "Agent", "Args", "WrittenOut", "fingerprint", "read_arguments", "score", "train"]
+__all__ = ["VARIANTS", "Agent", "Args", "NumpyNetwork", "fingerprint", "read_arguments", "score", "train"]
 
 
 class Training:
@@ -55,9 +55,9 @@ class Training:
         self.spaces = np.zeros((args.environments, 3), dtype=np.float32)
         self.features = LOOKS + (3 if self.fill else 0)
         written_out = args.network == "numpy"
-        self.agent = WrittenOut(args, self.features) if written_out else Agent(args, self.features, device)
-        self.drawing = Drawing(args.seed, args.draw == "numpy")
-        self.memory = memory(args.memory, args.capacity, self.drawing, self.features)
+        self.agent = NumpyNetwork(args, self.features) if written_out else Agent(args, self.features, device)
+        self.position_sampler = PositionSampler(args.seed, args.draw == "numpy")
+        self.memory = memory(args.memory, args.capacity, self.position_sampler, self.features)
         self.metrics = Metrics(args.whole_mean)
         self.times = StepTimes()
         self.step = self.saves = 0

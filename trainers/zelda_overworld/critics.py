@@ -8,7 +8,7 @@ from enum import Enum
 from functools import cached_property
 
 from emulator import EQUIPMENT
-from model import FRAMES_AHEAD, Game, Have
+from model import FRAMES_AHEAD, Equipment, Game
 from world import Cell, Direction, Location, Room, Wavefront, located, numbers
 
 Rewards = dict[str, float]
@@ -342,9 +342,9 @@ class Critics:
     def _difference(self, change: Change, name: str) -> int:
         before = getattr(change.before.player, name)
         after = getattr(change.after.player, name)
-        if isinstance(before, Have):
+        if isinstance(before, Equipment):
             before = before.value
-        if isinstance(after, Have):
+        if isinstance(after, Equipment):
             after = after.value
         return int(after - before)
 

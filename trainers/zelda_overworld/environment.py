@@ -18,8 +18,8 @@ from model import Game, game_type
 from observation import (
     STACK,
     Information,
-    OneInformation,
     Rolling,
+    SingleTensorInformation,
     image_in_three,
     image_in_two,
     stack_arrays,
@@ -51,7 +51,7 @@ class Environment:
         self.args = args
         self.random = random.Random(seed)
         self.game_type = game_type(bool(args.full_location), bool(args.map_location), bool(args.lazy))
-        self.information = OneInformation() if args.information else Information()
+        self.information = SingleTensorInformation() if args.information else Information()
         self.rolling = Rolling() if args.rolling else None
         self.frames: deque[Picture] = deque(maxlen=STACK)
         # The world is the same in every game, so its rooms are kept.

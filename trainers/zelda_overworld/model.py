@@ -35,7 +35,7 @@ class Mode(IntEnum):
     OVER = 4
 
 
-class Have(Enum):
+class Equipment(Enum):
     """Whether a piece of equipment was found."""
 
     NOT = 0
@@ -154,12 +154,12 @@ class Player:
     def has_sword_out(self) -> bool:
         return self.game.value("sword") > 0
 
-    def __getattr__(self, name: str) -> Have | int:
+    def __getattr__(self, name: str) -> Equipment | int:
         """Equipment by its name: a tool was found or not, and the last eight are counted."""
         if name not in EQUIPMENT:
             raise AttributeError(name)
         value = self.game.value(name)
-        return value if name in COUNTED else Have(value)
+        return value if name in COUNTED else Equipment(value)
 
 
 COUNTED = frozenset(EQUIPMENT[12:])
@@ -258,7 +258,7 @@ class Game:
         return self.memory[TILES : TILES + ROWS * COLUMNS].reshape(ROWS, COLUMNS)
 
 
-class Lazily:
+class LazyAttribute:
     """An attribute that is computed when it is first asked for, and then a plain one; takes no lock."""
 
     def __init__(self, compute: Callable[[Any], Any], name: str) -> None:
@@ -289,5 +289,7 @@ def _kind(base: Kind, lazy: bool) -> Kind:
     found = {name: part for cls in reversed(base.__mro__) for name, part in vars(cls).items()}
     cached = {name: part for name, part in found.items() if isinstance(part, cached_property)}
     return type(
-        base.__name__, (base,), {name: Lazily(part.func, name) for name, part in cached.items() if lazy}
+        base.__name__,
+        (base,),
+        {name: LazyAttribute(part.func, name) for name, part in cached.items() if lazy},
     )

@@ -96,7 +96,7 @@ class Information:
         return vector
 
 
-class OneInformation(Information):
+class SingleTensorInformation(Information):
     """The same facts, written into one tensor."""
 
     def vector(self, game: Game, objective: Objective | None, source: Direction | None) -> torch.Tensor:

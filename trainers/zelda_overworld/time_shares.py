@@ -62,14 +62,14 @@ CATEGORIES = (
     Part("equipment", ("Critics.check_one_by_one", "Critics.check_in_a_loop")),
     Part("is_loaded", ("Room.is_loaded", "LoadedRoom.is_loaded")),
     Part("full_location", ("Game.full_location",)),
-    Part("cached_property", ("cached_property.__get__", "Lazily.__get__"), own=True),
+    Part("cached_property", ("cached_property.__get__", "LazyAttribute.__get__"), own=True),
 )
 """The rows of the document's table but the last one, which is the rest."""
 
 DETAILS = (
     Part("stack", ("stack_tensors", "stack_arrays", "Rolling.push")),
     Part("image", ("image_in_three", "image_in_two", "Rolling.image")),
-    Part("information", ("Information.vector", "OneInformation.vector")),
+    Part("information", ("Information.vector", "SingleTensorInformation.vector")),
     Part("as_tensor", ("<built-in method torch.as_tensor>",)),
     Part("tensor_stack", ("<built-in method torch.stack>",)),
     Part("location_init", ("CheckedLocation.__init__", "MapLocation.__init__")),

@@ -21,7 +21,7 @@ import numpy as np
 import paceline
 import torch
 from arguments import Args, read_arguments
-from benchmark_support.machine import Fitted, prepare_torch
+from benchmark_support.machine import AdaptedArguments, prepare_torch
 from checkpoint import Checkpoints, Progress
 from emulator import PICTURE, Emulator, MissingEmulatorError, Remote, Source
 from environment import Environment
@@ -30,14 +30,14 @@ from ppo import Learner, Rollout
 from time_shares import TimeShares
 
 
-def prepare(fitted: Fitted[Args]) -> torch.device:
+def prepare(fitted: AdaptedArguments[Args]) -> torch.device:
     """Set torch up as the arguments say; return the device and print which path was taken."""
     workers = fitted.args.workers
     details = [f"{workers} emulator process{'es' if workers > 1 else ''}"] if workers else []
     return prepare_torch(fitted, *details)
 
 
-class Aside:
+class BackgroundLearner:
     """Runs the learner's work: here and now, or in a thread beside the next rollout."""
 
     def __init__(self, learner: Learner, overlap: bool) -> None:
@@ -114,7 +114,7 @@ def make_learner(args: Args, device: torch.device) -> Learner:
 def train(args: Args, device: torch.device, environments: list[Environment]) -> Learner:
     """The training loop. One step is one decision of one environment; they take turns."""
     learner = make_learner(args, device)
-    aside = Aside(learner, bool(args.overlap))
+    background_learner = BackgroundLearner(learner, bool(args.overlap))
     checkpoints, shares = Checkpoints(args), TimeShares(args)
     count = len(environments)
     # Two, so that one can be filled while the other is learned from.
@@ -123,7 +123,7 @@ def train(args: Args, device: torch.device, environments: list[Environment]) -> 
     if progress is None:
         progress = Progress(0, [environment.reset() for environment in environments])
     else:
-        aside.go_on()
+        background_learner.go_on()
     observations = progress.observations
     for step in paceline.steps(range(progress.steps, args.total_steps)):
         at = step % args.rollout
@@ -141,12 +141,12 @@ def train(args: Args, device: torch.device, environments: list[Environment]) -> 
         observations[turn] = environments[turn].reset() if ended else observation
         if at == args.rollout - 1:
             learner.finish(rollout, *learner.see(observations))
-            aside.learn(rollout)
+            background_learner.learn(rollout)
             shares.after_update((step + 1) // args.rollout)
             if checkpoints.is_due(step + 1):
-                aside.settle()
+                background_learner.settle()
                 checkpoints.save(learner, environments, Progress(step + 1, observations))
-    aside.wait()
+    background_learner.wait()
     return learner
 
 

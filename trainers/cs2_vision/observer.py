@@ -1,7 +1,7 @@
-"""The agent's sight: which pictures the service is asked about, when, and what comes of its answers.
+"""The observer: which pictures the service is asked about, when, and what comes of its answers.
 
-A look has two halves: begin() asks, finish() waits for what decisions depend on. In between other work can be
-done.
+Observing has two halves: begin() asks, finish() waits for what decisions depend on. In between other work
+can be done.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import paceline
-from answers import Parser, Seen
+from answers import Parser, ScreenState
 from arguments import Args
 from cache import LruCache, make_cache
 from client import Client, Connection, Request
@@ -51,8 +51,8 @@ class Part:
 
 
 @dataclass
-class Look:
-    """One look at some games."""
+class ObservedGames:
+    """Some games whose pictures are looked at together."""
 
     step: int
     pictures: list[Picture]
@@ -60,7 +60,7 @@ class Look:
     later: list[Part] = field(default_factory=list)
 
 
-class Sight:
+class Observer:
     """Looks at games through the vision service, the cache before it, and the history behind it."""
 
     def __init__(self, args: Args, client: Client, history: History, known: LruCache | None = None) -> None:
@@ -71,7 +71,7 @@ class Sight:
         self.known = known or make_cache(args, self.parser.alike)
         self.shares = Shares()
         self.looked = [-(10**9)] * len(history.last)
-        self.looks: dict[tuple[int, ...], Look] = {}
+        self.looks: dict[tuple[int, ...], ObservedGames] = {}
         self.late: dict[tuple[int, ...], list[Part]] = {}
         self.waits = 0
 
@@ -81,7 +81,7 @@ class Sight:
             Picture(game, screen, is_ui=self.history.last[game].kind != "play")
             for game, screen in zip(games, screens, strict=True)
         ]
-        look = self.looks[tuple(games)] = Look(step, pictures)
+        look = self.looks[tuple(games)] = ObservedGames(step, pictures)
         asked = [picture for picture in pictures if self._is_due(picture, step)]
         with self.shares.phase("cache"):
             asked = self._missing(asked, step)
@@ -181,11 +181,11 @@ class Sight:
                 if picture.fresh:
                     self.known.put(picture.key, picture.text, step)
 
-    def _seen(self, picture: Picture) -> Seen | None:
+    def _seen(self, picture: Picture) -> ScreenState | None:
         """What the picture's text says; None where there is none yet."""
         return self.parser.parse(picture.text) if picture.text else None
 
-    def _remember(self, look: Look, seen: list[Seen | None]) -> None:
+    def _remember(self, look: ObservedGames, seen: list[ScreenState | None]) -> None:
         for picture, answer in zip(look.pictures, seen, strict=True):
             last = self.history.last[picture.game]
             found = answer or last
@@ -194,7 +194,7 @@ class Sight:
             with self.shares.phase("history"):
                 self.history.add(picture.game, picture.screen, found)
 
-    def _ask_again(self, picture: Picture) -> Seen:
+    def _ask_again(self, picture: Picture) -> ScreenState:
         """Make sure of a screen that changed."""
         with self.shares.phase("serialize"):
             (part,) = self._parts([picture], later=False)
