@@ -148,7 +148,7 @@ LAYERS = (
     ("decision",),
     ("series", "changes", "taken_over", "judged_rows"),
     (
-        *("row_facts", "limit_violations", "snapshot", "branch_causes", "missing_facts"),
+        *("row_facts", "limit_violations", "snapshot", "branch_causes", "facts_to_gather"),
         *("environment_only", "explanation"),
     ),
     ("gathering", "merged_checks", "false_alarm_budget", "apply"),

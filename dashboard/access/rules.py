@@ -17,10 +17,10 @@ from django.urls import ResolverMatch
 from dashboard.access.visitors import Visitor
 from dashboard.models import Action, Check, Claim, Delivery, Experiment, Project, Regression, Run, Series
 from dashboard.page_cache.revisions import PROJECT_REVISION
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 
 
-class Who(StrEnum):
+class Audience(StrEnum):
     """Whom an address is for."""
 
     ANYBODY = "anybody"
@@ -36,7 +36,11 @@ class Who(StrEnum):
 
 
 # What a visitor must be able to do in the project that the address is about.
-PROJECT_ACTIONS = {Who.VIEW: Action.VIEW, Who.OPERATE: Action.OPERATE, Who.ADMINISTER: Action.ADMINISTER}
+PROJECT_ACTIONS = {
+    Audience.VIEW: Action.VIEW,
+    Audience.OPERATE: Action.OPERATE,
+    Audience.ADMINISTER: Action.ADMINISTER,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,7 @@ class Rule:
     shows what the visitor may view of all projects.
     """
 
-    who: Who
+    who: Audience
     found_by: str = ""
     permission: str = ""
     api: bool = False
@@ -73,27 +77,27 @@ CHANGE_MACHINE_PERMISSION = "dashboard.change_machine"
 ADD_PROJECT_PERMISSION = "dashboard.add_project"
 CHANGE_CHANNEL_PERMISSION = "dashboard.change_channel"
 
-ANYBODY = Rule(Who.ANYBODY)
-SPANNING = Rule(Who.ANYBODY, spans_projects=True)
-HOST = Rule(Who.HOST_TOKEN)
-VIEW_PROJECT = Rule(Who.VIEW, "slug")
-ADMINISTER_PROJECT = Rule(Who.ADMINISTER, "slug")
-VIEW_RUN = Rule(Who.VIEW, "run")
-VIEW_EXPERIMENT = Rule(Who.VIEW, "experiment")
+ANYBODY = Rule(Audience.ANYBODY)
+SPANNING = Rule(Audience.ANYBODY, spans_projects=True)
+HOST = Rule(Audience.HOST_TOKEN)
+VIEW_PROJECT = Rule(Audience.VIEW, "slug")
+ADMINISTER_PROJECT = Rule(Audience.ADMINISTER, "slug")
+VIEW_RUN = Rule(Audience.VIEW, "run")
+VIEW_EXPERIMENT = Rule(Audience.VIEW, "experiment")
 KEEP_CHANNELS = Rule(
-    Who.ADMINISTER, "slug", permission=CHANGE_CHANNEL_PERMISSION, after_sign_in="project-channels"
+    Audience.ADMINISTER, "slug", permission=CHANGE_CHANNEL_PERMISSION, after_sign_in="project-channels"
 )
-ADD_PROJECT = Rule(Who.SITE_ADMINISTRATOR, permission=ADD_PROJECT_PERMISSION)
-ADMINISTER_SITE = Rule(Who.SITE_ADMINISTRATOR)
-OWN_ACCOUNT = Rule(Who.SIGNED_IN)
-TRIAGE = Rule(Who.OPERATE, "regression", permission=TRIAGE_PERMISSION, after_sign_in="regression")
+ADD_PROJECT = Rule(Audience.SITE_ADMINISTRATOR, permission=ADD_PROJECT_PERMISSION)
+ADMINISTER_SITE = Rule(Audience.SITE_ADMINISTRATOR)
+OWN_ACCOUNT = Rule(Audience.SIGNED_IN)
+TRIAGE = Rule(Audience.OPERATE, "regression", permission=TRIAGE_PERMISSION, after_sign_in="regression")
 
 RULES: dict[str, Rule] = {
     "healthz": ANYBODY,
-    "api-description": Rule(Who.ANYBODY, api=True),
+    "api-description": Rule(Audience.ANYBODY, api=True),
     "api-docs": ANYBODY,
     "readyz": ANYBODY,
-    "metrics": Rule(Who.ANYBODY, api=True, spans_projects=True),
+    "metrics": Rule(Audience.ANYBODY, api=True, spans_projects=True),
     **dict.fromkeys(("sign-in", "sign-out", "account_login", "account_logout"), ANYBODY),
     **dict.fromkeys(("openid_connect_login", "openid_connect_callback", "mfa_authenticate"), ANYBODY),
     **{
@@ -118,18 +122,18 @@ RULES: dict[str, Rule] = {
     "work": SPANNING,
     "regressions": SPANNING,
     "deliveries": SPANNING,
-    "delivery-resend": Rule(Who.OPERATE, "delivery", after_sign_in="deliveries"),
+    "delivery-resend": Rule(Audience.OPERATE, "delivery", after_sign_in="deliveries"),
     "machines": SPANNING,
     "machine": SPANNING,
     "machine-status": SPANNING,
     "machine-code": Rule(
-        Who.SITE_ADMINISTRATOR,
+        Audience.SITE_ADMINISTRATOR,
         permission=ADD_MACHINE_PERMISSION,
         after_sign_in="machines",
         spans_projects=True,
     ),
     "machine-state": Rule(
-        Who.SITE_ADMINISTRATOR, permission=CHANGE_MACHINE_PERMISSION, after_sign_in="machine"
+        Audience.SITE_ADMINISTRATOR, permission=CHANGE_MACHINE_PERMISSION, after_sign_in="machine"
     ),
     "project": VIEW_PROJECT,
     "project-runs": VIEW_PROJECT,
@@ -139,71 +143,71 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(
         ("project-regressions", "project-heatmap", "project-noise", "project-trust"), VIEW_PROJECT
     ),
-    "measure-missing": Rule(Who.OPERATE, "slug", after_sign_in="project-commits"),
+    "measure-missing": Rule(Audience.OPERATE, "slug", after_sign_in="project-commits"),
     "project-triggers": VIEW_PROJECT,
     "project-trigger": VIEW_PROJECT,
     "project-trigger-status": VIEW_PROJECT,
-    "project-trigger-cancel": Rule(Who.OPERATE, "slug", after_sign_in="project-triggers"),
+    "project-trigger-cancel": Rule(Audience.OPERATE, "slug", after_sign_in="project-triggers"),
     "project-costs": VIEW_PROJECT,
     "project-compare": VIEW_PROJECT,
     # A script may fetch them with a token.
-    "project-compare-markdown": Rule(Who.VIEW, "slug", api=True),
-    "project-compare-csv": Rule(Who.VIEW, "slug", api=True),
-    "project-compare-flame": Rule(Who.VIEW, "slug", api=True),
+    "project-compare-markdown": Rule(Audience.VIEW, "slug", api=True),
+    "project-compare-csv": Rule(Audience.VIEW, "slug", api=True),
+    "project-compare-flame": Rule(Audience.VIEW, "slug", api=True),
     "project-experiments": VIEW_PROJECT,
     "project-claims": VIEW_PROJECT,
     "benchmark-claims": VIEW_PROJECT,
-    "claims-measure": Rule(Who.OPERATE, "slug", after_sign_in="project-claims"),
-    "claim": Rule(Who.VIEW, "claim"),
+    "claims-measure": Rule(Audience.OPERATE, "slug", after_sign_in="project-claims"),
+    "claim": Rule(Audience.VIEW, "claim"),
     # The site's machine fetches what is named there, and the hosts run its code.
     "project-new": ADD_PROJECT,
     "project-new-tested": ADD_PROJECT,
     "project-new-status": ADD_PROJECT,
     "project-new-manifest": Rule(
-        Who.SITE_ADMINISTRATOR, permission=ADD_PROJECT_PERMISSION, after_sign_in="project-new"
+        Audience.SITE_ADMINISTRATOR, permission=ADD_PROJECT_PERMISSION, after_sign_in="project-new"
     ),
     "project-settings": ADMINISTER_PROJECT,
     "project-policy": ADMINISTER_PROJECT,
     "project-retention": ADMINISTER_PROJECT,
-    "project-repository": Rule(Who.ADMINISTER, "slug", after_sign_in="project-settings"),
+    "project-repository": Rule(Audience.ADMINISTER, "slug", after_sign_in="project-settings"),
     "project-repository-test": ADMINISTER_PROJECT,
     "project-repository-status": ADMINISTER_PROJECT,
     "project-measuring": ADMINISTER_PROJECT,
     "project-manifest": ADMINISTER_PROJECT,
     "project-kept-file": ADMINISTER_PROJECT,
-    "project-manifest-difference": Rule(Who.ADMINISTER, "slug", after_sign_in="project"),
+    "project-manifest-difference": Rule(Audience.ADMINISTER, "slug", after_sign_in="project"),
     "project-forge": ADMINISTER_PROJECT,
-    "project-forge-test": Rule(Who.ADMINISTER, "slug", after_sign_in="project-forge"),
+    "project-forge-test": Rule(Audience.ADMINISTER, "slug", after_sign_in="project-forge"),
     "project-hook": ADMINISTER_PROJECT,
     "project-sharing": ADMINISTER_PROJECT,
-    "project-export": Rule(Who.ADMINISTER, "slug", after_sign_in="project-sharing"),
+    "project-export": Rule(Audience.ADMINISTER, "slug", after_sign_in="project-sharing"),
     "project-removal": ADMINISTER_PROJECT,
     "project-members": ADMINISTER_PROJECT,
-    "project-member": Rule(Who.ADMINISTER, "slug", after_sign_in="project"),
+    "project-member": Rule(Audience.ADMINISTER, "slug", after_sign_in="project"),
     "project-tokens": ADMINISTER_PROJECT,
-    "project-token-revoke": Rule(Who.ADMINISTER, "slug", after_sign_in="project"),
+    "project-token-revoke": Rule(Audience.ADMINISTER, "slug", after_sign_in="project"),
     "project-audit": ADMINISTER_PROJECT,
     **dict.fromkeys(("site-audit", "site-accounts", "site-account", "site-jobs"), ADMINISTER_SITE),
-    "trigger": Rule(Who.OPERATE, "slug", after_sign_in="project"),
-    **dict.fromkeys(("series", "series-part"), Rule(Who.VIEW, "series")),
-    **dict.fromkeys(("series-csv", "series-json"), Rule(Who.VIEW, "series", api=True)),
+    "trigger": Rule(Audience.OPERATE, "slug", after_sign_in="project"),
+    **dict.fromkeys(("series", "series-part"), Rule(Audience.VIEW, "series")),
+    **dict.fromkeys(("series-csv", "series-json"), Rule(Audience.VIEW, "series", api=True)),
     "run": VIEW_RUN,
     "run-status": VIEW_RUN,
     "run-frames": VIEW_RUN,
-    "run-log": Rule(Who.VIEW, "run", api=True),
-    "run-document": Rule(Who.VIEW, "run", api=True),
-    "run-cancel": Rule(Who.OPERATE, "run", after_sign_in="run"),
-    "experiment-new": Rule(Who.OPERATE, "slug"),
+    "run-log": Rule(Audience.VIEW, "run", api=True),
+    "run-document": Rule(Audience.VIEW, "run", api=True),
+    "run-cancel": Rule(Audience.OPERATE, "run", after_sign_in="run"),
+    "experiment-new": Rule(Audience.OPERATE, "slug"),
     "experiment": VIEW_EXPERIMENT,
     "experiment-status": VIEW_EXPERIMENT,
-    "experiment-cancel": Rule(Who.OPERATE, "experiment", after_sign_in="experiment"),
-    "regression": Rule(Who.VIEW, "regression"),
+    "experiment-cancel": Rule(Audience.OPERATE, "experiment", after_sign_in="experiment"),
+    "regression": Rule(Audience.VIEW, "regression"),
     "regression-triage": TRIAGE,
     "regression-snooze": TRIAGE,
     "project-checks": VIEW_PROJECT,
-    "check": Rule(Who.VIEW, "check"),
-    "check-status": Rule(Who.VIEW, "check"),
-    "check-change": Rule(Who.OPERATE, "check", after_sign_in="check"),
+    "check": Rule(Audience.VIEW, "check"),
+    "check-status": Rule(Audience.VIEW, "check"),
+    "check-change": Rule(Audience.OPERATE, "check", after_sign_in="check"),
     "project-channels": KEEP_CHANNELS,
     "project-channel-new": KEEP_CHANNELS,
     "project-channel": KEEP_CHANNELS,
@@ -211,22 +215,24 @@ RULES: dict[str, Rule] = {
     "project-channel-rules": KEEP_CHANNELS,
     "project-channel-test": KEEP_CHANNELS,
     # A reader of feeds may send a token.
-    "project-feed": Rule(Who.VIEW, "slug", api=True),
+    "project-feed": Rule(Audience.VIEW, "slug", api=True),
     # A README shows them to everybody, where the project is public.
-    **dict.fromkeys(("series-picture", "series-badge", "series-embed"), Rule(Who.VIEW, "series", api=True)),
-    "regression-picture": Rule(Who.VIEW, "regression", api=True),
-    "run-picture": Rule(Who.VIEW, "run", api=True),
-    "run-flame": Rule(Who.VIEW, "run", api=True),
-    "series-share": Rule(Who.OPERATE, "series"),
-    "regression-share": Rule(Who.OPERATE, "regression"),
-    "run-share": Rule(Who.OPERATE, "run"),
+    **dict.fromkeys(
+        ("series-picture", "series-badge", "series-embed"), Rule(Audience.VIEW, "series", api=True)
+    ),
+    "regression-picture": Rule(Audience.VIEW, "regression", api=True),
+    "run-picture": Rule(Audience.VIEW, "run", api=True),
+    "run-flame": Rule(Audience.VIEW, "run", api=True),
+    "series-share": Rule(Audience.OPERATE, "series"),
+    "regression-share": Rule(Audience.OPERATE, "regression"),
+    "run-share": Rule(Audience.OPERATE, "run"),
     # Their addresses are signed, and a member gave them to others.
     **dict.fromkeys(("shared-page", "shared-badge", "shared-picture"), ANYBODY),
     # Its address is signed, and known to whom a message was sent.
     "step-picture": ANYBODY,
-    "hook": Rule(Who.SIGNED_HOOK),
-    "forge-hook": Rule(Who.SIGNED_HOOK),
-    "host-join": Rule(Who.JOIN_CODE),
+    "hook": Rule(Audience.SIGNED_HOOK),
+    "forge-hook": Rule(Audience.SIGNED_HOOK),
+    "host-join": Rule(Audience.JOIN_CODE),
     "host-register": HOST,
     "host-heartbeat": HOST,
     "host-stopping": HOST,
@@ -248,17 +254,17 @@ RULES: dict[str, Rule] = {
     "admin:password_change": ANYBODY,
 }
 # Of the API: by the name of an address the rule of each method that it takes.
-API_SPANNING = Rule(Who.ANYBODY, api=True, spans_projects=True)
-API_VIEW = Rule(Who.VIEW, "slug", api=True)
-API_VIEW_SERIES = Rule(Who.VIEW, "series", api=True)
-API_VIEW_RUN = Rule(Who.VIEW, "run", api=True)
-API_VIEW_EXPERIMENT = Rule(Who.VIEW, "experiment", api=True)
-API_OPERATE = Rule(Who.OPERATE, "slug", api=True)
-API_ADMINISTER = Rule(Who.ADMINISTER, "slug", api=True)
-API_CHANNELS = Rule(Who.ADMINISTER, "slug", permission=CHANGE_CHANNEL_PERMISSION, api=True)
+API_SPANNING = Rule(Audience.ANYBODY, api=True, spans_projects=True)
+API_VIEW = Rule(Audience.VIEW, "slug", api=True)
+API_VIEW_SERIES = Rule(Audience.VIEW, "series", api=True)
+API_VIEW_RUN = Rule(Audience.VIEW, "run", api=True)
+API_VIEW_EXPERIMENT = Rule(Audience.VIEW, "experiment", api=True)
+API_OPERATE = Rule(Audience.OPERATE, "slug", api=True)
+API_ADMINISTER = Rule(Audience.ADMINISTER, "slug", api=True)
+API_CHANNELS = Rule(Audience.ADMINISTER, "slug", permission=CHANGE_CHANNEL_PERMISSION, api=True)
 
 OPERATION_RULES: dict[str, dict[str, Rule]] = {
-    "api-token": {"GET": Rule(Who.SIGNED_IN, api=True)},
+    "api-token": {"GET": Rule(Audience.SIGNED_IN, api=True)},
     "api-projects": {"GET": API_SPANNING},
     "api-project": {"GET": API_VIEW},
     "api-project-settings": {"GET": API_ADMINISTER},
@@ -279,20 +285,20 @@ OPERATION_RULES: dict[str, dict[str, Rule]] = {
     "api-run-document": {"GET": API_VIEW_RUN},
     "api-run-log": {"GET": API_VIEW_RUN},
     "api-run-processes": {"GET": API_VIEW_RUN},
-    "api-run-cancel": {"POST": Rule(Who.OPERATE, "run", api=True)},
+    "api-run-cancel": {"POST": Rule(Audience.OPERATE, "run", api=True)},
     "api-experiments": {"GET": API_VIEW, "POST": API_OPERATE},
     "api-experiment": {"GET": API_VIEW_EXPERIMENT},
     "api-pairs": {"GET": API_VIEW_EXPERIMENT},
-    "api-experiment-cancel": {"POST": Rule(Who.OPERATE, "experiment", api=True)},
+    "api-experiment-cancel": {"POST": Rule(Audience.OPERATE, "experiment", api=True)},
     "api-claims": {"GET": API_VIEW, "POST": API_OPERATE},
-    "api-claim-measurements": {"GET": Rule(Who.VIEW, "claim", api=True)},
+    "api-claim-measurements": {"GET": Rule(Audience.VIEW, "claim", api=True)},
     "api-checks": {"GET": API_VIEW, "POST": API_OPERATE},
-    "api-check": {"GET": Rule(Who.VIEW, "check", api=True)},
-    "api-check-cancel": {"POST": Rule(Who.OPERATE, "check", api=True)},
+    "api-check": {"GET": Rule(Audience.VIEW, "check", api=True)},
+    "api-check-cancel": {"POST": Rule(Audience.OPERATE, "check", api=True)},
     "api-regressions": {"GET": API_SPANNING},
-    "api-regression": {"GET": Rule(Who.VIEW, "regression", api=True)},
+    "api-regression": {"GET": Rule(Audience.VIEW, "regression", api=True)},
     "api-regression-triage": {
-        "POST": Rule(Who.OPERATE, "regression", permission=TRIAGE_PERMISSION, api=True)
+        "POST": Rule(Audience.OPERATE, "regression", permission=TRIAGE_PERMISSION, api=True)
     },
     "api-deliveries": {"GET": API_SPANNING},
     "api-machines": {"GET": API_SPANNING},
@@ -304,10 +310,10 @@ OPERATION_RULES: dict[str, dict[str, Rule]] = {
     "api-project-audit": {"GET": API_ADMINISTER},
     "api-tokens": {"GET": API_ADMINISTER, "POST": API_ADMINISTER},
     "api-token-revoke": {"DELETE": API_ADMINISTER},
-    "api-audit": {"GET": Rule(Who.SITE_ADMINISTRATOR, api=True)},
+    "api-audit": {"GET": Rule(Audience.SITE_ADMINISTRATOR, api=True)},
 }
 # Of whole namespaces. The administration asks for Django's permissions by itself.
-NAMESPACE_RULES: dict[str, Rule] = {"admin": Rule(Who.STAFF)}
+NAMESPACE_RULES: dict[str, Rule] = {"admin": Rule(Audience.STAFF)}
 
 
 def rule_of(view_name: str, method: str = "GET") -> Rule | None:
@@ -335,22 +341,22 @@ def _compose_found_project(found_by: str) -> QuerySet[Project]:
     model, way = LOOKUPS[found_by]
     projects = Project.objects.filter(removed_slug="").defer("manifest").annotate(revision=PROJECT_REVISION)
     if model is Project:
-        return projects.filter(slug=Given("key"))
-    return projects.filter(pk__in=model.objects.filter(pk=Given("key")).values(way))
+        return projects.filter(slug=Parameter("key"))
+    return projects.filter(pk__in=model.objects.filter(pk=Parameter("key")).values(way))
 
 
-_FOUND_PROJECT = ComposedQuery(_compose_found_project)
+_FOUND_PROJECT = CompiledQuery(_compose_found_project)
 
 
 def is_allowed(visitor: Visitor, rule: Rule, project: Project | None = None) -> bool:
     """Whether the visitor may use an address of this rule, about this project where it is about one."""
     if rule.who in PROJECT_ACTIONS:
         return visitor.may(PROJECT_ACTIONS[rule.who], project, rule.permission)
-    if rule.who == Who.SITE_ADMINISTRATOR:
+    if rule.who == Audience.SITE_ADMINISTRATOR:
         return visitor.may(Action.ADMINISTER_SITE, permission=rule.permission)
-    if rule.who == Who.SIGNED_IN:
+    if rule.who == Audience.SIGNED_IN:
         return visitor.user is not None
-    if rule.who == Who.STAFF:
+    if rule.who == Audience.STAFF:
         return visitor.token is None and visitor.user is not None and visitor.user.is_staff
     # What proves itself otherwise is asked for that by its own check.
     return True

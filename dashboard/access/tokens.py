@@ -9,14 +9,14 @@ from django.utils import timezone
 
 from dashboard.access.errors import TokenRefused
 from dashboard.models import ApiToken
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.secrets import tokens
 
 PREFIX = "plt_"
 # How old the time of the last use may be before it is written anew.
 USE_RESOLUTION = timedelta(minutes=1)
-_TOKEN_OF_HASH = ComposedQuery(
-    lambda: ApiToken.objects.select_related("made_by", "project").filter(token_hash=Given("hash"))
+_TOKEN_OF_HASH = CompiledQuery(
+    lambda: ApiToken.objects.select_related("made_by", "project").filter(token_hash=Parameter("hash"))
 )
 
 

@@ -13,7 +13,7 @@ from django.http import HttpRequest
 from dashboard.access.addresses import request_address
 from dashboard.access.tokens import PREFIX, use_token
 from dashboard.models import Action, ApiToken, Membership, Project
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.visibility import ProjectVisibility, VisibilityRule
 
 Role = Membership.Role
@@ -26,7 +26,7 @@ ALLOWED: dict[str, frozenset[Action]] = {
 # Who has this permission of Django's is an operator of every project, also of private ones.
 OPERATOR_PERMISSION = "dashboard.add_trigger"
 OPERATOR_ACTIONS = ALLOWED[Role.OPERATOR]
-_MEMBERSHIPS_OF_USER = ComposedQuery(lambda: Membership.objects.filter(user=Given("user")))
+_MEMBERSHIPS_OF_USER = CompiledQuery(lambda: Membership.objects.filter(user=Parameter("user")))
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Visitor:
 
     @property
     def project_visibility(self) -> ProjectVisibility:
-        """What lists that span projects are filtered by, for queries that are composed once."""
+        """What lists that span projects are filtered by, for queries that are compiled once."""
         rule = VisibilityRule(
             every=self._has_permission(OPERATOR_PERMISSION),
             own=self.user is not None,

@@ -9,10 +9,10 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from dashboard import dispatch
-from dashboard.alerts import rules, snoozing, standings
+from dashboard.alerts import reported_states, rules, snoozing
 from dashboard.alerts.kinds import kind_of
+from dashboard.alerts.reported_states import NextMessage, ToldMessage
 from dashboard.alerts.rules import RegressionFacts
-from dashboard.alerts.standings import NextMessage, ToldMessage
 from dashboard.models import AlertRule, Channel, Delivery, Regression, Snooze
 
 ALERTED_STATES = (Regression.State.SUSPECTED, Regression.State.CONFIRMED)
@@ -51,8 +51,8 @@ def announce_growth(regression: Regression, earlier: float | None) -> list[Deliv
 
 def standing_when_opened(regression: Regression) -> str:
     """What the first message says of it: never that it is none."""
-    standing = standings.standing_of(regression)
-    return Delivery.Told.CONFIRMED if standing in ("", Delivery.Told.WITHDRAWN) else standing
+    reported = reported_states.reported_state(regression)
+    return Delivery.Told.CONFIRMED if reported in ("", Delivery.Told.WITHDRAWN) else reported
 
 
 def may_be_announced(regression: Regression) -> bool:
@@ -69,15 +69,15 @@ def tell_changes(regression: Regression) -> list[Delivery]:
     """Tell each channel what has changed since what it was told of the regression, and nobody else."""
     if snoozing.is_snoozed(regression):
         return []
-    standing = standings.standing_of(regression)
-    if standing == Delivery.Told.NOTHING:
+    reported = reported_states.reported_state(regression)
+    if reported == Delivery.Told.NOTHING:
         return []
     created = []
     for channel, told in told_channels(regression):
         kind = kind_of(channel)
-        suspicions = standing != AlertRule.State.SUSPECTED or takes_suspicions(channel)
-        following = standings.next_message(
-            told, standing, suspicions=suspicions, keeps_incidents=kind.keeps_incidents
+        suspicions = reported != AlertRule.State.SUSPECTED or takes_suspicions(channel)
+        following = reported_states.next_message(
+            told, reported, suspicions=suspicions, keeps_incidents=kind.keeps_incidents
         )
         if following:
             created += create_deliveries(regression, following, [channel])
@@ -101,11 +101,11 @@ def told_channels(regression: Regression) -> list[tuple[Channel, list[ToldMessag
 
 def remind_channels(regression: Regression, channels: Iterable[Channel], turn: int = 0) -> list[Delivery]:
     """Say again what still stands; `turn` 0 is the reminder that comes once by itself."""
-    standing = standings.standing_of(regression)
-    if standing not in (Delivery.Told.SUSPECTED, Delivery.Told.CONFIRMED):
+    reported = reported_states.reported_state(regression)
+    if reported not in (Delivery.Told.SUSPECTED, Delivery.Told.CONFIRMED):
         return []
     wanted = [channel for channel in channels if not kind_of(channel).keeps_incidents]
-    return create_deliveries(regression, NextMessage(Delivery.Event.REMINDER, standing, turn), wanted)
+    return create_deliveries(regression, NextMessage(Delivery.Event.REMINDER, reported, turn), wanted)
 
 
 def create_deliveries(

@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from dashboard import dispatch, failed_jobs, leases
-from dashboard.alerts import announcing, kinds, rules, snoozing, standings
+from dashboard.alerts import announcing, kinds, reported_states, rules, snoozing
 from dashboard.alerts.announcing import ALERTED_STATES
 from dashboard.alerts.claims import is_claim_outdated
 from dashboard.alerts.errors import DeliveryError, PermanentDeliveryError
@@ -70,7 +70,7 @@ def attempt_delivery(delivery_id: int) -> None:
 
 def send_claimed(delivery: Delivery) -> None:
     began = time.monotonic()
-    standing = standings.standing_of(delivery.regression) if delivery.regression else ""
+    reported = reported_states.reported_state(delivery.regression) if delivery.regression else ""
     try:
         refuse_undeliverable(delivery)
         kinds.send_delivery(delivery)
@@ -86,7 +86,7 @@ def send_claimed(delivery: Delivery) -> None:
             "state": Delivery.State.DELIVERED,
             "delivered_at": Now(),
             "lease_until": None,
-            "told": standing or delivery.told,
+            "told": reported or delivery.told,
             "seconds": time.monotonic() - began,
         }
         before = last_success(delivery.channel)
@@ -139,7 +139,7 @@ def is_missed(delivery: Delivery) -> bool:
         return False
     if delivery.event not in FIRST_EVENTS:
         return True
-    ended = standings.standing_of(regression) in standings.ENDED
+    ended = reported_states.reported_state(regression) in reported_states.ENDED
     return not ended and rules.wants_regression(rules.rules_of(delivery.channel), rules.facts_of(regression))
 
 
@@ -148,20 +148,20 @@ def is_outdated(delivery: Delivery) -> bool:
     regression = delivery.regression
     if regression is None:
         return is_claim_outdated(delivery)
-    standing = standings.standing_of(regression)
+    reported = reported_states.reported_state(regression)
     if delivery.event in FIRST_EVENTS:
         ended = bool(regression.withdrawn_at) or regression.is_away or regression.state not in ALERTED_STATES
         # An incident that nothing would end any more.
-        incident = kinds.kind_of(delivery.channel).keeps_incidents and standing in standings.ENDED
+        incident = kinds.kind_of(delivery.channel).keeps_incidents and reported in reported_states.ENDED
         return ended or incident
     before = earlier_deliveries(delivery)
     if not before.exclude(state=Delivery.State.FAILED).exists():
         return True
     newest = before.filter(state=Delivery.State.DELIVERED).order_by("-delivered_at", "-pk").first()
     repeats = delivery.event == Delivery.Event.REMINDER
-    if newest is not None and newest.told == standing and not repeats:
+    if newest is not None and newest.told == reported and not repeats:
         return True
-    return not standings.is_still_true(delivery.event, standing)
+    return not reported_states.is_still_true(delivery.event, reported)
 
 
 def earlier_deliveries(delivery: Delivery) -> QuerySet[Delivery]:

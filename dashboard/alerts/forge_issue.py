@@ -12,7 +12,7 @@ from django.utils import timezone
 from dashboard.alerts.channel_kind import ChannelKind, Destination, KindField
 from dashboard.alerts.errors import ChannelError, DeliveryError, PermanentDeliveryError
 from dashboard.alerts.messages import Message, Section, compose_message, fit_text
-from dashboard.alerts.standings import ENDING_EVENTS
+from dashboard.alerts.reported_states import ENDING_EVENTS
 from dashboard.forges.errors import ForgeAnswerError, ForgeBusy, ForgeRefused
 from dashboard.forges.forge import forge_of
 from dashboard.forges.forge_api import Forge

@@ -24,7 +24,7 @@ from dashboard.alerts.channel_kind import (
 from dashboard.alerts.errors import ChannelError
 from dashboard.alerts.http_exchange import json_reason, parse_webhook_url, post_to_service
 from dashboard.alerts.messages import WORSE, Message, compose_message, fit_text
-from dashboard.alerts.standings import ENDING_EVENTS
+from dashboard.alerts.reported_states import ENDING_EVENTS
 from dashboard.models import Channel, Delivery, Regression
 
 MOST_SUMMARY, MOST_KEY, MOST_DETAIL = 1024, 255, 1000

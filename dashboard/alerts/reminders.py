@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from dashboard import dispatch
-from dashboard.alerts import announcing, snoozing, standings
+from dashboard.alerts import announcing, reported_states, snoozing
 from dashboard.alerts.kinds import KINDS
 from dashboard.alerts.send_times import next_digest
 from dashboard.models import Channel, Delivery, Regression, Snooze
@@ -69,7 +69,7 @@ def end_snooze(regression: Regression, *, grown: bool = False) -> None:
     if announcing.tell_changes(regression) or not grown:
         return
     for channel, told in announcing.told_channels(regression):
-        if told[-1].told not in standings.ENDED:
+        if told[-1].told not in reported_states.ENDED:
             turn = 1 + max(message.round for message in told)
             announcing.remind_channels(regression, [channel], turn)
 
@@ -111,7 +111,7 @@ def is_news(row: Delivery) -> bool:
         told = row.regression.deliveries.filter(channel=row.channel_id, state=Delivery.State.DELIVERED)
         if not told.exists():
             return False
-    return standings.is_still_true(row.event, standings.standing_of(row.regression))
+    return reported_states.is_still_true(row.event, reported_states.reported_state(row.regression))
 
 
 def schedule_digests(channel: Channel, now: datetime | None = None) -> None:

@@ -19,7 +19,7 @@ from django.http import HttpRequest
 from pydantic import BaseModel, Field
 
 from dashboard.problem_details import ApiError
-from dashboard.querysets.composed import ComposedQuery
+from dashboard.querysets.compiled_queries import CompiledQuery
 from dashboard.querysets.picked_rows import read_picked
 
 DEFAULT_LIMIT, MOST_ITEMS = 50, 200
@@ -50,7 +50,7 @@ def read_page(
     rows: QuerySet[Row],
     order: Sequence[str],
     describe: Callable[[Row], Item],
-    details: ComposedQuery[Row] | None = None,
+    details: CompiledQuery[Row] | None = None,
 ) -> dict[str, Any]:
     """The members of a ListedPage. `order`: columns that tell rows apart, all rising or all falling (`-`).
 

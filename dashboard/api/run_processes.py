@@ -12,10 +12,10 @@ from ninja import Router
 from pydantic import BaseModel, Field
 
 from dashboard.models import Run
-from dashboard.processes.loaders import Loader, summarize_loaders
-from dashboard.processes.ranks import Rank, summarize_ranks
 from dashboard.querysets import runs as run_queries
 from dashboard.sentences.processes import describe_loader, describe_slowest, describe_step
+from dashboard.training_processes.loaders import Loader, summarize_loaders
+from dashboard.training_processes.ranks import Rank, summarize_ranks
 
 router = Router(tags=["runs"])
 

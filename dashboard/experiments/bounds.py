@@ -44,7 +44,7 @@ class MeasuredMetric(MetricScale):
 
 
 @dataclass(frozen=True, slots=True)
-class Bounded:
+class BoundedDifference:
     """What pairs (base, head) say of one metric.
 
     `middle`, `low` and `high` are how much worse the head is: logarithms of ratios, or differences in the
@@ -87,7 +87,7 @@ def bound_metric(
     floor: float,
     error: float,
     steps: pairs.ShareEstimate | None = None,
-) -> Bounded | None:
+) -> BoundedDifference | None:
     """By the undisturbed pairs; None without any.
 
     `floor` is a part of the base's value; the least difference of the metric's kind takes its place where
@@ -101,7 +101,7 @@ def bound_metric(
     share = pairs.estimate_share(base, head, scale.noise, error, slowed=not metric.is_quality)
     told = agreed_estimate(share, steps, error, LARGEST)
     least = smallest_relevant(metric, [value for value, _ in measured], floor, scale)
-    return Bounded(
+    return BoundedDifference(
         metric, told.pairs, scale.logarithmic, least, told.share, told.low, told.high, told is not share
     )
 
@@ -116,7 +116,7 @@ def smallest_relevant(metric: MeasuredMetric, base: Sequence[float], floor: floa
 
 def bound_others(
     others: Sequence[Mapping[str, Mapping[str, Any]]], floor: float, error: float
-) -> list[Bounded]:
+) -> list[BoundedDifference]:
     """Of the metrics that all pairs have beside the one that is weighed, each by its kind's floor.
 
     `others`: of the undisturbed pairs; `floor` is the least that any metric has.
@@ -133,7 +133,7 @@ def bound_others(
     return bounded
 
 
-def waits_for_quality(others: Sequence[Bounded], calm: int) -> bool:
+def waits_for_quality(others: Sequence[BoundedDifference], calm: int) -> bool:
     """Whether more pairs may still tell that the head learns worse."""
     learned = [bounded for bounded in others if bounded.metric.kind == QUALITY]
     return calm < GUARDING_PAIRS and any(bounded.verdict == OPEN for bounded in learned)

@@ -20,7 +20,7 @@ from dashboard.detection.paired_steps import (
 from dashboard.detection.parts import LEAST_OF_WHOLE
 from dashboard.detection.types import Kind
 from dashboard.experiments.bounds import (
-    Bounded,
+    BoundedDifference,
     MeasuredMetric,
     bound_metric,
     bound_others,
@@ -302,7 +302,7 @@ def _bound_verdict(
 
 def bound_experiment(
     experiment: Experiment, measured: Sequence[ExperimentPair]
-) -> tuple[Bounded | None, list[Bounded]]:
+) -> tuple[BoundedDifference | None, list[BoundedDifference]]:
     """What an experiment's pairs say of its metric, and of what else they measured, by its floor."""
     calm = [pair for pair in measured if not pair.disturbed]
     metric = experiment.metric

@@ -18,8 +18,8 @@ from dashboard.access.errors import TokenRefused
 from dashboard.access.rules import (
     OPERATION_RULES,
     PROJECT_ACTIONS,
+    Audience,
     Rule,
-    Who,
     find_project,
     is_allowed,
     rule_of_match,
@@ -55,9 +55,9 @@ class AccessMiddleware:
             return refuse_method(method, OPERATION_RULES[match.view_name])
         if rule is None:
             return show_refusal(request, "Nobody may use this address: no rule says who may.")
-        if rule.who == Who.HOST_TOKEN:
+        if rule.who == Audience.HOST_TOKEN:
             return refuse_unknown_host(request)
-        if rule.who in (Who.JOIN_CODE, Who.SIGNED_HOOK):
+        if rule.who in (Audience.JOIN_CODE, Audience.SIGNED_HOOK):
             return None
         request.__dict__["takes_tokens"] = rule.api
         try:

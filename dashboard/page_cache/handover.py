@@ -30,7 +30,7 @@ CHECKSUM = struct.Struct("!I")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-class PlaceOfPage:
+class PageSlot:
     """The locked file of a page's place, while it is looked for or made; None where none can be written."""
 
     def __init__(self, file: int | None, key: bytes) -> None:
@@ -118,7 +118,7 @@ class PageHandover:
         self._made_with = made_with, read_boot_id()
 
     @contextmanager
-    def locked_place(self, key: Hashable) -> Iterator[PlaceOfPage]:
+    def locked_place(self, key: Hashable) -> Iterator[PageSlot]:
         """Waits while another process, or thread, makes a page of this place.
 
         `key` is made of what `repr` tells the same in each process.
@@ -128,7 +128,7 @@ class PageHandover:
         try:
             if file is not None:
                 fcntl.flock(file, fcntl.LOCK_EX)
-            yield PlaceOfPage(file, digest)
+            yield PageSlot(file, digest)
         finally:
             if file is not None:
                 os.close(file)

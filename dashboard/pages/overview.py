@@ -27,7 +27,7 @@ from dashboard.querysets import (
     runs,
     series,
 )
-from dashboard.querysets.composed import NOW, ComposedQuery
+from dashboard.querysets.compiled_queries import NOW, CompiledQuery
 from dashboard.querysets.visibility import ProjectVisibility, VisibilityRule
 
 MOST_REGRESSIONS = 8
@@ -43,32 +43,32 @@ def _watched_projects(rule: VisibilityRule) -> QuerySet[Project]:
 
 # What may need a person, and what is under way: bounded, with an item more than is shown where the page says
 # that there are more. Most of these lists are empty most of the time.
-LISTS: dict[str, ComposedQuery[Any]] = {
-    "limits": ComposedQuery(
+LISTS: dict[str, CompiledQuery[Any]] = {
+    "limits": CompiledQuery(
         lambda rule: limits.crossed_without_regression(_watched_projects(rule))[: MOST_REGRESSIONS + 1]
     ),
-    "undelivered": ComposedQuery(
+    "undelivered": CompiledQuery(
         lambda rule: regressions.given_up_deliveries(NOW, _watched_projects(rule))[:MOST_RUNS]
     ),
-    "refused": ComposedQuery(
+    "refused": CompiledQuery(
         lambda rule: projects.refused_triggers(NOW).filter(project__in=_watched_projects(rule))[:MOST_RUNS]
     ),
-    "failures": ComposedQuery(
+    "failures": CompiledQuery(
         lambda rule: runs.recent_failures(NOW, _watched_projects(rule))[: MOST_RUNS + 1]
     ),
-    "machines": ComposedQuery(lambda _: projects.silent_machines(NOW)[:MOST_RUNS]),
-    "parts": ComposedQuery(lambda _: projects.silent_parts(NOW)[:MOST_RUNS]),
-    "waiting": ComposedQuery(lambda _: projects.runs_without_machine(NOW)[:MOST_POOLS]),
-    "jobs": ComposedQuery(lambda rule: _failed_jobs(rule)[:MOST_RUNS]),
-    "active": ComposedQuery(lambda rule: runs.active_runs(rule.given_projects())[: MOST_RUNS + 1]),
-    "measuring": ComposedQuery(
+    "machines": CompiledQuery(lambda _: projects.silent_machines(NOW)[:MOST_RUNS]),
+    "parts": CompiledQuery(lambda _: projects.silent_parts(NOW)[:MOST_RUNS]),
+    "waiting": CompiledQuery(lambda _: projects.runs_without_machine(NOW)[:MOST_POOLS]),
+    "jobs": CompiledQuery(lambda rule: _failed_jobs(rule)[:MOST_RUNS]),
+    "active": CompiledQuery(lambda rule: runs.active_runs(rule.given_projects())[: MOST_RUNS + 1]),
+    "measuring": CompiledQuery(
         lambda rule: experiments.active_experiments(rule.given_projects())[: MOST_RUNS + 1]
     ),
 }
-OPEN_REGRESSIONS = ComposedQuery(
+OPEN_REGRESSIONS = CompiledQuery(
     lambda rule: regressions.open_regressions(_watched_projects(rule), MOST_REGRESSIONS + 1)
 )
-FIRST_PROJECTS = ComposedQuery(
+FIRST_PROJECTS = CompiledQuery(
     lambda rule: projects.projects_with_summary(rule.given_projects())[: PROJECTS + 1]
 )
 

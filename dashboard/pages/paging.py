@@ -10,7 +10,7 @@ from django.core.paginator import Page, Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from dashboard.querysets.composed import ComposedQuery
+from dashboard.querysets.compiled_queries import CompiledQuery
 from dashboard.querysets.picked_rows import read_picked
 
 ROWS_PER_PAGE = 40
@@ -49,7 +49,7 @@ def requested_page(
     size: int,
     name: str = "page",
     *,
-    details: ComposedQuery[Any] | None = None,
+    details: CompiledQuery[Any] | None = None,
     first: list[Any] | None = None,
 ) -> Page[Any]:
     """The page that the URL's `name` asks for; a number beyond the end gives the last page.
@@ -84,7 +84,7 @@ def first_page(first: list[Any], count: int, size: int) -> Page[Any]:
     return page
 
 
-def _read_details(rows: Any, details: ComposedQuery[Any] | None) -> Any:
+def _read_details(rows: Any, details: CompiledQuery[Any] | None) -> Any:
     if details is None or not isinstance(rows, QuerySet):
         return rows
     return read_picked(details, rows)

@@ -15,7 +15,7 @@ from statistics import median
 
 from paceline.manifest import Benchmark
 
-from dashboard.policy.decision import Chosen, Decision, LeftOut, Reason
+from dashboard.policy.decision import Chosen, Decision, Reason, SkippedCommits
 
 # What a quick run costs of a standard one, where none was seen yet.
 QUICK_SHARE = 0.5
@@ -203,7 +203,7 @@ def limit_decision(
             quick |= {(candidate.hash, *key) for key in short}
             reasons.update((Reason.QUICK, name) for name in {name for name, _ in short})
             reasons.update((Reason.BUDGET, name) for name in {name for name, _ in plan.left_out})
-    said = [LeftOut(reason, count, name) for (reason, name), count in sorted(reasons.items())]
+    said = [SkippedCommits(reason, count, name) for (reason, name), count in sorted(reasons.items())]
     return replace(
         decision,
         newest=parts[0],

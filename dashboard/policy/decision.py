@@ -72,7 +72,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class SkippedCommits:
     """`commits`: at how many this benchmark isn't measured; no name: at how many nothing is."""
 
     reason: Reason
@@ -92,7 +92,7 @@ class Decision:
     newest: Sequence[Chosen] = ()
     backlog: Sequence[Chosen] = ()
     later: Sequence[str] = ()
-    left_out: Sequence[LeftOut] = field(default_factory=tuple)
+    left_out: Sequence[SkippedCommits] = field(default_factory=tuple)
     quick: frozenset[tuple[str, str, str]] = frozenset()
 
 
@@ -139,7 +139,7 @@ def decide_cases(
     if event.kind == EventKind.MANUAL:
         return Decision(newest=chosen)
     plan = order_commits(policy, chosen, queue)
-    said = [LeftOut(reason, count, name) for (reason, name), count in reasons.items()]
+    said = [SkippedCommits(reason, count, name) for (reason, name), count in reasons.items()]
     return replace(plan, left_out=(*plan.left_out, *said))
 
 
@@ -218,9 +218,9 @@ def order_backlog(chosen: Sequence[Chosen], queue: Queue) -> Decision:
     of_position = {candidate.position: (candidate, benchmarks) for candidate, benchmarks in chosen}
     ordered = [of_position[position] for position in halving_order(of_position, queue.measured)]
     fitting = _count_fitting(ordered, queue.room)
-    left_out = [LeftOut(Reason.NEWEST_FIRST, fitting)] if fitting else []
+    left_out = [SkippedCommits(Reason.NEWEST_FIRST, fitting)] if fitting else []
     if later := [candidate.hash for candidate, _ in ordered[fitting:]]:
-        left_out.append(LeftOut(Reason.QUEUE_FULL, len(later)))
+        left_out.append(SkippedCommits(Reason.QUEUE_FULL, len(later)))
     return Decision(backlog=ordered[:fitting], later=later, left_out=left_out)
 
 
@@ -232,7 +232,7 @@ def _spread_commits(older: Sequence[Chosen], newest: Chosen, queue: Queue) -> De
     if fitting == len(whole):
         return Decision(newest=whole)
     *some, last = spread_evenly(whole, fitting)
-    return Decision([last], some, left_out=[LeftOut(Reason.SPREAD, len(whole) - fitting)])
+    return Decision([last], some, left_out=[SkippedCommits(Reason.SPREAD, len(whole) - fitting)])
 
 
 def _count_fitting(ordered: Sequence[Chosen], room: int) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dashboard.experiments.bounds import NOT_WORSE, WORSE, Bounded
+from dashboard.experiments.bounds import NOT_WORSE, WORSE, BoundedDifference
 
 NOT_KNOWN = "not known"
 
@@ -20,16 +20,16 @@ class MeasuredCase:
     """
 
     case: str
-    own: Bounded | None
-    others: Sequence[Bounded] = ()
+    own: BoundedDifference | None
+    others: Sequence[BoundedDifference] = ()
     failure: str = ""
 
     @property
-    def all_bounded(self) -> list[Bounded]:
+    def all_bounded(self) -> list[BoundedDifference]:
         return [*([self.own] if self.own else []), *self.others]
 
     @property
-    def worse(self) -> list[Bounded]:
+    def worse(self) -> list[BoundedDifference]:
         return [bounded for bounded in self.all_bounded if bounded.verdict == WORSE]
 
     @property
@@ -79,6 +79,6 @@ def smallest_visible(cases: Sequence[MeasuredCase]) -> float | None:
     return math.expm1(max(known)) if known and len(known) == len(widths) else None
 
 
-def ratio_of(bounded: Bounded) -> float | None:
+def ratio_of(bounded: BoundedDifference) -> float | None:
     """head / base, where values have ratios."""
     return math.exp(bounded.metric.worse * bounded.middle) if bounded.logarithmic else None

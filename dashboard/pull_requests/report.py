@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.experiments.bounds import QUALITY, WORSE, Bounded
+from dashboard.experiments.bounds import QUALITY, WORSE, BoundedDifference
 from dashboard.experiments.paired_phases import paired_phases
 from dashboard.models import Check, CheckedCase, Experiment
 from dashboard.pull_requests.answer import MeasuredCase
@@ -39,7 +39,7 @@ class CheckRow:
     """One metric of one case."""
 
     case: str
-    bounded: Bounded
+    bounded: BoundedDifference
     experiment: int
 
     @property
@@ -56,7 +56,7 @@ class CheckReport:
     rows: Sequence[CheckRow] = ()
     causes: Sequence[Cause] = ()
     commands: Sequence[str] = ()
-    control: Bounded | None = None
+    control: BoundedDifference | None = None
     # Of all experiments: pairs measured, machines, and the part of the budget that is spent.
     pairs: int = 0
     machines: Sequence[str] = ()

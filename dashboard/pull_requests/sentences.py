@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
-from dashboard.experiments.bounds import OPEN, WORSE, Bounded
+from dashboard.experiments.bounds import OPEN, WORSE, BoundedDifference
 from dashboard.models import Check
 from dashboard.sentences import labels, numbers
 from dashboard.sentences.markdown import code_span, escape_markdown
@@ -28,7 +28,7 @@ INTENDED_COMMAND = "/paceline intended"
 MOST_ROWS = 5
 
 
-def change_text(bounded: Bounded) -> str:
+def change_text(bounded: BoundedDifference) -> str:
     """`+38 % [35, 41]`: how the head differs from the base; empty while too few pairs tell."""
     if bounded.low is None or bounded.high is None:
         return ""
@@ -45,7 +45,7 @@ def change_text(bounded: Bounded) -> str:
     return change if low == high else f"{change} {numbers.format_interval(low, high, unit)}"
 
 
-def verdict_text(bounded: Bounded) -> str:
+def verdict_text(bounded: BoundedDifference) -> str:
     """`worse`, `better`, `~` where there is no difference that matters, `not known`."""
     if bounded.verdict == WORSE:
         return "worse"
@@ -54,7 +54,7 @@ def verdict_text(bounded: Bounded) -> str:
     return "not known" if bounded.verdict == OPEN else "~"
 
 
-def most_worse(bounded: Bounded) -> str:
+def most_worse(bounded: BoundedDifference) -> str:
     """`2.1 %`: by how much the head may at most be worse."""
     high = max(bounded.high or 0.0, 0.0)
     if bounded.logarithmic:
@@ -133,11 +133,11 @@ def answer_headline(report: CheckReport) -> str:
     return f"Not known. {reason_sentence(check.reason)}".strip()
 
 
-def is_judged(bounded: Bounded) -> bool:
+def is_judged(bounded: BoundedDifference) -> bool:
     return bounded.metric.kind == "time"
 
 
-def upper_end(bounded: Bounded) -> float:
+def upper_end(bounded: BoundedDifference) -> float:
     return bounded.high if bounded.high is not None else math.inf
 
 

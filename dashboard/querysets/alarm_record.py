@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Count, Exists, Min, OuterRef, QuerySet, Subquery
 
 from dashboard.models import Delivery, Experiment, Project, Regression, RegressionExperiment, Run
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.regressions import REGRESSION_DETAILS
 
 # So many of the newest are looked at, however many there are.
@@ -54,10 +54,10 @@ def _compose_suspicions(of_late: bool) -> QuerySet[Regression]:
         experiment__purpose=Experiment.Purpose.PROOF, experiment__verdict=Experiment.Verdict.CONFIRMED
     )
     first = proofs.values("regression").annotate(at=Min("experiment__finished_at")).values("at")
-    rows: Any = Regression.objects.filter(project=Given("project"))
+    rows: Any = Regression.objects.filter(project=Parameter("project"))
     rows = rows.exclude(withdrawal=Regression.Withdrawal.REWRITTEN)
     if of_late:
-        rows = rows.filter(opened_at__gte=Given("since"))
+        rows = rows.filter(opened_at__gte=Parameter("since"))
     announced = Exists(Delivery.objects.filter(regression=OuterRef("pk")))
     rows = rows.annotate(announced=announced, proved_at=Subquery(first)).order_by("-opened_at", "-pk")
     rows = rows.only("state", "triaged", "withdrawn_at", "opened_at", "first_bad__committed_at")
@@ -65,7 +65,7 @@ def _compose_suspicions(of_late: bool) -> QuerySet[Regression]:
     return newest
 
 
-_SUSPICIONS = ComposedQuery(_compose_suspicions)
+_SUSPICIONS = CompiledQuery(_compose_suspicions)
 
 
 def make_suspicion(row: Any) -> Suspicion:
@@ -90,13 +90,13 @@ def count_measured_commits(project: Project, since: datetime | None) -> int:
 
 
 def _compose_measured_commits(of_late: bool) -> QuerySet[Any]:
-    runs = Run.objects.filter(commit__project=Given("project"), state=Run.State.DONE)
-    runs = runs.filter(finished_at__gte=Given("since")) if of_late else runs
+    runs = Run.objects.filter(commit__project=Parameter("project"), state=Run.State.DONE)
+    runs = runs.filter(finished_at__gte=Parameter("since")) if of_late else runs
     counted = runs.order_by().values("commit__project").annotate(commits=Count("commit", distinct=True))
     return counted.values_list("commits", flat=True)
 
 
-_MEASURED_COMMITS: ComposedQuery[Any] = ComposedQuery(_compose_measured_commits)
+_MEASURED_COMMITS: CompiledQuery[Any] = CompiledQuery(_compose_measured_commits)
 
 
 def find_false_alarms(suspicions: Sequence[Suspicion], most: int) -> list[Regression]:
@@ -109,7 +109,7 @@ def find_false_alarms(suspicions: Sequence[Suspicion], most: int) -> list[Regres
 def _compose_false_alarms() -> QuerySet[Regression]:
     related = ("first_bad", "series__metric", "series__configuration__case", "triaged_by")
     rows = Regression.objects.select_related(*related).defer(*REGRESSION_DETAILS)
-    return rows.filter(pk__in_array=Given("keys"))
+    return rows.filter(pk__in_array=Parameter("keys"))
 
 
-_FALSE_ALARMS = ComposedQuery(_compose_false_alarms)
+_FALSE_ALARMS = CompiledQuery(_compose_false_alarms)

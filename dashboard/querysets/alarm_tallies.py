@@ -20,7 +20,7 @@ from dashboard.models import (
     RegressionExperiment,
     Series,
 )
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 
 # The tally of verdicts and their cost covers so many days.
 TALLY_DAYS = 30
@@ -61,8 +61,8 @@ def tally_proofs(projects: QuerySet[Project], days: int = TALLY_DAYS) -> ProofTa
     )
 
 
-_SINCE = Given("since", DateTimeField())
-_OF_PROJECTS = {"regression__project__in_array": Given("projects")}
+_SINCE = Parameter("since", DateTimeField())
+_OF_PROJECTS = {"regression__project__in_array": Parameter("projects")}
 
 
 def _compose_verdicts() -> QuerySet[Any]:
@@ -89,8 +89,8 @@ def _compose_cost_of_pairs() -> QuerySet[Any]:
     return rows
 
 
-_VERDICTS = ComposedQuery(_compose_verdicts)
-_COST_OF_PAIRS = ComposedQuery(_compose_cost_of_pairs)
+_VERDICTS = CompiledQuery(_compose_verdicts)
+_COST_OF_PAIRS = CompiledQuery(_compose_cost_of_pairs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Max, QuerySet
 
 from dashboard.models import Commit, Document, Project, Series
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.regression_details import PHASE_TIMES, PHASE_VALUES, values_by_phase
 from dashboard.repositories import ABBREVIATED_HASH
 
@@ -29,13 +29,13 @@ def other_branches(project: Project) -> list[str]:
 
 
 def _compose_other_branches() -> QuerySet[Any]:
-    forked = Commit.objects.filter(project=Given("project"), fork__isnull=False)
-    beside = forked.exclude(branch=Given("branch"))
+    forked = Commit.objects.filter(project=Parameter("project"), fork__isnull=False)
+    beside = forked.exclude(branch=Parameter("branch"))
     newest = beside.values("branch").annotate(newest=Max("pk")).order_by("-newest")
     return newest.values_list("branch", flat=True)[:MOST_BRANCHES]
 
 
-_OTHER_BRANCHES: ComposedQuery[Any] = ComposedQuery(_compose_other_branches)
+_OTHER_BRANCHES: CompiledQuery[Any] = CompiledQuery(_compose_other_branches)
 
 
 def phases_of_runs(series: Series, *runs: int) -> list[dict[str, float]]:

@@ -11,7 +11,7 @@ from django.db.models import Count, Exists, OuterRef, QuerySet
 
 from dashboard.models import Case, Project, SeriesLatest
 from dashboard.models.series import find_tainted
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 
 # A project of more cases is shown by its first ones: words make the list shorter.
 MOST_CASES = 2000
@@ -77,8 +77,8 @@ def _compose_case_states() -> QuerySet[Any]:
         *("run__machine_id", "run__claimed_at", "run__finished_at"),
     )
     rows = SeriesLatest.objects.filter(
-        series__configuration__case__project=Given("project"),
-        series__metric__name=Given("metric"),
+        series__configuration__case__project=Parameter("project"),
+        series__metric__name=Parameter("metric"),
         series__phase="",
     ).order_by(
         f"{configuration}__case__benchmark", f"{configuration}__case__key", f"-{configuration}__version"
@@ -86,7 +86,7 @@ def _compose_case_states() -> QuerySet[Any]:
     return rows.values_list(*names)[:MOST_CASES]
 
 
-_CASE_STATES: ComposedQuery[Any] = ComposedQuery(_compose_case_states)
+_CASE_STATES: CompiledQuery[Any] = CompiledQuery(_compose_case_states)
 
 
 def _make_state(row: tuple[Any, ...]) -> CaseState:
@@ -126,13 +126,13 @@ def _compose_lacking_cases() -> QuerySet[Any]:
     headlines = SeriesLatest.objects.filter(
         series__configuration__case=OuterRef("pk"), series__headline=True, series__phase=""
     )
-    lacks = ~Exists(headlines.filter(series__metric__name=Given("metric")))
-    rows = Case.objects.filter(Exists(headlines), lacks, project=Given("project"))
+    lacks = ~Exists(headlines.filter(series__metric__name=Parameter("metric")))
+    rows = Case.objects.filter(Exists(headlines), lacks, project=Parameter("project"))
     return rows.order_by("pk").values_list("pk")[:MOST_CASES]
 
 
 # The keys of a project's cases that have headline metrics, and not this one.
-LACKING_CASES: ComposedQuery[Any] = ComposedQuery(lambda *_: _compose_lacking_cases())
+LACKING_CASES: CompiledQuery[Any] = CompiledQuery(lambda *_: _compose_lacking_cases())
 
 
 def headlines_of(configurations: Iterable[int]) -> dict[int, list[SeriesLatest]]:
@@ -145,9 +145,9 @@ def headlines_of(configurations: Iterable[int]) -> dict[int, list[SeriesLatest]]
 
 def _compose_headlines() -> QuerySet[SeriesLatest]:
     rows = SeriesLatest.objects.filter(
-        series__headline=True, series__configuration__in_array=Given("configurations")
+        series__headline=True, series__configuration__in_array=Parameter("configurations")
     )
     return rows.select_related("series__metric").order_by("series__metric__name", "series__phase")
 
 
-_HEADLINES = ComposedQuery(_compose_headlines)
+_HEADLINES = CompiledQuery(_compose_headlines)

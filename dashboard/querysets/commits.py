@@ -22,7 +22,7 @@ from dashboard.models import (
     SeriesLatest,
     Trigger,
 )
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.experiments import EXPERIMENTS_OF_KEYS
 from dashboard.querysets.picked_rows import compose_details, read_picked
 from dashboard.querysets.projects import commits_with_counts
@@ -78,7 +78,9 @@ def commits_with_costs() -> QuerySet[Commit]:
 
 
 COSTED_OF_KEYS = compose_details(commits_with_costs)
-_OF_HASH = ComposedQuery(lambda: commits_with_costs().filter(project=Given("project"), hash=Given("hash")))
+_OF_HASH = CompiledQuery(
+    lambda: commits_with_costs().filter(project=Parameter("project"), hash=Parameter("hash"))
+)
 
 
 def commits_beside(commit: Commit) -> list[Commit]:
@@ -89,12 +91,12 @@ def commits_beside(commit: Commit) -> list[Commit]:
 
 
 def _compose_beside() -> QuerySet[Commit]:
-    near = Q(branch=Given("branch"), position__in_array=Given("places"))
-    rows = Commit.objects.filter(near | Q(hash__in_array=Given("parents")), project=Given("project"))
+    near = Q(branch=Parameter("branch"), position__in_array=Parameter("places"))
+    rows = Commit.objects.filter(near | Q(hash__in_array=Parameter("parents")), project=Parameter("project"))
     return rows.order_by("position")
 
 
-_BESIDE = ComposedQuery(_compose_beside)
+_BESIDE = CompiledQuery(_compose_beside)
 
 
 def values_at(commit: Commit) -> list[MeasuredValue]:
@@ -106,7 +108,7 @@ def values_at(commit: Commit) -> list[MeasuredValue]:
 
 
 def _compose_values_at() -> QuerySet[Any]:
-    runs = Run.objects.filter(commit=Given("commit"), state=Run.State.DONE)
+    runs = Run.objects.filter(commit=Parameter("commit"), state=Run.State.DONE)
     rows = Point.objects.filter(run__in=runs.exclude(origin=Run.Origin.SENTINEL), series__headline=True)
     return rows.order_by("tainted", "-run_id").values_list(
         *("series_id", "series__configuration_id", "series__metric__name", "series__phase"),
@@ -115,7 +117,7 @@ def _compose_values_at() -> QuerySet[Any]:
     )
 
 
-_VALUES_AT: ComposedQuery[Any] = ComposedQuery(_compose_values_at)
+_VALUES_AT: CompiledQuery[Any] = CompiledQuery(_compose_values_at)
 
 
 # One look into the index on (series, position) for each series, whatever its history.
@@ -167,12 +169,12 @@ def changes_at(commit: Commit) -> dict[int, Change]:
 
 
 def _compose_changes_at() -> QuerySet[Change]:
-    rows = Change.objects.filter(first_bad=Given("commit")).order_by("pk")
+    rows = Change.objects.filter(first_bad=Parameter("commit")).order_by("pk")
     related = rows.select_related("series__metric", "series__configuration__case", "regression")
     return related.defer(*(f"regression__{name}" for name in REGRESSION_DETAILS))
 
 
-_CHANGES_AT = ComposedQuery(_compose_changes_at)
+_CHANGES_AT = CompiledQuery(_compose_changes_at)
 
 
 def troubled_runs(commit: Commit) -> list[Run]:
@@ -208,11 +210,11 @@ def checks_of_commit(commit: Commit) -> list[Check]:
 
 
 def _compose_checks() -> QuerySet[Check]:
-    about = Q(head_hash=Given("hash")) | Q(base_commit=Given("commit"))
-    return Check.objects.filter(about, project=Given("project")).select_related("pull_request")[:LISTED]
+    about = Q(head_hash=Parameter("hash")) | Q(base_commit=Parameter("commit"))
+    return Check.objects.filter(about, project=Parameter("project")).select_related("pull_request")[:LISTED]
 
 
-_CHECKS = ComposedQuery(_compose_checks)
+_CHECKS = CompiledQuery(_compose_checks)
 
 
 def triggers_of_commit(commit: Commit) -> QuerySet[Trigger]:
@@ -240,14 +242,14 @@ def _compose_configurations() -> QuerySet[Configuration]:
     latest = SeriesLatest.objects.filter(
         series__configuration=OuterRef("pk"), series__metric__name=OVERVIEW_METRIC, series__phase=""
     )
-    runs = Run.objects.filter(configuration=OuterRef("pk"), commit=Given("commit"))
+    runs = Run.objects.filter(configuration=OuterRef("pk"), commit=Parameter("commit"))
     newer = Configuration.objects.filter(
         case=OuterRef("case"), pool=OuterRef("pool"), quick=OuterRef("quick"), version__gt=OuterRef("version")
     )
     unmeasured = ~Exists(runs.exclude(state__in=(Run.State.FAILED, Run.State.CANCELLED)))
-    is_shown = Q(pk__in_array=Given("measured")) | (Exists(latest) & ~Exists(newer) & unmeasured)
-    rows = Configuration.objects.filter(is_shown, case__project=Given("project"))
+    is_shown = Q(pk__in_array=Parameter("measured")) | (Exists(latest) & ~Exists(newer) & unmeasured)
+    rows = Configuration.objects.filter(is_shown, case__project=Parameter("project"))
     return rows.select_related("case", "pool").order_by("case__benchmark", "case__key", "pk")
 
 
-_CONFIGURATIONS = ComposedQuery(_compose_configurations)
+_CONFIGURATIONS = CompiledQuery(_compose_configurations)

@@ -11,7 +11,7 @@ from django.db.models.functions import Left
 
 from dashboard.models import Commit, Experiment, Metric, Point, Project, Run, Series, SeriesLatest
 from dashboard.querysets.baselines import other_branches
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.runs import runs_with_related
 
 SUGGESTED_COMMITS = 25
@@ -38,13 +38,13 @@ def find_commits(
 def _compose_named_commits(names: int, beginnings: int, most: int) -> QuerySet[Commit]:
     wanted = Q()
     for index in range(names):
-        wanted |= Q(tags__contains=Given(f"tags{index}")) & ~Q(tags=[])
+        wanted |= Q(tags__contains=Parameter(f"tags{index}")) & ~Q(tags=[])
     for index in range(beginnings):
-        wanted |= Q(hash__gte=Given(f"least{index}"), hash__lt=Given(f"most{index}"))
-    return Commit.objects.filter(wanted, project=Given("project")).order_by("-position")[:most]
+        wanted |= Q(hash__gte=Parameter(f"least{index}"), hash__lt=Parameter(f"most{index}"))
+    return Commit.objects.filter(wanted, project=Parameter("project")).order_by("-position")[:most]
 
 
-_NAMED_COMMITS = ComposedQuery(_compose_named_commits)
+_NAMED_COMMITS = CompiledQuery(_compose_named_commits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +90,9 @@ def known_names(project: Project) -> list[tuple[str, str, str]]:
 
 
 def _compose_known_names() -> QuerySet[Any]:
-    newest = Commit.objects.filter(has_values(), project=Given("project"), branch=Given("branch"))
+    newest = Commit.objects.filter(has_values(), project=Parameter("project"), branch=Parameter("branch"))
     commits = newest.order_by("-position").annotate(kind=_as_text("commit"), name=Left("hash", SHORT_HASH))
-    tagged = Commit.objects.filter(project=Given("project")).exclude(tags=[]).order_by("-pk")
+    tagged = Commit.objects.filter(project=Parameter("project")).exclude(tags=[]).order_by("-pk")
     tags = tagged.annotate(kind=_as_text("tag"), name=Func(F("tags"), function="unnest"))
     rows = [
         part.values_list("kind", "name", "subject")[:most]
@@ -101,7 +101,7 @@ def _compose_known_names() -> QuerySet[Any]:
     return rows[0].union(rows[1], all=True)
 
 
-_KNOWN_TAGS_AND_COMMITS: ComposedQuery[Any] = ComposedQuery(_compose_known_names)
+_KNOWN_TAGS_AND_COMMITS: CompiledQuery[Any] = CompiledQuery(_compose_known_names)
 
 
 def _as_text(text: str) -> Value:
@@ -114,11 +114,11 @@ def runs_of_commits(commits: Iterable[int]) -> list[Run]:
 
 
 def _compose_runs_of_commits() -> QuerySet[Run]:
-    rows = runs_with_related().filter(commit__in_array=Given("commits"), state=Run.State.DONE)
+    rows = runs_with_related().filter(commit__in_array=Parameter("commits"), state=Run.State.DONE)
     return rows.exclude(origin=Run.Origin.SENTINEL).order_by("-pk")[: 2 * MOST_RUNS]
 
 
-_RUNS_OF_COMMITS = ComposedQuery(_compose_runs_of_commits)
+_RUNS_OF_COMMITS = CompiledQuery(_compose_runs_of_commits)
 
 
 class ComparedPoint(NamedTuple):
@@ -198,25 +198,25 @@ def _make_series(row: Sequence[Any], metrics: dict[int, Metric]) -> Series:
 def _compose_headline_points() -> QuerySet[Any]:
     rows = Point.objects.filter(
         series__headline=True,
-        series__configuration__in_array=Given("configurations"),
-        position__in_array=Given("positions"),
-        run__in_array=Given("runs"),
+        series__configuration__in_array=Parameter("configurations"),
+        position__in_array=Parameter("positions"),
+        run__in_array=Parameter("runs"),
     )
     return rows.values_list(*_COMPARED, "series__latest__recent")
 
 
 def _compose_points_of_runs() -> QuerySet[Any]:
-    rows = Point.objects.filter(run__in_array=Given("runs"))
+    rows = Point.objects.filter(run__in_array=Parameter("runs"))
     return rows.order_by("series__metric__name", "series__phase", "run").values_list(*_COMPARED)
 
 
 def _compose_recent_values() -> QuerySet[Any]:
-    return SeriesLatest.objects.filter(series__in_array=Given("series")).values_list("series", "recent")
+    return SeriesLatest.objects.filter(series__in_array=Parameter("series")).values_list("series", "recent")
 
 
-_HEADLINE_POINTS: ComposedQuery[Any] = ComposedQuery(_compose_headline_points)
-_POINTS_OF_RUNS: ComposedQuery[Any] = ComposedQuery(_compose_points_of_runs)
-_RECENT_VALUES: ComposedQuery[Any] = ComposedQuery(_compose_recent_values)
+_HEADLINE_POINTS: CompiledQuery[Any] = CompiledQuery(_compose_headline_points)
+_POINTS_OF_RUNS: CompiledQuery[Any] = CompiledQuery(_compose_points_of_runs)
+_RECENT_VALUES: CompiledQuery[Any] = CompiledQuery(_compose_recent_values)
 
 
 def measured_parts(runs: Iterable[int]) -> dict[int, dict[str, Any]]:
@@ -228,8 +228,8 @@ def measured_parts(runs: Iterable[int]) -> dict[int, dict[str, Any]]:
 _PARTS = {"environment": "environment__values"} | {
     name: f"document__body__{name}" for name in ("protocol", "profile", "device_profile")
 }
-_MEASURED_PARTS: ComposedQuery[Any] = ComposedQuery(
-    lambda: Run.objects.filter(pk__in_array=Given("runs")).values_list("pk", *_PARTS.values())
+_MEASURED_PARTS: CompiledQuery[Any] = CompiledQuery(
+    lambda: Run.objects.filter(pk__in_array=Parameter("runs")).values_list("pk", *_PARTS.values())
 )
 
 
@@ -241,9 +241,11 @@ def experiments_of_pair(base: Commit, head: Commit, most: int) -> list[Experimen
 
 def _compose_experiments_of_pair(most: int) -> QuerySet[Experiment]:
     rows = Experiment.objects.select_related("metric", "base_configuration__case", "head_configuration__case")
-    of_pair = rows.filter(base_commit=Given("base"), head_commit=Given("head"), project=Given("project"))
+    of_pair = rows.filter(
+        base_commit=Parameter("base"), head_commit=Parameter("head"), project=Parameter("project")
+    )
     of_pair = of_pair.exclude(verdict=Experiment.Verdict.UNTESTABLE)
     return of_pair.defer("profiles", "commands").order_by("-pk")[:most]
 
 
-_EXPERIMENTS_OF_PAIR = ComposedQuery(_compose_experiments_of_pair)
+_EXPERIMENTS_OF_PAIR = CompiledQuery(_compose_experiments_of_pair)

@@ -11,7 +11,7 @@ from django.db.models import Count, F, QuerySet, Window
 from django.db.models.functions import RowNumber
 
 from dashboard.models import Configuration, Project, Run
-from dashboard.querysets.composed import NOW, ComposedQuery, Given
+from dashboard.querysets.compiled_queries import NOW, CompiledQuery, Parameter
 
 # Of so many newest runs of a configuration at least so many are tainted.
 NEWEST, MOSTLY = 5, 3
@@ -51,7 +51,7 @@ def _compose_newest_runs() -> QuerySet[Any]:
         requested_at__gt=NOW - RECENT,
         state=Run.State.DONE,
         origin=Run.Origin.MEASURED,
-        configuration__case__project__in_array=Given("projects"),
+        configuration__case__project__in_array=Parameter("projects"),
     )
     suspicious = recent.filter(tainted=True).values("configuration").annotate(number=Count("pk"))
     keys = suspicious.filter(number__gte=MOSTLY).values("configuration")
@@ -60,7 +60,7 @@ def _compose_newest_runs() -> QuerySet[Any]:
     return newest.order_by("-pk").values_list("configuration", "pk", "tainted")
 
 
-_NEWEST_RUNS = ComposedQuery(_compose_newest_runs)
+_NEWEST_RUNS = CompiledQuery(_compose_newest_runs)
 
 
 def _describe_cases(mostly: dict[int, list[tuple[int, bool]]]) -> list[TaintedCase]:

@@ -8,7 +8,7 @@ from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce, Now
 
 from dashboard.models import Case, Claim, Document, Experiment, ExperimentPair, Machine, Project, Run, Series
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.picked_rows import MACHINE_DETAILS, PROJECT_DETAILS, compose_details, is_among
 from dashboard.querysets.runs import ALIVE_WITHIN
 
@@ -77,7 +77,7 @@ def find_with_pairs(pk: int) -> Experiment | None:
 
 
 def _compose_with_pairs() -> QuerySet[Experiment]:
-    rows = Experiment.objects.filter(pk=Given("pk")).select_related(
+    rows = Experiment.objects.filter(pk=Parameter("pk")).select_related(
         *("project", "base_commit", "head_commit", "metric", "machine", "requested_by"),
         *("base_configuration__case", "base_configuration__pool"),
         *("head_configuration__case", "head_configuration__pool"),
@@ -86,7 +86,7 @@ def _compose_with_pairs() -> QuerySet[Experiment]:
     return rows.annotate(pool_lives=pool_lives()).prefetch_related("pairs")
 
 
-_WITH_PAIRS = ComposedQuery(_compose_with_pairs)
+_WITH_PAIRS = CompiledQuery(_compose_with_pairs)
 
 
 def claim_of_experiment(experiment: Experiment) -> Claim | None:

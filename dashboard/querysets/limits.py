@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db.models import Exists, OuterRef, QuerySet
 
 from dashboard.models import Project, Regression, Series, SeriesLatest
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.regressions import STANDING
 
 
@@ -38,11 +38,11 @@ def currently_crossed() -> QuerySet[SeriesLatest]:
 
 
 def _compose_crossed_of_project(most: int) -> QuerySet[SeriesLatest]:
-    return currently_crossed().filter(series__configuration__case__project=Given("project"))[:most]
+    return currently_crossed().filter(series__configuration__case__project=Parameter("project"))[:most]
 
 
 # The newest so many of a project.
-CROSSED_OF_PROJECT = ComposedQuery(_compose_crossed_of_project)
+CROSSED_OF_PROJECT = CompiledQuery(_compose_crossed_of_project)
 
 
 def crossed_without_regression(projects: QuerySet[Project]) -> QuerySet[SeriesLatest]:

@@ -27,7 +27,7 @@ from django.db.models import (
 from django.db.models.functions import JSONObject
 
 from dashboard.models import Experiment, Machine, Metric, Pool, Run, Sentinel, SentinelPoint
-from dashboard.querysets.composed import NOW, ComposedQuery, Given
+from dashboard.querysets.compiled_queries import NOW, CompiledQuery, Parameter
 from dashboard.querysets.picked_rows import MACHINE_DETAILS, compose_details
 from dashboard.querysets.runs import runs_with_related
 from dashboard.querysets.visibility import ProjectVisibility, VisibilityRule
@@ -68,7 +68,7 @@ def _compose_retired(most: int) -> QuerySet[Machine]:
     return retired.defer(*MACHINE_DETAILS).order_by("-seen_at", "name")[:most]
 
 
-_RETIRED = ComposedQuery(_compose_retired)
+_RETIRED = CompiledQuery(_compose_retired)
 
 
 @dataclass(slots=True)
@@ -104,21 +104,21 @@ def work_by_machine(machines: Iterable[Machine], visibility: ProjectVisibility) 
 
 
 def _compose_held_runs(rule: VisibilityRule) -> QuerySet[Run]:
-    rows = runs_with_related().filter(state__in=Run.HELD, machine__in_array=Given("machines"))
+    rows = runs_with_related().filter(state__in=Run.HELD, machine__in_array=Parameter("machines"))
     return rows.annotate(
         shown=Exists(rule.given_projects().filter(pk=OuterRef("configuration__case__project")))
     )
 
 
 def _compose_held_experiments(rule: VisibilityRule) -> QuerySet[Experiment]:
-    rows = Experiment.objects.filter(state__in=Experiment.HELD, machine__in_array=Given("machines"))
+    rows = Experiment.objects.filter(state__in=Experiment.HELD, machine__in_array=Parameter("machines"))
     rows = rows.annotate(shown=Exists(rule.given_projects().filter(pk=OuterRef("project"))))
     related = rows.select_related("metric", "base_configuration__case").defer("profiles", "commands")
     return related.order_by("pk")
 
 
-_HELD_RUNS = ComposedQuery(_compose_held_runs)
-_HELD_EXPERIMENTS = ComposedQuery(_compose_held_experiments)
+_HELD_RUNS = CompiledQuery(_compose_held_runs)
+_HELD_EXPERIMENTS = CompiledQuery(_compose_held_experiments)
 
 
 @dataclass(slots=True)
@@ -158,8 +158,8 @@ def _count_by(rows: QuerySet[Any], pool: str) -> QuerySet[Any]:
     return counted.order_by().values_list(pool, "number", "since")
 
 
-_WAITING_RUNS: ComposedQuery[Any] = ComposedQuery(_compose_waiting_runs)
-_WAITING_EXPERIMENTS: ComposedQuery[Any] = ComposedQuery(_compose_waiting_experiments)
+_WAITING_RUNS: CompiledQuery[Any] = CompiledQuery(_compose_waiting_runs)
+_WAITING_EXPERIMENTS: CompiledQuery[Any] = CompiledQuery(_compose_waiting_experiments)
 
 
 def served_pools() -> set[str]:
@@ -172,14 +172,14 @@ def _compose_served_pools() -> QuerySet[Any]:
     return there.order_by().values_list("pool__name", flat=True).distinct()
 
 
-_SERVED_POOLS: ComposedQuery[Any] = ComposedQuery(_compose_served_pools)
+_SERVED_POOLS: CompiledQuery[Any] = CompiledQuery(_compose_served_pools)
 
 
 def pool_names() -> list[str]:
     return _POOL_NAMES.read_rows()
 
 
-_POOL_NAMES: ComposedQuery[Any] = ComposedQuery(
+_POOL_NAMES: CompiledQuery[Any] = CompiledQuery(
     lambda: Pool.objects.order_by("name").values_list("name", flat=True)
 )
 
@@ -190,11 +190,11 @@ def newest_machine_runs(machine: Machine, visibility: ProjectVisibility) -> list
 
 
 def _compose_machine_runs(rule: VisibilityRule) -> QuerySet[Run]:
-    runs = runs_with_related().filter(machine=Given("machine"), project__in=rule.given_projects())
+    runs = runs_with_related().filter(machine=Parameter("machine"), project__in=rule.given_projects())
     return runs.order_by("-claimed_at", "-pk")[:LISTED_RUNS]
 
 
-_MACHINE_RUNS = ComposedQuery(_compose_machine_runs)
+_MACHINE_RUNS = CompiledQuery(_compose_machine_runs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +224,8 @@ def count_warning_codes(machine: Machine, now: datetime) -> tuple[int, list[Code
 
 
 def _compose_warning_codes() -> QuerySet[Any]:
-    since = Given("since", DateTimeField())
-    recent = Run.objects.filter(machine=Given("machine"), state=Run.State.DONE, claimed_at__gt=since)
+    since = Parameter("since", DateTimeField())
+    recent = Run.objects.filter(machine=Parameter("machine"), state=Run.State.DONE, claimed_at__gt=since)
     # Each run has one code more: that of every run.
     codes = Func(
         F("warning_codes"),
@@ -238,7 +238,7 @@ def _compose_warning_codes() -> QuerySet[Any]:
     return counted.order_by("-number", "code").values_list("code", "number", "kept_out")
 
 
-_WARNING_CODES: ComposedQuery[Any] = ComposedQuery(_compose_warning_codes)
+_WARNING_CODES: CompiledQuery[Any] = CompiledQuery(_compose_warning_codes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +265,7 @@ def calibrated_runs(machine: Machine, visibility: ProjectVisibility) -> list[Cal
 
 def _compose_calibrated_runs(rule: VisibilityRule) -> QuerySet[Any]:
     rows = Run.objects.filter(
-        machine=Given("machine"),
+        machine=Parameter("machine"),
         project__in=rule.given_projects(),
         claimed_at__isnull=False,
         calibration__isnull=False,
@@ -276,7 +276,7 @@ def _compose_calibrated_runs(rule: VisibilityRule) -> QuerySet[Any]:
     ]
 
 
-_CALIBRATED_RUNS: ComposedQuery[Any] = ComposedQuery(_compose_calibrated_runs)
+_CALIBRATED_RUNS: CompiledQuery[Any] = CompiledQuery(_compose_calibrated_runs)
 
 
 def sentinels_with_points(machine: Machine, visibility: ProjectVisibility) -> list[Any]:
@@ -295,7 +295,7 @@ def _compose_sentinels(rule: VisibilityRule) -> QuerySet[Sentinel]:
     moment = Func(Value("epoch"), F("measured_at"), function="date_part")
     members = JSONObject(run="run_id", value="value", tainted="tainted", at=moment)
     own = Sentinel.objects.filter(
-        machine=Given("machine"), configuration__case__project__in=rule.given_projects()
+        machine=Parameter("machine"), configuration__case__project__in=rule.given_projects()
     )
     rows = own.annotate(
         measured_at=Subquery(newest.values("measured_at")[:1]),
@@ -308,4 +308,4 @@ def _compose_sentinels(rule: VisibilityRule) -> QuerySet[Sentinel]:
     return light.order_by(F("measured_at").desc(nulls_last=True), "pk")[:MOST_SENTINELS]
 
 
-_SENTINELS = ComposedQuery(_compose_sentinels)
+_SENTINELS = CompiledQuery(_compose_sentinels)

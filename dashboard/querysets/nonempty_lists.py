@@ -7,11 +7,11 @@ from typing import Any
 
 from django.db import connection
 
-from dashboard.querysets.composed import ComposedQuery
+from dashboard.querysets.compiled_queries import CompiledQuery
 from dashboard.querysets.prepared_statements import preparing_statements
 
 
-def find_nonempty(lists: Mapping[str, ComposedQuery[Any]], *shape: Hashable, **values: Any) -> set[str]:
+def find_nonempty(lists: Mapping[str, CompiledQuery[Any]], *shape: Hashable, **values: Any) -> set[str]:
     """The names of those that have a row, in one query; the others needn't be read."""
     statements = {name: rows.exists_statement(*shape) for name, rows in lists.items()}
     parts = {name: statement for name, statement in statements.items() if statement}
@@ -27,7 +27,7 @@ def find_nonempty(lists: Mapping[str, ComposedQuery[Any]], *shape: Hashable, **v
 
 
 def read_nonempty(
-    lists: Mapping[str, ComposedQuery[Any]], *shape: Hashable, **values: Any
+    lists: Mapping[str, CompiledQuery[Any]], *shape: Hashable, **values: Any
 ) -> dict[str, list[Any]]:
     """The rows of each list; a query for each that has any, and one for all others."""
     filled = find_nonempty(lists, *shape, **values)

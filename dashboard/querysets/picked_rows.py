@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from django.db.models import Model, Q, QuerySet
 
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 
 Row = TypeVar("Row", bound=Model)
 # What lists name no part of: psycopg hands it over for each row, and Django decodes it each time.
@@ -25,12 +25,12 @@ def is_among(rows: QuerySet[Any]) -> Q:
     return Q(pk__in_array=rows.values("pk"))
 
 
-def compose_details(rows: Callable[[], QuerySet[Row]]) -> ComposedQuery[Row]:
+def compose_details(rows: Callable[[], QuerySet[Row]]) -> CompiledQuery[Row]:
     """What `read_picked` reads of rows: as `rows()` lists them."""
-    return ComposedQuery(lambda *order: rows().filter(pk__in_array=Given("keys")).order_by(*order))
+    return CompiledQuery(lambda *order: rows().filter(pk__in_array=Parameter("keys")).order_by(*order))
 
 
-def read_picked(details: ComposedQuery[Row], rows: QuerySet[Row]) -> list[Row]:
+def read_picked(details: CompiledQuery[Row], rows: QuerySet[Row]) -> list[Row]:
     """These rows, in their order, each with what `details` reads of those whose keys are its `keys`.
 
     `rows` say which there are: filtered, sorted, cut. The shape of `details` is the order.

@@ -20,7 +20,7 @@ from dashboard.models import (
     Run,
     Trigger,
 )
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.picked_rows import compose_details
 from dashboard.querysets.regressions import OPEN
 
@@ -104,13 +104,15 @@ def unmeasured_commits(project: Project) -> list[Commit]:
 
 
 def _compose_unmeasured() -> QuerySet[Commit]:
-    newest = Commit.objects.filter(project=Given("project"), branch=Given("branch")).order_by("-position")
+    newest = Commit.objects.filter(project=Parameter("project"), branch=Parameter("branch")).order_by(
+        "-position"
+    )
     runs = Run.objects.filter(commit=OuterRef("pk")).exclude(origin=Run.Origin.SENTINEL)
     whole = runs.exclude(state__in=(Run.State.FAILED, Run.State.CANCELLED))
     return newest.filter(pk__in=newest.values("pk")[:LOOKED_AT]).filter(~Exists(whole), manifest_problem="")
 
 
-_UNMEASURED = ComposedQuery(_compose_unmeasured)
+_UNMEASURED = CompiledQuery(_compose_unmeasured)
 
 
 def commits_with_counts() -> QuerySet[Commit]:
@@ -135,8 +137,8 @@ def has_single_case(project: Project) -> bool:
     return len(_FIRST_CASES.read_rows(project=project.pk)) < 2
 
 
-_FIRST_CASES: ComposedQuery[Any] = ComposedQuery(
-    lambda: Case.objects.filter(project=Given("project")).values_list("pk")[:2]
+_FIRST_CASES: CompiledQuery[Any] = CompiledQuery(
+    lambda: Case.objects.filter(project=Parameter("project")).values_list("pk")[:2]
 )
 
 

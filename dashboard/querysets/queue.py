@@ -11,7 +11,7 @@ from django.db.models import Case, DurationField, ExpressionWrapper, F, QuerySet
 from django.db.models.functions import Now
 
 from dashboard.models import Experiment, Machine, Project, Run, SeriesLatest
-from dashboard.querysets.composed import ComposedQuery
+from dashboard.querysets.compiled_queries import CompiledQuery
 from dashboard.querysets.experiments import experiments_with_related
 from dashboard.querysets.projects import SILENT_AFTER
 from dashboard.querysets.runs import runs_with_related
@@ -34,10 +34,10 @@ def waiting_runs() -> list[Run]:
 
 
 _IS_FOR_LATER = Case(When(not_before__gt=Now(), then=1), default=0)
-_HELD = ComposedQuery(
+_HELD = CompiledQuery(
     lambda: runs_with_related().filter(state__in=Run.HELD).order_by("claimed_at", "pk")[:MOST_WAITING]
 )
-_WAITING = ComposedQuery(
+_WAITING = CompiledQuery(
     lambda: (
         runs_with_related()
         .filter(state=Run.State.REQUESTED)
@@ -57,14 +57,14 @@ def waiting_experiments() -> list[Experiment]:
     return _WAITING_EXPERIMENTS.read_rows()
 
 
-_HELD_EXPERIMENTS = ComposedQuery(
+_HELD_EXPERIMENTS = CompiledQuery(
     lambda: (
         experiments_with_related()
         .filter(state=Experiment.State.MEASURING)
         .order_by("measuring_at", "pk")[:MOST_WAITING]
     )
 )
-_WAITING_EXPERIMENTS = ComposedQuery(
+_WAITING_EXPERIMENTS = CompiledQuery(
     lambda: (
         experiments_with_related()
         .filter(state=Experiment.State.REQUESTED)

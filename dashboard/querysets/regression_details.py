@@ -22,7 +22,7 @@ from dashboard.models import (
     Series,
     Triage,
 )
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.regressions import OPEN, regressions_with_related
 from dashboard.querysets.visibility import ProjectVisibility, VisibilityRule
 
@@ -46,7 +46,7 @@ def _compose_for_page() -> QuerySet[Regression]:
     """Beside what its line names: its series' latest state, and which lists aren't empty."""
     return (
         regressions_with_related()
-        .filter(pk=Given("pk"))
+        .filter(pk=Parameter("pk"))
         .select_related("series__latest")
         .annotate(
             has_limits=Exists(Limit.objects.filter(regression=OuterRef("pk"))),
@@ -57,7 +57,7 @@ def _compose_for_page() -> QuerySet[Regression]:
     )
 
 
-_FOR_PAGE = ComposedQuery(_compose_for_page)
+_FOR_PAGE = CompiledQuery(_compose_for_page)
 
 
 def neighbours_in_inbox(
@@ -71,7 +71,7 @@ def neighbours_in_inbox(
 
 def _compose_neighbours(rule: VisibilityRule) -> QuerySet[Any]:
     there = Regression.objects.filter(OPEN, project__in=rule.given_projects())
-    at, pk = Given("at", DateTimeField()), Given("pk")
+    at, pk = Parameter("at", DateTimeField()), Parameter("pk")
     newer = there.filter(Q(opened_at__gt=at) | Q(opened_at=at, pk__gt=pk)).order_by("opened_at", "pk")
     older = there.filter(Q(opened_at__lt=at) | Q(opened_at=at, pk__lt=pk)).order_by("-opened_at", "-pk")
     sides = [rows.annotate(is_newer=Value(value)) for rows, value in ((newer, True), (older, False))]
@@ -79,7 +79,7 @@ def _compose_neighbours(rule: VisibilityRule) -> QuerySet[Any]:
     return first.union(second, all=True)
 
 
-_NEIGHBOURS = ComposedQuery(_compose_neighbours)
+_NEIGHBOURS = CompiledQuery(_compose_neighbours)
 
 
 def grouped_changes(regression: Regression) -> list[Change]:
@@ -91,14 +91,14 @@ def grouped_changes(regression: Regression) -> list[Change]:
 
 
 def _compose_changes() -> QuerySet[Change]:
-    rows = Change.objects.filter(regression=Given("regression")).select_related(
+    rows = Change.objects.filter(regression=Parameter("regression")).select_related(
         *("series__metric", "series__configuration__case", "series__configuration__pool"),
         *("first_bad", "last_good"),
     )
     return rows.order_by("-series__headline", "series__metric__name", "series__phase")
 
 
-_CHANGES = ComposedQuery(_compose_changes)
+_CHANGES = CompiledQuery(_compose_changes)
 
 
 def measured_again(regression: Regression, *, with_pairs: bool) -> list[RegressionExperiment]:
@@ -111,7 +111,7 @@ def measured_again(regression: Regression, *, with_pairs: bool) -> list[Regressi
 
 def _compose_experiments(with_pairs: bool) -> QuerySet[RegressionExperiment]:
     sides = (f"experiment__{name}" for name in ("base_commit", "head_commit", "machine", "metric"))
-    links = RegressionExperiment.objects.filter(regression=Given("regression")).select_related(
+    links = RegressionExperiment.objects.filter(regression=Parameter("regression")).select_related(
         *sides, "series__metric", "series__configuration__case"
     )
     rows = links.order_by("experiment__requested_at", "experiment")
@@ -119,7 +119,7 @@ def _compose_experiments(with_pairs: bool) -> QuerySet[RegressionExperiment]:
     return rows.prefetch_related(light) if with_pairs else rows
 
 
-_EXPERIMENTS = ComposedQuery(_compose_experiments)
+_EXPERIMENTS = CompiledQuery(_compose_experiments)
 
 
 def regression_triages(regression: Regression) -> list[Triage]:
@@ -154,11 +154,11 @@ def runs_of_step(regression: Regression) -> StepRuns:
 
 
 def _compose_runs_of_step() -> QuerySet[Any]:
-    points = Point.objects.filter(series=Given("series"), run__commit__in_array=Given("commits"))
+    points = Point.objects.filter(series=Parameter("series"), run__commit__in_array=Parameter("commits"))
     return points.order_by("tainted", "-run_id").values_list("run__commit_id", "run_id", "run__origin")
 
 
-_RUNS_OF_STEP: ComposedQuery[Any] = ComposedQuery(_compose_runs_of_step)
+_RUNS_OF_STEP: CompiledQuery[Any] = CompiledQuery(_compose_runs_of_step)
 
 
 def times_beside_counter(regression: Regression) -> list[Point]:

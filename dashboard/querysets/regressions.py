@@ -38,7 +38,7 @@ from dashboard.models import (
     Run,
     Triage,
 )
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.picked_rows import PROJECT_DETAILS, compose_details, is_among
 from dashboard.querysets.visibility import ProjectVisibility, VisibilityRule
 
@@ -161,14 +161,14 @@ def _compose_standing(most: int) -> QuerySet[Regression]:
         RowNumber(), partition_by=F("is_imported"), order_by=[F("opened_at").desc(), F("pk").desc()]
     )
     is_imported = ExpressionWrapper(IMPORTED, BooleanField())
-    rows: Any = Regression.objects.filter(NOT_PUT_AWAY, project=Given("project")).order_by()
+    rows: Any = Regression.objects.filter(NOT_PUT_AWAY, project=Parameter("project")).order_by()
     newest = rows.annotate(is_imported=is_imported).annotate(rank=rank).filter(rank__lte=most)
     detailed: Any = listed_regressions().annotate(is_imported=is_imported)
     shown: QuerySet[Regression] = detailed.filter(is_among(newest)).order_by("-opened_at", "-pk")
     return shown
 
 
-_STANDING = ComposedQuery(_compose_standing)
+_STANDING = CompiledQuery(_compose_standing)
 
 
 def filter_regressions(state: str, projects: QuerySet[Project]) -> QuerySet[Regression]:
@@ -189,11 +189,11 @@ def _compose_newest_of_filter(
     state: str, rule: VisibilityRule, of_one: bool, most: int
 ) -> QuerySet[Regression]:
     projects = rule.given_projects()
-    projects = projects.filter(pk=Given("project")) if of_one else projects
+    projects = projects.filter(pk=Parameter("project")) if of_one else projects
     return listed_regressions().filter(is_among(filter_regressions(state, projects)[:most]))
 
 
-_NEWEST_OF_FILTER = ComposedQuery(_compose_newest_of_filter)
+_NEWEST_OF_FILTER = CompiledQuery(_compose_newest_of_filter)
 
 
 def regressions_by_commit(project: Project, commits: Sequence[Commit]) -> dict[int, Regression]:
@@ -219,16 +219,16 @@ def regressions_by_commit(project: Project, commits: Sequence[Commit]) -> dict[i
 def _compose_blaming() -> QuerySet[Regression]:
     rows = Regression.objects.filter(
         NOT_PUT_AWAY,
-        project=Given("project"),
+        project=Parameter("project"),
         cause__in=CAUSES_WITH_COMMIT,
-        first_bad__branch=Given("branch"),
-        first_bad__position__gte=Given("least"),
-        last_good__position__lt=Given("most"),
+        first_bad__branch=Parameter("branch"),
+        first_bad__position__gte=Parameter("least"),
+        last_good__position__lt=Parameter("most"),
     )
     return rows.select_related("first_bad", "last_good", "culprit").defer(*REGRESSION_DETAILS)
 
 
-_BLAMING = ComposedQuery(_compose_blaming)
+_BLAMING = CompiledQuery(_compose_blaming)
 
 
 def regression_around(run: Run) -> Regression | None:
@@ -249,13 +249,13 @@ def changes_by_series(project: Project, series: Iterable[int]) -> dict[int, Chan
 
 
 def _compose_standing_changes() -> QuerySet[Change]:
-    open_here = Regression.objects.filter(NOT_PUT_AWAY, project=Given("project"))
-    changes = Change.objects.filter(series__in_array=Given("series"), regression__in=open_here)
+    open_here = Regression.objects.filter(NOT_PUT_AWAY, project=Parameter("project"))
+    changes = Change.objects.filter(series__in_array=Parameter("series"), regression__in=open_here)
     related = changes.select_related("series__metric", "regression").order_by("position")
     return related.defer(*(f"regression__{name}" for name in REGRESSION_DETAILS))
 
 
-_STANDING_CHANGES = ComposedQuery(_compose_standing_changes)
+_STANDING_CHANGES = CompiledQuery(_compose_standing_changes)
 
 
 def regressions_of_check(check: Check) -> QuerySet[Regression]:
@@ -290,8 +290,8 @@ def deliveries_of_regression(regression: Regression) -> list[Delivery]:
     return _DELIVERIES_OF_REGRESSION.read_rows(regression=regression.pk)
 
 
-_DELIVERIES_OF_REGRESSION = ComposedQuery(
-    lambda: deliveries_with_related().filter(regression=Given("regression"))
+_DELIVERIES_OF_REGRESSION = CompiledQuery(
+    lambda: deliveries_with_related().filter(regression=Parameter("regression"))
 )
 
 
@@ -325,7 +325,7 @@ def _compose_counts(rule: VisibilityRule, of_one: bool) -> QuerySet[Any]:
     """Of those that imported results alone show, and of all others, as many as each filter would list if all
     were others, and if all were such: so what is imported is found out once for each row."""
     projects = rule.given_projects()
-    projects = projects.filter(pk=Given("project")) if of_one else projects
+    projects = projects.filter(pk=Parameter("project")) if of_one else projects
     rows: Any = Regression.objects.filter(project__in=projects).order_by()
     split = rows.values(is_imported=ExpressionWrapper(NOT_PUT_AWAY & IMPORTED, BooleanField()))
     none, every = Q(pk__isnull=True), Q(pk__isnull=False)
@@ -335,7 +335,7 @@ def _compose_counts(rule: VisibilityRule, of_one: bool) -> QuerySet[Any]:
     return counts
 
 
-_COUNTS = ComposedQuery(_compose_counts)
+_COUNTS = CompiledQuery(_compose_counts)
 
 
 def learning_lost_at(changes: Iterable[Change]) -> set[int]:
@@ -360,13 +360,13 @@ def learning_lost_at(changes: Iterable[Change]) -> set[int]:
 
 def _compose_learning_lost() -> QuerySet[Any]:
     lost = Regression.objects.filter(
-        first_bad__in_array=Given("commits"),
+        first_bad__in_array=Parameter("commits"),
         series__metric__kind=Metric.Kind.QUALITY,
-        series__configuration__in_array=Given("configurations"),
+        series__configuration__in_array=Parameter("configurations"),
         state=Regression.State.CONFIRMED,
         withdrawn_at=None,
     )
     return lost.values_list("first_bad", flat=True)
 
 
-_LEARNING_LOST: ComposedQuery[Any] = ComposedQuery(_compose_learning_lost)
+_LEARNING_LOST: CompiledQuery[Any] = CompiledQuery(_compose_learning_lost)

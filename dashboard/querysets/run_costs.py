@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.models import OuterRef, Q, QuerySet, Subquery, Sum
 
 from dashboard.models import Commit, Machine, Project, Run, RunCost
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 
 # Measured steps, by the harness's word.
 MEASURED = "window"
@@ -53,11 +53,11 @@ def gpu_pools(pools: Collection[int]) -> set[int]:
 
 
 def _compose_gpu_pools() -> QuerySet[Any]:
-    with_gpu = Machine.objects.filter(fingerprint__gpus__0__isnull=False, pool__in_array=Given("pools"))
+    with_gpu = Machine.objects.filter(fingerprint__gpus__0__isnull=False, pool__in_array=Parameter("pools"))
     return with_gpu.values_list("pool_id", flat=True)
 
 
-_GPU_POOLS: ComposedQuery[Any] = ComposedQuery(_compose_gpu_pools)
+_GPU_POOLS: CompiledQuery[Any] = CompiledQuery(_compose_gpu_pools)
 
 
 def parts_of_run(run: Run) -> list[RunCost]:
@@ -65,7 +65,7 @@ def parts_of_run(run: Run) -> list[RunCost]:
     return _PARTS_OF_RUN.read_rows(run=run.pk)
 
 
-_PARTS_OF_RUN = ComposedQuery(lambda: RunCost.objects.filter(run=Given("run")).order_by("pk"))
+_PARTS_OF_RUN = CompiledQuery(lambda: RunCost.objects.filter(run=Parameter("run")).order_by("pk"))
 
 
 def costs_by_commit(commits: Collection[int]) -> dict[int, CommitCost]:
@@ -75,12 +75,12 @@ def costs_by_commit(commits: Collection[int]) -> dict[int, CommitCost]:
 
 
 def _compose_costs_by_commit() -> QuerySet[Any]:
-    rows = machine_time(RunCost.objects.filter(run__commit__in_array=Given("commits")))
+    rows = machine_time(RunCost.objects.filter(run__commit__in_array=Parameter("commits")))
     of_projects = rows.exclude(run__origin=Run.Origin.SENTINEL)
     return of_projects.values_list("run__commit").annotate(**SUMS)
 
 
-_COSTS_BY_COMMIT: ComposedQuery[Any] = ComposedQuery(_compose_costs_by_commit)
+_COSTS_BY_COMMIT: CompiledQuery[Any] = CompiledQuery(_compose_costs_by_commit)
 
 
 def with_machine_seconds(commits: QuerySet[Commit]) -> QuerySet[Commit]:

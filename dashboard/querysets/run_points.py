@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from django.db.models import Q, QuerySet
 
 from dashboard.models import Metric, Point, Run
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.series import OVERVIEW_METRIC
 
 COLUMNS = (
@@ -71,20 +71,20 @@ def read_previous(run: Run) -> PreviousRun:
 
 
 def _compose_of_run(is_previous: bool) -> QuerySet[Any]:
-    rows = Point.objects.filter(run=Given("run"))
+    rows = Point.objects.filter(run=Parameter("run"))
     if is_previous:
         rows = rows.filter(Q(series__metric__kind=Metric.Kind.COUNTER) | Q(series__headline=True))
     return rows.values_list(*COLUMNS)
 
 
 def _compose_neighbours() -> QuerySet[Run]:
-    beside = Point.objects.filter(series=Given("series"), run__commit__branch=Given("branch"))
-    before = beside.filter(position__lt=Given("position")).order_by("-position", "-run_id")
-    after = beside.filter(position__gt=Given("position")).order_by("position", "-run_id")
+    beside = Point.objects.filter(series=Parameter("series"), run__commit__branch=Parameter("branch"))
+    before = beside.filter(position__lt=Parameter("position")).order_by("-position", "-run_id")
+    after = beside.filter(position__gt=Parameter("position")).order_by("position", "-run_id")
     keys = before.values("run")[:1].union(after.values("run")[:1], all=True)
     rows = Run.objects.filter(pk__in_array=keys).select_related("commit")
     return rows.only("commit__position", "commit__hash", "commit__subject")
 
 
-_OF_RUN: ComposedQuery[Any] = ComposedQuery(_compose_of_run)
-_NEIGHBOURS = ComposedQuery(_compose_neighbours)
+_OF_RUN: CompiledQuery[Any] = CompiledQuery(_compose_of_run)
+_NEIGHBOURS = CompiledQuery(_compose_neighbours)

@@ -24,7 +24,7 @@ from django.db.models.functions import Cast, Coalesce, Now, Right
 
 from dashboard.models import Document, Machine, Project, Run, RunLog, Telemetry, Trigger
 from dashboard.models.measured_json import MeasuredJsonDecoder
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.picked_rows import MACHINE_DETAILS, PROJECT_DETAILS, compose_details, is_among
 
 RECENT_FAILURES = timedelta(days=7)
@@ -78,7 +78,7 @@ def summarize_runs(project: Project, held: int, waiting: int, ended: int) -> tup
     """(runs, how many more are active): what is measured now, what comes next, then the newest that ended;
     of each as many as asked for.
 
-    Bounded reads: one query sorted by state would read every run that the project ever had.
+    BoundedDifference reads: one query sorted by state would read every run that the project ever had.
     """
     rows = _SUMMARY.read_rows(held, waiting, ended, project=project.pk)
     shown = sorted(rows, key=_summary_order)
@@ -88,7 +88,7 @@ def summarize_runs(project: Project, held: int, waiting: int, ended: int) -> tup
 
 def _compose_summary(held: int, waiting: int, ended: int) -> QuerySet[Run]:
     """Each with `active_count`, how many are active."""
-    project = Given("project")
+    project = Parameter("project")
     own = Run.objects.filter(project=project).order_by("-requested_at", "-pk")
     active = active_runs(Project.objects.filter(pk=project))
     first, *others = (
@@ -101,7 +101,7 @@ def _compose_summary(held: int, waiting: int, ended: int) -> QuerySet[Run]:
     return rows.annotate(active_count=Coalesce(Subquery(counted.values("number")), 0))
 
 
-_SUMMARY = ComposedQuery(_compose_summary)
+_SUMMARY = CompiledQuery(_compose_summary)
 
 
 def _summary_order(run: Run) -> tuple[int, int, float, int]:
@@ -150,7 +150,7 @@ def _compose_for_page() -> QuerySet[Run]:
         seen_at__gte=Now() - ALIVE_WITHIN,
         state=Machine.State.ACTIVE,
     )
-    rows = Run.objects.filter(pk=Given("pk")).select_related(
+    rows = Run.objects.filter(pk=Parameter("pk")).select_related(
         *("commit", "configuration__case__project", "configuration__pool", "machine"),
         *("trigger__requested_by", "posted__posted_by", "posted__token"),
     )
@@ -163,12 +163,12 @@ def read_log_tail(run: Run) -> str:
 
 
 def _compose_log_tail() -> QuerySet[Any]:
-    rows = RunLog.objects.filter(run=Given("run")).annotate(tail=Right("text", LOG_TAIL))
+    rows = RunLog.objects.filter(run=Parameter("run")).annotate(tail=Right("text", LOG_TAIL))
     return rows.values_list("tail", flat=True)
 
 
-_FOR_PAGE = ComposedQuery(_compose_for_page)
-_LOG_TAIL: ComposedQuery[Any] = ComposedQuery(_compose_log_tail)
+_FOR_PAGE = CompiledQuery(_compose_for_page)
+_LOG_TAIL: CompiledQuery[Any] = CompiledQuery(_compose_log_tail)
 
 
 class JsonWithoutKey(Func):
@@ -194,10 +194,10 @@ _DROPPED = ("telemetry_dropped", "profile_dropped")
 
 def _compose_light_document() -> QuerySet[Any]:
     light = JsonWithoutKey(F("body"), Value("telemetry"))
-    return Document.objects.filter(run=Given("run")).annotate(light=light).values_list("light", *_DROPPED)
+    return Document.objects.filter(run=Parameter("run")).annotate(light=light).values_list("light", *_DROPPED)
 
 
-_LIGHT_DOCUMENT: ComposedQuery[Any] = ComposedQuery(_compose_light_document)
+_LIGHT_DOCUMENT: CompiledQuery[Any] = CompiledQuery(_compose_light_document)
 
 
 def document_text(run: Run) -> str | None:
@@ -216,8 +216,8 @@ def repetition_telemetry(run: Run, repetition: int) -> list[Telemetry]:
     return _TELEMETRY.read_rows(run=run.pk, repetition=repetition)
 
 
-_TELEMETRY = ComposedQuery(
-    lambda: Telemetry.objects.filter(run=Given("run"), repetition=Given("repetition")).order_by(
+_TELEMETRY = CompiledQuery(
+    lambda: Telemetry.objects.filter(run=Parameter("run"), repetition=Parameter("repetition")).order_by(
         "channel", "device"
     )
 )

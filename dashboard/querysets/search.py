@@ -10,7 +10,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, TextField, Value
 from django.db.models.functions import Cast
 
 from dashboard.models import Case, Commit, Machine, Project, Regression, Run
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.picked_rows import MACHINE_DETAILS
 from dashboard.querysets.regressions import REGRESSION_DETAILS
 from dashboard.querysets.visibility import ProjectVisibility, VisibilityRule
@@ -47,7 +47,7 @@ def find_commits(visibility: ProjectVisibility, text: str, words: list[str]) -> 
     folded = text.lower()
     if HASH.fullmatch(folded):
         rows = Commit.objects.filter(project__in=visibility.rows()).select_related("project")
-        # Written into the statement, and so not composed: only of a literal PostgreSQL knows that an index by
+        # Written into the statement, and so not compiled: only of a literal PostgreSQL knows that an index by
         # prefixes fits.
         by_hash = list(rows.filter(hash__startswith=folded).order_by("hash")[: MOST_HITS + 1])
         if by_hash:
@@ -62,11 +62,11 @@ def find_commits(visibility: ProjectVisibility, text: str, words: list[str]) -> 
 def _compose_commits(by_words: bool, rule: VisibilityRule) -> QuerySet[Any]:
     """Each with `is_tagged`: found by its tag."""
     rows: Any = Commit.objects.filter(project__in=rule.given_projects()).select_related("project")
-    tagged = rows.exclude(tags=[]).filter(tags__contains=Given("tags")).annotate(is_tagged=Value(True))
+    tagged = rows.exclude(tags=[]).filter(tags__contains=Parameter("tags")).annotate(is_tagged=Value(True))
     found: QuerySet[Any] = tagged.order_by("-pk")[: MOST_HITS + 1]
     if not by_words:
         return found
-    asked = SearchQuery(Given("terms", TextField()), search_type="raw", config="simple")
+    asked = SearchQuery(Parameter("terms", TextField()), search_type="raw", config="simple")
     worded = rows.alias(words=COMMIT_WORDS).filter(words=asked).annotate(is_tagged=Value(False))
     newest = worded.order_by("-committed_at", "-pk")[: MOST_HITS + 1]
     return found.union(newest, all=True).order_by("-committed_at", "-pk")
@@ -129,9 +129,9 @@ def _newest_regressions(rule: VisibilityRule) -> QuerySet[Any]:
 
 
 def _find_words(
-    query: ComposedQuery[Any], words: list[str], visibility: ProjectVisibility | None = None
+    query: CompiledQuery[Any], words: list[str], visibility: ProjectVisibility | None = None
 ) -> list[Any]:
-    """What a query lists that is composed for so many words; no word finds nothing."""
+    """What a query lists that is compiled for so many words; no word finds nothing."""
     if not words:
         return []
     values = {f"word{place}": word for place, word in enumerate(words)}
@@ -146,17 +146,17 @@ def _match_all(count: int, *fields: str) -> Q:
     for place in range(count):
         anywhere = Q()
         for field in fields:
-            anywhere |= Q(**{f"{field}__icontains": Given(f"word{place}", TextField())})
+            anywhere |= Q(**{f"{field}__icontains": Parameter(f"word{place}", TextField())})
         found &= anywhere
     return found
 
 
-_PROJECTS = ComposedQuery(_compose_projects)
-_CASES = ComposedQuery(_compose_cases)
-_COMMITS: ComposedQuery[Any] = ComposedQuery(_compose_commits)
-_MACHINES = ComposedQuery(_compose_machines)
-_REGRESSIONS = ComposedQuery(_compose_regressions)
-_FUNCTIONS = ComposedQuery(_compose_functions)
+_PROJECTS = CompiledQuery(_compose_projects)
+_CASES = CompiledQuery(_compose_cases)
+_COMMITS: CompiledQuery[Any] = CompiledQuery(_compose_commits)
+_MACHINES = CompiledQuery(_compose_machines)
+_REGRESSIONS = CompiledQuery(_compose_regressions)
+_FUNCTIONS = CompiledQuery(_compose_functions)
 
 
 def find_numbered(visible: QuerySet[Project], kind: str, number: int) -> Run | Regression | None:

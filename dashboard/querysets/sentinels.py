@@ -7,18 +7,20 @@ from datetime import timedelta
 from django.db.models import QuerySet
 
 from dashboard.models import Sentinel
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 
 MOVED_WITHIN = timedelta(days=14)
 
 
 def _compose_recently_moved(most: int) -> QuerySet[Sentinel]:
     rows = Sentinel.objects.filter(
-        configuration__case__project=Given("project"), ratio__isnull=False, moved_before__gt=Given("since")
+        configuration__case__project=Parameter("project"),
+        ratio__isnull=False,
+        moved_before__gt=Parameter("since"),
     )
     related = rows.select_related("configuration__case", "machine", "commit")
     return related.order_by("-moved_before", "pk")[:most]
 
 
 # The newest so many of a project with a step `since` then.
-RECENTLY_MOVED = ComposedQuery(_compose_recently_moved)
+RECENTLY_MOVED = CompiledQuery(_compose_recently_moved)

@@ -8,7 +8,7 @@ from django.db.models import F, QuerySet, Window
 from django.db.models.functions import RowNumber
 
 from dashboard.models import Change, Point, Project, Series, SeriesLatest
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.picked_rows import compose_details
 from dashboard.querysets.regressions import REGRESSION_DETAILS
 
@@ -24,7 +24,7 @@ def series_with_related() -> QuerySet[Series]:
 
 
 SERIES_OF_KEYS = compose_details(series_with_related)
-_OF_KEY = ComposedQuery(lambda: series_with_related().filter(pk=Given("pk")))
+_OF_KEY = CompiledQuery(lambda: series_with_related().filter(pk=Parameter("pk")))
 
 
 def find_series(pk: int) -> Series | None:
@@ -49,14 +49,14 @@ def changes_between(series: Series, least: int, most: int) -> list[Change]:
 
 
 def _compose_changes() -> QuerySet[Change]:
-    span = (Given("least"), Given("most"))
-    rows = Change.objects.filter(series=Given("series"), position__range=span).order_by("position")
+    span = (Parameter("least"), Parameter("most"))
+    rows = Change.objects.filter(series=Parameter("series"), position__range=span).order_by("position")
     commits = (f"regression__{name}" for name in ("first_bad", "last_good", "culprit"))
     related = rows.select_related("first_bad", "last_good", "series__metric", *commits)
     return related.defer(*(f"regression__{name}" for name in REGRESSION_DETAILS))
 
 
-_CHANGES_BETWEEN = ComposedQuery(_compose_changes)
+_CHANGES_BETWEEN = CompiledQuery(_compose_changes)
 
 
 def latest_for_overview(projects: Iterable[Project]) -> list[SeriesLatest]:
@@ -68,7 +68,7 @@ def latest_for_overview(projects: Iterable[Project]) -> list[SeriesLatest]:
 def _compose_latest_for_overview() -> QuerySet[SeriesLatest]:
     return (
         SeriesLatest.objects.filter(
-            series__configuration__case__project__in_array=Given("projects"),
+            series__configuration__case__project__in_array=Parameter("projects"),
             series__metric__name=OVERVIEW_METRIC,
             series__phase="",
         )
@@ -85,4 +85,4 @@ def _compose_latest_for_overview() -> QuerySet[SeriesLatest]:
     )
 
 
-_LATEST_FOR_OVERVIEW = ComposedQuery(_compose_latest_for_overview)
+_LATEST_FOR_OVERVIEW = CompiledQuery(_compose_latest_for_overview)

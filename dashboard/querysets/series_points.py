@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 
 from dashboard.models import Commit, Point, Series
 from dashboard.page_addresses import page_address
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 
 # Of one commit: it may have been measured several times.
 MOST_OF_COMMIT = 10
@@ -99,16 +99,16 @@ def _untainted_rows(series: Series) -> Any:
 
 
 def _compose_of_runs() -> QuerySet[Any]:
-    rows = Point.objects.filter(series__in_array=Given("series"), run__in_array=Given("runs"))
+    rows = Point.objects.filter(series__in_array=Parameter("series"), run__in_array=Parameter("runs"))
     return rows.values_list(*COLUMNS)
 
 
 def _compose_newest(most: int, is_bounded: bool) -> QuerySet[Any]:
-    rows = Point.objects.filter(series=Given("series"), run__commit__branch=Given("branch"))
+    rows = Point.objects.filter(series=Parameter("series"), run__commit__branch=Parameter("branch"))
     if is_bounded:
-        rows = rows.filter(position__lte=Given("until"))
+        rows = rows.filter(position__lte=Parameter("until"))
     return rows.order_by("-position", "-run_id").values_list(*COLUMNS)[:most]
 
 
-_OF_RUNS: ComposedQuery[Any] = ComposedQuery(_compose_of_runs)
-_NEWEST: ComposedQuery[Any] = ComposedQuery(_compose_newest)
+_OF_RUNS: CompiledQuery[Any] = CompiledQuery(_compose_of_runs)
+_NEWEST: CompiledQuery[Any] = CompiledQuery(_compose_newest)

@@ -12,7 +12,7 @@ from django.db.models import Case as Choose
 from django.db.models import F, FilteredRelation, IntegerField, Q, QuerySet, Value, When
 
 from dashboard.models import Commit, Environment, Limit, Point, Run, Series
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 
 # Of the lines that may be chosen, and of the newest things that happened.
 MOST_RELATED, MOST_EVENTS, MOST_LIMITS = 400, 60, 10_000
@@ -62,16 +62,16 @@ def newest_rows(series: Series, branch: str, most: int, until: int | None = None
 
 
 def _compose_newest_rows(most: int, is_bounded: bool) -> QuerySet[Any]:
-    rows = Point.objects.filter(series=Given("series"), run__commit__branch=Given("branch"))
+    rows = Point.objects.filter(series=Parameter("series"), run__commit__branch=Parameter("branch"))
     if is_bounded:
-        rows = rows.filter(position__lte=Given("until"))
+        rows = rows.filter(position__lte=Parameter("until"))
     narrow = rows.values_list(
         "position", "run_id", "value", "tainted", "run__environment_id", "run__machine__name"
     )
     return narrow.order_by("-position", "-run_id")[:most]
 
 
-_NEWEST_ROWS: ComposedQuery[Any] = ComposedQuery(_compose_newest_rows)
+_NEWEST_ROWS: CompiledQuery[Any] = CompiledQuery(_compose_newest_rows)
 
 
 def rows_beside(
@@ -99,10 +99,10 @@ def commit_events(series: Series, branch: str, least: int, most: int) -> list[Co
 
 
 def _compose_commit_events() -> QuerySet[Any]:
-    failed = Q(runs__configuration=Given("configuration"), runs__state=Run.State.FAILED)
-    span = (Given("least"), Given("most"))
+    failed = Q(runs__configuration=Parameter("configuration"), runs__state=Run.State.FAILED)
+    span = (Parameter("least"), Parameter("most"))
     rows = (
-        Commit.objects.filter(project=Given("project"), branch=Given("branch"), position__range=span)
+        Commit.objects.filter(project=Parameter("project"), branch=Parameter("branch"), position__range=span)
         .annotate(failed=FilteredRelation("runs", condition=failed))
         .filter(Q(failed__isnull=False) | ~Q(tags=[]))
         .order_by("-position", "-failed__pk")
@@ -114,7 +114,7 @@ def _compose_commit_events() -> QuerySet[Any]:
     return rows[:MOST_EVENTS]
 
 
-_COMMIT_EVENTS: ComposedQuery[Any] = ComposedQuery(_compose_commit_events)
+_COMMIT_EVENTS: CompiledQuery[Any] = CompiledQuery(_compose_commit_events)
 
 
 def limit_rows(series: Series, least: int, most: int) -> list[LimitRow]:
@@ -125,15 +125,15 @@ def limit_rows(series: Series, least: int, most: int) -> list[LimitRow]:
 
 
 def _compose_limit_rows() -> QuerySet[Any]:
-    span = (Given("least"), Given("most"))
+    span = (Parameter("least"), Parameter("most"))
     rows = Limit.objects.filter(
-        series=Given("series"), position__range=span, run__commit__branch=Given("branch")
+        series=Parameter("series"), position__range=span, run__commit__branch=Parameter("branch")
     )
     narrow = rows.values_list("position", "run_id", "minimum", "maximum", "crossed")
     return narrow.order_by("-position", "-run_id")[:MOST_LIMITS]
 
 
-_LIMIT_ROWS: ComposedQuery[Any] = ComposedQuery(_compose_limit_rows)
+_LIMIT_ROWS: CompiledQuery[Any] = CompiledQuery(_compose_limit_rows)
 
 
 def related_series(series: Series, chosen: Iterable[int] = ()) -> list[Series]:
@@ -154,17 +154,21 @@ def related_series(series: Series, chosen: Iterable[int] = ()) -> list[Series]:
 
 def _compose_related() -> QuerySet[Series]:
     same_metric = Q(
-        metric=Given("metric"), phase=Given("phase"), configuration__case__project=Given("project")
+        metric=Parameter("metric"),
+        phase=Parameter("phase"),
+        configuration__case__project=Parameter("project"),
     )
     rank = Choose(
-        When(same_metric, pk__in_array=Given("chosen"), then=Value(-1)),
-        When(configuration=Given("configuration"), then=Value(0)),
-        When(configuration__case=Given("case"), then=Value(1)),
-        When(configuration__case__benchmark=Given("benchmark"), then=Value(2)),
+        When(same_metric, pk__in_array=Parameter("chosen"), then=Value(-1)),
+        When(configuration=Parameter("configuration"), then=Value(0)),
+        When(configuration__case=Parameter("case"), then=Value(1)),
+        When(configuration__case__benchmark=Parameter("benchmark"), then=Value(2)),
         default=Value(3),
         output_field=IntegerField(),
     )
-    rows = Series.objects.filter(Q(configuration=Given("configuration")) | same_metric).annotate(rank=rank)
+    rows = Series.objects.filter(Q(configuration=Parameter("configuration")) | same_metric).annotate(
+        rank=rank
+    )
     # A hundred series, of whose latest states pages ask one value.
     rows = rows.select_related("metric", "configuration__case", "configuration__pool").annotate(
         newest_value=F("latest__value")
@@ -173,7 +177,7 @@ def _compose_related() -> QuerySet[Series]:
     return rows.order_by(*order)[:MOST_RELATED]
 
 
-_RELATED = ComposedQuery(_compose_related)
+_RELATED = CompiledQuery(_compose_related)
 
 
 def values_at_commit(series: Sequence[Series], commit: Commit) -> dict[int, float]:
@@ -201,6 +205,6 @@ def environment_values(keys: Iterable[int | None]) -> dict[int | None, dict[str,
     return dict(_ENVIRONMENTS.read_rows(keys=known)) if known else {}
 
 
-_ENVIRONMENTS: ComposedQuery[Any] = ComposedQuery(
-    lambda: Environment.objects.filter(pk__in_array=Given("keys")).values_list("pk", "values")
+_ENVIRONMENTS: CompiledQuery[Any] = CompiledQuery(
+    lambda: Environment.objects.filter(pk__in_array=Parameter("keys")).values_list("pk", "values")
 )

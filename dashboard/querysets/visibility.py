@@ -1,4 +1,4 @@
-"""Which projects a visitor may view: the same rule as a queryset, and as part of composed queries."""
+"""Which projects a visitor may view: the same rule as a queryset, and as part of compiled queries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from dashboard.models import Membership, Project
-from dashboard.querysets.composed import Given
+from dashboard.querysets.compiled_queries import Parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class VisibilityRule:
         return there.filter(pk=token_project) if self.by_token else there
 
     def given_projects(self) -> QuerySet[Project]:
-        """For a query that is composed once: with the values of ProjectVisibility still to be given."""
-        return self.projects(Given("visitor"), Given("token_project"))
+        """For a query that is compiled once: with the values of ProjectVisibility still to be given."""
+        return self.projects(Parameter("visitor"), Parameter("token_project"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from dashboard.models import (
 from dashboard.regressions import false_alarm_budget
 from dashboard.regressions.decision.outcomes import BranchCause, Decision, Outcome, Standing
 from dashboard.regressions.decision.primary_change import Size
-from dashboard.regressions.decision.requested_facts import Explained, ReusedProof
+from dashboard.regressions.decision.requested_facts import ReusedProof, StepExplanation
 from dashboard.regressions.decision.wanted import ResidualCause, WantedExperiment, WantedRun
 
 # Of a proof's own runs: before history, behind what somebody waits for.
@@ -318,7 +318,7 @@ def _open_residual(project: Project, rest: ResidualCause) -> None:
     ratio = rest.series.metric.ratio(rest.before, rest.after)
     size = Size(rest.before, rest.after, ratio, None, None)
     standing = Standing(
-        rest.good, rest.bad, rest.series, size, SUSPECTED, proving=True, explained=Explained()
+        rest.good, rest.bad, rest.series, size, SUSPECTED, proving=True, explained=StepExplanation()
     )
     there = Regression.objects.filter(project=project, first_bad=rest.bad.pk).exclude(withdrawn_at=None)
     regression = there.order_by("-withdrawn_at").first() or Regression(project=project)

@@ -19,7 +19,7 @@ from dashboard.environments import (
     system_differences,
 )
 from dashboard.models import Change, Regression
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.regressions.series.branch_line import given_line
 from dashboard.regressions.series.history import ABSENT, History, MeasuredCommit, load_phases
 from dashboard.regressions.taken_over import leave_out_taken_over
@@ -92,11 +92,11 @@ def find_changes(
 
 
 def _compose_known_directions(has_fork: bool) -> QuerySet[Any, Any]:
-    rows = Change.objects.filter(given_line("first_bad", has_fork), series__in_array=Given("series"))
+    rows = Change.objects.filter(given_line("first_bad", has_fork), series__in_array=Parameter("series"))
     return rows.order_by().values_list("series", "position", "direction")
 
 
-_KNOWN_DIRECTIONS: ComposedQuery[Any] = ComposedQuery(_compose_known_directions)
+_KNOWN_DIRECTIONS: CompiledQuery[Any] = CompiledQuery(_compose_known_directions)
 
 
 def known_directions(histories: Sequence[History]) -> dict[int, dict[int, str]]:
@@ -225,12 +225,12 @@ def sync_changes(
     return synced
 
 
-_STORED_ROWS = ComposedQuery(
+_STORED_ROWS = CompiledQuery(
     lambda: (
         Change.objects.filter(
-            series__in_array=Given("series"),
-            first_bad__branch=Given("branch"),
-            position__gt=Given("position"),
+            series__in_array=Parameter("series"),
+            first_bad__branch=Parameter("branch"),
+            position__gt=Parameter("position"),
         )
         .select_related("last_good")
         .order_by("position")

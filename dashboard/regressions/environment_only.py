@@ -8,17 +8,17 @@ from dashboard.models import Change
 from dashboard.regressions.changes import FoundChange
 from dashboard.regressions.decision.requested_facts import (
     AsksForEnvironment,
+    FactNotGathered,
     GatheredFacts,
-    MissingFact,
 )
-from dashboard.regressions.missing_facts import FactsMissing
+from dashboard.regressions.facts_to_gather import FactsToGather
 from dashboard.regressions.row_facts import commit_fact
 
 
 def mark_environment_only(
     rows: Sequence[Change], surroundings: Mapping[int, FoundChange], facts: GatheredFacts
 ) -> None:
-    """Mark the changes for which no commit is blamed. Raises FactsMissing.
+    """Mark the changes for which no commit is blamed. Raises FactsToGather.
 
     A driver, a system or a harness never is the commits' doing. Torch, Python and packages are, if the
     commits touched a file that says what is installed.
@@ -28,14 +28,14 @@ def mark_environment_only(
         around = surroundings.get(row.pk)
         try:
             environment_only = around is not None and not is_commits_doing(row, around, facts)
-        except MissingFact as lacking:
+        except FactNotGathered as lacking:
             missing.append(lacking.request)
             continue
         if environment_only != row.environment_only:
             row.environment_only = environment_only
             row.save(update_fields=["environment_only"])
     if missing:
-        raise FactsMissing(missing)
+        raise FactsToGather(missing)
 
 
 def is_commits_doing(row: Change, around: FoundChange, facts: GatheredFacts) -> bool:

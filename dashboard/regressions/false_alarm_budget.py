@@ -26,7 +26,7 @@ from dashboard.models import (
     Run,
     SeriesLatest,
 )
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.regressions.changes import WHOLE, known_directions
 from dashboard.regressions.series.history import History
 
@@ -102,8 +102,8 @@ def told_as_suspicions(project: Any) -> QuerySet[Regression]:
     ).exclude(Exists(confirmed), state=Regression.State.CONFIRMED)
 
 
-_TOLD_AS_SUSPICIONS: ComposedQuery[Any] = ComposedQuery(
-    lambda: told_as_suspicions(Given("project")).order_by().values_list("pk", flat=True)[:1]
+_TOLD_AS_SUSPICIONS: CompiledQuery[Any] = CompiledQuery(
+    lambda: told_as_suspicions(Parameter("project")).order_by().values_list("pk", flat=True)[:1]
 )
 
 
@@ -151,9 +151,9 @@ def level_start(positions: Sequence[int], starts: Collection[int]) -> int:
     return max((index for index in indices if index < len(positions) - NEWEST), default=0)
 
 
-_NEWEST_POSITIONS: ComposedQuery[Any] = ComposedQuery(
+_NEWEST_POSITIONS: CompiledQuery[Any] = CompiledQuery(
     lambda: SeriesLatest.objects.filter(
-        series__configuration__case__project=Given("project"),
+        series__configuration__case__project=Parameter("project"),
         series__metric__name=WHOLE,
         series__phase="",
         series__headline=True,

@@ -36,6 +36,7 @@ from dashboard.regressions.decision.requested_facts import (
     MergedHistory,
     PhaseLeftOver,
     PointsAround,
+    PointsAroundRequest,
     PointsJudgedSince,
     ProofsOfSeries,
     RefutedForAnother,
@@ -43,9 +44,8 @@ from dashboard.regressions.decision.requested_facts import (
     Request,
     ReusedProof,
     RunsAtCommits,
-    SeriesAround,
     StepInPairs,
-    SurroundingsOf,
+    SurroundingsRequest,
     TimesAnswered,
 )
 from dashboard.regressions.explanation.commit_difference import asks_for_other_environment
@@ -101,7 +101,7 @@ def is_quick(lines: Lines, request: Request[Any]) -> bool:
 
 def branches_of(request: Request[Any]) -> tuple[str, ...]:
     """The branches whose lines an answer needs."""
-    if isinstance(request, SeriesAround):
+    if isinstance(request, PointsAroundRequest):
         return (request.bad.branch,)
     return (request.step.first_bad.branch,) if isinstance(request, PhaseLeftOver) else ()
 
@@ -170,11 +170,11 @@ def cause_on_other_branch(lines: Lines, request: CauseOnOtherBranch) -> int | No
     return find_cause_on_other_branch(lines.project, request.change)
 
 
-def explanation_of_step(lines: Lines, request: Explanation) -> requested_facts.Explained:
+def explanation_of_step(lines: Lines, request: Explanation) -> requested_facts.StepExplanation:
     return explain_step(lines.project, lines.of_branch(request.change.first_bad.branch), request)
 
 
-def surroundings_of_step(lines: Lines, request: SurroundingsOf) -> Any:
+def surroundings_of_step(lines: Lines, request: SurroundingsRequest) -> Any:
     return read_surroundings(lines.project, request)
 
 
@@ -220,7 +220,7 @@ def disturbed_before(rows: list[Run]) -> int:
     return next((index for index, run in enumerate(rows) if not run.tainted), 0)
 
 
-def series_around(lines: Lines, request: SeriesAround) -> PointsAround:
+def series_around(lines: Lines, request: PointsAroundRequest) -> PointsAround:
     series = SeriesRow.objects.select_related("metric").get(pk=request.series.pk)
     past = load_history(series, lines.of_branch(request.bad.branch))
     good, bad = past.index_of(request.good.position), past.index_of(request.bad.position)
@@ -341,7 +341,7 @@ def left_over(lines: Lines, request: PhaseLeftOver) -> float | None:
 
 QUICK: dict[type[Request[Any]], Callable[[Lines, Any], Any]] = {
     RunsAtCommits: runs_at_commits,
-    SeriesAround: series_around,
+    PointsAroundRequest: series_around,
     PointsJudgedSince: points_judged_since,
     StepInPairs: step_in_pairs,
     ProofsOfSeries: proofs_of_series,
@@ -360,5 +360,5 @@ ANSWERS: dict[type[Request[Any]], Callable[[Lines, Any], Any]] = {
     MergedChecks: merged_checks,
     CauseOnOtherBranch: cause_on_other_branch,
     Explanation: explanation_of_step,
-    SurroundingsOf: surroundings_of_step,
+    SurroundingsRequest: surroundings_of_step,
 }

@@ -1,4 +1,4 @@
-"""The rows that a judgement begins and ends with, by queries that are composed once in a process."""
+"""The rows that a judgement begins and ends with, by queries that are compiled once in a process."""
 
 from __future__ import annotations
 
@@ -8,48 +8,50 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from dashboard.models import Change, GuardResult, Point, Project, Regression, Run, Series, SeriesLatest
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.regressions.series.judged_series import JUDGED
 
-_UNJUDGED_RUN = ComposedQuery(
+_UNJUDGED_RUN = CompiledQuery(
     lambda: Run.objects.select_related("commit__project", "configuration").filter(
-        pk=Given("pk"), state=Run.State.DONE, judged_at=None
+        pk=Parameter("pk"), state=Run.State.DONE, judged_at=None
     )
 )
 # Not FOR UPDATE: that waits for, and holds up, every row that is inserted with this project as its key.
-_LOCKED_PROJECT = ComposedQuery(lambda: Project.objects.select_for_update(no_key=True).filter(pk=Given("pk")))
+_LOCKED_PROJECT = CompiledQuery(
+    lambda: Project.objects.select_for_update(no_key=True).filter(pk=Parameter("pk"))
+)
 
 
 def _compose_judged_series() -> QuerySet[Series]:
-    measured = Q(pk__in=Point.objects.filter(run=Given("run")).values("series"))
-    missed = Q(pk__in=GuardResult.objects.filter(run=Given("run")).values("series"))
+    measured = Q(pk__in=Point.objects.filter(run=Parameter("run")).values("series"))
+    missed = Q(pk__in=GuardResult.objects.filter(run=Parameter("run")).values("series"))
     rows = Series.objects.filter(JUDGED, measured | missed)
     return rows.select_related("metric", "configuration__case", "configuration__pool")
 
 
 def _compose_changes_to_open() -> QuerySet[Change]:
     rows = Change.objects.filter(
-        Q(pk__in_array=Given("changes")) | Q(regression=None),
-        series__in_array=Given("series"),
-        first_bad__branch=Given("branch"),
+        Q(pk__in_array=Parameter("changes")) | Q(regression=None),
+        series__in_array=Parameter("series"),
+        first_bad__branch=Parameter("branch"),
         direction=Change.Direction.REGRESSION,
     )
     return rows.select_related("series__metric", "series__configuration", "first_bad", "last_good")
 
 
 def _compose_locked_levels() -> QuerySet[SeriesLatest]:
-    kept = SeriesLatest.objects.filter(pk__in_array=Given("keys")).select_for_update(no_key=True)
+    kept = SeriesLatest.objects.filter(pk__in_array=Parameter("keys")).select_for_update(no_key=True)
     # In one order everywhere: another run of theirs may be stored meanwhile, which renews these rows.
     return kept.only("level").order_by("pk")
 
 
 def _compose_unrecovered() -> QuerySet[Any, Any]:
     # On a branch a regression is told that was found there, or that a merge has brought along.
-    stepped = Change.objects.filter(regression=OuterRef("pk"), first_bad__branch=Given("branch"))
+    stepped = Change.objects.filter(regression=OuterRef("pk"), first_bad__branch=Parameter("branch"))
     rows = Regression.objects.filter(
-        Q(first_bad__branch=Given("branch")) | Exists(stepped),
-        series__in_array=Given("series"),
-        first_bad__position__lt=Given("before"),
+        Q(first_bad__branch=Parameter("branch")) | Exists(stepped),
+        series__in_array=Parameter("series"),
+        first_bad__position__lt=Parameter("before"),
         recovered_by=None,
         withdrawn_at=None,
     )
@@ -57,10 +59,10 @@ def _compose_unrecovered() -> QuerySet[Any, Any]:
     return rows.values_list("pk", flat=True)
 
 
-_JUDGED_SERIES = ComposedQuery(_compose_judged_series)
-_CHANGES_TO_OPEN = ComposedQuery(_compose_changes_to_open)
-_LOCKED_LEVELS = ComposedQuery(_compose_locked_levels)
-_UNRECOVERED: ComposedQuery[Any] = ComposedQuery(_compose_unrecovered)
+_JUDGED_SERIES = CompiledQuery(_compose_judged_series)
+_CHANGES_TO_OPEN = CompiledQuery(_compose_changes_to_open)
+_LOCKED_LEVELS = CompiledQuery(_compose_locked_levels)
+_UNRECOVERED: CompiledQuery[Any] = CompiledQuery(_compose_unrecovered)
 
 
 def unjudged_run(key: int) -> Run | None:

@@ -38,6 +38,7 @@ from dashboard.regressions.decision.decide import decide
 from dashboard.regressions.decision.requested_facts import GatheredFacts
 from dashboard.regressions.decision.series_kinds import may_open_regression
 from dashboard.regressions.environment_only import mark_environment_only
+from dashboard.regressions.facts_to_gather import FactsToGather
 from dashboard.regressions.gathering import Lines, forget_quick_facts, gather_facts, is_quick
 from dashboard.regressions.judged_rows import (
     changes_to_open,
@@ -48,11 +49,10 @@ from dashboard.regressions.judged_rows import (
     unrecovered_regressions,
 )
 from dashboard.regressions.limit_violations import limits_of_commits, limits_of_run
-from dashboard.regressions.missing_facts import FactsMissing
 from dashboard.regressions.series.branch_line import branch_line
 from dashboard.regressions.series.history import History, load_histories, load_recent
 from dashboard.regressions.series.judged_series import JUDGED
-from dashboard.regressions.snapshot import Touched, take_snapshot
+from dashboard.regressions.snapshot import AffectedChanges, take_snapshot
 from dashboard.repositories import DETACHED
 
 logger = logging.getLogger(__name__)
@@ -124,7 +124,7 @@ def judge_sentinel(project: Project, run: Run, lines: Lines, facts: GatheredFact
         updated_at__gt=timezone.now() - REMEMBERED,
     )
     for branch, keys in keys_by_branch(lately).items():
-        decide_and_apply(project, branch, Touched(reconsidered=keys), lines, facts)
+        decide_and_apply(project, branch, AffectedChanges(reconsidered=keys), lines, facts)
 
 
 def keys_by_branch(regressions: QuerySet[Regression]) -> dict[str, set[int]]:
@@ -161,7 +161,7 @@ def advance_proof(regression_id: int) -> None:
         links = RegressionExperiment.objects.filter(regression=regression, applied_at=None)
         ended = links.filter(experiment__state__in=Experiment.TERMINAL)
         ended.update(applied_at=timezone.now())
-        touched = Touched(regressions={regression_id})
+        touched = AffectedChanges(regressions={regression_id})
         decide_and_apply(project, regression.first_bad.branch, touched, lines, facts)
 
     with_facts(lines, go_on)
@@ -183,7 +183,7 @@ def history_rewritten(project_id: int, commits: Sequence[int], branches: Sequenc
             Q(first_bad__in=lost) | Q(recovered_by__in=lost), withdrawn_at=None
         )
         for branch, keys in keys_by_branch(standing).items():
-            decide_and_apply(locked, branch, Touched(regressions=keys, live=False), lines, facts)
+            decide_and_apply(locked, branch, AffectedChanges(regressions=keys, live=False), lines, facts)
         latest.forget_left_points(locked, list(measured.values_list("pk", flat=True)))
 
     measured = Series.objects.filter(points__run__commit__in=commits).order_by("pk").distinct()
@@ -198,7 +198,7 @@ def history_rewritten(project_id: int, commits: Sequence[int], branches: Sequenc
 def judge_limits_again(project: Project, branch: str, commits: Sequence[int]) -> None:
     """Judge how a branch stands to its limits, which commits have left or returned to."""
     lines = Lines(project, {branch: branch_line(project, branch)})
-    touched = Touched(limits=limits_of_commits(commits), line=lines.of_branch(branch), live=False)
+    touched = AffectedChanges(limits=limits_of_commits(commits), line=lines.of_branch(branch), live=False)
 
     def judge(facts: GatheredFacts) -> None:
         decide_and_apply(lock_project(project.pk), branch, touched, lines, facts)
@@ -294,15 +294,15 @@ def with_facts(lines: Lines, work: Callable[[GatheredFacts], Result]) -> Result:
         try:
             with transaction.atomic():
                 return work(facts)
-        except FactsMissing as missing:
+        except FactsToGather as missing:
             gather_facts(lines, missing.requests, facts)
     raise RuntimeError(f"{lines.project} asks for ever more facts.")
 
 
 def decide_and_apply(
-    project: Project, branch: str, touched: Touched, lines: Lines, facts: GatheredFacts
+    project: Project, branch: str, touched: AffectedChanges, lines: Lines, facts: GatheredFacts
 ) -> list[Regression]:
-    """Raises FactsMissing where something is to be found out that no lock may wait for."""
+    """Raises FactsToGather where something is to be found out that no lock may wait for."""
     snapshot = take_snapshot(project, branch, touched)
     while True:
         decision = decide(snapshot, facts)
@@ -310,15 +310,15 @@ def decide_and_apply(
             return apply_decision(project, branch, decision)
         slow = [request for request in decision.missing if not is_quick(lines, request)]
         if slow:
-            raise FactsMissing(slow)
+            raise FactsToGather(slow)
         gather_facts(lines, decision.missing, facts)
 
 
 @dataclass(slots=True)
-class Judged:
+class JudgedSeries:
     """What detection says of some series now, and what of that is new."""
 
-    touched: Touched = field(default_factory=Touched)
+    touched: AffectedChanges = field(default_factory=AffectedChanges)
     counts: Counter[str] = field(default_factory=Counter)
     histories: dict[int, History] = field(default_factory=dict)
 
@@ -334,12 +334,12 @@ def find_all_changes(
     lines: Lines,
     facts: GatheredFacts,
     position: int | None = None,
-) -> Judged:
+) -> JudgedSeries:
     """Bring the changes of these series in line with their points. The project is locked.
 
     `position`: only what was measured there is new.
     """
-    judged = Judged()
+    judged = JudgedSeries()
     if branch == DETACHED:
         return judged  # Commits of no branch have no order among them.
     line = lines.of_branch(branch)

@@ -16,7 +16,7 @@ from django.db.models import Exists, F, IntegerField, OuterRef, Q, QuerySet, Sub
 from django.db.models.functions import Coalesce, Least
 
 from dashboard.models import Change, Limit, Run, Series
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.regressions.decision import facts
 from dashboard.regressions.row_facts import series_fact
 from dashboard.regressions.series.branch_line import Line, given_line
@@ -81,18 +81,18 @@ class LimitStandings:
 
 
 def _compose_limits_along_line(has_fork: bool) -> QuerySet[Any, Any]:
-    on_line = given_line("run__commit", has_fork) | Q(run=Given("run"))
-    own = Limit.objects.filter(on_line, series__in_array=Given("series"), tainted=False)
+    on_line = given_line("run__commit", has_fork) | Q(run=Parameter("run"))
+    own = Limit.objects.filter(on_line, series__in_array=Parameter("series"), tainted=False)
     # Other limits of the regressions that tell of these: one of several is over once all of them are.
-    told = Limit.objects.filter(series__in_array=Given("series")).exclude(regression=None)
+    told = Limit.objects.filter(series__in_array=Parameter("series")).exclude(regression=None)
     beside = Limit.objects.filter(regression__in=told.values("regression"))
-    lately = _window_before(own, Given("position", IntegerField()))
+    lately = _window_before(own, Parameter("position", IntegerField()))
     # An open crossing is read from before its beginning, however long ago: it began there because of those.
     of_open = own.filter(_is_open_since(lately)).order_by("position").values("position")[:1]
-    start = _window_before(own, Least(Subquery(of_open), Given("position", IntegerField())))
+    start = _window_before(own, Least(Subquery(of_open), Parameter("position", IntegerField())))
     rows = Limit.objects.filter(
         on_line,
-        Q(series__in_array=Given("series")) | Q(series__in=beside.values("series")),
+        Q(series__in_array=Parameter("series")) | Q(series__in=beside.values("series")),
         Q(position__gte=start) | _is_open_since(start),
         tainted=False,
     )
@@ -125,9 +125,9 @@ def _is_open_since(start: Coalesce) -> Q:
     return Q(regression__isnull=False, regression__withdrawn_at=None) & still_open
 
 
-_LIMITS_ALONG_LINE: ComposedQuery[Any] = ComposedQuery(_compose_limits_along_line)
-_LIMITED_SERIES: ComposedQuery[Any] = ComposedQuery(
-    lambda: Limit.objects.filter(run=Given("run"), tainted=False).values_list("series", flat=True)
+_LIMITS_ALONG_LINE: CompiledQuery[Any] = CompiledQuery(_compose_limits_along_line)
+_LIMITED_SERIES: CompiledQuery[Any] = CompiledQuery(
+    lambda: Limit.objects.filter(run=Parameter("run"), tainted=False).values_list("series", flat=True)
 )
 
 

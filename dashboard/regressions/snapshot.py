@@ -25,7 +25,7 @@ from dashboard.models import (
     Series,
 )
 from dashboard.models import RegressionExperiment as Asked
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.regressions.decision import facts
 from dashboard.regressions.decision.ranges import Range
 from dashboard.regressions.limit_violations import LimitsMeasured, LimitStandings, limit_standings
@@ -48,7 +48,7 @@ Node = tuple[str, int, Range, int | None]
 
 
 @dataclass(slots=True)
-class Touched:
+class AffectedChanges:
     """What a decision is about. `changes` are new, moved or of a new size, or belong to no regression yet.
 
     `regressions` lost a change, or something that they waited for has ended; `limits` are looked at along
@@ -67,7 +67,7 @@ class Touched:
     anew: bool = False
 
 
-def take_snapshot(project: Project, branch: str, touched: Touched) -> facts.Snapshot:
+def take_snapshot(project: Project, branch: str, touched: AffectedChanges) -> facts.Snapshot:
     changes, keys = reached_keys(project, branch, touched)
     rows = changed_rows(branch, changes, keys)
     line = touched.line or Line(branch)
@@ -93,12 +93,12 @@ def take_snapshot(project: Project, branch: str, touched: Touched) -> facts.Snap
 
 def _compose_checked_configurations() -> QuerySet[Any, Any]:
     rows = CheckedCase.objects.filter(
-        of__project=Given("project"), of__state=Check.State.DONE, is_control=False
+        of__project=Parameter("project"), of__state=Check.State.DONE, is_control=False
     )
     return rows.order_by().values_list("configuration", flat=True).distinct()
 
 
-_CHECKED_CONFIGURATIONS: ComposedQuery[Any] = ComposedQuery(_compose_checked_configurations)
+_CHECKED_CONFIGURATIONS: CompiledQuery[Any] = CompiledQuery(_compose_checked_configurations)
 
 
 def checked_configurations(project: Project) -> frozenset[int]:
@@ -106,7 +106,7 @@ def checked_configurations(project: Project) -> frozenset[int]:
     return frozenset(_CHECKED_CONFIGURATIONS.read_rows(project=project.pk))
 
 
-def reached_keys(project: Project, branch: str, touched: Touched) -> tuple[set[int], set[int]]:
+def reached_keys(project: Project, branch: str, touched: AffectedChanges) -> tuple[set[int], set[int]]:
     """The keys of the changes and regressions that those touched may share a cause with.
 
     Ranges that overlap, noise's reach included, are taken together, and again what those overlap.
@@ -135,32 +135,34 @@ def reached_keys(project: Project, branch: str, touched: Touched) -> tuple[set[i
 
 def _changes_of_branch() -> QuerySet[Change]:
     rows = Change.objects.filter(
-        series__configuration__case__project=Given("project"), first_bad__branch=Given("branch")
+        series__configuration__case__project=Parameter("project"), first_bad__branch=Parameter("branch")
     )
     return rows.exclude(direction=Change.Direction.MOVED)
 
 
 def _regressions_of_branch() -> QuerySet[Regression]:
-    return Regression.objects.filter(project=Given("project"), first_bad__branch=Given("branch"))
+    return Regression.objects.filter(project=Parameter("project"), first_bad__branch=Parameter("branch"))
 
 
 def _compose_change_spans(anew: bool) -> QuerySet[Any, Any]:
     rows = _changes_of_branch()
     if not anew:
-        rows = rows.filter(reach_bad__gt=Given("least"), reach_good__lt=Given("most"))
+        rows = rows.filter(reach_bad__gt=Parameter("least"), reach_good__lt=Parameter("most"))
     return rows.values_list("pk", "reach_good", "reach_bad", "regression_id")
 
 
 def _compose_regression_places(anew: bool) -> QuerySet[Any, Any]:
-    asked = Q(pk__in_array=Given("asked"))
+    asked = Q(pk__in_array=Parameter("asked"))
     rows = _regressions_of_branch().filter(Q(withdrawn_at=None) | Q(triaged__in=Regression.AWAY) | asked)
     if not anew:
-        rows = rows.filter(first_bad__position__gt=Given("least"), last_good__position__lt=Given("most"))
+        rows = rows.filter(
+            first_bad__position__gt=Parameter("least"), last_good__position__lt=Parameter("most")
+        )
     return rows.values_list("pk", "last_good__position", "first_bad__position")
 
 
-_CHANGE_SPANS: ComposedQuery[Any] = ComposedQuery(_compose_change_spans)
-_REGRESSION_PLACES: ComposedQuery[Any] = ComposedQuery(_compose_regression_places)
+_CHANGE_SPANS: CompiledQuery[Any] = CompiledQuery(_compose_change_spans)
+_REGRESSION_PLACES: CompiledQuery[Any] = CompiledQuery(_compose_regression_places)
 
 
 def _ends_of_columns(rows: QuerySet[Any, Any], first: str, last: str) -> QuerySet[Any, Any]:
@@ -171,20 +173,20 @@ def _ends_of_columns(rows: QuerySet[Any, Any], first: str, last: str) -> QuerySe
 
 
 def _compose_ends_of_changes() -> QuerySet[Any, Any]:
-    mine = Q(pk__in_array=Given("changes")) | Q(regression__in_array=Given("asked"))
+    mine = Q(pk__in_array=Parameter("changes")) | Q(regression__in_array=Parameter("asked"))
     return _ends_of_columns(_changes_of_branch().filter(mine), "reach_good", "reach_bad")
 
 
 def _compose_ends_of_regressions() -> QuerySet[Any, Any]:
-    rows = _regressions_of_branch().filter(pk__in_array=Given("asked"))
+    rows = _regressions_of_branch().filter(pk__in_array=Parameter("asked"))
     return _ends_of_columns(rows, "last_good__position", "first_bad__position")
 
 
-_ENDS_OF_CHANGES: ComposedQuery[Any] = ComposedQuery(_compose_ends_of_changes)
-_ENDS_OF_REGRESSIONS: ComposedQuery[Any] = ComposedQuery(_compose_ends_of_regressions)
+_ENDS_OF_CHANGES: CompiledQuery[Any] = CompiledQuery(_compose_ends_of_changes)
+_ENDS_OF_REGRESSIONS: CompiledQuery[Any] = CompiledQuery(_compose_ends_of_regressions)
 
 
-def reached_positions(given: dict[str, Any], touched: Touched) -> tuple[int, int]:
+def reached_positions(given: dict[str, Any], touched: AffectedChanges) -> tuple[int, int]:
     """Positions between which all lies that may be connected with what is touched."""
     ends: list[tuple[int | None, int]] = []
     if touched.changes or given["asked"]:
@@ -228,16 +230,16 @@ def connected_nodes(nodes: list[Node], seeds: list[int]) -> set[int]:
 
 
 def _compose_changed_rows() -> QuerySet[Change]:
-    told = Series.objects.filter(regressions__in_array=Given("regressions"))
-    changed = Series.objects.filter(changes__in_array=Given("changes"))
+    told = Series.objects.filter(regressions__in_array=Parameter("regressions"))
+    changed = Series.objects.filter(changes__in_array=Parameter("changes"))
     better = (Q(series__in=told) | Q(series__in=changed)) & Q(
-        direction=Change.Direction.IMPROVEMENT, first_bad__branch=Given("branch")
+        direction=Change.Direction.IMPROVEMENT, first_bad__branch=Parameter("branch")
     )
-    rows = Change.objects.filter(Q(pk__in_array=Given("changes")) | better)
+    rows = Change.objects.filter(Q(pk__in_array=Parameter("changes")) | better)
     return rows.select_related(*RELATED).annotate(measured_here=MEASURED_HERE).order_by("pk")
 
 
-_CHANGED_ROWS = ComposedQuery(_compose_changed_rows)
+_CHANGED_ROWS = CompiledQuery(_compose_changed_rows)
 
 
 def changed_rows(branch: str, changes: Collection[int], regressions: Collection[int]) -> list[Change]:
@@ -248,14 +250,14 @@ def changed_rows(branch: str, changes: Collection[int], regressions: Collection[
 
 
 def _compose_regression_rows() -> QuerySet[Regression]:
-    at_ends = Regression.objects.filter(pk__in_array=Given("keys")).values("first_bad")
-    wanted = Q(pk__in_array=Given("owners")) | Q(first_bad__in_array=Given("commits"))
+    at_ends = Regression.objects.filter(pk__in_array=Parameter("keys")).values("first_bad")
+    wanted = Q(pk__in_array=Parameter("owners")) | Q(first_bad__in_array=Parameter("commits"))
     wanted |= Q(first_bad__in=at_ends)
     abroad = Change.objects.filter(regression=OuterRef("pk")).exclude(
         first_bad__branch=OuterRef("first_bad__branch")
     )
     return (
-        Regression.objects.filter(wanted, project=Given("project"))
+        Regression.objects.filter(wanted, project=Parameter("project"))
         .select_related(*RELATED, "culprit")
         .annotate(
             is_told=Exists(Delivery.objects.filter(regression=OuterRef("pk"))),
@@ -267,7 +269,7 @@ def _compose_regression_rows() -> QuerySet[Regression]:
     )
 
 
-_REGRESSION_ROWS = ComposedQuery(_compose_regression_rows)
+_REGRESSION_ROWS = CompiledQuery(_compose_regression_rows)
 
 
 def regression_rows(
@@ -287,13 +289,13 @@ def regression_rows(
 
 def _compose_asked() -> QuerySet[Asked]:
     names = ("base_commit", "head_commit", "machine", "metric", "pairs_of__head_commit")
-    links = Asked.objects.filter(regression__in_array=Given("keys"))
+    links = Asked.objects.filter(regression__in_array=Parameter("keys"))
     links = links.exclude(experiment__state=Experiment.State.CANCELLED)
     related = links.select_related(*(f"experiment__{name}" for name in names), *SERIES)
     return related.order_by("experiment__finished_at", "experiment")
 
 
-_ASKED = ComposedQuery(_compose_asked)
+_ASKED = CompiledQuery(_compose_asked)
 
 
 def read_experiments(keys: Collection[int]) -> tuple[dict[int, tuple[int, ...]], list[facts.Verdict]]:

@@ -19,9 +19,9 @@ from dashboard.policy.decision import (
     Decision,
     Event,
     EventKind,
-    LeftOut,
     Queue,
     Reason,
+    SkippedCommits,
     decide_cases,
     has_skip_mark,
     measures_ref,
@@ -86,7 +86,7 @@ def make_plan(trigger: Trigger) -> Plan:
     pushed = repositories.select_commits(mirror, pushed_revisions(mirror, trigger), LARGEST_PUSH)
     if trigger.source in PUSHED and (reason := refuse_push(mirror, policy, event, pushed[-1])):
         said_so = pushed[-1] if reason == Reason.SKIP_MARK else ""
-        return Plan(Decision(left_out=[LeftOut(reason, len(pushed))]), skipped_by=said_so)
+        return Plan(Decision(left_out=[SkippedCommits(reason, len(pushed))]), skipped_by=said_so)
     hashes = spread_evenly(pushed, min(len(pushed), MOST_COALESCED))
     plan = plan_commits(trigger, event, policy, hashes)
     plan.always = event.schedule is not None and event.schedule.always

@@ -15,7 +15,7 @@ from paceline.manifest import Benchmark, ManifestError
 
 from dashboard import dispatch
 from dashboard.models import Backlog, Case, Commit, Project, Run, Trigger
-from dashboard.policy.decision import Chosen, LeftOut, Reason
+from dashboard.policy.decision import Chosen, Reason, SkippedCommits
 from dashboard.policy.newest_manifest import follow_manifest_policy
 from dashboard.policy.project_policy import project_policy
 from dashboard.repositories import RepositoryBusy, RepositoryError, Unreachable
@@ -225,7 +225,7 @@ def _broken_manifests(trigger: Trigger, commits: int) -> list[dict[str, object]]
     """As a reason why at least so many commits have no row; a benchmark that isn't in one may be a slip."""
     if not commits or trigger.benchmarks or trigger.schedule:
         return []
-    return [asdict(LeftOut(Reason.MANIFEST, commits))]
+    return [asdict(SkippedCommits(Reason.MANIFEST, commits))]
 
 
 def _describe_runs(runs: list[Run], plan: Plan, trigger: Trigger) -> str:

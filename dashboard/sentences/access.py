@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dashboard.access.rules import Rule, Who
+from dashboard.access.rules import Audience, Rule
 from dashboard.access.visitors import Visitor
 from dashboard.models import ApiToken, Project
 
@@ -13,11 +13,11 @@ def refusal_sentence(visitor: Visitor, rule: Rule, project: Project | None) -> s
     """What they lack, and who can grant it."""
     if visitor.token is not None:
         return _token_sentence(visitor.token, project)
-    if rule.who == Who.OPERATE:
+    if rule.who == Audience.OPERATE:
         return f"You may look at {project} but not act in it: an admin of it can make you an operator."
-    if rule.who == Who.ADMINISTER:
+    if rule.who == Audience.ADMINISTER:
         return f"Only admins of {project} may do this: one of them can make you an admin too."
-    if rule.who == Who.SITE_ADMINISTRATOR:
+    if rule.who == Audience.SITE_ADMINISTRATOR:
         return "Only administrators of this site may do this: ask one of them."
     return "Your account may not do this: ask an administrator of this site."
 

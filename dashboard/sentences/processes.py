@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dashboard.processes.loaders import LOOP, WORKERS, Loader
-from dashboard.processes.ranks import Ranks
 from dashboard.sentences import numbers
+from dashboard.training_processes.loaders import LOOP, WORKERS, Loader
+from dashboard.training_processes.ranks import Ranks
 
 # Why it isn't known which rank is waited for, by the document's codes.
 REASONS = {

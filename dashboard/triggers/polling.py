@@ -28,15 +28,15 @@ LONGEST_PAUSE = timedelta(hours=6)
 MOST_DOUBLINGS = 12
 
 
-class AskedFor(NamedTuple):
+class PollColumns(NamedTuple):
     """The columns of a poll that count failures in a row and say when it is asked again."""
 
     failures: str
     next_at: str
 
 
-COMMITS = AskedFor("failures", "next_at")
-PULL_REQUESTS = AskedFor("forge_failures", "forge_next_at")
+COMMITS = PollColumns("failures", "next_at")
+PULL_REQUESTS = PollColumns("forge_failures", "forge_next_at")
 
 
 def send_due_polls() -> None:
@@ -159,7 +159,7 @@ def follow_pull_requests(project: Project) -> None:
         tell_changes(connection, forge_of(connection))
 
 
-def note_failure(project: Project, sentence: str, asked: AskedFor) -> None:
+def note_failure(project: Project, sentence: str, asked: PollColumns) -> None:
     """Tell it once, and ask for the same after a longer pause than before."""
     with transaction.atomic():
         poll = RepositoryPoll.objects.select_for_update().get(project=project)

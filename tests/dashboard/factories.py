@@ -29,7 +29,7 @@ from dashboard.models import (
     Series,
     SeriesLatest,
 )
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 
 HEADLINE = ("step_time", "throughput", "peak_memory")
 EXACT = (
@@ -77,16 +77,19 @@ def create_case(project: Project, benchmark: str = "snake_dqn", **params: Any) -
     return Case.objects.create(project=project, benchmark=benchmark, params=params, key=key)
 
 
-# Asked for each run that a test stores, hundreds of times: composed once.
-_CONFIGURATIONS = ComposedQuery(
+# Asked for each run that a test stores, hundreds of times: compiled once.
+_CONFIGURATIONS = CompiledQuery(
     lambda: Configuration.objects.select_related("pool").filter(
-        case=Given("case"), pool__name=Given("pool"), version=Given("version"), quick=Given("quick")
+        case=Parameter("case"),
+        pool__name=Parameter("pool"),
+        version=Parameter("version"),
+        quick=Parameter("quick"),
     )
 )
-_MACHINES = ComposedQuery(lambda: Machine.objects.filter(name=Given("name")))
-_SERIES = ComposedQuery(
+_MACHINES = CompiledQuery(lambda: Machine.objects.filter(name=Parameter("name")))
+_SERIES = CompiledQuery(
     lambda: Series.objects.select_related("metric").filter(
-        configuration=Given("configuration"), metric__name__in_array=Given("names")
+        configuration=Parameter("configuration"), metric__name__in_array=Parameter("names")
     )
 )
 

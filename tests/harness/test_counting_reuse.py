@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from paceline import counting_reuse, protocol
 from paceline.manifest import load_manifest
-from paceline.measurement import CountedBefore, MeasurementRequest
+from paceline.measurement import CountedCommit, MeasurementRequest
 from paceline.watching import nvml
 
 from tests.harness.conftest import Project
@@ -103,7 +103,7 @@ def test_another_protocol_or_environment_is_another_key(checkout: Checkout) -> N
     first = checkout.count()
     checkout.create_files(seed=3)
     assert checkout.count(first)["counting"]["counted_at"] is None
-    before = CountedBefore(COMMIT, first)
+    before = CountedCommit(COMMIT, first)
     assert not counting_reuse.has_same_inputs(before, "0" * 64, checkout.folder)
     assert not counting_reuse.has_same_inputs(before, "", checkout.folder)
 
@@ -171,9 +171,9 @@ def test_a_document_that_cannot_be_used_is_no_reason_to_fail(tmp_path: Path) -> 
 
 
 def test_inexact_counters_and_watched_memory_are_never_taken_over(measured: dict[str, Any]) -> None:
-    before = CountedBefore(COMMIT, {**measured, "counting": {"repeats": False}})
+    before = CountedCommit(COMMIT, {**measured, "counting": {"repeats": False}})
     assert counting_reuse.may_be_taken_over(before, ["step_time"])
     assert not counting_reuse.may_be_taken_over(before, ["phase_memory:learn"])
     noisy = {**measured["metrics"][-1], "name": "function_calls", "kind": "counter", "exact": False}
     inexact = {**before.document, "metrics": [*measured["metrics"], noisy]}
-    assert not counting_reuse.may_be_taken_over(CountedBefore(COMMIT, inexact), ["step_time"])
+    assert not counting_reuse.may_be_taken_over(CountedCommit(COMMIT, inexact), ["step_time"])

@@ -21,7 +21,7 @@ from dashboard.pages.requested_project import requested_project
 from dashboard.pages.triggers.form import trigger_form_context
 from dashboard.querysets import disturbances, limits, nonempty_lists, projects, regressions, runs, sentinels
 from dashboard.querysets.case_grid import LACKING_CASES, CaseState
-from dashboard.querysets.composed import NOW, ComposedQuery, Given
+from dashboard.querysets.compiled_queries import NOW, CompiledQuery, Parameter
 from dashboard.querysets.picked_rows import read_picked
 from dashboard.runs.planning import PUSHED
 from dashboard.sentences import numbers
@@ -31,12 +31,14 @@ MOST_FAILURES = 6
 NEWEST_TRIGGERS = 5
 TRIGGERS_READ = 4 * NEWEST_TRIGGERS
 # What is mostly empty.
-WARNED_OF: dict[str, ComposedQuery[Any]] = {
+WARNED_OF: dict[str, CompiledQuery[Any]] = {
     "moved": sentinels.RECENTLY_MOVED,
     "crossed": limits.CROSSED_OF_PROJECT,
     "lacking": LACKING_CASES,
-    "failures": ComposedQuery(
-        lambda _most: runs.recent_failures(NOW, Project.objects.filter(pk=Given("project")))[:MOST_FAILURES]
+    "failures": CompiledQuery(
+        lambda _most: runs.recent_failures(NOW, Project.objects.filter(pk=Parameter("project")))[
+            :MOST_FAILURES
+        ]
     ),
 }
 

@@ -15,7 +15,7 @@ from django.views.decorators.http import condition, require_safe
 from dashboard.alerts.messages import flat_text
 from dashboard.models import Delivery, Regression
 from dashboard.pages.requested_project import requested_project
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.picked_rows import is_among
 from dashboard.querysets.regressions import IMPORTED, regressions_with_related, with_titles
 from dashboard.sentences import alerts as sentences
@@ -33,13 +33,13 @@ def feed_regressions(slug: str) -> list[Regression]:
 
 
 def _compose_feed() -> QuerySet[Regression]:
-    rows = Regression.objects.filter(TOLD, project__slug=Given("slug")).exclude(IMPORTED)
+    rows = Regression.objects.filter(TOLD, project__slug=Parameter("slug")).exclude(IMPORTED)
     newest = rows.order_by("-updated_at", "-pk")[:MOST_ENTRIES]
     titled = with_titles(regressions_with_related()).filter(is_among(newest))
     return titled.order_by("-updated_at", "-pk")
 
 
-_FEED = ComposedQuery(_compose_feed)
+_FEED = CompiledQuery(_compose_feed)
 
 
 def last_update(request: HttpRequest, slug: str) -> datetime | None:  # noqa: ARG001

@@ -7,9 +7,9 @@ from statistics import median
 from typing import Any
 
 from dashboard.charts.stacked_bar import stack_widths
-from dashboard.processes.loaders import Loader, summarize_loaders
-from dashboard.processes.ranks import Rank, Ranks, known_median, summarize_ranks
 from dashboard.sentences import processes as sentences
+from dashboard.training_processes.loaders import Loader, summarize_loaders
+from dashboard.training_processes.ranks import Rank, Ranks, known_median, summarize_ranks
 
 # So many are shown at once, the rank that is waited for among them; the others unfold.
 MOST_RANKS = 16

@@ -21,7 +21,7 @@ from dashboard.pages.series.trend import SeriesTrend, read_series_trend
 from dashboard.pages.sharing.shared_pictures import preview_of
 from dashboard.querysets import series as series_queries
 from dashboard.querysets.alarm_tallies import alarm_precision, with_alarm_counts
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.noise import with_noise_facts
 from dashboard.querysets.regressions import learning_lost_at
 from dashboard.sentences import labels, numbers
@@ -29,8 +29,10 @@ from dashboard.sentences.costs import precision_sentence
 from dashboard.sentences.limits import format_bounds
 from dashboard.sentences.trends import failure_text, taint_reason, thinned_sentence
 
-SERIES_FOR_PAGE = ComposedQuery(
-    lambda: with_noise_facts(with_alarm_counts(series_queries.series_with_related())).filter(pk=Given("pk"))
+SERIES_FOR_PAGE = CompiledQuery(
+    lambda: with_noise_facts(with_alarm_counts(series_queries.series_with_related())).filter(
+        pk=Parameter("pk")
+    )
 )
 
 

@@ -16,7 +16,7 @@ LARGER_THAN_DECIDED = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class Continued:
+class ContinuedGroup:
     """A group with the regression that it continues (None: a new one), and those that turned out to be it."""
 
     group: Group
@@ -24,7 +24,7 @@ class Continued:
     absorbed: tuple[Regression, ...] = ()
 
 
-def continue_regressions(groups: Sequence[Group], snapshot: Snapshot) -> list[Continued]:
+def continue_regressions(groups: Sequence[Group], snapshot: Snapshot) -> list[ContinuedGroup]:
     """Which regression each group continues. No two continue the same one.
 
     First those that were proved there; then what stands at the group's commit without changes of its own,
@@ -54,7 +54,7 @@ def continue_regressions(groups: Sequence[Group], snapshot: Snapshot) -> list[Co
             taken[key] = index
             absorbed.setdefault(index, []).append(regressions[key])
     return [
-        Continued(
+        ContinuedGroup(
             group,
             regressions[continued[index]] if index in continued else decided_before(group, snapshot),
             tuple(absorbed.get(index, ())),
@@ -63,7 +63,7 @@ def continue_regressions(groups: Sequence[Group], snapshot: Snapshot) -> list[Co
     ]
 
 
-def merge_groups(first: Continued, second: Continued, bad: Commit) -> Continued:
+def merge_groups(first: ContinuedGroup, second: ContinuedGroup, bad: Commit) -> ContinuedGroup:
     """Two groups whose first bad commit turned out to be the same one."""
     rows = [regression for regression in (first.regression, second.regression) if regression]
     rows.sort(key=lambda regression: (regression.first_bad.pk != bad.pk, regression.pk))
@@ -75,7 +75,7 @@ def merge_groups(first: Continued, second: Continued, bad: Commit) -> Continued:
         verdicts=[*first.group.verdicts, *second.group.verdicts],
     )
     absorbed = (*first.absorbed, *second.absorbed, *rows[1:])
-    return Continued(group, rows[0] if rows else None, absorbed)
+    return ContinuedGroup(group, rows[0] if rows else None, absorbed)
 
 
 def claims_on(

@@ -14,7 +14,7 @@ from typing import TypeVar
 from dashboard.measured_kinds import is_exact_counter
 from dashboard.models import Regression as Row
 from dashboard.regressions.decision.cause_class import CauseClass, CauseFacts, decide_cause
-from dashboard.regressions.decision.continuation import Continued, continue_regressions, merge_groups
+from dashboard.regressions.decision.continuation import ContinuedGroup, continue_regressions, merge_groups
 from dashboard.regressions.decision.facts import (
     Change,
     Commit,
@@ -62,17 +62,17 @@ from dashboard.regressions.decision.repair import LEAST_SHARE, find_repair
 from dashboard.regressions.decision.repeated_pairs import often_answered, times_answered, without_repeated
 from dashboard.regressions.decision.requested_facts import (
     CauseOnOtherBranch,
-    Explained,
     Explanation,
+    FactNotGathered,
     GatheredFacts,
     MergedCheck,
     MergedChecks,
-    MissingFact,
     PointsJudgedSince,
     RefutedForAnother,
     RegressionsBetween,
     Request,
-    SurroundingsOf,
+    StepExplanation,
+    SurroundingsRequest,
 )
 from dashboard.regressions.decision.series_kinds import BETTER, is_same_measurement
 from dashboard.regressions.decision.wanted import (
@@ -107,7 +107,7 @@ def decide(snapshot: Snapshot, facts: GatheredFacts | None = None) -> Decision:
 class _Draft:
     """A group with its regression, its primary change, and the commits between which its cause lies."""
 
-    continued: Continued
+    continued: ContinuedGroup
     primary: PrimaryChange
     verdicts: Sequence[Verdict]
     good: Commit
@@ -193,7 +193,7 @@ class _Decider:
         for item in items:
             try:
                 answers.append(ask(item))
-            except MissingFact as missing:
+            except FactNotGathered as missing:
                 self.missing.add(missing.request)
         return answers
 
@@ -220,7 +220,7 @@ class _Decider:
 
     # Drafts
 
-    def _drafts(self, continued: Sequence[Continued]) -> list[_Draft]:
+    def _drafts(self, continued: Sequence[ContinuedGroup]) -> list[_Draft]:
         """What the groups say, those that turned out to be of one commit as one."""
         by_commit: dict[int, _Draft] = {}
         waiting = list(continued)
@@ -238,16 +238,16 @@ class _Decider:
         for regression in self.home:
             beside = by_commit.get(regression.first_bad.pk)
             if beside and regression.pk not in taken and not regression.withdrawn:
-                alone = Continued(Group(), regression)
+                alone = ContinuedGroup(Group(), regression)
                 draft = self._draft(merge_groups(alone, beside.continued, beside.bad))
                 if draft:
                     by_commit[draft.bad.pk] = draft
         return list(by_commit.values())
 
-    def _rows_of(self, continued: Continued) -> list[Regression]:
+    def _rows_of(self, continued: ContinuedGroup) -> list[Regression]:
         return [regression for regression in (continued.regression, *continued.absorbed) if regression]
 
-    def _draft(self, continued: Continued) -> _Draft | None:
+    def _draft(self, continued: ContinuedGroup) -> _Draft | None:
         known = [verdict for row in self._rows_of(continued) for verdict in self.verdicts.get(row.pk, ())]
         apart = [verdict for verdict in continued.group.verdicts if verdict.experiment in self.placed_apart]
         verdicts = newest_first(
@@ -518,7 +518,7 @@ class _Decider:
         cause, decided_for = self._cause(draft, standing, difference)
         return replace(standing, cause=cause, decided_for=decided_for)
 
-    def _repair(self, draft: _Draft, explained: Explained | None) -> int | None:
+    def _repair(self, draft: _Draft, explained: StepExplanation | None) -> int | None:
         """What took the step back where pairs have placed it, in the phase that explains it."""
         step, known = draft.primary.change, explained or draft.regression
         if draft.primary.proof and draft.primary.state == State.CONFIRMED:
@@ -529,7 +529,7 @@ class _Decider:
 
     def _explanation(
         self, draft: _Draft, difference: tuple[str, str], proving: bool
-    ) -> tuple[Explained | None, str]:
+    ) -> tuple[StepExplanation | None, str]:
         """A new explanation with what it was made for, where the one that is there is of something else.
 
         While a proved range is narrowed it stays as it is: the runs of the cause's own commits are to come.
@@ -577,7 +577,7 @@ class _Decider:
         asked = self.snapshot.anew or reconsidered or standing.explained is not None
         if regression and regression.decided_for == key and not asked:
             return known, key
-        request = SurroundingsOf(
+        request = SurroundingsRequest(
             standing.series,
             standing.last_good,
             standing.first_bad,
@@ -694,7 +694,7 @@ def without_regressions(snapshot: Snapshot, keys: Collection[int]) -> Snapshot:
     )
 
 
-def suspect_places(explained: Explained) -> tuple[tuple[str, bool], ...]:
+def suspect_places(explained: StepExplanation) -> tuple[tuple[str, bool], ...]:
     return tuple(
         (f"{suspect['file']}:{suspect['function']}", bool(suspect.get("changed")))
         for suspect in explained.suspects

@@ -119,9 +119,9 @@ def anchored_groups(regressions: Sequence[Regression], verdicts: dict[int, list[
     groups = []
     for regression in sorted(regressions, key=lambda regression: regression.pk):
         own = verdicts.get(regression.pk, [])
-        places = proved_places(own)
+        places = proved_ranges(own)
         if not places and regression.residual and regression.proving and not own:
-            places = [Place(regression.range)]
+            places = [ProvedRange(regression.range)]
         # The first one is where it stands, or was proved last.
         places.sort(key=lambda place: place.range.bad != regression.range.bad)
         for index, place in enumerate(places):
@@ -141,34 +141,34 @@ def is_wide_proof(verdict: Verdict, own: Sequence[Verdict]) -> bool:
 
 
 @dataclass(slots=True)
-class Place:
+class ProvedRange:
     """A range in which pairs have proved a cause, and the verdicts that speak of it."""
 
     range: Range
     verdicts: list[Verdict] = field(default_factory=list)
 
 
-def proved_places(own: Sequence[Verdict]) -> list[Place]:
+def proved_ranges(own: Sequence[Verdict]) -> list[ProvedRange]:
     """Where series say that a cause lies: of ranges that overlap what is in each."""
-    places: list[Place] = []
+    places: list[ProvedRange] = []
     for verdict in own:
         if verdict.purpose != Purpose.PROOF or verdict.verdict != Outcome.CONFIRMED:
             continue
         proved = make_proof(verdict, own).range
         near = next((place for place in places if proved.overlap(place.range)), None)
         if near is None:
-            places.append(Place(proved, [verdict]))
+            places.append(ProvedRange(proved, [verdict]))
         else:
             near.range = proved.overlap(near.range) or proved
             near.verdicts.append(verdict)
     proofs = {verdict.experiment for place in places for verdict in place.verdicts}
     for verdict in own:
         if places and verdict.experiment not in proofs:
-            place_of_verdict(verdict, places).verdicts.append(verdict)
+            range_of_verdict(verdict, places).verdicts.append(verdict)
     return places
 
 
-def place_of_verdict(verdict: Verdict, places: Sequence[Place]) -> Place:
+def range_of_verdict(verdict: Verdict, places: Sequence[ProvedRange]) -> ProvedRange:
     """That of the proof whose bisection it is a step of, or where it is; else it goes with the first."""
     for place in places:
         if any(proof.base.pk == verdict.base.pk for proof in place.verdicts):

@@ -32,9 +32,9 @@ from dashboard.regressions.decision.repeated_pairs import without_repeated
 from dashboard.regressions.decision.requested_facts import (
     CommitRow,
     CommitsBetween,
+    PointsAroundRequest,
     RegressionsBetween,
     RunsAtCommits,
-    SeriesAround,
 )
 from dashboard.regressions.decision.series_kinds import is_same_measurement
 from dashboard.regressions.decision.wanted import (
@@ -108,7 +108,7 @@ def widened_ends(proving: Proving) -> tuple[Commit, Commit] | None:
     around = [verdict for verdict in refuted if verdict.range.holds(proving.range)]
     if any((verdict.base, verdict.head) != (proving.good, proving.bad) for verdict in around):
         return None
-    points = proving.facts.answer_to(SeriesAround(series, proving.good, proving.bad))
+    points = proving.facts.answer_to(PointsAroundRequest(series, proving.good, proving.bad))
     wide = without_other_steps(proving, points.before or proving.good, points.behind or proving.bad)
     known = {(proving.good, proving.bad), *((verdict.base, verdict.head) for verdict in refuted)}
     return None if wide in known else wide
@@ -123,7 +123,7 @@ def ends_of_levels(proving: Proving) -> tuple[Commit, Commit] | None:
     series = proving.primary.change.series
     unmeasured = unmeasured_proofs(proving.verdicts, series)
     tried = [row for row in verdicts_on_step(proving.verdicts, series) if row not in unmeasured]
-    points = proving.facts.answer_to(SeriesAround(series, proving.good, proving.bad, INTO_LEVEL))
+    points = proving.facts.answer_to(PointsAroundRequest(series, proving.good, proving.bad, INTO_LEVEL))
     if points.before is None or points.behind is None:
         return None
     ends = without_other_steps(proving, points.before, points.behind)

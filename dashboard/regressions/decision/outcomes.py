@@ -9,7 +9,7 @@ from dashboard.models import Regression as Row
 from dashboard.regressions.decision.cause_class import CauseClass
 from dashboard.regressions.decision.facts import Commit, Evidence, Regression, Series
 from dashboard.regressions.decision.primary_change import Size
-from dashboard.regressions.decision.requested_facts import Explained, Request
+from dashboard.regressions.decision.requested_facts import Request, StepExplanation
 from dashboard.regressions.decision.wanted import NextStep, ResidualCause, is_unknown
 
 
@@ -28,7 +28,7 @@ class Standing:
     bisection: Evidence | None = None
     cause: CauseClass = field(default_factory=CauseClass)
     decided_for: str = ""
-    explained: Explained | None = None
+    explained: StepExplanation | None = None
     explained_for: str = ""
     learning: Evidence | None = None
 

@@ -20,7 +20,7 @@ class Request(Generic[Answer]):
     """What is to be found out; `Answer` is what is said of it."""
 
 
-class MissingFact(Exception):  # noqa: N818 - reads as a fact
+class FactNotGathered(Exception):  # noqa: N818 - reads as a fact
     """A decision needs to know something that nobody has gathered yet."""
 
     def __init__(self, request: Request[Any]) -> None:
@@ -35,9 +35,9 @@ class GatheredFacts:
     answers: dict[Request[Any], Any] = field(default_factory=dict)
 
     def answer_to(self, request: Request[Answer]) -> Answer:
-        """Raises MissingFact where nobody has asked it yet."""
+        """Raises FactNotGathered where nobody has asked it yet."""
         if request not in self.answers:
-            raise MissingFact(request)
+            raise FactNotGathered(request)
         return cast(Answer, self.answers[request])
 
 
@@ -124,7 +124,7 @@ class PointsAround:
 
 
 @dataclass(frozen=True, slots=True)
-class SeriesAround(Request[PointsAround]):
+class PointsAroundRequest(Request[PointsAround]):
     """The points at two commits, and the commits `reach` measured ones before and behind them."""
 
     series: Series
@@ -280,7 +280,7 @@ class CauseOnOtherBranch(Request[int | None]):
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class StepExplanation:
     """What explains a step: phase with its share (0 to 1), host or device, suspects, operations, the device's
     kernels and idle time, lines of the diff.
 
@@ -301,7 +301,7 @@ class Explained:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation(Request[Explained]):
+class Explanation(Request[StepExplanation]):
     """Of a primary change, whose cause lies between two commits; `difference` is what is read in the
     repository.
 
@@ -316,7 +316,7 @@ class Explanation(Request[Explained]):
 
 
 @dataclass(frozen=True, slots=True)
-class SurroundingsOf(Request[Surroundings]):
+class SurroundingsRequest(Request[Surroundings]):
     """What moved beside the code at a step, and what the commits of a difference touched."""
 
     series: Series

@@ -18,8 +18,8 @@ from dashboard.regressions.decision.proofs import Proof, bisection_steps, newest
 from dashboard.regressions.decision.ranges import Range
 from dashboard.regressions.decision.requested_facts import (
     CommitsBetween,
+    PointsAroundRequest,
     ProofsOfSeries,
-    SeriesAround,
     StepInPairs,
 )
 from dashboard.regressions.decision.series_kinds import is_same_measurement
@@ -44,7 +44,7 @@ def weigh_counters_commit(
     if whole.head.position > bad.position:
         end: Commit | None = whole.head
     else:
-        end = proving.facts.answer_to(SeriesAround(series, good, bad)).behind
+        end = proving.facts.answer_to(PointsAroundRequest(series, good, bad)).behind
     if end is None:
         return None, None
     if whole.head.pk != end.pk and not proving.facts.answer_to(CommitsBetween(bad, end)):
@@ -80,7 +80,7 @@ def beside_proof(proving: Proving, whole: Verdict) -> ResidualCause | None:
         return None
     if place_of(proving, whole, before, after) != Outcome.PART:
         return None
-    points = proving.facts.answer_to(SeriesAround(series, whole.base, whole.head))
+    points = proving.facts.answer_to(PointsAroundRequest(series, whole.base, whole.head))
     if points.good_value is None or points.bad_value is None:
         return None
     scale = StepScale.of_values(metric, before, after, [points.good_value, points.bad_value])

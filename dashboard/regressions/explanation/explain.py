@@ -18,7 +18,7 @@ from dashboard.models import Series as SeriesRow
 from dashboard.phases import sweeps
 from dashboard.regressions.decision.facts import Change
 from dashboard.regressions.decision.repair import lost_value
-from dashboard.regressions.decision.requested_facts import Explained, Explanation
+from dashboard.regressions.decision.requested_facts import Explanation, StepExplanation
 from dashboard.regressions.explanation.changed_functions import TouchedFunctions
 from dashboard.regressions.explanation.commit_difference import touched_functions
 from dashboard.regressions.explanation.device_time import explain_on_device
@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 MOST_COMPARED = 20
 
 
-def explain_step(project: Project, line: Line, request: Explanation) -> Explained:
+def explain_step(project: Project, line: Line, request: Explanation) -> StepExplanation:
     change = request.change
     series = SeriesRow.objects.select_related("metric").get(pk=change.series.pk)
     sides = sides_of_step(change_at_proof(request), load_history(series, line))
@@ -54,7 +54,7 @@ def explain_step(project: Project, line: Line, request: Explanation) -> Explaine
     share = explain_by_phase(change, sides, phases_of_experiment(request.experiment))
     share = phase_of_slow_rank(share, processes, lost)
     place, place_phase = place_of_loss(change.series, share.phase, sides, share.delta)
-    explained = Explained(share.phase, share.share, place, place_phase, slow_processes=tuple(processes))
+    explained = StepExplanation(share.phase, share.share, place, place_phase, slow_processes=tuple(processes))
     if not sides.good or not sides.bad:
         return explained
     touched = touched_functions(project, *request.difference)

@@ -10,8 +10,6 @@ from statistics import median
 from typing import Any
 
 from dashboard.models import Document, Metric
-from dashboard.processes.loaders import Loader, most_named, summarize_loaders
-from dashboard.processes.ranks import Rank, Ranks, summarize_ranks
 from dashboard.regressions.decision.facts import Series
 from dashboard.regressions.explanation.phase_shares import (
     CLOCKED,
@@ -20,6 +18,8 @@ from dashboard.regressions.explanation.phase_shares import (
     deepest_phase,
     delta_within,
 )
+from dashboard.training_processes.loaders import Loader, most_named, summarize_loaders
+from dashboard.training_processes.ranks import Rank, Ranks, summarize_ranks
 
 Json = dict[str, Any]
 RANK, RANK_MEMORY, LOADER = "rank", "rank memory", "loader"

@@ -11,14 +11,14 @@ from dashboard import environments, sentinels
 from dashboard.environments import RunEnvironments
 from dashboard.models import Document, Project, Run, Series
 from dashboard.regressions.decision.cause_class import Difference, SentinelMove, Surroundings
-from dashboard.regressions.decision.requested_facts import SurroundingsOf
+from dashboard.regressions.decision.requested_facts import SurroundingsRequest
 from dashboard.regressions.explanation.phase_shares import CLOCKED
 from dashboard.regressions.explanation.touched_files import read_touched_files
 
 SYSTEM_LABELS = frozenset(environments.LABELS.get(name, name) for name in environments.SYSTEM)
 
 
-def read_surroundings(project: Project, request: SurroundingsOf) -> Surroundings:
+def read_surroundings(project: Project, request: SurroundingsRequest) -> Surroundings:
     """Compares the last run of the old level with the first of the new one, by their documents."""
     series = Series.objects.select_related("metric", "configuration__case").get(pk=request.series.pk)
     bad = run_after_step(series, request.bad.pk)

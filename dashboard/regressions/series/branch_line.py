@@ -15,7 +15,7 @@ from django.db.models import Max, Q
 
 from dashboard import repositories
 from dashboard.models import Commit, Project
-from dashboard.querysets.composed import Given
+from dashboard.querysets.compiled_queries import Parameter
 from dashboard.repositories import DETACHED, RepositoryError
 
 logger = logging.getLogger(__name__)
@@ -66,11 +66,11 @@ class Line:
 
 
 def given_line(commit: str, has_fork: bool) -> Q:
-    """`Line.lookup` of a line that is known when the query is asked; see `querysets.composed`."""
+    """`Line.lookup` of a line that is known when the query is asked; see `querysets.compiled_queries`."""
     if not has_fork:
-        return Q(**{f"{commit}__branch": Given("branch")})
-    before = {f"{commit}__branch": Given("trunk"), f"{commit}__position__lte": Given("fork")}
-    return Q(**{f"{commit}__hash__in_array": Given("own")}) | Q(**before)
+        return Q(**{f"{commit}__branch": Parameter("branch")})
+    before = {f"{commit}__branch": Parameter("trunk"), f"{commit}__position__lte": Parameter("fork")}
+    return Q(**{f"{commit}__hash__in_array": Parameter("own")}) | Q(**before)
 
 
 def branch_line(project: Project, branch: str) -> Line:

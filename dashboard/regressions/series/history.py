@@ -15,7 +15,7 @@ from django.db import connection
 
 from dashboard import detection
 from dashboard.models import GuardResult, Point, Run, Series
-from dashboard.querysets.composed import ComposedQuery, Given
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.regressions.series.branch_line import Line, given_line
 
 # All of a history is judged again by this many points at most: what is older was judged when it was new.
@@ -206,22 +206,22 @@ def newest_rows(series: Sequence[int], line: Line, newest: int) -> dict[int, lis
     return rows
 
 
-_PHASES_OF_METRIC: ComposedQuery[Any] = ComposedQuery(
+_PHASES_OF_METRIC: CompiledQuery[Any] = CompiledQuery(
     lambda: (
-        Series.objects.filter(configuration=Given("configuration"), metric__name=Given("metric"))
+        Series.objects.filter(configuration=Parameter("configuration"), metric__name=Parameter("metric"))
         .exclude(phase="")
         .order_by("phase")
         .values_list("pk", "phase")
     )
 )
-_POINTS_SINCE: ComposedQuery[Any] = ComposedQuery(
+_POINTS_SINCE: CompiledQuery[Any] = CompiledQuery(
     lambda: Point.objects.filter(
-        series__in_array=Given("series"), position__gte=Given("position")
+        series__in_array=Parameter("series"), position__gte=Parameter("position")
     ).values_list("series_id", "run_id", "position", "value", "samples", "tainted")
 )
-_COMMITS_OF_RUNS: ComposedQuery[Any] = ComposedQuery(
+_COMMITS_OF_RUNS: CompiledQuery[Any] = CompiledQuery(
     lambda has_fork: Run.objects.filter(
-        given_line("commit", has_fork), pk__in_array=Given("runs")
+        given_line("commit", has_fork), pk__in_array=Parameter("runs")
     ).values_list("pk", "commit_id")
 )
 

@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import include, path
 
 from dashboard.access import Visitor, make_token, visitor_of
-from dashboard.access.rules import RULES, Rule, Who
+from dashboard.access.rules import RULES, Audience, Rule
 from dashboard.models import Project
 from tests.dashboard.access.conftest import create_member
 
@@ -35,8 +35,8 @@ urlpatterns = [
 
 @pytest.fixture(autouse=True)
 def _planted_rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(RULES, "planted-api", Rule(Who.OPERATE, "slug", api=True))
-    monkeypatch.setitem(RULES, "planted-page", Rule(Who.OPERATE, "slug"))
+    monkeypatch.setitem(RULES, "planted-api", Rule(Audience.OPERATE, "slug", api=True))
+    monkeypatch.setitem(RULES, "planted-page", Rule(Audience.OPERATE, "slug"))
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from dashboard.access import Visitor, make_token
 from dashboard.access.checks import named_routes
-from dashboard.access.rules import ANYBODY, OPERATION_RULES, RULES, Rule, Who, rule_of
+from dashboard.access.rules import ANYBODY, OPERATION_RULES, RULES, Audience, Rule, rule_of
 from dashboard.models import ApiToken, Project, Run
 from tests.dashboard.access.conftest import create_member
 from tests.pages import builders
@@ -113,36 +113,36 @@ LET_THROUGH, WRONG_METHOD = 299, 405
 OK, IN, NO, GONE, BAD = LET_THROUGH, 302, 403, 404, 401
 PEOPLE = ("anonymous", "viewer", "operator", "admin", "foreign admin", "superuser")
 # By whom an address is for, and for private projects where that differs: what each of PEOPLE is answered.
-EXPECTED: dict[Who, tuple[int, ...]] = {
-    Who.ANYBODY: (OK, OK, OK, OK, OK, OK),
-    Who.SIGNED_IN: (IN, OK, OK, OK, OK, OK),
-    Who.VIEW: (OK, OK, OK, OK, OK, OK),
-    Who.OPERATE: (IN, NO, OK, OK, NO, OK),
-    Who.ADMINISTER: (IN, NO, NO, OK, NO, OK),
-    Who.SITE_ADMINISTRATOR: (IN, NO, NO, NO, NO, OK),
-    Who.STAFF: (IN, NO, NO, NO, NO, OK),
-    Who.HOST_TOKEN: (BAD, BAD, BAD, BAD, BAD, BAD),
+EXPECTED: dict[Audience, tuple[int, ...]] = {
+    Audience.ANYBODY: (OK, OK, OK, OK, OK, OK),
+    Audience.SIGNED_IN: (IN, OK, OK, OK, OK, OK),
+    Audience.VIEW: (OK, OK, OK, OK, OK, OK),
+    Audience.OPERATE: (IN, NO, OK, OK, NO, OK),
+    Audience.ADMINISTER: (IN, NO, NO, OK, NO, OK),
+    Audience.SITE_ADMINISTRATOR: (IN, NO, NO, NO, NO, OK),
+    Audience.STAFF: (IN, NO, NO, NO, NO, OK),
+    Audience.HOST_TOKEN: (BAD, BAD, BAD, BAD, BAD, BAD),
     # Their views look for what proves them: `test_what_proves_itself` does.
-    Who.JOIN_CODE: (OK, OK, OK, OK, OK, OK),
-    Who.SIGNED_HOOK: (OK, OK, OK, OK, OK, OK),
+    Audience.JOIN_CODE: (OK, OK, OK, OK, OK, OK),
+    Audience.SIGNED_HOOK: (OK, OK, OK, OK, OK, OK),
 }
-EXPECTED_IN_PRIVATE: dict[Who, tuple[int, ...]] = {
-    Who.VIEW: (GONE, OK, OK, OK, GONE, OK),
-    Who.OPERATE: (GONE, NO, OK, OK, GONE, OK),
-    Who.ADMINISTER: (GONE, NO, NO, OK, GONE, OK),
+EXPECTED_IN_PRIVATE: dict[Audience, tuple[int, ...]] = {
+    Audience.VIEW: (GONE, OK, OK, OK, GONE, OK),
+    Audience.OPERATE: (GONE, NO, OK, OK, GONE, OK),
+    Audience.ADMINISTER: (GONE, NO, NO, OK, GONE, OK),
 }
 USELESS_TOKENS = ("expired token", "revoked token")
 # Of addresses that take tokens: one of an admin that may do everything, one that may view, a foreign one.
 TOKENS = ("token", "viewing token", "foreign token")
-EXPECTED_OF_TOKENS: dict[Who, tuple[int, int, int]] = {
-    Who.ANYBODY: (OK, OK, OK),
-    Who.SIGNED_IN: (OK, OK, OK),
+EXPECTED_OF_TOKENS: dict[Audience, tuple[int, int, int]] = {
+    Audience.ANYBODY: (OK, OK, OK),
+    Audience.SIGNED_IN: (OK, OK, OK),
     # Foreign to a public project: what anybody reads without a token. A private one is hidden from it.
-    Who.VIEW: (OK, OK, OK),
-    Who.OPERATE: (OK, NO, NO),
-    Who.ADMINISTER: (OK, NO, NO),
+    Audience.VIEW: (OK, OK, OK),
+    Audience.OPERATE: (OK, NO, NO),
+    Audience.ADMINISTER: (OK, NO, NO),
     # No token does anything on the whole site.
-    Who.SITE_ADMINISTRATOR: (NO, NO, NO),
+    Audience.SITE_ADMINISTRATOR: (NO, NO, NO),
 }
 METHODS = ("get", "post", "put", "patch", "delete")
 # A hundred addresses of one rule.
@@ -260,7 +260,7 @@ def expected_answers(rule: Rule | None, *, private: bool) -> dict[str, int]:
     if private:
         by_person = EXPECTED_IN_PRIVATE.get(rule.who, by_person)
     answers = dict(zip(PEOPLE, by_person, strict=True))
-    if rule.who in (Who.HOST_TOKEN, Who.JOIN_CODE, Who.SIGNED_HOOK):
+    if rule.who in (Audience.HOST_TOKEN, Audience.JOIN_CODE, Audience.SIGNED_HOOK):
         return answers | dict.fromkeys((*TOKENS, *USELESS_TOKENS), by_person[0])
     answers |= dict.fromkeys(USELESS_TOKENS, BAD)
     if not rule.api:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dashboard.experiments.bounds import (
-    Bounded,
+    BoundedDifference,
     MeasuredMetric,
     bound_metric,
     bound_others,
@@ -22,7 +22,7 @@ def pairs_of(ratio: float, count: int = 12, noise: float = 0.005, seed: int = 1)
     return [(float(draw.normal(1, noise)), float(ratio * draw.normal(1, noise))) for _ in range(count)]
 
 
-def bound_pairs(ratio: float, metric: MeasuredMetric = STEP_TIME, count: int = 12) -> Bounded:
+def bound_pairs(ratio: float, metric: MeasuredMetric = STEP_TIME, count: int = 12) -> BoundedDifference:
     bounded = bound_metric(metric, pairs_of(ratio, count), 0.03, 0.001)
     assert bounded
     return bounded

@@ -14,7 +14,7 @@ from dashboard.policy.budget import (
     spend_budget,
     telling_repetitions,
 )
-from dashboard.policy.decision import Candidate, Decision, LeftOut, Reason
+from dashboard.policy.decision import Candidate, Decision, Reason, SkippedCommits
 from dashboard.policy.effective import EffectivePolicy
 
 FOUR_CASES = """
@@ -125,4 +125,7 @@ def test_the_commits_of_a_push_take_turns() -> None:
     measured = [[row.cases[0].key for row in benchmarks] for _, benchmarks in kept.newest]
     assert measured == [["size=1", "size=2"], ["size=3", "size=4"]] * 2
     assert len(kept.quick) == 8
-    assert kept.left_out == (LeftOut(Reason.BUDGET, 4, "tiny"), LeftOut(Reason.QUICK, 4, "tiny"))
+    assert kept.left_out == (
+        SkippedCommits(Reason.BUDGET, 4, "tiny"),
+        SkippedCommits(Reason.QUICK, 4, "tiny"),
+    )

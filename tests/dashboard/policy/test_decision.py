@@ -13,9 +13,9 @@ from dashboard.policy.decision import (
     Decision,
     Event,
     EventKind,
-    LeftOut,
     Queue,
     Reason,
+    SkippedCommits,
     decide_cases,
     has_skip_mark,
     measures_ref,
@@ -63,14 +63,14 @@ def test_without_a_policy_all_is_measured_at_every_commit() -> None:
 def test_a_commit_of_ignored_paths_is_left_out() -> None:
     decision = decide(policy_of('paths_ignore = ["*.md"]'), {"docs/a.md"}, {"b.py", "c.md"})
     assert [candidate.position for candidate, _ in decision.newest] == [1]
-    assert decision.left_out == (LeftOut(Reason.IGNORED_PATHS, 1),)
+    assert decision.left_out == (SkippedCommits(Reason.IGNORED_PATHS, 1),)
 
 
 def test_a_benchmark_is_measured_where_its_paths_change() -> None:
     policy = policy_of('[policy.benchmarks.other]\npaths = ["other/**"]')
     decision = decide(policy, {"train.py"}, {"other/a.py"})
     assert chosen_names(decision) == [["tiny"], ["tiny", "other"]]
-    assert decision.left_out == (LeftOut(Reason.UNTOUCHED_PATHS, 1, "other"),)
+    assert decision.left_out == (SkippedCommits(Reason.UNTOUCHED_PATHS, 1, "other"),)
 
 
 def test_what_a_commit_changes_may_be_unknown() -> None:
@@ -99,7 +99,7 @@ def test_a_benchmark_may_have_branches_of_its_own() -> None:
     policy = policy_of('branches = ["main", "dev"]\n[policy.benchmarks.other]\nbranches = ["main"]')
     decision = decide(policy, {"a"}, event=Event(EventKind.BRANCH, "dev"))
     assert chosen_names(decision) == [["tiny"]]
-    assert decision.left_out == (LeftOut(Reason.BENCHMARK_REF, 1, "other"),)
+    assert decision.left_out == (SkippedCommits(Reason.BENCHMARK_REF, 1, "other"),)
 
 
 def test_a_tag_changes_no_file() -> None:
@@ -135,7 +135,7 @@ def test_a_burst_is_measured_from_its_newest_commit() -> None:
     decision = decide(policy_of("coalesce = true"), *[{"a"}] * 8, queue=Queue(1000, 100, {-1}))
     assert [candidate.position for candidate, _ in decision.newest] == [7]
     assert backlog_positions(decision) == [3, 5, 1, 6, 4, 2, 0]
-    assert decision.left_out == (LeftOut(Reason.NEWEST_FIRST, 7),)
+    assert decision.left_out == (SkippedCommits(Reason.NEWEST_FIRST, 7),)
 
 
 def test_what_does_not_fit_into_the_queue_is_asked_for_later() -> None:
@@ -143,7 +143,7 @@ def test_what_does_not_fit_into_the_queue_is_asked_for_later() -> None:
     decision = decide(policy_of("coalesce = true"), *[{"a"}] * 8, queue=Queue(9, 100))
     assert backlog_positions(decision) == [3, 5]
     assert [int(sha, 16) for sha in decision.later] == [1, 6, 4, 2, 0]
-    assert LeftOut(Reason.QUEUE_FULL, 5) in decision.left_out
+    assert SkippedCommits(Reason.QUEUE_FULL, 5) in decision.left_out
 
 
 def test_a_thousand_commits_are_planned_at_once() -> None:

@@ -4,16 +4,16 @@ import math
 
 import pytest
 
-from dashboard.experiments.bounds import Bounded, MeasuredMetric
+from dashboard.experiments.bounds import BoundedDifference, MeasuredMetric
 from dashboard.pull_requests.answer import MeasuredCase, answer_check
 
 STEP_TIME = MeasuredMetric("step_time", "s", "lower", "time")
 RETURN = MeasuredMetric("quality.return", "1", "higher", "quality")
 
 
-def make_bounded(low: float, high: float, metric: MeasuredMetric = STEP_TIME) -> Bounded:
+def make_bounded(low: float, high: float, metric: MeasuredMetric = STEP_TIME) -> BoundedDifference:
     ends = math.log(low), math.log(high)
-    return Bounded(metric, 10, True, math.log(1.03), sum(ends) / 2, *ends)
+    return BoundedDifference(metric, 10, True, math.log(1.03), sum(ends) / 2, *ends)
 
 
 SLOWER, SAME, OPEN, FASTER = (
@@ -22,7 +22,7 @@ SLOWER, SAME, OPEN, FASTER = (
 LEARNS_LESS = make_bounded(1.5, 2.0, RETURN)
 
 
-def make_case(own: Bounded | None, *others: Bounded, failure: str = "") -> MeasuredCase:
+def make_case(own: BoundedDifference | None, *others: BoundedDifference, failure: str = "") -> MeasuredCase:
     return MeasuredCase("tiny", own, others, failure)
 
 
@@ -45,7 +45,7 @@ def test_one_proved_case_is_enough_and_all_have_to_pass(cases: list[MeasuredCase
 
 
 @pytest.mark.parametrize("control", [SLOWER, FASTER])
-def test_where_the_base_differs_from_itself_nothing_is_known(control: Bounded) -> None:
+def test_where_the_base_differs_from_itself_nothing_is_known(control: BoundedDifference) -> None:
     answered = answer_check([make_case(SLOWER)], make_case(control))
     assert answered.answer == "not known"
     assert answered.reason["code"] == "control moved"

@@ -19,7 +19,7 @@ from dashboard.models import (
     SeriesLatest,
 )
 from dashboard.querysets import limits
-from dashboard.querysets.composed import ComposedQuery
+from dashboard.querysets.compiled_queries import CompiledQuery
 from dashboard.regressions import judge_run, limit_violations
 from dashboard.regressions.series import limit_episodes
 from dashboard.repositories import DETACHED
@@ -148,7 +148,7 @@ def test_values_that_hover_at_a_limit_are_one_open_regression(project: Project, 
 def short_window(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the commits before a run far fewer are read than a crossing is long."""
     monkeypatch.setattr(limit_violations, "WINDOW", 8)
-    query = ComposedQuery[Any](limit_violations._compose_limits_along_line)
+    query = CompiledQuery[Any](limit_violations._compose_limits_along_line)
     monkeypatch.setattr(limit_violations, "_LIMITS_ALONG_LINE", query)
 
 

@@ -11,7 +11,7 @@ from django.test import Client
 
 from dashboard.models import Run
 from dashboard.pages.runs.ranks import MOST_RANKS, ranks_context
-from tests.dashboard.processes import documents
+from tests.dashboard.training_processes import documents
 from tests.pages import builders
 from tests.pages.documents import create_document
 

@@ -26,11 +26,11 @@ from dashboard.regressions.decision.requested_facts import (
     CommitRow,
     CommitRuns,
     CommitsBetween,
-    Explained,
     Explanation,
     GatheredFacts,
     PhaseLeftOver,
     PointsAround,
+    PointsAroundRequest,
     PointsJudgedSince,
     ProofsOfSeries,
     RefutedForAnother,
@@ -38,9 +38,9 @@ from dashboard.regressions.decision.requested_facts import (
     Request,
     ReusedProof,
     RunsAtCommits,
-    SeriesAround,
+    StepExplanation,
     StepInPairs,
-    SurroundingsOf,
+    SurroundingsRequest,
     TimesAnswered,
 )
 from dashboard.regressions.decision.series_kinds import BETTER, WORSE
@@ -345,7 +345,7 @@ class TrueFacts(GatheredFacts):
                 return make_commit(int(sha, 16))
             case RunsAtCommits(series, hashes):
                 return self.runs_at(series, hashes)
-            case SeriesAround(series, good, bad):
+            case PointsAroundRequest(series, good, bad):
                 return self.points_around(series, good.position, bad.position)
             case PointsJudgedSince():
                 return 0
@@ -375,8 +375,8 @@ class TrueFacts(GatheredFacts):
                     if between.good < row.first_bad.position <= between.bad
                 )
             case Explanation():
-                return Explained()
-            case SurroundingsOf():
+                return StepExplanation()
+            case SurroundingsRequest():
                 return Surroundings()
             case PhaseLeftOver() | CauseOnOtherBranch():
                 return None

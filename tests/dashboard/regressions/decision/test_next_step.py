@@ -13,9 +13,9 @@ from dashboard.regressions.decision.requested_facts import (
     CommitsBetween,
     GatheredFacts,
     PointsAround,
+    PointsAroundRequest,
     RegressionsBetween,
     RunsAtCommits,
-    SeriesAround,
 )
 from dashboard.regressions.decision.wanted import NextStep, Placement, Proving
 from tests.dashboard.regressions.decision.builders import (
@@ -45,7 +45,7 @@ def next_pairs(*others: Regression, other_steps: tuple[int, ...] = ()) -> list[t
     good, bad = make_commit(GOOD), make_commit(BAD)
     facts = GatheredFacts(
         {
-            SeriesAround(TIME, good, bad): PointsAround(before=BEFORE, behind=BEHIND),
+            PointsAroundRequest(TIME, good, bad): PointsAround(before=BEFORE, behind=BEHIND),
             RegressionsBetween(BEFORE, BEHIND): others,
             RunsAtCommits(TIME, (good.hash, bad.hash), 1): {},
         }
@@ -112,8 +112,8 @@ def next_pairs_behind(refuted_ranges: list[tuple[int, int]], *, stands: bool = T
     inside = PointsAround(before=make_commit(12), behind=make_commit(30))
     facts = GatheredFacts(
         {
-            SeriesAround(TIME, good, bad): PointsAround(before=BEFORE, behind=BEHIND),
-            SeriesAround(TIME, good, bad, INTO_LEVEL): inside,
+            PointsAroundRequest(TIME, good, bad): PointsAround(before=BEFORE, behind=BEHIND),
+            PointsAroundRequest(TIME, good, bad, INTO_LEVEL): inside,
             RegressionsBetween(BEFORE, BEHIND): (),
             RegressionsBetween(make_commit(12), make_commit(30)): (),
             RunsAtCommits(TIME, (good.hash, bad.hash), 1): {},

@@ -18,7 +18,7 @@ from typing import Any
 
 from . import __version__, metrics
 from .counting.read_files import digest_environment, hash_file
-from .measurement import CountedBefore, MeasurementRequest
+from .measurement import CountedCommit, MeasurementRequest
 
 Raw = dict[str, Any]
 
@@ -36,14 +36,14 @@ NOT_COUNTED = frozenset(
 PHASE_MEMORY = "phase_memory"
 
 
-def read_counted_before(path: Path) -> CountedBefore | None:
+def read_counted_before(path: Path) -> CountedCommit | None:
     """The earlier commit and its document; None where there is no such file, or none that can be used."""
     try:
         with path.open("rb") as file:
             raw = json.loads(file.read(SIZE_LIMIT))
         counting = raw["document"]["counting"]
         usable = isinstance(raw["commit"], str) and isinstance(counting["files"], dict)
-        return CountedBefore(raw["commit"], raw["document"]) if usable and not counting["doubts"] else None
+        return CountedCommit(raw["commit"], raw["document"]) if usable and not counting["doubts"] else None
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
@@ -121,7 +121,7 @@ def digest_tree(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def has_same_inputs(before: CountedBefore, key: str, folder: Path) -> bool:
+def has_same_inputs(before: CountedCommit, key: str, folder: Path) -> bool:
     """Whether this checkout would be counted as that one was."""
     counting = before.document["counting"]
     if not key or counting.get("key") != key:
@@ -132,7 +132,7 @@ def has_same_inputs(before: CountedBefore, key: str, folder: Path) -> bool:
         return False
 
 
-def may_be_taken_over(before: CountedBefore, benchmark_metrics: Sequence[str]) -> bool:
+def may_be_taken_over(before: CountedCommit, benchmark_metrics: Sequence[str]) -> bool:
     """Whether its counters are known to repeat: two countings gave the same, in one run or in two."""
     if any(name.partition(":")[0] == PHASE_MEMORY for name in benchmark_metrics):
         return False
@@ -150,7 +150,7 @@ def counting_rows(rows: Sequence[Mapping[str, Any]]) -> list[Raw]:
     ]
 
 
-def counters_repeat(before: CountedBefore, rows: Sequence[Mapping[str, Any]]) -> bool:
+def counters_repeat(before: CountedCommit, rows: Sequence[Mapping[str, Any]]) -> bool:
     """Whether a counting of the same inputs gave what the one before gave."""
 
     def read_samples(found: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str | None], list[float]]:
@@ -160,7 +160,7 @@ def counters_repeat(before: CountedBefore, rows: Sequence[Mapping[str, Any]]) ->
     return bool(now) and now == then and all(len(samples) == 1 for samples in now.values())
 
 
-def mark_counts(rows: Sequence[Raw], before: CountedBefore) -> list[Raw]:
+def mark_counts(rows: Sequence[Raw], before: CountedCommit) -> list[Raw]:
     """The timed metrics; what the code counts itself is exact where it was, and is as large as it was."""
     exact = {
         row["name"]: row["samples"] for row in before.document["metrics"] if row["exact"] and not row["phase"]

@@ -67,7 +67,7 @@ class TimedRepetition:
 
 
 @dataclass(frozen=True, slots=True)
-class CountedBefore:
+class CountedCommit:
     """A commit that was counted, by its hash, and its document."""
 
     commit: str
@@ -82,8 +82,8 @@ class CountingInputs:
     """
 
     key: str = ""
-    taken_from: CountedBefore | None = None
-    same_as: CountedBefore | None = None
+    taken_from: CountedCommit | None = None
+    same_as: CountedCommit | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from .performance_counters import PerformanceCounters
-from .sightings import Sightings
+from .presence_intervals import PresenceIntervals
 
 # By the ends of NVML's names, which begin with one of the prefixes below: the second before driver 535.
 POWER_CAP = "power cap"
@@ -87,7 +87,7 @@ class CoTenants:
     processes are its ids ours, and only then is a process called foreign.
     """
 
-    others: Sightings[tuple[int, int]] = field(default_factory=Sightings)
+    others: PresenceIntervals[tuple[int, int]] = field(default_factory=PresenceIntervals)
     # The devices on which NVML named one of the measured processes.
     own_devices: set[int] = field(default_factory=set)
 

@@ -11,8 +11,8 @@ from typing import Any
 from ..statistics import mean
 from . import nvml, performance_counters
 from .energy import EnergyMeter, sum_energies
+from .presence_intervals import PresenceIntervals
 from .process_tree import LabelUsage, ProcessTree, TreeReading
-from .sightings import Sightings
 
 INTERVAL = 0.1
 # What is costly to read, or changes slowly, has a grid of its own.
@@ -65,7 +65,7 @@ class Sampler:
         self.series: dict[tuple[str, int | None], Series] = {}
         self._shares: dict[str, tuple[Series, Series]] = {}
         self._counts: dict[str, int] = {}
-        self._throttling: Sightings[tuple[int, str]] = Sightings()
+        self._throttling: PresenceIntervals[tuple[int, str]] = PresenceIntervals()
         self.co_tenants = nvml.CoTenants()
         self.lost: set[int] = set()
         self._meters: dict[int, EnergyMeter] = {}

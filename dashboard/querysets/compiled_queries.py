@@ -1,7 +1,7 @@
-"""Queries whose SQL is composed once in a process, and asked again with other values.
+"""Queries whose SQL is compiled once in a process, and asked again with other values.
 
 To put a query with a dozen joins together takes Django longer than PostgreSQL takes to answer it, and what
-comes out differs by its values alone. So it is put together with a `Given` where a value belongs, and its
+comes out differs by its values alone. So it is put together with a `Parameter` where a value belongs, and its
 statement is kept. What several rows of one answer are related to is one object.
 """
 
@@ -23,11 +23,11 @@ from dashboard.querysets.shared_related import share_related
 Row = TypeVar("Row", bound=Model)
 Made = TypeVar("Made")
 DATABASE = "default"
-# What a compiler knows once it has composed its statement, and whoever makes objects of rows asks it for.
-LEARNT = ("select", "klass_info", "annotation_col_map", "col_count", "has_extra_select")
+# What a compiler knows once it has compiled its statement, and whoever makes objects of rows asks it for.
+COMPILER_RESULTS = ("select", "klass_info", "annotation_col_map", "col_count", "has_extra_select")
 
 
-class Given(Expression):
+class Parameter(Expression):
     """Stands for the value of this name, which is known when the query is asked.
 
     Where it is reckoned with, or compared with what is worked out over other rows, it needs its field.
@@ -42,13 +42,13 @@ class Given(Expression):
 
 
 # As builders of queries take it: a moment of which nothing is known yet.
-NOW: Any = Given("now", DateTimeField())
+NOW: Any = Parameter("now", DateTimeField())
 
 
 @ForeignKey.register_lookup
 @Field.register_lookup
 class InArray(Lookup):
-    """`pk__in_array=rows`: one of their keys; or `Given("keys")`, of a list.
+    """`pk__in_array=rows`: one of their keys; or `Parameter("keys")`, of a list.
 
     The planner doesn't see into an array, as it does into the query after IN: it works out these keys first.
     """
@@ -59,12 +59,12 @@ class InArray(Lookup):
     def as_sql(self, compiler: SQLCompiler, connection: Any) -> tuple[str, tuple[Any, ...]]:
         left, left_parameters = self.process_lhs(compiler, connection)
         right, right_parameters = self.process_rhs(compiler, connection)
-        array = "" if isinstance(self.rhs, Given) else "ARRAY"
+        array = "" if isinstance(self.rhs, Parameter) else "ARRAY"
         return f"{left} = ANY({array}{right})", (*left_parameters, *right_parameters)
 
 
 class Statement:
-    """`parameters`: with a Given where a value belongs."""
+    """`parameters`: with a Parameter where a value belongs."""
 
     def __init__(self, sql: str, parameters: tuple[Any, ...]) -> None:
         self.sql = sql
@@ -79,7 +79,7 @@ class Statement:
         given = {
             index: values[parameter.name]
             for index, parameter in enumerate(self.parameters)
-            if isinstance(parameter, Given)
+            if isinstance(parameter, Parameter)
         }
         if has_query_set(values):
             return self._bind_rows(given)
@@ -112,23 +112,23 @@ def has_query_set(values: Mapping[str, Any]) -> bool:
     return any(isinstance(value, QuerySet) for value in values.values())
 
 
-class ComposedQuery(Generic[Row]):
-    """What `build(*shape)` returns, composed once for each shape.
+class CompiledQuery(Generic[Row]):
+    """What `build(*shape)` returns, compiled once for each shape.
 
-    `build` has a Given where a value may differ from one time to the next. `shape` is what the SQL itself
+    `build` has a Parameter where a value may differ from one time to the next. `shape` is what the SQL itself
     depends on: there should be few.
     """
 
     def __init__(self, build: Callable[..., QuerySet[Row]]) -> None:
         self._build = build
-        self._composed: dict[Hashable, _Composition | None] = {}
+        self._compiled: dict[Hashable, _CompiledSql | None] = {}
         self._exists: dict[Hashable, Statement | None] = {}
         self._lock = threading.Lock()
 
     def read_rows(self, *shape: Hashable, **values: Any) -> list[Any]:
         """What the query set of this shape would list, with these values; also what it prefetches."""
-        composition = self._compose(shape)
-        return [] if composition is None else list(composition.bound_rows(values))
+        compiled = self._compile(shape)
+        return [] if compiled is None else list(compiled.bound_rows(values))
 
     def read_long(
         self, make: Callable[[tuple[Any, ...]], Made], *shape: Hashable, **values: Any
@@ -138,11 +138,11 @@ class ComposedQuery(Generic[Row]):
         For thousands of rows: what Django does with each takes twice as long as to read them. No field
         changes its value here, as one of JSON would.
         """
-        composition = self._compose(shape)
-        if composition is None:
+        compiled = self._compile(shape)
+        if compiled is None:
             return []
         connection = connections[DATABASE]
-        statement = composition.statement.bind(values, connection)
+        statement = compiled.statement.bind(values, connection)
         with preparing_statements(connection), connection.cursor() as cursor:
             cursor.execute(*statement)
             return [make(row) for row in cursor.fetchall()]
@@ -157,32 +157,32 @@ class ComposedQuery(Generic[Row]):
                 self._exists[shape] = None
         return self._exists[shape]
 
-    def _compose(self, shape: Hashable) -> _Composition | None:
-        if shape not in self._composed:
+    def _compile(self, shape: Hashable) -> _CompiledSql | None:
+        if shape not in self._compiled:
             with self._lock:
                 try:
-                    self._composed[shape] = _Composition(self._build(*shape))  # type: ignore[misc]
+                    self._compiled[shape] = _CompiledSql(self._build(*shape))  # type: ignore[misc]
                 except EmptyResultSet:
-                    self._composed[shape] = None
-        return self._composed[shape]
+                    self._compiled[shape] = None
+        return self._compiled[shape]
 
 
-class _Composition:
-    """A query set, its statement, and what its compiler learnt."""
+class _CompiledSql:
+    """A query set, its statement, and what its compiler found out."""
 
     def __init__(self, rows: QuerySet[Any]) -> None:
         self.rows = rows
         compiler = rows.query.get_compiler(DATABASE)
         sql, parameters = compiler.as_sql()
         self.statement = Statement(sql, tuple(parameters))
-        self.learnt = {name: getattr(compiler, name) for name in LEARNT}
+        self.compiler_results = {name: getattr(compiler, name) for name in COMPILER_RESULTS}
         self.converters: dict[int, Any] | None = None
 
     def bound_rows(self, values: Mapping[str, Any]) -> QuerySet[Any]:
         """To be iterated, and nothing else: filtered, it would still ask the same."""
         query = _BoundQuery.__new__(_BoundQuery)
         query.__dict__.update(self.rows.query.__dict__)
-        query.composition, query.values_of_given = self, values
+        query.compiled, query.parameter_values = self, values
         rows = type(self.rows)(model=self.rows.model, query=query, using=DATABASE)
         for name in ("_prefetch_related_lookups", "_known_related_objects", "_iterable_class", "_fields"):
             setattr(rows, name, getattr(self.rows, name))
@@ -190,8 +190,8 @@ class _Composition:
 
 
 class _BoundQuery(Query):
-    composition: _Composition
-    values_of_given: Mapping[str, Any]
+    compiled: _CompiledSql
+    parameter_values: Mapping[str, Any]
 
     def get_compiler(self, using: Any = None, connection: Any = None, elide_empty: bool = True) -> Any:
         return _BoundCompiler(self, connection or connections[using], using, elide_empty)
@@ -201,17 +201,17 @@ class _BoundCompiler(SQLCompiler):
     query: _BoundQuery
 
     def as_sql(self, *args: Any, **kwargs: Any) -> tuple[str, Any]:  # noqa: ARG002
-        composition = self.query.composition
-        self.__dict__.update(composition.learnt)
-        self.klass_info = share_related(composition.learnt["klass_info"])
-        return composition.statement.bind(self.query.values_of_given, self.connection)
+        compiled = self.query.compiled
+        self.__dict__.update(compiled.compiler_results)
+        self.klass_info = share_related(compiled.compiler_results["klass_info"])
+        return compiled.statement.bind(self.query.parameter_values, self.connection)
 
     def get_converters(self, expressions: Any) -> dict[int, Any]:
         """Those of its columns, looked for once: the columns are the same each time."""
-        composition = self.query.composition
-        if composition.converters is None:
-            composition.converters = super().get_converters(expressions)
-        return composition.converters
+        compiled = self.query.compiled
+        if compiled.converters is None:
+            compiled.converters = super().get_converters(expressions)
+        return compiled.converters
 
     def execute_sql(self, *args: Any, **kwargs: Any) -> Any:
         with preparing_statements(self.connection):

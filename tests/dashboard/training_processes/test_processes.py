@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from paceline import document
 
-from dashboard.processes.loaders import most_named, summarize_loaders
-from dashboard.processes.ranks import summarize_ranks
 from dashboard.sentences import processes as sentences
-from tests.dashboard.processes import documents
+from dashboard.training_processes.loaders import most_named, summarize_loaders
+from dashboard.training_processes.ranks import summarize_ranks
+from tests.dashboard.training_processes import documents
 
 SCHEMA = Path(document.__file__).with_name("document.schema.json")
 

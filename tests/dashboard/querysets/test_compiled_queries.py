@@ -1,4 +1,4 @@
-"""A composed query answers as the query set that it stands for, with any values, and is put together once."""
+"""A compiled query answers as the query set that it stands for, with any values, and is put together once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from dashboard.models import Commit, Membership, Project, Regression, Run
 from dashboard.querysets import nonempty_lists, regressions
-from dashboard.querysets.composed import NOW, ComposedQuery, Given
+from dashboard.querysets.compiled_queries import NOW, CompiledQuery, Parameter
 from dashboard.querysets.picked_rows import is_among, read_picked
 from dashboard.querysets.runs import RUNS_OF_KEYS, runs_with_related
 from dashboard.querysets.visibility import ProjectVisibility, VisibilityRule
@@ -34,10 +34,10 @@ def test_it_is_put_together_once_and_asked_with_each_value() -> None:
 
     def build() -> QuerySet[Commit]:
         built.append(1)
-        rows = Commit.objects.filter(project=Given("project"), position__gt=Given("above"))
+        rows = Commit.objects.filter(project=Parameter("project"), position__gt=Parameter("above"))
         return rows.select_related("project").order_by("-position")
 
-    query = ComposedQuery(build)
+    query = CompiledQuery(build)
     for project, own in zip((first, second), commits, strict=True):
         for above in (own[0].position, own[1].position):
             expected = [commit for commit in reversed(own) if commit.position > above]
@@ -52,14 +52,14 @@ def test_it_is_put_together_once_and_asked_with_each_value() -> None:
 def test_each_shape_is_a_statement_of_its_own() -> None:
     project = builders.create_project()
     commits = builders.create_commits(project, 4)
-    query = ComposedQuery(lambda order, most: Commit.objects.order_by(order)[:most])
+    query = CompiledQuery(lambda order, most: Commit.objects.order_by(order)[:most])
     assert query.read_rows("position", 2) == commits[:2]
     assert query.read_rows("-position", 3) == commits[:0:-1]
     assert query.read_rows("position", 2) == commits[:2]
 
 
 def test_a_value_that_is_missing_is_an_error() -> None:
-    query = ComposedQuery(lambda: Commit.objects.filter(position=Given("position")))
+    query = CompiledQuery(lambda: Commit.objects.filter(position=Parameter("position")))
     with pytest.raises(KeyError, match="position"):
         query.read_rows()
 
@@ -69,14 +69,14 @@ def test_a_moment_may_be_reckoned_with() -> None:
     builders.create_machine("silent", timedelta(hours=1))
     from dashboard.querysets.projects import silent_machines
 
-    query = ComposedQuery(lambda: silent_machines(NOW))
+    query = CompiledQuery(lambda: silent_machines(NOW))
     now = timezone.now()
     for moment in (now, now + timedelta(hours=2), now - timedelta(hours=2)):
         assert query.read_rows(now=moment) == list(silent_machines(moment))
 
 
 def test_what_can_hold_nothing_lists_nothing() -> None:
-    query = ComposedQuery(lambda: Commit.objects.filter(pk__in=[]))
+    query = CompiledQuery(lambda: Commit.objects.filter(pk__in=[]))
     assert query.read_rows() == []
     assert query.exists_statement() is None
 
@@ -85,9 +85,9 @@ def test_values_and_windows_and_groups() -> None:
     project = builders.create_project()
     builders.create_commits(project, 3)
     ranked = Commit.objects.annotate(rank=Window(RowNumber(), order_by="-position"))
-    query = ComposedQuery(
+    query = CompiledQuery(
         lambda: (
-            ranked.filter(rank__lte=Given("most", IntegerField()))
+            ranked.filter(rank__lte=Parameter("most", IntegerField()))
             .order_by("rank")
             .values_list("subject", "rank")
         )
@@ -95,13 +95,13 @@ def test_values_and_windows_and_groups() -> None:
     newest = Commit.objects.order_by("-position")
     assert query.read_rows(most=2) == [(newest[0].subject, 1), (newest[1].subject, 2)]
     counted = Commit.objects.order_by().values("project").annotate(number=Count("pk"))
-    assert ComposedQuery(lambda: counted).read_rows() == [{"project": project.pk, "number": 3}]
+    assert CompiledQuery(lambda: counted).read_rows() == [{"project": project.pk, "number": 3}]
 
 
 @pytest.mark.django_db(transaction=True)
 def test_threads_that_ask_at_once_get_their_own() -> None:
     own = {slug: builders.create_commits(builders.create_project(slug), 3) for slug in ("a", "b", "c")}
-    query = ComposedQuery(lambda: Commit.objects.filter(project__slug=Given("slug")).order_by("position"))
+    query = CompiledQuery(lambda: Commit.objects.filter(project__slug=Parameter("slug")).order_by("position"))
 
     def read(slug: str) -> list[Commit]:
         try:
@@ -129,8 +129,8 @@ def test_rows_are_picked_in_their_order_with_their_details_in_one_query() -> Non
 
 def test_a_percent_sign_in_a_value_stays_what_it_is() -> None:
     commit = builders.create_commits(builders.create_project(), 1, "100%s off % of it")[0]
-    query = ComposedQuery(
-        lambda: Commit.objects.filter(pk__in_array=Given("keys"), subject__contains="%s off %")
+    query = CompiledQuery(
+        lambda: Commit.objects.filter(pk__in_array=Parameter("keys"), subject__contains="%s off %")
     )
     assert query.read_rows(keys=[commit.pk]) == [commit]
     assert query.read_rows(keys=Commit.objects.filter(subject__contains="%s").values("pk")) == [commit]
@@ -151,7 +151,7 @@ def test_who_sees_what_is_the_same_composed_or_not(kind: str) -> None:
         visible = {public, private} if sees_private else {public}
         expected = visible if token is None else {project for project in visible if project.pk == token}
         assert set(visibility.rows()) == expected
-        query = ComposedQuery(lambda rule: rule.given_projects())
+        query = CompiledQuery(lambda rule: rule.given_projects())
         assert set(query.read_rows(rule, **visibility.values)) == expected
 
 
@@ -194,9 +194,11 @@ def copy_regression(row: Regression, **fields: object) -> Regression:
 def test_lists_without_rows_cost_one_query_together() -> None:
     commits = builders.create_commits(builders.create_project(), 2)
     lists = {
-        "commits": ComposedQuery(lambda: Commit.objects.filter(position__gte=Given("least")).order_by("pk")),
-        "runs": ComposedQuery(lambda: Run.objects.all()),
-        "never": ComposedQuery(lambda: Run.objects.none()),
+        "commits": CompiledQuery(
+            lambda: Commit.objects.filter(position__gte=Parameter("least")).order_by("pk")
+        ),
+        "runs": CompiledQuery(lambda: Run.objects.all()),
+        "never": CompiledQuery(lambda: Run.objects.none()),
     }
     with CaptureQueriesContext(connection) as queries:
         found = nonempty_lists.read_nonempty(lists, least=0)
@@ -207,8 +209,10 @@ def test_lists_without_rows_cost_one_query_together() -> None:
 def test_it_is_planned_once_for_a_connection_and_for_all_values() -> None:
     project = builders.create_project()
     commits = builders.create_commits(project, 4)
-    query = ComposedQuery(
-        lambda: Commit.objects.filter(subject__contains="100%", position__gt=Given("above")).order_by("pk")
+    query = CompiledQuery(
+        lambda: Commit.objects.filter(subject__contains="100%", position__gt=Parameter("above")).order_by(
+            "pk"
+        )
     )
     Commit.objects.filter(pk=commits[3].pk).update(subject="100% faster")
     for above, expected in ((0, commits[3:]), (70_000, []), (2, commits[3:])):
@@ -224,8 +228,8 @@ def test_it_is_planned_once_for_a_connection_and_for_all_values() -> None:
 
 def test_a_connection_keeps_what_many_pages_ask() -> None:
     for number in range(120):
-        filters = {"subject": f"kept {number}", "pk": Given("pk")}
-        ComposedQuery(partial(Commit.objects.filter, **filters)).read_rows(pk=0)
+        filters = {"subject": f"kept {number}", "pk": Parameter("pk")}
+        CompiledQuery(partial(Commit.objects.filter, **filters)).read_rows(pk=0)
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%''kept %'")
         assert cursor.fetchone() == (120,)
@@ -234,7 +238,7 @@ def test_a_connection_keeps_what_many_pages_ask() -> None:
 def test_behind_a_pooler_nothing_is_prepared(settings: Any) -> None:
     settings.PACELINE_PREPARED_STATEMENTS = False
     commits = builders.create_commits(builders.create_project(), 2)
-    query = ComposedQuery(lambda: Commit.objects.filter(subject__endswith="nowhere", pk=Given("pk")))
+    query = CompiledQuery(lambda: Commit.objects.filter(subject__endswith="nowhere", pk=Parameter("pk")))
     assert query.read_rows(pk=commits[0].pk) == []
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%nowhere%'")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, TypeVar
 
-from dashboard.processes.ranks import known_median
+from dashboard.training_processes.ranks import known_median
 
 Json = dict[str, Any]
 Named = TypeVar("Named", int, str)

@@ -13,7 +13,7 @@ SAME_SPELL = 2.5
 
 
 @dataclass(slots=True)
-class Sightings(Generic[Key]):
+class PresenceIntervals(Generic[Key]):
     """Of each thing the spells in which it was seen, as [first, last] in seconds."""
 
     _spells: dict[Key, list[list[float]]] = field(default_factory=dict)

@@ -30,7 +30,7 @@ class NextMessage:
     round: int
 
 
-def standing_of(regression: Regression) -> str:
+def reported_state(regression: Regression) -> str:
     """One of Told; NOTHING while nothing can be said for sure."""
     not_real = regression.triaged == Regression.Triaged.NOT_REAL
     if regression.withdrawn_at or not_real or regression.state == Regression.State.REFUTED:
@@ -45,42 +45,42 @@ def standing_of(regression: Regression) -> str:
 
 
 def next_message(
-    told: Sequence[ToldMessage], standing: str, *, suspicions: bool, keeps_incidents: bool
+    told: Sequence[ToldMessage], reported: str, *, suspicions: bool, keeps_incidents: bool
 ) -> NextMessage | None:
     """What has changed since the newest of what a channel was told; None where nothing worth a message has.
 
     `told` in the order of its making; empty: it was told nothing, and hears of it only when it opens.
     """
-    if not told or standing == Told.NOTHING:
+    if not told or reported == Told.NOTHING:
         return None
     before, turn = told[-1].told, max(message.round for message in told)
-    if standing == Told.CLOSED and not keeps_incidents:
+    if reported == Told.CLOSED and not keeps_incidents:
         return None
-    if standing in ENDED:
-        return None if before in ENDED else NextMessage(_ending_event(standing), standing, turn)
-    if standing == Told.SUSPECTED and not suspicions:
+    if reported in ENDED:
+        return None if before in ENDED else NextMessage(_ending_event(reported), reported, turn)
+    if reported == Told.SUSPECTED and not suspicions:
         return None
     if before in ENDED:
-        return NextMessage(Event.REOPENED, standing, turn + 1)
-    if (before, standing) == (Told.SUSPECTED, Told.CONFIRMED):
-        return NextMessage(Event.CONFIRMED, standing, turn)
+        return NextMessage(Event.REOPENED, reported, turn + 1)
+    if (before, reported) == (Told.SUSPECTED, Told.CONFIRMED):
+        return NextMessage(Event.CONFIRMED, reported, turn)
     return None
 
 
-def _ending_event(standing: str) -> str:
+def _ending_event(reported: str) -> str:
     return {
         Told.RECOVERED: Event.RECOVERED,
         Told.WITHDRAWN: Event.WITHDRAWN,
         Told.CLOSED: Event.CLOSED,
-    }[Told(standing)]
+    }[Told(reported)]
 
 
-def is_still_true(event: str, standing: str) -> bool:
+def is_still_true(event: str, reported: str) -> bool:
     """Whether a message that waits still says what is so; else it is dropped, and a newer one takes over."""
     if event in (Event.OPENED, Event.CONFIRMED, Event.REOPENED, Event.REMINDER):
-        return standing not in (Told.WITHDRAWN, Told.CLOSED)
-    return standing == {
+        return reported not in (Told.WITHDRAWN, Told.CLOSED)
+    return reported == {
         Event.RECOVERED: Told.RECOVERED,
         Event.WITHDRAWN: Told.WITHDRAWN,
         Event.CLOSED: Told.CLOSED,
-    }.get(Event(event), standing)
+    }.get(Event(event), reported)

@@ -6,7 +6,7 @@ from typing import Any
 from dashboard.regressions.decision.requested_facts import Request
 
 
-class FactsMissing(Exception):  # noqa: N818 - reads as a fact
+class FactsToGather(Exception):  # noqa: N818 - reads as a fact
     """A judgement needs facts that are found out without the project's lock."""
 
     def __init__(self, requests: Iterable[Request[Any]]) -> None:
