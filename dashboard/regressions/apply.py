@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from dashboard import alerts, dispatch, experiments, runs
@@ -313,14 +313,19 @@ def _open_residual(project: Project, rest: ResidualCause) -> None:
     """Prove the rest of a step between two commits, as a regression of its own.
 
     What was withdrawn at this commit was an earlier step that detection saw there: nothing that was found out
-    of that one is said of the rest.
+    of that one is said of the rest. Where pairs have told of that one it keeps its row: of the rest they
+    know nothing.
     """
     ratio = rest.series.metric.ratio(rest.before, rest.after)
     size = Size(rest.before, rest.after, ratio, None, None)
     standing = Standing(
         rest.good, rest.bad, rest.series, size, SUSPECTED, proving=True, explained=StepExplanation()
     )
-    there = Regression.objects.filter(project=project, first_bad=rest.bad.pk).exclude(withdrawn_at=None)
+    answered = RegressionExperiment.objects.filter(
+        regression=OuterRef("pk"), experiment__state=Experiment.State.DONE
+    )
+    there = Regression.objects.filter(~Exists(answered), project=project, first_bad=rest.bad.pk)
+    there = there.exclude(withdrawn_at=None)
     regression = there.order_by("-withdrawn_at").first() or Regression(project=project)
     _save_differences(
         regression,

@@ -205,6 +205,27 @@ def test_a_rest_where_another_step_ended_undecided_is_a_new_suspicion(line: list
     assert (found.culprit, found.cause, found.phase, found.recovered_by) == (None, "", "", None)
 
 
+@pytest.mark.parametrize("verdict", ["refuted", "undecided", "confirmed"])
+def test_a_rest_where_pairs_told_of_another_step_is_proved_by_its_own(
+    line: list[Commit], verdict: str
+) -> None:
+    """What they told of the withdrawn one ends no proof of the rest, and is none."""
+    end_proof(verdict, ratio=1.0)
+    former = Regression.objects.get()
+    for experiment in former.experiments.filter(state="requested"):
+        factories.end_experiment(experiment, "", state="cancelled")
+    Regression.objects.update(withdrawn_at=Now(), withdrawal="rewritten", proving=False)
+    former.changes.update(regression=None)
+    ends = commit_fact(line[4]), commit_fact(former.first_bad)
+    rest = ResidualCause(*ends, series_fact(former.series), 0.012, 0.014)
+    apply_decision(former.project, "main", Decision(residuals=(rest,)))
+    (found,) = Regression.objects.filter(withdrawn_at=None)
+    advance_proof(found.pk)
+    found.refresh_from_db()
+    assert (found.state, found.proving, found.withdrawn_at) == ("suspected", True, None)
+    assert found.experiments.get(state="requested").base_commit == line[4]
+
+
 def test_what_pairs_have_told_twice_is_asked_a_third_time(
     answer_for_another: Callable[..., Experiment],
 ) -> None:
