@@ -425,13 +425,16 @@ class _Decider:
         )
 
     def _is_proving(self, draft: _Draft, resized: bool) -> bool:
-        """Whether it is to be proved, or goes on being proved; what opens in an old history isn't."""
+        """Whether it is to be proved, or goes on being proved; what opens in an old history isn't.
+
+        What pairs have told of and lies elsewhere now had opened before: it is asked again in any case.
+        """
         regression, state = draft.regression, draft.primary.state
         going_on = any(row.proving for row in self._rows_of(draft.continued))
         if not draft.primary.change.series.measured_here:
             return False
         if not self.snapshot.live:
-            return going_on
+            return going_on or self._left_its_pairs(draft)
         if regression is not None and not regression.series.measured_here:
             # It was imported; now that it is seen here as well, it is news.
             return not draft.is_environment_only
@@ -446,7 +449,18 @@ class _Decider:
         # What a counter alone had confirmed is suspected again once a time joins it, and proved then; what no
         # commit was blamed for, once a blamed change joins it.
         joined = regression.cause in AROUND and not draft.verdicts
-        return state == State.SUSPECTED and (resized or joined or regression.state != State.SUSPECTED)
+        moved = regression.state != State.SUSPECTED or self._left_its_pairs(draft)
+        return state == State.SUSPECTED and (resized or joined or moved)
+
+    def _left_its_pairs(self, draft: _Draft) -> bool:
+        """True for a step that pairs have told of, none of them where it lies now."""
+        regression, primary = draft.regression, draft.primary
+        if regression is None or draft.opens or draft.is_environment_only or primary.state != State.SUSPECTED:
+            return False
+        if regression.away or regression.recovered_by or is_unknown(regression.bisection):
+            return False
+        told = verdicts_on_step(draft.verdicts, primary.change.series)
+        return any(row.verdict in (Proved.REFUTED, Proved.UNDECIDED) for row in told)
 
     def _is_proved_again(self, draft: _Draft) -> bool:
         """Whether a proof is due again, since its step still stands points later: one that couldn't be
