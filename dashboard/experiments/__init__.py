@@ -27,7 +27,7 @@ from dashboard.experiments.lease import (
     sweep_experiments,
 )
 from dashboard.experiments.requests import EstimateRequest, ask_requested_estimate
-from dashboard.experiments.reuse import reuse_experiment, weigh_step
+from dashboard.experiments.reuse import is_outdated, reuse_experiment, weigh_step
 from dashboard.experiments.weighing import bound_experiment, place_step
 
 __all__ = [
@@ -47,6 +47,7 @@ __all__ = [
     "claim_experiment",
     "conclude_experiment",
     "heartbeat_experiment",
+    "is_outdated",
     "keep_profiles",
     "place_step",
     "release_experiments",

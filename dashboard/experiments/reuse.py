@@ -6,16 +6,48 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
+from dashboard.environments import RunEnvironments, software_differences, system_differences
 from dashboard.experiments.asking import Side
 from dashboard.experiments.learning import lost_sides, weigh_learning
 from dashboard.experiments.single_steps import RATIOS
 from dashboard.experiments.weighing import Weighed, median_base, weigh_experiment
 from dashboard.host_protocol.messages import PACE
-from dashboard.models import Experiment, ExperimentPair, Metric
+from dashboard.models import Experiment, ExperimentPair, Metric, Run
 
 Question = Experiment.Question
+
+
+def is_outdated(measured: Experiment) -> bool:
+    """Whether its pairs might say something else now, of the same commits.
+
+    Its machine has another driver, kernel, processor or harness since; or one of its commits was measured
+    since with other packages. Both are read off runs; what no run had told by then isn't known to differ.
+    """
+    of_machine = Run.objects.filter(machine=measured.machine_id)
+    if system_differences(*_environments_since(of_machine, measured)):
+        return True
+    sides = (
+        (measured.base_commit_id, measured.base_configuration_id),
+        (measured.head_commit_id, measured.head_configuration_id),
+    )
+    return any(
+        software_differences(
+            *_environments_since(Run.objects.filter(commit=commit, configuration=configuration), measured)
+        )
+        for commit, configuration in sides
+    )
+
+
+def _environments_since(runs: QuerySet[Run], measured: Experiment) -> list[Mapping[str, Any]]:
+    """The environments of the last of these runs that ended before the experiment did, and of the newest."""
+    done = runs.filter(state=Run.State.DONE, environment__isnull=False).order_by("-pk")
+    keys = done.values_list("pk", flat=True)
+    before, newest = keys.filter(finished_at__lte=measured.finished_at).first(), keys.first()
+    environments = RunEnvironments()
+    return [environments.of_run(key) if key else {} for key in (before, newest)]
 
 
 def weigh_step(

@@ -40,12 +40,16 @@ NEWEST = 16
 
 
 def error_of_next_proof(project: Project) -> float:
-    """The chance of a false alarm that the next proof may take."""
+    """The chance of a false alarm that the next proof may take.
+
+    Pairs that were measured for another proof are reused only where they refute: they risk no alarm.
+    """
     commits = Commit.objects.filter(project=project, runs__state=Run.State.DONE).distinct().count()
     earned = project.false_alerts_per_100_commits / 100 * commits
     asked = Experiment.objects.filter(project=project, purpose=Experiment.Purpose.PROOF).exclude(
         state=Experiment.State.CANCELLED
     )
+    asked = asked.exclude(pairs_of__purpose=Experiment.Purpose.PROOF)
     spent = asked.aggregate(risked=Sum("error"))["risked"] or 0.0
     return max(LEAST_ERROR, min(pairs.ERROR, PART * (earned - spent)))
 

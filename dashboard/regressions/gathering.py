@@ -303,7 +303,7 @@ def refuted_for_another(lines: Lines, request: RefutedForAnother) -> ReusedProof
     if link is None or {links[-1].experiment.verdict, link.experiment.verdict} != {Told.REFUTED}:
         return None
     measured, error = link.experiment, error_of_next_proof(lines.project)
-    if measured.reused_by.count() >= MOST_REUSED:
+    if measured.reused_by.count() >= MOST_REUSED or experiments.is_outdated(measured):
         return None
     levels = (request.before, request.after)
     weighed, _ = experiments.weigh_step(measured, measured.metric, *levels, error, request.phases_with_step)

@@ -53,8 +53,10 @@ def proof_on_branch(
     moved = found.check.reason.get("code") == "control moved"
     if not found.same_code or found.merged.commit != request.bad.hash or series.phase or moved:
         return None
-    error = error_of_next_proof(project)
     measured = found.row.experiment
+    if experiments.is_outdated(measured):
+        return None
+    error = error_of_next_proof(project)
     weighed, _ = experiments.weigh_step(
         measured, series.metric, request.before, request.after, error, request.phases_with_step
     )

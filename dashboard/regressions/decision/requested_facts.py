@@ -216,8 +216,8 @@ class ReusedProof:
 class RefutedForAnother(Request[ReusedProof | None]):
     """Another regression's newest pairs of two commits, where they refuted its step and refute this one too.
 
-    None where they don't, or were reused often. The step leads from one level to another one, or is that of
-    some phases alone. `regression`: the one that asks.
+    None where they don't, were reused often, or are outdated. The step leads from one level to another one,
+    or is that of some phases alone. `regression`: the one that asks.
     """
 
     series: Series

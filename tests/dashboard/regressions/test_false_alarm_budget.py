@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dashboard.detection import pairs
@@ -30,6 +32,17 @@ def test_many_proofs_share_what_the_commits_have_earned(project: Project) -> Non
     assert 0.009 < sum(risked) < 0.01
     Experiment.objects.update(state="cancelled")
     assert false_alarm_budget.error_of_next_proof(project) == pytest.approx(0.005)
+
+
+def test_pairs_that_refute_once_more_risk_no_alarm(project: Project) -> None:
+    """What they would confirm is measured anew, and takes its own part of the budget."""
+    made = factories.create_regression(factories.create_commits(project, 12), 5, "step_time", 5)
+    Run.objects.update(state="done")
+    ended: dict[str, Any] = {"state": "done", "error": 0.002}
+    measured = factories.create_experiment(made, made.last_good, made.first_bad, **ended)
+    left = false_alarm_budget.error_of_next_proof(project)
+    factories.create_experiment(made, made.last_good, made.first_bad, pairs_of=measured, **ended)
+    assert false_alarm_budget.error_of_next_proof(project) == left < 0.005
 
 
 def measure_and_judge(project: Project, of: Case, values: list[float]) -> None:

@@ -299,6 +299,36 @@ def test_what_pairs_refuted_for_this_one_is_refuted_by_no_second_look_at_them(
     assert suspected.experiments.filter(pairs_of__isnull=False).count() == 1
 
 
+@pytest.mark.parametrize(
+    ("where", "environment", "state"),
+    [
+        (FOUND, {"driver": "560.1"}, "requested"),
+        (6, {"driver": "550.1", "packages": {"numpy": "2.4.0"}}, "requested"),
+        (FOUND, {"driver": "550.1", "packages": {"numpy": "2.4.0"}}, "done"),
+        (6, {"driver": "550.1", "packages": {"numpy": "2.3.0"}}, "done"),
+    ],
+    ids=["another driver", "other packages", "other packages of another commit", "nothing new"],
+)
+def test_pairs_of_another_time_are_measured_anew(
+    line: list[Commit],
+    answer_for_another: Callable[..., Experiment],
+    where: int,
+    environment: dict[str, Any],
+    state: str,
+) -> None:
+    """What moved the machine, or what its commits are installed with, may have moved the step."""
+    for run in Run.objects.filter(state="done"):
+        factories.set_environment(run, {"driver": "550.1", "packages": {"numpy": "2.3.0"}})
+    Run.objects.filter(state="done").update(finished_at=Now())
+    add_pairs(answer_for_another("refuted"), 1.01)
+    again = factories.create_run(line[where], line[where].project.cases.get(), finished_at=Now())
+    factories.set_environment(again, environment)
+    suspected = Regression.objects.earliest("pk")
+    advance_proof(suspected.pk)
+    (asked,) = suspected.experiments.exclude(state="cancelled")
+    assert asked.state == state
+
+
 @pytest.mark.parametrize(("times", "state", "verdicts"), [(2, "done", 1), (3, "requested", 0)])
 def test_pairs_that_were_reused_have_answered_once(
     line: list[Commit],
