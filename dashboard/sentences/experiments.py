@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from dashboard.experiments.pair_deviation import MOST_PAIRS, SMALL_DIFFERENCE, PairDeviation
 from dashboard.models import Experiment, Metric
 from dashboard.sentences import labels, numbers
 
@@ -303,6 +304,20 @@ def largest_difference(experiment: Experiment) -> str:
 def format_precision(share: float) -> str:
     """`±1 %`, `±0.25 %`."""
     return f"±{numbers.format_number(100 * share, 2)} %"
+
+
+def pair_deviation_sentence(deviation: PairDeviation) -> str:
+    """How far pairs lie apart, and how many a small difference would take."""
+    means = numbers.format_percent(100 * deviation.by_means)
+    if deviation.by_steps is None:
+        told = f"A pair deviates by {means}"
+    else:
+        steps = numbers.format_percent(100 * deviation.by_steps)
+        told = f"A pair deviates by {steps} by its single steps, by {means} by the means of its windows"
+    small, few = f"{numbers.format_number(100 * SMALL_DIFFERENCE)} %", deviation.pairs
+    pairs = f"about {few:,} such pairs" if few else f"more than {MOST_PAIRS:,} such pairs"
+    took = f", {numbers.format_duration(few * deviation.seconds)}" if few and deviation.seconds else ""
+    return f"{told}: to prove a difference of {small} takes {pairs}{took}."
 
 
 def _metric_words(experiment: Experiment) -> str:

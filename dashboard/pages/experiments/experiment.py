@@ -14,6 +14,7 @@ from django_htmx.http import HttpResponseClientRefresh
 
 from dashboard import cancelling, experiments
 from dashboard.access import visitor_of
+from dashboard.experiments.pair_deviation import measure_pair_deviation
 from dashboard.experiments.paired_phases import paired_phases
 from dashboard.models import Experiment
 from dashboard.pages.comparisons.phases import compare_by_pairs, drawn_comparison
@@ -116,6 +117,7 @@ def _experiment_context(experiment: Experiment) -> dict[str, Any]:
     status = _status_context(experiment, len(pairs), bool(experiment.profiles))
     paired = paired_phases(experiment)
     phases = drawn_comparison(compare_by_pairs(paired), SIDES) if paired else {}
+    deviation = measure_pair_deviation(experiment, pairs)
     return {
         **status,
         **phases,
@@ -129,6 +131,7 @@ def _experiment_context(experiment: Experiment) -> dict[str, Any]:
         "pairs": pairs,
         "pairs_figure": pairs_figure(experiment, pairs),
         "pairs_caption": pairs_caption(experiment, pairs),
+        "pair_deviation": sentences.pair_deviation_sentence(deviation) if deviation else "",
         "calm_pairs": sum(not pair.disturbed for pair in pairs),
         "phase_pairs": paired,
         "reached": sentences.reached_precision(experiment),

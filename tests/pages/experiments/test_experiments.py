@@ -117,6 +117,16 @@ def test_an_answer_stands_on_top_with_its_evidence(client: Client, line: list[Co
     assert drawn["marker"]["symbol"].count("circle-open") == 1
 
 
+def test_the_deviation_of_a_pair_stands_below_the_pairs(client: Client, line: list[Commit]) -> None:
+    experiment = create_ended(line)
+    told = "to prove a difference of 1 % takes about"
+    assert told not in shown_text(client.get(experiment.get_absolute_url()))
+    for pair in experiment.pairs.all():
+        pair.head *= 1 + pair.index / 200
+        pair.save()
+    assert told in shown_text(client.get(experiment.get_absolute_url()))
+
+
 def test_functions_that_do_not_differ_are_left_out(client: Client, line: list[Commit]) -> None:
     shown = shown_text(client.get(create_ended(line).get_absolute_url()))
     assert " same replay.py" not in shown
