@@ -19,7 +19,6 @@ from dashboard.regressions.decision.facts import (
     Change,
     Commit,
     Regression,
-    Series,
     Snapshot,
     Verdict,
 )
@@ -59,20 +58,23 @@ from dashboard.regressions.decision.proofs import (
 )
 from dashboard.regressions.decision.ranges import Range
 from dashboard.regressions.decision.repair import LEAST_SHARE, find_repair
-from dashboard.regressions.decision.repeated_pairs import often_answered, times_answered, without_repeated
+from dashboard.regressions.decision.repeated_pairs import often_answered, without_repeated
 from dashboard.regressions.decision.requested_facts import (
     CauseOnOtherBranch,
     Explanation,
     FactNotGathered,
     GatheredFacts,
-    MergedCheck,
     MergedChecks,
     PointsJudgedSince,
-    RefutedForAnother,
     RegressionsBetween,
     Request,
     StepExplanation,
     SurroundingsRequest,
+)
+from dashboard.regressions.decision.reused_proofs import (
+    merged_checks,
+    with_proof_on_branch,
+    with_refutation_for_another,
 )
 from dashboard.regressions.decision.series_kinds import BETTER, is_same_measurement
 from dashboard.regressions.decision.wanted import (
@@ -336,24 +338,11 @@ class _Decider:
             facts=self.facts,
         )
         step = end_repeated_bisection(proving_now, plan_next_step(proving_now))
-        step = self._with_proof_on_branch(draft, step)
+        step = with_proof_on_branch(proving_now, step, self.snapshot.checked)
         step = without_repeated(step, draft.primary.state, draft.range.width, self.facts)
         if expected and not step.proof:
             return NextStep(waiting=True)
-        return self._with_refutation_for_another(draft, step)
-
-    def _merged_checks(
-        self,
-        series: Series,
-        bad: Commit,
-        before: float,
-        after: float,
-        key: int | None,
-        phases: tuple[str, ...],
-    ) -> tuple[MergedCheck, ...]:
-        if series.configuration_id not in self.snapshot.checked:
-            return ()
-        return self.facts.answer_to(MergedChecks(series, bad, before, after, key, phases))
+        return with_refutation_for_another(proving_now, step)
 
     def _intended(self, draft: _Draft, size: Size) -> int | None:
         """The check whose slowdown somebody called intended, where the step is that one, at its merge.
@@ -364,56 +353,15 @@ class _Decider:
         if draft.primary.state in NOT_PROVED or (regression and regression.away):
             return None
         key = regression.pk if regression else None
-        found = self._merged_checks(
+        merge = MergedChecks(
             change.series, draft.bad, change.before, change.after, key, change.phases_with_step
         )
+        found = merged_checks(merge, self.snapshot.checked, self.facts)
         for merged in found:
             alone = draft.good.position >= merged.before.position
             if alone and merged.intended_up_to is not None:
                 return merged.check if least_worse(change.series, size) <= merged.intended_up_to else None
         return None
-
-    def _with_proof_on_branch(self, draft: _Draft, step: NextStep) -> NextStep:
-        """A step that asks for a proof which a check has given on the branch already reuses that one.
-
-        What was refuted between other commits is refuted for these alone; what was confirmed holds for any
-        range around them.
-        """
-        known = {(row.series.pk, row.base.pk, row.head.pk) for row in draft.verdicts}
-        key = draft.regression.pk if draft.regression else None
-        for wanted in step.experiments:
-            if wanted.purpose != Purpose.PROOF:
-                continue
-            levels = (wanted.before, wanted.after)
-            found = self._merged_checks(wanted.series, wanted.head, *levels, key, wanted.phases_with_step)
-            for merged in found:
-                proof = merged.proof
-                if proof is None or (proof.series.pk, proof.base.pk, proof.head.pk) in known:
-                    continue
-                inside = wanted.base.position < proof.base.position and proof.verdict == Proved.CONFIRMED
-                if inside or proof.base.pk == wanted.base.pk:
-                    return NextStep(residual=step.residual, placement=step.placement, proof=proof)
-        return step
-
-    def _with_refutation_for_another(self, draft: _Draft, step: NextStep) -> NextStep:
-        """A proof of a step that pairs of its commits refute, measured for another regression, reuses these.
-
-        What they would confirm is measured anew: the luck of no pairs confirms two regressions.
-        """
-        known = {(row.series.pk, row.base.pk, row.head.pk) for row in draft.verdicts}
-        key = draft.regression.pk if draft.regression else None
-        for wanted in step.experiments:
-            series, base, head = wanted.series, wanted.base, wanted.head
-            if wanted.purpose != Purpose.PROOF or series.phase or (series.pk, base.pk, head.pk) in known:
-                continue
-            if not times_answered(wanted, self.facts):
-                continue
-            levels = (wanted.before, wanted.after)
-            request = RefutedForAnother(series, base, head, *levels, key, wanted.phases_with_step)
-            proof = self.facts.answer_to(request)
-            if proof:
-                return NextStep(residual=step.residual, placement=step.placement, proof=proof)
-        return step
 
     def _other_steps(self, draft: _Draft) -> tuple[int, ...]:
         """The positions at which the series by which a draft is told steps, for another cause."""
