@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,6 +62,8 @@ class SyncedChanges:
 
     counts: Counter[str] = field(default_factory=Counter)
     altered: list[Change] = field(default_factory=list)
+    # Whether changes for the worse are new or altered, or belong to no regression.
+    unopened: bool = False
     # Regressions that lost a change, or the improvement that had repaired them.
     left: set[int] = field(default_factory=set)
     # Where the surroundings changed with the code: by the change's key.
@@ -69,15 +71,19 @@ class SyncedChanges:
 
 
 def find_changes(
-    histories: Sequence[History], environments: RunEnvironments, risk: float = 0.0
+    histories: Sequence[History],
+    environments: RunEnvironments,
+    risk: Callable[[], float] = lambda: 0.0,
+    known: Mapping[int, Mapping[int, str]] | None = None,
 ) -> dict[int, list[FoundChange]]:
     """By series the changes of histories of one line, with what changed around the code at each.
 
-    Those that were found before are judged as known: a little noise neither moves nor removes them. `risk` is
-    the chance of a false step that phases may take; see `detection.steps_of_parts`.
+    Those that were found before (`known`, or read here) are judged as known: a little noise neither moves nor
+    removes them. `risk` tells the chance of a false step that phases may take, where there are any; see
+    `detection.steps_of_parts`.
     """
-    known = known_directions(histories)
-    changes = {past.series.pk: judge_history(past, known[past.series.pk], risk) for past in histories}
+    before = known_directions(histories) if known is None else known
+    changes = {past.series.pk: judge_history(past, before[past.series.pk], risk) for past in histories}
     changes = leave_out_taken_over(histories, changes)
     environments.read_runs(
         run
@@ -111,7 +117,9 @@ def known_directions(histories: Sequence[History]) -> dict[int, dict[int, str]]:
     return directions
 
 
-def judge_history(history: History, directions: Mapping[int, str], risk: float) -> list[detection.Change]:
+def judge_history(
+    history: History, directions: Mapping[int, str], risk: Callable[[], float]
+) -> list[detection.Change]:
     """The changes of a history that have a level before them."""
     known = {
         index: directions[commit.position]
@@ -122,14 +130,17 @@ def judge_history(history: History, directions: Mapping[int, str], risk: float) 
     return [change for change in changes if history.untainted_before(change.index) >= 0]
 
 
-def judge_with_guard(history: History, known: Mapping[int, str], risk: float = 0.0) -> list[detection.Change]:
+def judge_with_guard(
+    history: History, known: Mapping[int, str], risk: Callable[[], float]
+) -> list[detection.Change]:
     """The changes of a series; of a guarded quality with the points at which it leaves the guard's bounds.
 
     `known`: the directions of those that were found before, by their indices.
     """
     series = history.detection_series()
     if not history.series.guarded:
-        return judge_with_phases(series, phases_for_detection(history), known, risk)
+        phases = phases_for_detection(history)
+        return judge_with_phases(series, phases, known, risk() if phases else 0.0)
     points = [commit.guarded_point for commit in history.measured]
     several = any(commit.guard and commit.guard.seeds > 1 for commit in history.measured)
     return detection.judge_guarded(series, points, list(known), one_seed=not several)
@@ -141,6 +152,8 @@ def judge_with_phases(
     """The changes of a series, those that only its phases show, and what moved between these."""
     # Where work only moved, nobody has seen the whole step.
     changes = detection.judge_series(whole, [at for at in known if known[at] != Change.Direction.MOVED])
+    if not phases:
+        return changes
     of_phases = detection.steps_of_parts(whole, phases, list(known), changes, risk)
     return sorted([*changes, *of_phases], key=lambda change: change.index)
 
@@ -334,6 +347,8 @@ class ChangeWrites:
         Change.objects.bulk_create(self.of_kind("found"))
         for kind, row, found in self.noted:
             synced.counts[kind] += 1
+            if row.direction == Change.Direction.REGRESSION and (kind != "kept" or not row.regression_id):
+                synced.unopened = True
             if kind != "kept":
                 synced.altered.append(row)
             if found.system or found.software:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
+from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from dashboard.models import Change, GuardResult, Point, Project, Regression, Run, Series, SeriesLatest
+from dashboard.models import Change, GuardResult, Point, Project, Regression, Run, Series
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.querysets.prepared_statements import preparing_statements
 from dashboard.regressions.series.judged_series import JUDGED
 
 _UNJUDGED_RUN = CompiledQuery(
@@ -20,6 +22,22 @@ _UNJUDGED_RUN = CompiledQuery(
 _LOCKED_PROJECT = CompiledQuery(
     lambda: Project.objects.select_for_update(no_key=True).filter(pk=Parameter("pk"))
 )
+
+# In one order everywhere: another run of theirs may be stored meanwhile, which renews these rows.
+_KEEP_LEVELS = """
+WITH locked AS (
+    SELECT latest.series_id, judged.level
+    FROM dashboard_serieslatest latest
+    JOIN unnest(%(series)s::bigint[], %(levels)s::double precision[]) AS judged (series_id, level)
+        ON judged.series_id = latest.series_id
+    ORDER BY latest.series_id
+    FOR NO KEY UPDATE OF latest
+)
+UPDATE dashboard_serieslatest latest
+SET level = locked.level
+FROM locked
+WHERE latest.series_id = locked.series_id AND latest.level IS DISTINCT FROM locked.level
+"""
 
 
 def _compose_judged_series() -> QuerySet[Series]:
@@ -39,12 +57,6 @@ def _compose_changes_to_open() -> QuerySet[Change]:
     return rows.select_related("series__metric", "series__configuration", "first_bad", "last_good")
 
 
-def _compose_locked_levels() -> QuerySet[SeriesLatest]:
-    kept = SeriesLatest.objects.filter(pk__in_array=Parameter("keys")).select_for_update(no_key=True)
-    # In one order everywhere: another run of theirs may be stored meanwhile, which renews these rows.
-    return kept.only("level").order_by("pk")
-
-
 def _compose_unrecovered() -> QuerySet[Any, Any]:
     # On a branch a regression is told that was found there, or that a merge has brought along.
     stepped = Change.objects.filter(regression=OuterRef("pk"), first_bad__branch=Parameter("branch"))
@@ -61,7 +73,6 @@ def _compose_unrecovered() -> QuerySet[Any, Any]:
 
 _JUDGED_SERIES = CompiledQuery(_compose_judged_series)
 _CHANGES_TO_OPEN = CompiledQuery(_compose_changes_to_open)
-_LOCKED_LEVELS = CompiledQuery(_compose_locked_levels)
 _UNRECOVERED: CompiledQuery[Any] = CompiledQuery(_compose_unrecovered)
 
 
@@ -97,6 +108,10 @@ def unrecovered_regressions(branch: str, improvements: Collection[Change]) -> se
     return set(_UNRECOVERED.read_rows(branch=branch, series=list(series), before=newest))
 
 
-def lock_levels(series: Collection[int]) -> list[SeriesLatest]:
-    """The levels of these series that overviews show, locked."""
-    return _LOCKED_LEVELS.read_rows(keys=list(series))
+def write_levels(levels: Mapping[int, float | None]) -> None:
+    """The levels of series that overviews show, by key; those that didn't move aren't written."""
+    if not levels:
+        return
+    given: dict[str, Any] = {"series": list(levels), "levels": list(levels.values())}
+    with preparing_statements(connection), connection.cursor() as cursor:
+        cursor.execute(_KEEP_LEVELS, given)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from statistics import median
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from django.contrib.postgres.expressions import ArraySubquery
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
@@ -25,13 +27,14 @@ from dashboard.models import (
     Change,
     Commit,
     Experiment,
+    Limit,
     Project,
     Regression,
     RegressionExperiment,
     Run,
     Series,
-    SeriesLatest,
 )
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.regressions import changes, false_alarm_budget
 from dashboard.regressions.apply import apply_decision
 from dashboard.regressions.decision.decide import decide
@@ -43,10 +46,10 @@ from dashboard.regressions.gathering import Lines, forget_quick_facts, gather_fa
 from dashboard.regressions.judged_rows import (
     changes_to_open,
     judged_series_of_run,
-    lock_levels,
     lock_project,
     unjudged_run,
     unrecovered_regressions,
+    write_levels,
 )
 from dashboard.regressions.limit_violations import limits_of_commits, limits_of_run
 from dashboard.regressions.series.branch_line import branch_line
@@ -104,13 +107,46 @@ def judge_measured(project: Project, run: Run, lines: Lines, facts: GatheredFact
     series = judged_series_of_run(run)
     judged = find_all_changes(project, branch, series, lines, facts, run.commit.position)
     touched = judged.touched
-    touched.limits, touched.line = limits_of_run(run), lines.of_branch(branch)
+    waiting = waiting_for_run(run)
+    touched.limits, touched.line = limits_of_run(run, waiting.limited_series), lines.of_branch(branch)
     # No host of this site could measure what was posted again: it is told as suspected, and stays so.
     touched.live = run.origin != Run.Origin.POSTED
-    touched.regressions |= set(Regression.objects.filter(awaited_runs=run).values_list("pk", flat=True))
+    touched.regressions |= set(waiting.regressions)
     if judged.is_news or touched.regressions or touched.limits.series:
         decide_and_apply(project, branch, touched, lines, facts)
+    elif not waiting.suspicions:
+        return
     false_alarm_budget.tell_suspicions(project, run, judged.histories)
+
+
+class WaitingForRun(NamedTuple):
+    """What may make a run that shows no change worth a decision.
+
+    The keys of the series of which it measured a limit, of the regressions that waited for it, and whether
+    there are suspicions that channels may be told of.
+    """
+
+    limited_series: Sequence[int]
+    regressions: Sequence[int]
+    suspicions: bool
+
+
+def _compose_waiting() -> QuerySet[Any, Any]:
+    limits = Limit.objects.filter(run=OuterRef("pk"), tainted=False)
+    awaiting = Regression.objects.filter(awaited_runs=OuterRef("pk")).order_by()
+    told = false_alarm_budget.told_as_suspicions(OuterRef("commit__project"))
+    return Run.objects.filter(pk=Parameter("run")).values_list(
+        ArraySubquery(limits.values("series")), ArraySubquery(awaiting.values("pk")), Exists(told)
+    )
+
+
+_WAITING: CompiledQuery[Any] = CompiledQuery(_compose_waiting)
+
+
+def waiting_for_run(run: Run) -> WaitingForRun:
+    """Asked at once: of most runs nothing waits."""
+    (row,) = _WAITING.read_long(WaitingForRun._make, run=run.pk)
+    return row
 
 
 def judge_sentinel(project: Project, run: Run, lines: Lines, facts: GatheredFacts) -> None:
@@ -344,16 +380,19 @@ def find_all_changes(
         return judged  # Commits of no branch have no order among them.
     line = lines.of_branch(branch)
     histories = load_histories(series, line) if position is None else load_recent(series, line, position)
-    risk = false_alarm_budget.risk_of_look(project)
-    found = changes.find_changes(histories, RunEnvironments(), risk)
-    synced = changes.sync_changes(histories, branch, found)
+    known = changes.known_directions(histories)
+    risk = partial(false_alarm_budget.risk_of_look, project)
+    found = changes.find_changes(histories, RunEnvironments(), risk, known)
+    # The line of a branch that was left holds other changes than are kept of the branch.
+    anything = line.has_fork or any(known.values()) or any(found.values())
+    synced = changes.sync_changes(histories, branch, found) if anything else changes.SyncedChanges()
     if branch == project.branch:
-        keep_levels(histories, found)
+        write_levels({past.series.pk: current_level(past, found[past.series.pk]) for past in histories})
     judged.histories = {past.series.pk: past for past in histories}
     judged.counts = synced.counts
     judged.touched.changes = {row.pk for row in synced.altered if not row.is_move}
     judged.touched.regressions = synced.left
-    rows = changes_to_open(branch, list(judged.histories), judged.touched.changes)
+    rows = changes_to_open(branch, list(judged.histories), judged.touched.changes) if synced.unopened else []
     opening = [
         row
         for row in rows
@@ -364,15 +403,6 @@ def find_all_changes(
     improved = [row for row in synced.altered if row.direction == Change.Direction.IMPROVEMENT]
     judged.touched.perhaps_recovered = unrecovered_regressions(branch, improved)
     return judged
-
-
-def keep_levels(histories: Sequence[History], found: Mapping[int, Sequence[changes.FoundChange]]) -> None:
-    """The levels since the last changes, for the overviews; those that didn't move aren't written."""
-    levels = {past.series.pk: current_level(past, found[past.series.pk]) for past in histories}
-    moved = [row for row in lock_levels(list(levels)) if row.level != levels[row.pk]]
-    for row in moved:
-        row.level = levels[row.pk]
-    SeriesLatest.objects.bulk_update(moved, ["level"])
 
 
 def current_level(past: History, found: Sequence[changes.FoundChange]) -> float | None:

@@ -126,9 +126,6 @@ def _is_open_since(start: Coalesce) -> Q:
 
 
 _LIMITS_ALONG_LINE: CompiledQuery[Any] = CompiledQuery(_compose_limits_along_line)
-_LIMITED_SERIES: CompiledQuery[Any] = CompiledQuery(
-    lambda: Limit.objects.filter(run=Parameter("run"), tainted=False).values_list("series", flat=True)
-)
 
 
 def read_limits(measured: LimitsMeasured, line: Line) -> list[LimitRow]:
@@ -143,12 +140,14 @@ def limit_row(row: tuple[Any, ...]) -> LimitRow:
     return LimitRow._make((*measured, place, *told))
 
 
-def limits_of_run(run: Run) -> LimitsMeasured:
-    """Nothing of a commit that no branch holds: such have no order among them, and none begins a crossing."""
+def limits_of_run(run: Run, series: Collection[int]) -> LimitsMeasured:
+    """That it measured limits of these series.
+
+    Nothing of a commit that no branch holds: such have no order among them, and none begins a crossing.
+    """
     if run.commit.branch == DETACHED:
         return LimitsMeasured()
-    rows = _LIMITED_SERIES.read_rows(run=run.pk)
-    return LimitsMeasured(frozenset(rows), run.commit.position, run.pk)
+    return LimitsMeasured(frozenset(series), run.commit.position, run.pk)
 
 
 def limits_of_commits(commits: Collection[int]) -> LimitsMeasured:

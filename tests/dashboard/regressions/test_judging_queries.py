@@ -14,6 +14,8 @@ MOST = 500
 LEVEL, BEHIND = 26, 4
 STEP = factories.noisy_levels((LEVEL, 0.010), (BEHIND, 0.014))
 CASES = 5
+# Of a run of which nothing is news, however many series it has.
+QUIET = 9
 
 
 def create_line(project: Project) -> list[Commit]:
@@ -94,3 +96,34 @@ def count_queries(count: int, spread: int) -> list[int]:
 @pytest.mark.parametrize("spread", [0, 2])
 def test_a_judgement_asks_as_often_with_many_regressions_as_with_few(spread: int) -> None:
     assert count_queries(5, spread) == count_queries(MOST, spread)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("values", [{}, {"function_calls": 600.0}, {"peak_memory": 2e9}])
+def test_a_run_that_changes_nothing_asks_little(values: dict[str, float]) -> None:
+    project = factories.create_project()
+    line = factories.create_commits(project, LEVEL)
+    case = factories.create_case(project)
+    for commit, value in zip(line, factories.noisy_levels((LEVEL, 0.010)), strict=True):
+        run = factories.store_measured_run(commit, case, {"step_time": value, **values})
+        with CaptureQueriesContext(connection) as captured:
+            judge_run(run.pk)
+    asked = [query for query in captured if "SAVEPOINT" not in str(query["sql"])]
+    assert len(asked) == QUIET
+
+
+@pytest.mark.django_db
+def test_a_run_beside_changes_that_stay_asks_little_more() -> None:
+    project = factories.create_project()
+    line = factories.create_commits(project, 2 * LEVEL)
+    case = factories.create_case(project)
+    calls = [600.0] * LEVEL + [500.0] * LEVEL
+    for commit, value in zip(line, calls, strict=True):
+        run = factories.store_measured_run(commit, case, {"function_calls": value})
+        with CaptureQueriesContext(connection) as captured:
+            judge_run(run.pk)
+    assert project.regressions.count() == 0
+    assert Change.objects.count() == 1
+    asked = [query for query in captured if "SAVEPOINT" not in str(query["sql"])]
+    # No phases of a step's time; but the change, what was counted at it, and both environments (two queries).
+    assert len(asked) == QUIET - 1 + 4
