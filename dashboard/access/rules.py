@@ -144,6 +144,7 @@ RULES: dict[str, Rule] = {
         ("project-regressions", "project-heatmap", "project-noise", "project-trust"), VIEW_PROJECT
     ),
     "measure-missing": Rule(Audience.OPERATE, "slug", after_sign_in="project-commits"),
+    "read-commits": Rule(Audience.OPERATE, "slug", after_sign_in="project-commits"),
     "project-triggers": VIEW_PROJECT,
     "project-trigger": VIEW_PROJECT,
     "project-trigger-status": VIEW_PROJECT,

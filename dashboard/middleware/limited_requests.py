@@ -36,6 +36,7 @@ LIMITED_REQUESTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "project-new": ("repositories", ("POST",)),
     "project-repository": ("repositories", ("POST",)),
     "project-manifest": ("repositories", ("POST",)),
+    "read-commits": ("repositories", ("POST",)),
     "project-forge": ("repositories", ("POST",)),
     "project-forge-test": ("repositories", ("POST",)),
     # These try secrets, or send mail.

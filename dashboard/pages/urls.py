@@ -84,6 +84,7 @@ PROJECT: list[URLPattern | URLResolver] = [
     path("noise/", case_noise.noise_page, name="project-noise"),
     path("trust/", alarm_record.trust_page, name="project-trust"),
     path("measure-missing/", missing_runs.measure_missing, name="measure-missing"),
+    path("read-commits/", missing_runs.read_commits, name="read-commits"),
     path("triggers/", project_lists.triggers_page, name="project-triggers"),
     path("costs/", run_costs.costs_page, name="project-costs"),
     path("compare/", compare.compare_page, name="project-compare"),

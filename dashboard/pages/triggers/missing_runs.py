@@ -1,4 +1,5 @@
-"""Commits of a project's branch without a result: how many there are, and the button that asks for them."""
+"""Commits of a project's branch without a result: how many there are, and the buttons that look for more of
+them and ask for them."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from dashboard.models import Project
 from dashboard.pages.requested_project import requested_project
 from dashboard.querysets.durations import newest_durations
 from dashboard.querysets.projects import LOOKED_AT, unmeasured_commits
-from dashboard.sentences.numbers import format_duration
+from dashboard.sentences.numbers import format_count, format_duration
+from dashboard.triggers.reading_commits import read_newest_commits
 from dashboard.triggers.receiving import TriggerError
 from dashboard.triggers.web import from_web
 
@@ -26,7 +28,7 @@ def missing_context(project: Project) -> dict[str, Any]:
     """`missing_asked` of `missing` commits would be asked for, which takes about `missing_takes`."""
     missing = unmeasured_commits(project)
     if not missing or not project.repository:
-        return {"missing": 0}
+        return {"missing": 0, "missing_among": LOOKED_AT}
     asked = min(len(missing), MOST_ASKED)
     seconds = sum(newest_durations(Project.objects.filter(pk=project.pk)).values())
     return {
@@ -54,3 +56,19 @@ def measure_missing(request: HttpRequest, slug: str) -> HttpResponse:
     else:
         messages.success(request, "Nothing is missing: each of the newest commits has a result or a run.")
     return redirect("project-triggers", slug)
+
+
+@require_POST
+def read_commits(request: HttpRequest, slug: str) -> HttpResponse:
+    """Read the newest commits from the repository, so that those which nobody asked for are counted too."""
+    project = requested_project(request, slug)
+    try:
+        new = read_newest_commits(project, LOOKED_AT)
+    except TriggerError as error:
+        messages.error(request, str(error))
+    else:
+        said = f"Each of the newest commits of {project.branch} was known."
+        if new:
+            said = f"{format_count(new, 'commit')} more {'is' if new == 1 else 'are'} known now."
+        messages.success(request, said)
+    return redirect("project-commits", slug)

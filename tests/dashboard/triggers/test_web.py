@@ -161,3 +161,26 @@ def test_what_the_worker_refuses_can_be_changed_and_asked_again(
     client.force_login(operator)
     shown = unescape(client.get(f"/projects/snakes/triggers/{trigger.pk}/").content.decode())
     assert 'href="/projects/snakes/trigger/?which=range&range=a..b&benchmarks=tiny"' in shown
+
+
+def test_commits_that_nobody_asked_for_are_looked_for_and_offered(
+    client: Client, tracked: Project, repository: Repository, operator: User
+) -> None:
+    client.force_login(operator)
+    runs.resolve_trigger(Trigger.objects.create(project=tracked, source=Trigger.Source.COMMAND).pk)
+    newer = [repository.commit(subject) for subject in ("Sleep", "Eat")]
+    page, button = "/projects/snakes/commits/", "/projects/snakes/read-commits/"
+    assert "Nothing is missing among the newest 40" in client.get(page).content.decode()
+    # The first commit too: it came before the one that was asked for.
+    assert "3 commits more are known now." in client.post(button, follow=True).content.decode()
+    shown = client.get(page).content.decode()
+    assert "3 of the newest 40 commits that were read have no result." in shown
+    assert "Measure what is missing" in shown
+    assert not Run.objects.filter(commit__hash__in=newer).exists()
+    assert "Each of the newest commits of main was known." in client.post(button, follow=True).text
+
+
+def test_a_repository_that_cannot_be_read_says_so(client: Client, project: Project, operator: User) -> None:
+    client.force_login(operator)
+    shown = unescape(client.post("/projects/snakes/read-commits/", follow=True).content.decode())
+    assert "/nowhere can't be fetched" in shown
