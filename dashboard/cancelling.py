@@ -6,7 +6,7 @@ from django.db import transaction
 
 from dashboard import experiments, runs
 from dashboard.access import AuditAction, Visitor, record_action
-from dashboard.models import Experiment, Run, Trigger
+from dashboard.models import Experiment, Project, Run, Trigger
 
 # What people and scripts ask for they may cancel, and what measures a claim; what a regression asked for ends
 # with its triage.
@@ -38,6 +38,20 @@ def cancel_trigger(visitor: Visitor, trigger: Trigger) -> int:
         if not ended and not waited:
             raise NotCancellable(f"No run of request {trigger.pk} is left to cancel.")
         record_action(visitor, AuditAction.REQUEST_CANCELLED, trigger.project, trigger, runs=ended)
+    return ended
+
+
+def cancel_remeasuring(visitor: Visitor, project: Project) -> int:
+    """End what the site measures again by itself, since it was disturbed; how many runs.
+
+    Raises NotCancellable without one.
+    """
+    with transaction.atomic():
+        asked = Run.objects.filter(Run.IS_REMEASURING, project=project)
+        ended = runs.cancel_runs(asked, f"Cancelled by {_name_visitor(visitor)}.")
+        if not ended:
+            raise NotCancellable("No disturbed run is left that would be measured again.")
+        record_action(visitor, AuditAction.REMEASURING_CANCELLED, project, runs=ended)
     return ended
 
 

@@ -137,6 +137,7 @@ RULES: dict[str, Rule] = {
     ),
     "project": VIEW_PROJECT,
     "project-runs": VIEW_PROJECT,
+    "remeasuring-cancel": Rule(Audience.OPERATE, "slug", after_sign_in="project-runs"),
     "project-live-runs": VIEW_PROJECT,
     "project-commits": VIEW_PROJECT,
     "commit": VIEW_PROJECT,

@@ -72,6 +72,7 @@ SETTINGS = [
 PROJECT: list[URLPattern | URLResolver] = [
     path("", project.project_page, name="project"),
     path("runs/", project_lists.runs_page, name="project-runs"),
+    path("runs/remeasuring/cancel/", run.cancel_remeasuring, name="remeasuring-cancel"),
     path("live-runs/", project.live_runs_fragment, name="project-live-runs"),
     path("trigger/", trigger.request_runs, name="trigger"),
     path("triggers/<int:pk>/", trigger.trigger_page, name="project-trigger"),

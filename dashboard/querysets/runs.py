@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import (
     Case,
@@ -74,20 +74,29 @@ def active_runs(projects: QuerySet[Project]) -> QuerySet[Run]:
     return rows.exclude(state__in=Run.TERMINAL).order_by(*order)
 
 
-def summarize_runs(project: Project, held: int, waiting: int, ended: int) -> tuple[list[Run], int]:
-    """(runs, how many more are active): what is measured now, what comes next, then the newest that ended;
-    of each as many as asked for.
+class RunsSummary(NamedTuple):
+    """`more_active`: how many are active beside those listed. `remeasuring`: how many of all that are active
+    measure a disturbed one again."""
+
+    listed: list[Run]
+    more_active: int
+    remeasuring: int
+
+
+def summarize_runs(project: Project, held: int, waiting: int, ended: int) -> RunsSummary:
+    """What is measured now, what comes next, then the newest that ended; of each as many as asked for.
 
     BoundedDifference reads: one query sorted by state would read every run that the project ever had.
     """
     rows = _SUMMARY.read_rows(held, waiting, ended, project=project.pk)
     shown = sorted(rows, key=_summary_order)
     under_way = [run for run in shown if run.state not in Run.TERMINAL]
-    return shown, (shown[0].active_count if shown else 0) - len(under_way)
+    active, remeasuring = (shown[0].active_count, shown[0].remeasuring_count) if shown else (0, 0)
+    return RunsSummary(shown, active - len(under_way), remeasuring)
 
 
 def _compose_summary(held: int, waiting: int, ended: int) -> QuerySet[Run]:
-    """Each with `active_count`, how many are active."""
+    """Each with `active_count`, how many are active, and of these `remeasuring_count`."""
     project = Parameter("project")
     own = Run.objects.filter(project=project).order_by("-requested_at", "-pk")
     active = active_runs(Project.objects.filter(pk=project))
@@ -97,8 +106,12 @@ def _compose_summary(held: int, waiting: int, ended: int) -> QuerySet[Run]:
         own.filter(state__in=Run.TERMINAL)[:ended],
     )
     counted = active.order_by().values("configuration__case__project").annotate(number=Count("pk"))
+    again = counted.filter(Run.IS_REMEASURING)
     rows = runs_with_related().filter(is_among(first.union(*others, all=True)))
-    return rows.annotate(active_count=Coalesce(Subquery(counted.values("number")), 0))
+    return rows.annotate(
+        active_count=Coalesce(Subquery(counted.values("number")), 0),
+        remeasuring_count=Coalesce(Subquery(again.values("number")), 0),
+    )
 
 
 _SUMMARY = CompiledQuery(_compose_summary)

@@ -112,6 +112,9 @@ SENTENCES: dict[str, Callable[[AuditEntry, Details], str]] = {
     AuditAction.REQUEST_CANCELLED: lambda entry, details: (
         f"cancelled {format_count(details.get('runs', 0), 'run')} of request {entry.subject_key}"
     ),
+    AuditAction.REMEASURING_CANCELLED: lambda _, details: (
+        f"cancelled {format_count(details.get('runs', 0), 'run')} that measured disturbed ones again"
+    ),
     AuditAction.EXPERIMENT_REQUESTED: _say_numbered("asked for", "experiment"),
     AuditAction.EXPERIMENT_CANCELLED: _say_numbered("cancelled", "experiment"),
     AuditAction.CLAIMS_MEASURED: lambda _, details: f"asked for {details.get('claims')} claims",

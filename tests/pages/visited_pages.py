@@ -135,7 +135,9 @@ def run_pages() -> list[str]:
         for failure in Run.Failure.values
     ]
     cancelled = builders.create_run(line[1], case, Run.State.CANCELLED, quick=True)
-    waiting = builders.create_run(line[1], case, Run.State.REQUESTED, quick=True, attempt=1)
+    waiting = builders.create_run(
+        line[1], case, Run.State.REQUESTED, quick=True, attempt=1, not_before=timezone.now()
+    )
     active = builders.create_run(line[2], case, Run.State.MEASURING, quick=True)
     imported = builders.create_run(line[0], case, origin="imported", version=2)
     builders.create_points(imported, body["metrics"][:2])
@@ -159,6 +161,7 @@ def run_pages() -> list[str]:
         *(f"/projects/runs/triggers/{asked}/" for asked in (trigger.pk, *triggers)),
         *(f"/projects/runs/commits/{commit.hash}/" for commit in line),
         *("/projects/runs/commits/?q=nothing", "/projects/runs/runs/?state=failed"),
+        "/projects/runs/runs/?state=remeasuring",
         *(f"/projects/runs/runs/?{query}" for query in ("case=nothing", "commit=0")),
         *(f"/runs/{run.pk}/" for run in runs),
         *(f"/runs/{run.pk}/status/" for run in (waiting, active)),

@@ -21,6 +21,7 @@ from dashboard.querysets import projects, regressions, run_costs, runs
 # Beside the states of a run itself.
 RUN_STATES: dict[str, Q] = {
     "active": ~Q(state__in=Run.TERMINAL),
+    "remeasuring": Run.IS_REMEASURING,
     "tainted": Q(tainted=True),
     **{state.value: Q(state=state) for state in Run.State},
 }
@@ -49,6 +50,8 @@ def runs_page(request: HttpRequest, slug: str) -> HttpResponse:
         "commit_hash": commit,
         "filtered": bool(state or filters or commit),
         "refused": refused,
+        # All of them, with no other filter.
+        "remeasuring": page.paginator.count if state == "remeasuring" and not (filters or commit) else 0,
         "single_case": projects.has_single_case(project),
     }
     return render(request, "projects/runs.html", context, status=400 if refused else 200)

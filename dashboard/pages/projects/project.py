@@ -112,7 +112,7 @@ def live_runs_fragment(request: HttpRequest, slug: str) -> HttpResponseBase:
 
 def _runs_context(project: Project, states: Iterable[str] | None = None) -> dict[str, Any]:
     """`states`: of the newest triggers, where the page has read them."""
-    listed, more = runs.summarize_runs(project, held=5, waiting=2, ended=6)
+    listed, more, remeasuring = runs.summarize_runs(project, held=5, waiting=2, ended=6)
     active = any(run.state not in Run.TERMINAL for run in listed)
     ended = any(run.state in Run.TERMINAL for run in listed)
     if states is None:
@@ -122,6 +122,7 @@ def _runs_context(project: Project, states: Iterable[str] | None = None) -> dict
     return {
         "runs": listed,
         "more_active": more,
+        "remeasuring": remeasuring,
         "newest": max((run.pk for run in listed), default=0),
         "under_way": active,
         "coming": (active or unresolved) and not ended,

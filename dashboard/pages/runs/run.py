@@ -17,6 +17,7 @@ from dashboard.access.rules import is_offered
 from dashboard.models import Run, RunLog
 from dashboard.pages.experiments.links import run_links
 from dashboard.pages.paging import parse_whole_number
+from dashboard.pages.requested_project import requested_project
 from dashboard.pages.runs.costs import costs_context
 from dashboard.pages.runs.device import device_context
 from dashboard.pages.runs.document_parts import (
@@ -38,6 +39,7 @@ from dashboard.project_setup.duration_sentences import run_end_sentence
 from dashboard.querysets import run_points
 from dashboard.querysets import runs as run_queries
 from dashboard.querysets.durations import newest_duration
+from dashboard.sentences.numbers import format_count
 
 # The warning that the page leaves out: its table of limits says more.
 LIMIT_WARNING = "limit_crossed"
@@ -163,6 +165,17 @@ def cancel_run(request: HttpRequest, pk: int) -> HttpResponse:
     else:
         messages.success(request, f"Run {pk} is cancelled.")
     return redirect("run", pk)
+
+
+@require_POST
+def cancel_remeasuring(request: HttpRequest, slug: str) -> HttpResponse:
+    try:
+        ended = cancelling.cancel_remeasuring(visitor_of(request), requested_project(request, slug))
+    except cancelling.NotCancellable as error:
+        messages.info(request, str(error))
+    else:
+        messages.success(request, f"{format_count(ended, 'run')} cancelled.")
+    return redirect("project-runs", slug)
 
 
 def _common_context(run: Run, document: Json | None = None) -> dict[str, Any]:

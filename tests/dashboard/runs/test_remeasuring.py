@@ -9,18 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 from paceline.document import CODES_OF_DISTURBANCE, CODES_TAINTING_ALL
 from paceline.manifest import Benchmark
 
 from dashboard import dispatch, ingest, runs
-from dashboard.models import Machine, Project, Run, Trigger
+from dashboard.models import AuditEntry, Machine, Project, Run, Trigger
 from dashboard.repositories import DETACHED
 from dashboard.runs.sweeping import wake_for_waiting_runs
+from dashboard.sentences.audit import describe_entry
 from tests.dashboard import factories
+from tests.dashboard.access.conftest import create_member
 from tests.dashboard.conftest import MANIFEST, Repository
 from tests.dashboard.documents import encoded_document
 from tests.dashboard.ingest.conftest import assignment, measure, storing
+from tests.pages.conftest import shown_text
 
 __all__ = ["assignment", "measure", "storing"]
 
@@ -212,3 +216,28 @@ def test_where_nothing_else_is_left_it_need_not_wait(disturbed: Run) -> None:
     assert waiting is not None
     assert runs.hasten_remeasuring(disturbed.commit.project) == [waiting.pk]
     assert Run.objects.get(pk=waiting.pk).not_before is None
+
+
+def test_all_that_is_left_is_cancelled_together(
+    client: Client, disturbed: Run, measure: Measure, benchmark: Benchmark
+) -> None:
+    measure(6, warnings=DISTURBED)
+    of_a_person = runs.request_run(factories.create_commit(disturbed.project, 7), disturbed.case, benchmark)
+    page, button = "/projects/snakes/runs/", "/projects/snakes/runs/remeasuring/cancel/"
+    listed = "2 runs were asked for by the site itself, since earlier ones of these commits were disturbed."
+    shown = shown_text(client.get(f"{page}?state=remeasuring"))
+    assert listed in shown
+    assert "Cancel the 2 left" not in shown
+    assert client.post(button).status_code == 302
+    client.force_login(create_member("operator", "operator", disturbed.project))
+    assert f"{listed} Cancel the 2 left" in shown_text(client.get(f"{page}?state=remeasuring"))
+    assert f"{listed} Cancel the 2 left" in shown_text(client.get("/projects/snakes/"))
+    # It would end more than what is listed.
+    assert "left" not in shown_text(client.get(f"{page}?state=remeasuring&case=tiny"))
+    assert "2 runs cancelled." in shown_text(client.post(button, follow=True))
+    assert waiting_run() == of_a_person
+    entry = AuditEntry.objects.get(action="remeasuring cancelled")
+    assert (entry.project, entry.details) == (disturbed.project, {"runs": 2})
+    assert describe_entry(entry) == "cancelled 2 runs that measured disturbed ones again"
+    assert "No disturbed run is left" in shown_text(client.post(button, follow=True))
+    assert AuditEntry.objects.filter(action="remeasuring cancelled").count() == 1
