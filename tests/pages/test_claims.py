@@ -7,7 +7,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from dashboard.models import Claim, Commit, Project
+from dashboard.models import Claim, ClaimMeasurement, Commit, Project
 from tests.dashboard.access.conftest import create_member
 from tests.pages.claim_builders import claim_pages, create_claim, create_watched, measure_claim
 from tests.pages.conftest import shown_text
@@ -43,6 +43,16 @@ def test_a_claim_is_drawn_over_commits(client: Client, claim: Claim) -> None:
     text = shown_text(answer)
     assert "The band is what agrees with the claim." in text
     assert "not known 6 pairs" in text
+
+
+def test_a_share_agrees_up_to_all_of_it(client: Client, line: list[Commit]) -> None:
+    share = {"metric": "phase_share:learn", "factor": 100, "unit": "%", "case": {}}
+    claim = create_claim(line, "share", claim="It learns", value=[10, 95], **share)
+    measured = measure_claim(claim, line[-1], 97, "holds", 2)
+    ClaimMeasurement.objects.filter(pk=measured.pk).update(unit="%")
+    answer = client.get(claim.get_absolute_url())
+    assert "10 to 95 %, 9 to 100 % agrees" in shown_text(answer)
+    assert float(answer.context["history"].rows[-1].text) == 100
 
 
 def test_pages_ask_as_often_for_many_claims_as_for_few(

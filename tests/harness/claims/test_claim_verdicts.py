@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -78,6 +80,25 @@ def test_a_ratio_is_judged_by_where_its_interval_lies(line: str, measured: Inter
 )
 def test_a_value_is_judged_by_where_its_interval_lies(line: str, measured: Interval, verdict: str) -> None:
     assert judge_estimate(read_claim(f"case = {{}}\n{line}"), Estimate(*measured)) == verdict
+
+
+@pytest.mark.parametrize(
+    ("lines", "high"),
+    [
+        ('metric = "phase_share:learn"\nfactor = 100\nunit = "%"\nvalue = [10, 95]', 100),
+        ('metric = "phase_share:learn"\nvalue = [0.95]', 1),
+        ('metric = "phase_share:learn"\nvalue = [0.5]', 0.55),
+        ('metric = "gpu_utilization"\nvalue = [98]', 100),
+        # Of four threads.
+        ('metric = "phase_share:collect"\nfactor = 100\nunit = "%"\nvalue = [380]', 418),
+        ('metric = "cpu_utilization"\nvalue = [98]', 107.8),
+        ('metric = "phase_share:learn"\nat_least = 0.95', math.inf),
+    ],
+)
+def test_no_more_than_all_of_something_agrees(lines: str, high: float) -> None:
+    accepted = accepted_range(read_claim(f"case = {{}}\n{lines}"))
+    assert accepted is not None
+    assert accepted.high == pytest.approx(high)
 
 
 positive = st.floats(1e-3, 1e3)

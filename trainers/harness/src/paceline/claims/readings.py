@@ -17,6 +17,9 @@ FindValue = Callable[[str, str | None], float | None]
 ADDED_KINDS = ("time", "counter")
 """Kinds of metrics whose values of several phases make a sum."""
 
+WHOLES = {PHASE_SHARE: 1.0, "gpu_utilization": 100.0, "communication_overlap": 100.0}
+"""What all of it is, of metrics that are parts of something. Phases of several threads may sum to more."""
+
 
 def split_spelling(spelling: str) -> tuple[str, tuple[str, ...]]:
     """Return the metric's name and its phases: none is the whole step."""

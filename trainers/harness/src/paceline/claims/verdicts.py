@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 
 from .claim import NO_DIFFERENCE, Claim, Estimate
+from .readings import WHOLES, split_spelling
 
 HOLDS, NOT_KNOWN, MEASURED = "holds", "not known", "measured"
 SMALLER, LARGER, NONE, OPPOSITE = "smaller", "larger", "none", "opposite"
@@ -76,7 +77,16 @@ def accepted_range(claim: Claim) -> AcceptedRange | None:
         margins = [_ratio_margin(claim, bound) for bound in (claim.low, claim.high)]
     low = -math.inf if claim.low is None else claim.low - margins[0]
     high = math.inf if claim.high is None else claim.high + margins[1]
-    return AcceptedRange(low, high)
+    return AcceptedRange(low, _up_to_whole(claim, high))
+
+
+def _up_to_whole(claim: Claim, high: float) -> float:
+    """Return the upper end, at most all of what the metric is a part of unless the claim itself says more."""
+    whole = WHOLES.get(split_spelling(claim.metric)[0])
+    if claim.before is not None or claim.high is None or whole is None:
+        return high
+    limit = whole * claim.factor
+    return min(high, limit) if claim.high <= limit else high
 
 
 def invert_ratio(ratio: Estimate) -> Estimate:
