@@ -313,6 +313,31 @@ def test_the_queue_follows_its_runs_and_keeps_the_focus(site: Site) -> None:
     expect(link).to_be_focused()
 
 
+def hide_tab(page: Page, *, hidden: bool) -> None:
+    """Have the page believe that it is behind another tab, or seen again: a headless browser has one tab."""
+    page.evaluate(
+        f"Object.defineProperty(document, 'hidden', {{configurable: true, get: () => {str(hidden).lower()}}})"
+    )
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+
+
+def test_a_hidden_page_asks_for_nothing_and_once_when_it_is_seen_again(site: Site) -> None:
+    page = site.page("/queue/", clock=True)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    hide_tab(page, hidden=True)
+    Experiment.objects.filter(pk=site.ids["measuring"]).update(state="cancelled")
+    for _ in range(3):
+        skip_wait(page)
+    assert asked == []
+    hide_tab(page, hidden=False)
+    expect(page.locator("#jobs tbody tr")).to_have_count(1)
+    assert asked == [f"{site.address}/queue/"]
+    # It goes on as before.
+    with page.expect_response("**/queue/"):
+        skip_wait(page)
+
+
 def test_the_queue_keeps_what_is_selected_and_how_far_it_was_scrolled(site: Site) -> None:
     page = site.page("/queue/", clock=True, viewport={"width": 800, "height": 700})
     table = page.locator("#jobs .scroll")
