@@ -28,6 +28,14 @@ PASSED_ON = (
 # A step's own home and temporary files, on disk: the wheels of GPU libraries are large.
 BUILD_FOLDER = "build"
 MOST_FILES = 2_000_000
+# No build sees git's history: what packages that ask it for their version get in its place. One value for all
+# commits, also where a checkout without a box would tell more.
+WITHOUT_HISTORY = {
+    "SETUPTOOLS_SCM_PRETEND_VERSION": "0.0.0",
+    "PBR_VERSION": "0.0.0",
+    "PDM_BUILD_SCM_VERSION": "0.0.0",
+    "POETRY_DYNAMIC_VERSIONING_BYPASS": "0.0.0",
+}
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SHELL = "/bin/sh"
 # A line of pip's about a conflict: who requires what.

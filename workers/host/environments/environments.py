@@ -88,7 +88,7 @@ class Environments:
         """The environment with these requirements; the worker's own where there are none."""
         if not required.texts:
             return own_environment()
-        key = requirements.environment_key(required.texts)
+        key = required.key()
 
         def build(step: BuildStep) -> None:
             files = write_requirements(step.folder / BUILD_FOLDER, required)

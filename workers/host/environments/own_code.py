@@ -17,7 +17,7 @@ from paceline.environment_table import Environment, InstallTarget, parse_install
 
 from workers.host.checkout.placing import place_copy
 from workers.host.checkout.working_copy import WorkingCopy, is_file_or_link, working_copy
-from workers.host.environments.building import BUILD_FOLDER, BuildRunner, BuildStep
+from workers.host.environments.building import BUILD_FOLDER, WITHOUT_HISTORY, BuildRunner, BuildStep
 from workers.host.environments.environments import (
     COMPLETION_MARK,
     BuiltEnvironment,
@@ -113,7 +113,7 @@ def build_layer(folder: Path, code: OwnCode, base: BuiltEnvironment, runner: Bui
     runner.make_folders(BuildStep(folder, code.checkout))
     with working_copy(code.checkout, folder.with_suffix(".checkout"), runner.box) as copy:
         programs = (folder / "bin", base.python.parent)
-        step = BuildStep(folder, code.checkout, copy.copy, base.folders, programs)
+        step = BuildStep(folder, code.checkout, copy.copy, base.folders, programs, WITHOUT_HISTORY)
         runner.execute([str(base.python), "-I", "-c", MAKE_LAYER, str(folder)], step)
         for target in code.targets:
             # What it depends on is in the base.

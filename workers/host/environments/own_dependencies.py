@@ -16,7 +16,7 @@ from paceline.environment_table import InstallTarget, parse_install
 from dashboard.repositories import hold_lock
 from workers.host.checkout.working_copy import working_copy
 from workers.host.checkout.worktree import read_text_inside
-from workers.host.environments.building import BUILD_SECONDS, BuildRunner, BuildStep
+from workers.host.environments.building import BUILD_SECONDS, WITHOUT_HISTORY, BuildRunner, BuildStep
 from workers.host.environments.requirements import FILE_ADDRESS
 from workers.host.errors import BuildError, CheckoutError
 from workers.host.folders import read_untrusted_file, remove_tree
@@ -81,7 +81,7 @@ def ask_pip(
             runner.make_folders(BuildStep(folder, checkout))
             # pip may leave folders beside the code that it looks at.
             with working_copy(checkout, folder.with_suffix(".checkout"), runner.box) as copy:
-                step = BuildStep(folder, checkout, copy.copy, folders, (python.parent,))
+                step = BuildStep(folder, checkout, copy.copy, folders, (python.parent,), WITHOUT_HISTORY)
                 asked = [*QUESTION, "--report", str(folder / REPORT), *isolation, target.place]
                 runner.run_pip(python, asked, step)
             found = read_report(folder / REPORT, target)

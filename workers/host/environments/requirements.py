@@ -6,16 +6,19 @@ import hashlib
 import platform
 import re
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from paceline.environment_table import install_problem, parse_install
+from paceline.preparation import content_digest, read_file_states
 
 from workers.host.checkout.worktree import read_text_inside
 from workers.host.errors import BuildError, CheckoutError
 
 INCLUDES = ("-r", "--requirement", "-c", "--constraint")
+# Options that say where packages are found; each may name a folder of the checkout.
+SOURCES = ("-f", "--find-links", "-i", "--index-url", "--extra-index-url")
 MOST_FILES = 50
 # What pip fetches over the network, also behind `name @`.
 ADDRESS = re.compile(r"(?:[\w.-]+(?:\[[^\]]*\])?@)?(?:https?|(?:git|hg|svn|bzr)\+\w+)://", re.IGNORECASE)
@@ -30,18 +33,25 @@ class Requirements:
     """Requirements files: the manifest's `names`, and the `texts` of them and of all that they include.
 
     `local` are the commit's own packages that stood in them, as the manifest's `install` names such; their
-    lines are taken out of the texts.
+    lines are taken out of the texts. `sources` are the folders and files of the checkout in which packages
+    are found, each with a hash of what it holds.
     """
 
     names: tuple[str, ...]
     texts: dict[str, str]
     local: tuple[str, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    def key(self) -> str:
+        """Names the environment of all that is required."""
+        return environment_key({**self.texts, **self.sources})
 
 
 def read_requirements(checkout: Path, names: Sequence[str]) -> Requirements:
     """The files that the manifest names and all that they include, in order."""
     texts: dict[str, str] = {}
     local: list[str] = []
+    sources: dict[str, str] = {}
     waiting = list(names)
     while waiting:
         name = waiting.pop(0)
@@ -52,10 +62,42 @@ def read_requirements(checkout: Path, names: Sequence[str]) -> Requirements:
         except CheckoutError as error:
             raise BuildError(str(error)) from error
         included, texts[name] = part_requirements(checkout, name, text, local)
+        sources.update(hash_sources(checkout, name, text))
         if len(texts) > MOST_FILES:
             raise BuildError(f"The requirements include more than {MOST_FILES} files.")
         waiting.extend(included)
-    return Requirements(tuple(names), texts, tuple(dict.fromkeys(local)))
+    return Requirements(tuple(names), texts, tuple(dict.fromkeys(local)), sources)
+
+
+def hash_sources(checkout: Path, name: str, text: str) -> Iterator[tuple[str, str]]:
+    """The checkout's own folders and files in which packages are found, each with a hash of its content.
+
+    One commit's wheel must not stand in for another's of the same version. pip looks for them below the
+    requirements file first.
+    """
+    for line in text.splitlines():
+        option, value = split_option(split_words(line))
+        if option not in SOURCES:
+            continue
+        for place in (checkout / PurePosixPath(name).parent / value, checkout / value):
+            if place.exists() and place.resolve().is_relative_to(checkout.resolve()):
+                files = read_file_states(place) if place.is_dir() else [place.name]
+                folder = place if place.is_dir() else place.parent
+                yield f"packages in {value}", content_digest(folder, files)
+                break
+
+
+def split_option(words: Sequence[str]) -> tuple[str, str]:
+    """An option and its value, which may stand in one word; both empty where the words are none."""
+    if not words or not words[0].startswith("-"):
+        return "", ""
+    first = words[0]
+    if first.startswith("--") and "=" in first:
+        option, _, value = first.partition("=")
+        return option, value
+    if not first.startswith("--") and len(first) > 2:
+        return first[:2], first[2:]
+    return first, words[1] if len(words) > 1 else ""
 
 
 def part_requirements(checkout: Path, name: str, text: str, local: list[str]) -> tuple[list[str], str]:
@@ -110,11 +152,8 @@ def split_words(line: str) -> list[str]:
         words = shlex.split(line, comments=True)
     except ValueError:
         return line.split()
-    if words and words[0].startswith(("--requirement=", "--constraint=")):
-        return words[0].split("=", 1)
-    if words and words[0][:2] in ("-r", "-c") and len(words[0]) > 2:
-        return [words[0][:2], words[0][2:]]
-    return words
+    option, value = split_option(words)
+    return [option, value] if option in INCLUDES and value else words
 
 
 def environment_key(texts: dict[str, str]) -> str:

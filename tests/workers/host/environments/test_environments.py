@@ -18,7 +18,7 @@ from workers.host.environments.environments import (
     list_environments,
     write_mark,
 )
-from workers.host.environments.requirements import environment_key, read_requirements
+from workers.host.environments.requirements import read_requirements
 from workers.host.errors import BuildError, Stopped
 from workers.host.logs import Log
 
@@ -53,7 +53,7 @@ def test_without_requirements_the_workers_own_is_used(tmp_path: Path) -> None:
 
 def test_one_is_built_once_and_used_again(tmp_path: Path, commit: Path) -> None:
     # The rest of a build that was interrupted does not count.
-    key = environment_key(read_requirements(commit, ["requirements.txt"]).texts)
+    key = read_requirements(commit, ["requirements.txt"]).key()
     half = tmp_path / "environments" / key[:32]
     (half / "bin").mkdir(parents=True)
     assert [environment.complete for environment in list_environments(tmp_path)] == [False]
@@ -126,9 +126,32 @@ def test_a_file_out_of_the_checkout_is_refused(commit: Path) -> None:
 def test_an_included_file_makes_another_key(commit: Path, line: str) -> None:
     (commit / "requirements.txt").write_text(line + "\n")
     (commit / "more.txt").write_text("a==1")
-    before = environment_key(read_requirements(commit, ["requirements.txt"]).texts)
+    before = read_requirements(commit, ["requirements.txt"]).key()
     (commit / "more.txt").write_text("a==2")
-    assert environment_key(read_requirements(commit, ["requirements.txt"]).texts) != before
+    assert read_requirements(commit, ["requirements.txt"]).key() != before
+
+
+@pytest.mark.parametrize("line", ["--find-links wheels", "--find-links=./wheels", "-fwheels", "-i wheels"])
+def test_a_wheel_of_the_commit_makes_another_key(commit: Path, line: str) -> None:
+    (commit / "deploy" / "wheels").mkdir(parents=True)
+    (commit / "deploy" / "requirements.txt").write_text(f"-r ../more.txt\n{line}\ntiny\n")
+    (commit / "more.txt").write_text("--find-links vendor/tiny-1.0-py3-none-any.whl\n")
+    keys = set()
+    for folder in ("vendor", "deploy/wheels"):
+        for size in (1, 2):
+            build_wheel(commit / folder, "tiny", f"SIZE = {size}")
+            keys.add(read_requirements(commit, ["deploy/requirements.txt"]).key())
+    assert len(keys) == 4
+
+
+def test_each_commit_gets_its_own_wheel(tmp_path: Path) -> None:
+    shown = []
+    for size in (1, 2):
+        build_wheel(tmp_path / "checkout" / "wheels", "tiny", f"SIZE = {size}")
+        (tmp_path / "checkout" / "requirements.txt").write_text("-f wheels\ntiny\n")
+        python = environments_at(tmp_path).base(tmp_path / "checkout", REQUIREMENTS).python
+        shown.append(subprocess.check_output([python, "-c", "import tiny; print(tiny.SIZE)"], text=True))
+    assert shown == ["1\n", "2\n"]
 
 
 LOCAL = (

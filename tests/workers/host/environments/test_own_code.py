@@ -32,7 +32,7 @@ setup(
     ext_modules=[Extension("learner._native", ["native.c"])], install_requires=%r,
 )
 """
-# A backend of its own, so that its build needs nothing over a network.
+# A backend of its own, so that its build needs nothing over a network. Its version is what git would tell.
 DECLARED = """
 [build-system]
 requires = []
@@ -40,19 +40,21 @@ build-backend = "backend"
 backend-path = ["."]
 [project]
 name = "learner"
-version = "1"
+dynamic = ["version"]
 dependencies = ["tiny"]
 """
 BACKEND = """
-import pathlib, zipfile
+import os, pathlib, zipfile
+
+version = os.environ["SETUPTOOLS_SCM_PRETEND_VERSION"]
 
 def get_requires_for_build_editable(settings=None): return []
 
 def build_editable(folder, settings=None, metadata=None):
-    name, info = "learner-1-py3-none-any.whl", "learner-1.dist-info"
+    name, info = f"learner-{version}-py3-none-any.whl", f"learner-{version}.dist-info"
     with zipfile.ZipFile(pathlib.Path(folder, name), "w") as wheel:
         wheel.writestr("learner.pth", str(pathlib.Path("src").absolute()))
-        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\\nName: learner\\nVersion: 1\\n")
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\\nName: learner\\nVersion: {version}\\n")
         wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
         wheel.writestr(f"{info}/RECORD", "")
     return name
@@ -138,6 +140,15 @@ def test_commits_with_the_same_dependencies_share_them(tmp_path: Path) -> None:
     assert shown == ["1 5", "2 5"]
     assert built[0].base_key == built[1].base_key != ""
     assert len(list_environments(tmp_path / "home")) == 3
+
+
+def test_a_version_that_git_would_tell_is_the_same_for_all(tmp_path: Path, box: Box) -> None:
+    checkout = write_commit(tmp_path / "checkout", 1)
+    (checkout / "pyproject.toml").write_text(DECLARED.replace('["tiny"]', "[]"))
+    (checkout / "backend.py").write_text(BACKEND)
+    built = build_code(checkout, "tree", Environment(install=("-e .",)), small_runner(tmp_path / "home", box))
+    code = "import importlib.metadata as m; print(m.version('learner'))"
+    assert printed_by(built, code, tmp_path) == "0.0.0"
 
 
 def test_the_build_tells_what_a_setup_requires(tmp_path: Path) -> None:
