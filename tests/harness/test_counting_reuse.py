@@ -162,6 +162,13 @@ def test_what_cannot_be_seen_is_a_doubt(checkout: Checkout, code: str, doubt: st
     assert (counting["doubts"], counting["files"]) == ([doubt], {})
 
 
+def test_where_a_library_of_the_system_lies_is_no_doubt(checkout: Checkout) -> None:
+    (checkout.folder / "helper.py").write_text(
+        f"import ctypes.util\nassert ctypes.util.find_library('c')\n{HELPER}"
+    )
+    assert checkout.count(None, "--quick")["counting"]["doubts"] == []
+
+
 def test_a_document_that_cannot_be_used_is_no_reason_to_fail(tmp_path: Path) -> None:
     for text in ("", "[]", '{"commit": "a"}', '{"commit": "a", "document": {"counting": 3}}'):
         path = tmp_path / "before.json"

@@ -7,6 +7,7 @@ not exist.
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -242,3 +243,13 @@ def lend_instruments(packages: Path) -> None:
             shutil.copytree(origin.parent, packages / name, ignore=left_out)
         else:
             shutil.copy(origin, packages / origin.name)
+        lend_record(name, packages)
+
+
+def lend_record(module: str, packages: Path) -> None:
+    """Give what was lent its package's record: what no record describes would have every commit counted."""
+    for name in importlib.metadata.packages_distributions().get(module, ()):
+        for file in importlib.metadata.files(name) or ():
+            if file.name == "RECORD":
+                folder = Path(str(file.locate())).parent
+                shutil.copytree(folder, packages / folder.name, dirs_exist_ok=True)

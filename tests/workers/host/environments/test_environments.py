@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from paceline.counting.read_files import recorded_files
 from paceline.environment_table import Environment
 
 from tests.workers.host.wheels import build_wheel
@@ -72,6 +73,13 @@ def test_one_is_built_once_and_used_again(tmp_path: Path, commit: Path) -> None:
     assert [cached.folder for cached in list_environments(tmp_path) if cached.complete] == [half]
     marked = json.loads((python.parent.parent / COMPLETION_MARK).read_text())
     assert list(marked["requirements"]) == ["requirements.txt"]
+
+
+def test_what_is_lent_has_its_record(tmp_path: Path) -> None:
+    (packages := tmp_path / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
+    lend_instruments(packages)
+    for name in (b"psutil/__init__.py", b"pynvml.py"):
+        assert name in recorded_files(str(packages), name.partition(b"/")[0])
 
 
 def test_a_link_in_place_of_its_folders_is_refused(tmp_path: Path) -> None:

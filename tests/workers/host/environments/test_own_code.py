@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import paceline
 import pytest
 from paceline.environment_table import Environment, parse_install
 
@@ -58,6 +59,13 @@ def build_editable(folder, settings=None, metadata=None):
         wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
         wheel.writestr(f"{info}/RECORD", "")
     return name
+"""
+# Whether counting takes what is imported from the shared environment for a part of it.
+RECORDED = f"""
+import sys, tiny
+sys.path.append({str(Path(paceline.__file__).parents[1])!r})
+from paceline.counting.read_files import package_folders, recorded_files
+print(any(b"tiny.py" in recorded_files(folder, b"tiny.py") for folder in package_folders()))
 """
 SHOW = "import learner; from learner._native import value; print(learner.VALUE, value())"
 
@@ -139,6 +147,7 @@ def test_commits_with_the_same_dependencies_share_them(tmp_path: Path) -> None:
     ]
     assert shown == ["1 5", "2 5"]
     assert built[0].base_key == built[1].base_key != ""
+    assert printed_by(built[0], RECORDED, tmp_path) == "True"
     assert len(list_environments(tmp_path / "home")) == 3
 
 

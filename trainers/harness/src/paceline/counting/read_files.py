@@ -24,6 +24,8 @@ DOUBTFUL_EVENTS = {
     **dict.fromkeys(("socket.connect", "socket.bind"), NETWORK),
     "sqlite3.connect": DATABASE,
 }
+# It tells which libraries the system has: `ctypes.util.find_library` asks it, as imports of CUDA do.
+LINKER_QUESTION = ("/sbin/ldconfig", ["/sbin/ldconfig", "-p"])
 # These start processes without an event; multiprocessing imports them at the first start.
 SPAWNING_MODULES = ("multiprocessing.popen_spawn_posix", "multiprocessing.popen_forkserver")
 # Of the system, which the document's environment describes.
@@ -39,6 +41,8 @@ class ReadFiles:
     """Notes what this process reads from now on; a hook can't be removed, so there is one in a process."""
 
     def __init__(self) -> None:
+        # Before what is measured can change the path of imports.
+        package_folders()
         self._read: set[str] = set()
         self._written: set[str] = set()
         self._doubts: set[str] = set()
@@ -47,7 +51,7 @@ class ReadFiles:
     def _note_event(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open":
             self._note_opened(*arguments[:3])
-        elif event in DOUBTFUL_EVENTS:
+        elif event in DOUBTFUL_EVENTS and arguments[:2] != LINKER_QUESTION:
             self._doubts.add(DOUBTFUL_EVENTS[event])
 
     def _note_opened(self, path: object, mode: object, flags: object) -> None:
@@ -117,8 +121,10 @@ def _lies_in(name: str, folder: Path) -> bool:
 
 @cache
 def package_folders() -> tuple[str, ...]:
-    """The folders of this interpreter's packages."""
+    """The folders of this interpreter's packages, those of an environment below its own included."""
     found = [*site.getsitepackages(), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+    # A host puts a commit's own packages over an environment that commits share, by a .pth file.
+    found += [name for name in sys.path if Path(name).name in ("site-packages", "dist-packages")]
     return tuple(dict.fromkeys(_absolute_path(name) for name in found))
 
 
