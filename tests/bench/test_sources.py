@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from bench.detection import leave_one_out, source_trials, sources
 from bench.detection.leave_one_out import SourceScore, choose_variant
@@ -35,6 +39,113 @@ def test_reads_an_action_page(tmp_path: Path) -> None:
     assert sources.collect_series(readings) == [
         {"series": "suite/b", "values": [5.0 + n for n in range(120)]},
     ]
+
+
+def test_the_newest_version_that_a_clone_holds_is_read(tmp_path: Path) -> None:
+    page = "dev/bench/data.js"
+    repository = tmp_path / "clone"
+    commit_file(repository, "gh-pages", page, "{}")
+    git = ["git", "-C", str(repository), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    (repository / page).write_text('{"newer": 1}')
+    subprocess.run([*git, "commit", "-qam", "More results"], check=True)
+    blob = subprocess.run([*git, "rev-parse", f"HEAD:{page}"], capture_output=True, check=True, text=True)
+    name = blob.stdout.strip()
+    source = next(source for source in sources.SOURCES if source.name == "hyper")
+    assert list(sources.read_files(repository / ".git", source)) == [(page, b'{"newer": 1}')]
+    every = replace(source, every_version=True)
+    assert [content for _, content in sources.read_files(repository / ".git", every)] == [
+        b'{"newer": 1}',
+        b"{}",
+    ]
+    (repository / ".git" / "objects" / name[:2] / name[2:]).unlink()
+    assert list(sources.read_files(repository / ".git", source)) == [(page, b"{}")]
+
+
+PERFHERDER_ROW = {
+    "date": "2026-01-02T00:00:00Z",
+    "platform": "macosx",
+    "application": "firefox",
+    "suite": "jetstream3",
+    "test": "score",
+    "value": 259.5,
+}
+ENSO_RUN = {"bench_run": {"id": "12", "event": "schedule"}, "label_score_dict": {"a": 2.5}}
+UNIFIED_RUN = {
+    "name": "Baseline_PVC",
+    "date": "2026-01-02T00:00:00+00:00",
+    "results": [{"label": "a", "value": 11.5}],
+}
+LEGION_RUN = {
+    "measurements": {"time_seconds": "2.5"},
+    "metadata": {
+        "benchmark": "circuit",
+        "argv": ["-l", "10"],
+        "host": "n0004.sapling",
+        "branch": "master",
+        "date": "2026-01-02T00:00:00+00:00",
+    },
+}
+GOOGLE_RUN = {
+    "context": {"date": "2026-01-02T00:00:00+00:00"},
+    "benchmarks": [{"name": "a", "real_time": 7.5}],
+}
+PHP_NIGHT = "Test name\tPHP\tMedian\nbench.php\tmaster\t0.5\n"
+RUSTC_RUN = {"times": [{"crate": "core", "total": 1.5}]}
+SECOND_OF_JANUARY = datetime(2026, 1, 2, tzinfo=UTC).timestamp()
+
+
+@pytest.mark.parametrize(
+    ("read", "path", "content", "expected"),
+    [
+        (
+            sources.read_perfherder,
+            "jetstream-data.json.gz",
+            gzip.compress(json.dumps({"query_result": {"data": {"rows": [PERFHERDER_ROW]}}}).encode()),
+            ("macosx/firefox/jetstream3/score", SECOND_OF_JANUARY, 259.5),
+        ),
+        (
+            sources.read_rustc_timings,
+            "processed/rustc--2026-01-02-03-04.json",
+            json.dumps(RUSTC_RUN).encode(),
+            ("processed/rustc/core", 20260102030400.0, 1.5),
+        ),
+        (
+            sources.read_hana,
+            "hana/0010__time__s.csv",
+            b"index_1based,timestamp,sut_version,value\n3,2021-09-01 05:09:06,531193,1.9\n",
+            ("hana/0010__time__s.csv", 3.0, 1.9),
+        ),
+        (
+            sources.read_unified_runtime,
+            "results/Baseline_PVC_20260102.json",
+            json.dumps(json.dumps(UNIFIED_RUN)).encode(),
+            ("Baseline_PVC/a", SECOND_OF_JANUARY, 11.5),
+        ),
+        (
+            sources.read_php_nights,
+            "2026/2026_01_02_03_04_05_1_aws_c6id.metal/result.tsv",
+            PHP_NIGHT.encode(),
+            ("aws_c6id.metal/bench.php/master", 20260102030405.0, 0.5),
+        ),
+        (sources.read_enso_runs, "cache/12.json", json.dumps(ENSO_RUN).encode(), ("a", 12.0, 2.5)),
+        (
+            sources.read_legion,
+            "measurements/circuit/2026-01-02.json",
+            json.dumps(LEGION_RUN).encode(),
+            ("sapling/master/circuit/-l/10", SECOND_OF_JANUARY, 2.5),
+        ),
+        (
+            sources.read_google_benchmark,
+            "ubuntu/Kokkos_Atomic_2026-01-02_T00-00-00.json",
+            json.dumps(GOOGLE_RUN).encode(),
+            ("ubuntu/Kokkos_Atomic/a", SECOND_OF_JANUARY, 7.5),
+        ),
+    ],
+)
+def test_reads_each_form_of_results(
+    read: sources.Reader, path: str, content: bytes, expected: sources.Reading
+) -> None:
+    assert list(read([(path, content)])) == [expected]
 
 
 def test_asv_reads_both_forms_of_results() -> None:
