@@ -86,7 +86,7 @@ class RunsSummary(NamedTuple):
 def summarize_runs(project: Project, held: int, waiting: int, ended: int) -> RunsSummary:
     """What is measured now, what comes next, then the newest that ended; of each as many as asked for.
 
-    BoundedDifference reads: one query sorted by state would read every run that the project ever had.
+    Bounded reads: one query sorted by state would read every run that the project ever had.
     """
     rows = _SUMMARY.read_rows(held, waiting, ended, project=project.pk)
     shown = sorted(rows, key=_summary_order)
