@@ -37,6 +37,7 @@ from paceline.measured.turns import FIRST, SECOND
 from bench.lines import Line, format_part
 from bench.robustness.null_commits import coming_and_going_neighbour
 from dashboard.detection.paired_steps import OF_MEDIAN_DEVIATION
+from dashboard.detection.segmentation import Floats
 from workers.host.execution import pair_values
 from workers.host.execution.experiment_executor import is_base_first, seed_of_pair
 
@@ -75,6 +76,8 @@ cases = [{ work = 40000, rare = 80000 }]
 # A whole step in units of `work`, with what the phase `act` takes.
 OF_THE_STEP = 40_000 + 80_000 / 20 + 6_000
 SUSPECTED = (0.01, 0.03)
+# A line is put through no fewer pairs.
+FEWEST_TO_FIT = 20
 UNSUSPECTED: dict[str, dict[str, Any]] = {
     "check of 3%": {"question": "bound", "floor": 0.03, "error": 0.002},
     "estimate to 1%": {"question": "estimate", "precision": 0.01, "error": 0.01},
@@ -83,7 +86,10 @@ UNSUSPECTED: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class MeasuredPair:
-    """As a host hands a pair in; with how many seconds it took, and the load before it."""
+    """As a host hands a pair in; with how many seconds it took, and the load before it.
+
+    `calibration`: seconds of the calibration loop around both sides' windows, the mean of before and behind.
+    """
 
     base_first: bool
     base: float
@@ -93,6 +99,7 @@ class MeasuredPair:
     waited: tuple[float, float]
     seconds: float
     load: float
+    calibration: tuple[float, float] | None = None
 
 
 def measure_pairs(folder: Path, minutes: float, step: float, in_rare_steps: bool, neighbour: bool) -> None:
@@ -135,7 +142,13 @@ def measure_pair(place: Path, index: int, step: float, in_rare_steps: bool) -> M
         waited=(base.repetitions[0].waited, head.repetitions[0].waited),
         seconds=time.monotonic() - started,
         load=load,
+        calibration=(calibration_of(base), calibration_of(head)),
     )
+
+
+def calibration_of(measured: document.Document) -> float:
+    (repetition,) = measured.repetitions
+    return (repetition.calibration_before + repetition.calibration_after) / 2
 
 
 def measure_sides(
@@ -267,9 +280,28 @@ def noise_lines(calm: Sequence[MeasuredPair]) -> Iterator[Line]:
     yield Line("deviation of a pair, by the means of its window", describe_deviation(with_waiting))
     yield Line("less what was waited", describe_deviation(less_waiting))
     yield Line("by single steps", describe_deviation(steps))
+    loops = [math.log(pair.calibration[1] / pair.calibration[0]) for pair in calm if pair.calibration]
+    if len(loops) == len(calm) > FEWEST_TO_FIT:
+        corrected = {
+            "less waiting and calibration loops": less_waiting,
+            "by single steps, less calibration loops": steps,
+        }
+        for name, values in corrected.items():
+            yield Line(name, describe_deviation(less_calibration(np.array(values), np.array(loops))))
 
 
-def describe_deviation(values: Sequence[float]) -> str:
+def less_calibration(values: Floats, loops: Floats) -> Floats:
+    """Log ratios of pairs (n,) less what those of their calibration loops tell, by a line through the others.
+
+    Where that lowers the deviation, the loops would be a control variate.
+    """
+    design = np.column_stack([np.ones(len(values)), loops])
+    projection = design @ np.linalg.pinv(design)
+    # Each pair's distance from the line through all others (leave one out).
+    return np.asarray((values - projection @ values) / (1 - np.diag(projection)))
+
+
+def describe_deviation(values: Sequence[float] | Floats) -> str:
     """A pair far from all others doesn't count: by the median distance from the median."""
     off = np.abs(np.array(values) - np.median(values))
     return f"{100 * OF_MEDIAN_DEVIATION * np.median(off):.2f} %"

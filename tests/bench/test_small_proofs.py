@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bench import small_proofs
@@ -16,6 +18,8 @@ def test_a_pair_is_measured_for_real(tmp_path: Path) -> None:
     pair = small_proofs.measure_pair(tmp_path, 0, 1.0, in_rare_steps=False)
     assert 1.3 < pair.head / pair.base < 3
     assert len(pair.steps["base"]) == len(pair.steps["head"]) == 40
+    assert pair.calibration
+    assert min(pair.calibration) > 0
 
 
 def make_pair(index: int, moved: float) -> MeasuredPair:
@@ -42,3 +46,17 @@ def test_a_file_is_told_with_its_noise(tmp_path: Path) -> None:
     assert "refuted" in text
     assert "check of 3%, by single steps too, " in text
     assert " not worse " in text
+
+
+@pytest.mark.parametrize(("of_the_loops", "left"), [(0.0, 1.0), (1.0, 0.02)], ids=["apart", "the same"])
+def test_what_the_calibration_loops_tell_is_taken_off(of_the_loops: float, left: float) -> None:
+    drawn = np.random.default_rng(1)
+    loops, own = drawn.normal(0, 0.03, 400), drawn.normal(0, 0.01, 400)
+    values = 0.01 + of_the_loops * loops + (1 - of_the_loops) * own
+    assert small_proofs.less_calibration(values, loops).std() / values.std() == pytest.approx(left, abs=0.02)
+
+
+def test_a_file_says_what_calibration_loops_would_take_off(tmp_path: Path) -> None:
+    pairs = [replace(make_pair(index, 0.0), calibration=(1.0, 1 + index % 3 / 10)) for index in range(60)]
+    small_proofs.keep_pairs(tmp_path / "0.jsonl", pairs)
+    assert "by single steps, less calibration loops" in small_proofs.describe_file(tmp_path / "0.jsonl")
