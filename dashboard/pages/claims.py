@@ -24,6 +24,7 @@ from dashboard.models import Claim, ClaimMeasurement, ClaimsFile, Project
 from dashboard.pages.form_fields import read_text
 from dashboard.pages.paging import requested_page
 from dashboard.pages.requested_project import requested_project
+from dashboard.pages.sharing.shared_pictures import preview_of_page
 from dashboard.policy.project_policy import project_policy
 from dashboard.querysets import claims as claim_queries
 from dashboard.sentences import claims as sentences
@@ -113,6 +114,9 @@ def claim_page(request: HttpRequest, pk: int) -> HttpResponse:
         "claim": claim,
         "hand_command": sentences.hand_command(claim),
         "history": history_of(row.text, drawn),
+        "preview": preview_of_page(
+            claim.project, claim.get_absolute_url(), claim.text, sentences.standing_sentence(claim)
+        ),
         "page": listed,
         "measurements": [measurement_row(measurement) for measurement in listed],
     }

@@ -23,6 +23,7 @@ from paceline.manifest import case_key
 
 from dashboard.models import Claim, ClaimMeasurement, Delivery
 from dashboard.sentences import labels
+from dashboard.sentences.labels import upper_first
 from dashboard.sentences.numbers import format_interval, format_number, format_quantity
 
 VERDICTS = {
@@ -184,6 +185,15 @@ def claim_headline(measurement: ClaimMeasurement) -> str:
     figure = measured_text(measurement) or "nothing that could be measured"
     said = claimed_text(text)
     return f"{name}: {figure}" + (f", claimed {said}" if said else "")
+
+
+def standing_sentence(claim: Claim) -> str:
+    """`Refuted: no difference. Measured 1.01x [0.99, 1.03], claimed 1.5x.`; `claim.newest` is read."""
+    said = claimed_text(parse_definition(claim.definition))
+    measured = measured_text(claim.newest) if claim.newest else ""
+    figures = [f"measured {measured}" if measured else "", f"claimed {said}" if said else ""]
+    told = ", ".join(filter(None, figures))
+    return ". ".join(upper_first(text) for text in (verdict_text(claim.verdict), told) if text) + "."
 
 
 def claim_head(measurement: ClaimMeasurement, event: str) -> str:

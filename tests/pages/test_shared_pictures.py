@@ -27,11 +27,14 @@ from dashboard.models import (
     Series,
     SeriesLatest,
 )
+from dashboard.sentences.experiments import answer_sentence
 from tests.dashboard.access.conftest import create_member
 from tests.pages import builders
+from tests.pages.claim_builders import create_watched
 from tests.pages.comparison_builders import plant_difference
 from tests.pages.conftest import shown_text
 from tests.pages.documents import complete_document
+from tests.pages.experiment_builders import create_ended
 
 pytestmark = pytest.mark.django_db
 SVG = "{http://www.w3.org/2000/svg}"
@@ -164,6 +167,26 @@ def test_pictures_cost_as_much_of_a_long_history(
     for address in (f"/series/{series.pk}/picture.svg", f"/series/{series.pk}/badge.svg"):
         with django_assert_max_num_queries(MOST_QUERIES):  # type: ignore[attr-defined]
             assert client.get(address).status_code == 200
+
+
+def test_pages_without_a_picture_are_previewed_by_a_sentence(
+    client: Client, regression: Regression, make_private: Callable[[], Project]
+) -> None:
+    line = list(regression.project.commits.order_by("position"))
+    claim = create_watched(line[:4])
+    experiment = create_ended(line[:2])
+    pages = {
+        regression.project.get_absolute_url(): "1 open regression, 1 case.",
+        claim.get_absolute_url(): "Refuted: no difference. Measured 1.01x [0.990, 1.03], claimed 1.50x.",
+        experiment.get_absolute_url(): answer_sentence(experiment),
+    }
+    for address, sentence in pages.items():
+        page = unescape(client.get(address).text)
+        assert f'<meta property="og:description" content="{sentence}">' in page
+        assert f'<meta property="og:url" content="{settings.PACELINE_URL}{address}">' in page
+        assert "og:image" not in page
+    client.force_login(create_member("vera", "viewer", make_private()))
+    assert not [address for address in pages if "og:" in client.get(address).text]
 
 
 def test_a_private_project_shows_nothing_by_itself(

@@ -23,6 +23,7 @@ from dashboard.pages.experiments.links import configuration_fields, form_address
 from dashboard.pages.experiments.pairs import pairs_caption, pairs_figure
 from dashboard.pages.paging import ROWS_PER_PAGE, parse_whole_number, requested_page
 from dashboard.pages.requested_project import requested_project
+from dashboard.pages.sharing.shared_pictures import preview_of_page
 from dashboard.querysets import experiments as experiment_queries
 from dashboard.sentences import experiments as sentences
 from dashboard.sentences import numbers
@@ -118,13 +119,20 @@ def _experiment_context(experiment: Experiment) -> dict[str, Any]:
     paired = paired_phases(experiment)
     phases = drawn_comparison(compare_by_pairs(paired), SIDES) if paired else {}
     deviation = measure_pair_deviation(experiment, pairs)
+    answer = sentences.answer_sentence(experiment)
     return {
         **status,
         **phases,
         **functions_context(experiment),
         "project": experiment.project,
         "claim_asked": experiment_queries.claim_of_experiment(experiment),
-        "answer": sentences.answer_sentence(experiment),
+        "answer": answer,
+        "preview": preview_of_page(
+            experiment.project,
+            experiment.get_absolute_url(),
+            f"Experiment {experiment.pk}: {sentences.sides_text(experiment)}",
+            answer,
+        ),
         "ended": sentences.ended_sentence(experiment, len(pairs)),
         "direction": sentences.effect_direction(experiment),
         "toggled": sentences.toggled_texts(experiment) if experiment.has_two_cases else None,

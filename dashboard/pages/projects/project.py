@@ -18,6 +18,7 @@ from dashboard.pages.noise.summary import NoiseSummary, summarize_noise
 from dashboard.pages.paging import ROWS_PER_PAGE
 from dashboard.pages.projects.case_grid import grid_context
 from dashboard.pages.requested_project import requested_project
+from dashboard.pages.sharing.shared_pictures import preview_of_page
 from dashboard.pages.triggers.form import trigger_form_context
 from dashboard.querysets import disturbances, limits, nonempty_lists, projects, regressions, runs, sentinels
 from dashboard.querysets.case_grid import LACKING_CASES, CaseState
@@ -65,6 +66,12 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
         "tab": "summary",
         **grid,
         "regressions": standing.open,
+        "preview": preview_of_page(
+            project,
+            project.get_absolute_url(),
+            project.slug,
+            _preview_sentence(len(standing.open), len(grid["states"])),
+        ),
         "imported_regressions": standing.imported,
         "moved": [(sentinel, _format_sentinel_change(sentinel)) for sentinel in warned["moved"]],
         "crossed": warned["crossed"],
@@ -82,6 +89,14 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
     if is_offered(visitor_of(request), "trigger", project):
         context |= trigger_form_context(project, durations=known_durations(grid["states"]))
     return render(request, "projects/project.html", context, status=400 if grid["grid_refused"] else 200)
+
+
+def _preview_sentence(regressions: int, cases: int) -> str:
+    """`2 open regressions, 12 cases.`; where more regressions may be open than were read, `8 or more`."""
+    found = numbers.format_count(regressions, "open regression")
+    if regressions >= SUMMARY_ROWS:
+        found = f"{regressions} or more open regressions"
+    return f"{found}, {numbers.format_count(cases, 'case')}."
 
 
 def known_durations(states: Sequence[CaseState]) -> dict[str, float]:

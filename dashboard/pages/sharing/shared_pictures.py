@@ -154,13 +154,21 @@ def render_bare(
 
 def preview_of(subject: Subject) -> dict[str, str]:
     """What a chat shows of the address of a public page; empty of a private one, which it can't read."""
-    if not is_public(project_of(subject)):
-        return {}
     title, sentence = describe_subject(subject)
     name = subject._meta.model_name
+    image = reverse(f"{name}-picture", args=[subject.pk, "png"])
+    return preview_of_page(project_of(subject), subject.get_absolute_url(), title, sentence, image)
+
+
+def preview_of_page(
+    project: Project, address: str, title: str, sentence: str, image: str = ""
+) -> dict[str, str]:
+    """As `preview_of`, of any page. The addresses are paths; without `image` there is no picture."""
+    if not is_public(project):
+        return {}
     return {
         "title": title,
         "sentence": sentence,
-        "url": settings.PACELINE_URL + subject.get_absolute_url(),
-        "image": settings.PACELINE_URL + reverse(f"{name}-picture", args=[subject.pk, "png"]),
+        "url": settings.PACELINE_URL + address,
+        "image": settings.PACELINE_URL + image if image else "",
     }

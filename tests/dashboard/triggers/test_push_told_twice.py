@@ -27,7 +27,7 @@ def polled(tracked: Project) -> Project:
     return tracked
 
 
-def look(project: Project) -> None:
+def look_for_pushes(project: Project) -> None:
     polling.claim_poll(project)
     triggers.poll_project(project.pk)
 
@@ -48,7 +48,7 @@ def tell_while_it_looks(project: Project, push: HookPush) -> None:
     with ThreadPoolExecutor(1) as thread:
         telling = thread.submit(tell)
         assert stored.wait(PATIENCE)
-        look(project)
+        look_for_pushes(project)
         looked.set()
         telling.result()
 
@@ -70,7 +70,7 @@ def resolve_at_once(keys: list[int]) -> None:
 @pytest.mark.parametrize("policy", ["", "coalesce = true", "coalesce = true\nmost_queued = 3"])
 def test_each_commit_of_it_is_measured_once(polled: Project, repository: Repository, policy: str) -> None:
     before = set_policy(repository, policy)
-    look(polled)
+    look_for_pushes(polled)
     runs.resolve_trigger(Trigger.objects.get().pk)
     pushed = [repository.commit("Change", train_py=str(number)) for number in range(6)]
     tell_while_it_looks(polled, HookPush("a" * 32, 0, "refs/heads/main", pushed[-1], before))
