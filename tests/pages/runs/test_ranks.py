@@ -45,6 +45,7 @@ def distributed(db: None) -> Run:
 def test_the_page_shows_ranks_loaders_and_what_ends_a_step(client: Client, distributed: Run) -> None:
     shown = get_page(client, distributed)
     assert "Rank 2 is waited for" in shown
+    assert "phases of the run are those of the rank with the longest step" in shown
     assert shown.count('<rect class="waiting"') == 4
     assert shown.count("waited for</span>") == 1
     assert "<code>all_reduce</code>" in shown

@@ -58,6 +58,8 @@ def _title_lines(document: Document) -> str:
     lines.append(f"{repetitions} of {window}{aside}{', quick' if protocol['quick'] else ''}")
     if document.step is not None:
         lines += step_lines(document.step)
+    if document.ranks is not None:
+        lines.append("times and phases are those of the rank with the longest step, counters those of rank 0")
     if document.counting is not None and document.counting.counted_at:
         lines.append(
             f"counters and profile are those of {document.counting.counted_at[:10]}, whose code is the same"

@@ -20,6 +20,8 @@ except ImportError:
     psutil = None  # type: ignore[assignment]
 
 HAS_PSUTIL = psutil is not None
+# What the harness starts for each rank, and what that is called.
+MEASURED, RANK = "paceline.measured.child", "rank"
 HAS_PROC = os.path.exists(f"/proc/{os.getpid()}/stat")  # noqa: PTH110  # a Path costs more than the call
 HAS_CHILDREN = os.path.exists(f"/proc/self/task/{os.getpid()}/children")  # noqa: PTH110
 
@@ -106,6 +108,7 @@ def process_label(words: Sequence[str]) -> str:
     # A process that renamed itself has one long word: `ray::Worker.run (idle)`.
     program = words[0].split()[0].rpartition("/")[2] if words[0].split() else ""
     name = _python_label(words[1:]) or program if program.startswith("python") else program
+    name = RANK if name == MEASURED else name
     # A process may give itself any title, a blank one too.
     return "".join(letter for letter in name if letter.isprintable())[:100].strip() or "process"
 

@@ -1,0 +1,45 @@
+"""What the terminal says of several ranks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from paceline.document import Document, read_document
+from paceline.document_rows import RankResults
+from paceline.reports.report import format_document
+from paceline.reports.report_ranks import describe_slowest_rank
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "paceline.document-1-complete.json"
+
+
+@pytest.fixture
+def measured() -> Document:
+    return read_document(GOLDEN.read_text())
+
+
+@pytest.fixture
+def ranks(measured: Document) -> RankResults:
+    assert measured.ranks is not None
+    return replace(measured.ranks, slowest=1, reason=None, phase="backward", excess=0.2)
+
+
+def test_a_report_says_whose_times_it_shows(measured: Document) -> None:
+    told = "times and phases are those of the rank with the longest step, counters those of rank 0"
+    assert told in format_document(measured)
+    assert told not in format_document(replace(measured, ranks=None))
+
+
+def test_the_rank_that_is_waited_for_is_told(ranks: RankResults) -> None:
+    assert describe_slowest_rank(ranks) == (
+        "Rank 1 is waited for: it comes last to 90% of the collectives; it takes 200 ms a step longer in "
+        "backward than the others; rank 0 waits 10% of its time, most of it in all_reduce."
+    )
+
+
+def test_what_is_not_known_is_told_as_such(ranks: RankResults) -> None:
+    unknown = replace(ranks, slowest=None, reason="repetitions_disagree")
+    assert describe_slowest_rank(unknown) == (
+        "Which rank is waited for isn't known: the repetitions disagree."
+    )
