@@ -9,6 +9,8 @@ from dashboard.sentences import numbers
 from dashboard.training_processes.loaders import LOOP, WORKERS, Loader
 from dashboard.training_processes.ranks import Ranks
 
+# The document's name for what no phase covers.
+UNATTRIBUTED = "(unattributed)"
 # Why it isn't known which rank is waited for, by the document's codes.
 REASONS = {
     "no_collectives": "not every rank took a collective in the measured window",
@@ -41,7 +43,8 @@ def describe_slowest(ranks: Ranks) -> str:
     text = f"Rank {slowest.number} is waited for: {', '.join(facts)}." if facts else ""
     text = text or f"Rank {slowest.number} is waited for."
     if ranks.phase and ranks.excess is not None:
-        text += f" Its {ranks.phase} takes {format_seconds(ranks.excess)} longer than that of the others."
+        where = "What it does outside all phases" if ranks.phase == UNATTRIBUTED else f"Its {ranks.phase}"
+        text += f" {where} takes {format_seconds(ranks.excess)} longer than that of the others."
     return f"{text} {describe_waiting(ranks)}".strip()
 
 

@@ -59,6 +59,12 @@ def test_the_rank_that_is_waited_for_is_named_with_where_and_who_waits() -> None
     )
 
 
+def test_time_that_no_phase_covers_is_told_in_words() -> None:
+    ranks = summarize_ranks({"ranks": {**documents.four_ranks(0.020), "phase": "(unattributed)"}})
+    assert ranks is not None
+    assert "What it does outside all phases takes 16 ms longer" in sentences.describe_slowest(ranks)
+
+
 def test_every_reason_of_the_format_has_words() -> None:
     schema = json.loads(SCHEMA.read_text())
     (codes, _) = schema["properties"]["ranks"]["properties"]["reason"]["anyOf"]

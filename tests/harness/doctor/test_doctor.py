@@ -103,6 +103,15 @@ def test_whatever_happens_in_a_part_the_next_one_follows(tmp_path: Path) -> None
     assert "- three: copies is 5, wanted 4" in said
 
 
+def test_a_noisy_host_is_something_to_look_at(tmp_path: Path) -> None:
+    rows = [findings.Finding("load", "9", matters=True), findings.Finding("swap", "none", matters=False)]
+    results = [command.run_part("host", lambda _: rows, Workbench(1e12, tmp_path))]
+    said = command.format_conclusion(results, tmp_path / "doctor.json")
+    assert "What makes this host noisy: load." in said
+    assert "Nothing to look at." not in said
+    assert "Nothing to look at." in command.format_conclusion([], tmp_path / "doctor.json")
+
+
 def test_when_the_time_is_over_the_rest_is_left_out(tmp_path: Path) -> None:
     result = command.run_part("late", lambda _: [], Workbench(0.0, tmp_path))
     assert (result.state, result.sentence) == (State.LEFT_OUT, "the time is over")

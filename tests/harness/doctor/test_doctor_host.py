@@ -76,6 +76,15 @@ def test_a_calm_host_has_nothing_to_change(tmp_path: Path) -> None:
     assert not any(row.command or row.value == UNREADABLE for row in findings)
 
 
+def test_limits_that_lie_in_no_sys_are_not_known(tmp_path: Path) -> None:
+    (tmp_path / "proc" / "self").mkdir(parents=True)
+    (tmp_path / "proc" / "self" / "cgroup").write_text("0::/user/box\n")
+    for mounted in (False, True):
+        rows = {row.what: row for row in judge_host(read_host(tmp_path, (0, 1)))}
+        assert [rows[what].value for what in ("CPU quota", "memory limit")] == [UNREADABLE, UNREADABLE]
+        (tmp_path / "sys" / "fs" / "cgroup").mkdir(parents=True, exist_ok=mounted)
+
+
 def test_what_cannot_be_read_is_neither_calm_nor_noisy(tmp_path: Path) -> None:
     findings = judge_host(read_host(tmp_path, (0, 1)))
     assert {row.matters for row in findings} == {None}
@@ -149,6 +158,24 @@ def test_what_cannot_be_read_is_neither_calm_nor_noisy(tmp_path: Path) -> None:
             "CPU quota",
             "1.5 processors, held up 7 times",
             "echo max | sudo tee /sys/fs/cgroup/user/box/cpu.max",
+        ),
+        (
+            {
+                "sys/fs/cgroup/user/cpu.max": "200000 100000",
+                "sys/fs/cgroup/user/box/cpu.max": "300000 100000",
+            },
+            "CPU quota",
+            "2 processors",
+            "echo max | sudo tee /sys/fs/cgroup/user/cpu.max",
+        ),
+        (
+            {
+                "sys/fs/cgroup/user/memory.max": "1000000000",
+                "sys/fs/cgroup/user/memory.current": "950000000",
+            },
+            "memory limit",
+            "950 MB of 1 GB used",
+            "echo max | sudo tee /sys/fs/cgroup/user/memory.max",
         ),
         (
             {

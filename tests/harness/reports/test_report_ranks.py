@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from paceline.document import Document, read_document
 from paceline.document_rows import RankResults
+from paceline.phase_names import UNATTRIBUTED
 from paceline.reports.report import format_document
 from paceline.reports.report_ranks import describe_slowest_rank
 
@@ -36,6 +37,11 @@ def test_the_rank_that_is_waited_for_is_told(ranks: RankResults) -> None:
         "Rank 1 is waited for: it comes last to 90% of the collectives; it takes 200 ms a step longer in "
         "backward than the others; rank 0 waits 10% of its time, most of it in all_reduce."
     )
+
+
+def test_time_that_no_phase_covers_is_told_in_words(ranks: RankResults) -> None:
+    told = describe_slowest_rank(replace(ranks, phase=UNATTRIBUTED))
+    assert "it takes 200 ms a step longer outside all phases than the others" in told
 
 
 def test_what_is_not_known_is_told_as_such(ranks: RankResults) -> None:

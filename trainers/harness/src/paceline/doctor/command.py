@@ -203,7 +203,13 @@ def format_conclusion(results: Sequence[PartResult], report: Path) -> str:
     look_at = [sentence for result in results for sentence in result.look_at]
     lines = [f"\n{counts}. The report is {report}."]
     lines += [f"Left out, since {why}: {', '.join(names)}." for why, names in left_out.items()]
-    lines += ["Look at:", *(f"- {sentence}" for sentence in look_at)] if look_at else ["Nothing to look at."]
+    noisy = [row.what for result in results for row in result.findings if row.matters]
+    if noisy:
+        lines.append(f"What makes this host noisy: {', '.join(noisy)}.")
+    if look_at:
+        lines += ["Look at:", *(f"- {sentence}" for sentence in look_at)]
+    elif not noisy:
+        lines.append("Nothing to look at.")
     return "\n".join(lines)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -192,8 +193,8 @@ def _read_nodes(root: Path) -> dict[int, tuple[int, ...]]:
 
 
 def _read_group(root: Path) -> ControlGroup | None:
-    text = _read_text(root, "proc/self/cgroup")
-    if text is None:
+    text, mounted = _read_text(root, "proc/self/cgroup"), root / "sys/fs/cgroup"
+    if text is None or not mounted.is_dir() or not any(mounted.iterdir()):
         return None
     places = {}
     for line in text.splitlines():
@@ -204,40 +205,59 @@ def _read_group(root: Path) -> ControlGroup | None:
     return _read_second_version(root, places.get("", "/"))
 
 
-def _find_group(root: Path, base: str, path: str, name: str) -> str:
-    """The nearest folder upwards that has a file; in a container a group's own root is mounted as the top."""
-    for folder in (PurePosixPath(path), *PurePosixPath(path).parents):
-        place = f"{base}{'' if str(folder) == '/' else folder}"
-        if (root / place / name).is_file():
-            return place
-    return base
+def _find_groups(root: Path, base: str, path: str, name: str) -> list[str]:
+    """The folders that have a file, upwards; in a container a group's own root is mounted as the top."""
+    folders = (PurePosixPath(path), *PurePosixPath(path).parents)
+    places = [f"{base}{'' if str(folder) == '/' else folder}" for folder in folders]
+    return [place for place in places if (root / place / name).is_file()] or [base]
+
+
+def _find_tightest(places: list[str], read_limit: Callable[[str], float | None]) -> tuple[str, float | None]:
+    """The group whose limit is the least, since those above bind too; the innermost where none has one."""
+    limits = {place: read_limit(place) for place in places}
+    tightest = min(places, key=lambda place: math.inf if (found := limits[place]) is None else found)
+    return tightest, limits[tightest]
 
 
 def _read_second_version(root: Path, path: str) -> ControlGroup:
-    place = _find_group(root, "sys/fs/cgroup", path, "cpu.max")
-    words = (_read_text(root, f"{place}/cpu.max") or "max").split()
-    memory = _find_group(root, "sys/fs/cgroup", path, "memory.max")
+    def read_quota(place: str) -> float | None:
+        words = (_read_text(root, f"{place}/cpu.max") or "max").split()
+        return int(words[0]) / int(words[1]) if len(words) == 2 and words[0].isdigit() else None
+
+    def read_memory(place: str) -> float | None:
+        return _read_number(root, f"{place}/memory.max")
+
+    place, quota = _find_tightest(_find_groups(root, "sys/fs/cgroup", path, "cpu.max"), read_quota)
+    memory, limit = _find_tightest(_find_groups(root, "sys/fs/cgroup", path, "memory.max"), read_memory)
     return ControlGroup(
-        quota=int(words[0]) / int(words[1]) if len(words) == 2 and words[0].isdigit() else None,
+        quota=quota,
         quota_path=f"/{place}/cpu.max",
         throttled=_read_throttled(root, place),
-        memory_limit=_read_number(root, f"{memory}/memory.max"),
+        memory_limit=None if limit is None else int(limit),
         memory_used=_read_number(root, f"{memory}/memory.current"),
         memory_path=f"/{memory}/memory.max",
     )
 
 
 def _read_first_version(root: Path, places: Mapping[str, str]) -> ControlGroup:
-    place = _find_group(root, "sys/fs/cgroup/cpu", places.get("cpu", "/"), "cpu.cfs_quota_us")
-    quota = _read_number(root, f"{place}/cpu.cfs_quota_us")
-    period = _read_number(root, f"{place}/cpu.cfs_period_us")
-    memory = _find_group(root, "sys/fs/cgroup/memory", places.get("memory", "/"), "memory.limit_in_bytes")
-    limit = _read_number(root, f"{memory}/memory.limit_in_bytes")
+    def read_quota(place: str) -> float | None:
+        quota = _read_number(root, f"{place}/cpu.cfs_quota_us")
+        period = _read_number(root, f"{place}/cpu.cfs_period_us")
+        return quota / period if quota and period and quota > 0 else None
+
+    def read_memory(place: str) -> float | None:
+        limit = _read_number(root, f"{place}/memory.limit_in_bytes")
+        return limit if limit is not None and limit < V1_UNLIMITED else None
+
+    groups = _find_groups(root, "sys/fs/cgroup/cpu", places.get("cpu", "/"), "cpu.cfs_quota_us")
+    place, quota = _find_tightest(groups, read_quota)
+    groups = _find_groups(root, "sys/fs/cgroup/memory", places.get("memory", "/"), "memory.limit_in_bytes")
+    memory, limit = _find_tightest(groups, read_memory)
     return ControlGroup(
-        quota=quota / period if quota and period and quota > 0 else None,
+        quota=quota,
         quota_path=f"/{place}/cpu.cfs_quota_us",
         throttled=_read_throttled(root, place),
-        memory_limit=limit if limit is not None and limit < V1_UNLIMITED else None,
+        memory_limit=None if limit is None else int(limit),
         memory_used=_read_number(root, f"{memory}/memory.usage_in_bytes"),
         memory_path=f"/{memory}/memory.limit_in_bytes",
         version=1,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ..document import Document
 from ..document_rows import HelperResult, LoaderResult, RankResult, RankResults
+from ..phase_names import UNATTRIBUTED
 from ..statistics import median
 from ..units import align_columns, format_amount
 
@@ -44,9 +45,8 @@ def describe_slowest_rank(ranks: RankResults) -> str:
     if shares:
         parts.append(f"it comes last to {median(shares):.0%} of the collectives")
     if ranks.phase is not None and ranks.excess is not None:
-        parts.append(
-            f"it takes {format_amount(ranks.excess, 's')} a step longer in {ranks.phase} than the others"
-        )
+        where = "outside all phases" if ranks.phase == UNATTRIBUTED else f"in {ranks.phase}"
+        parts.append(f"it takes {format_amount(ranks.excess, 's')} a step longer {where} than the others")
     waits = {rank: _waiting_share(rows) for rank, rows in by_rank.items()}
     if waits:
         most = max(waits, key=lambda rank: waits[rank])
