@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 from dashboard.detection.levels import drop_weakest, neighbouring_levels, residuals_of_levels, robust_level
 from dashboard.detection.medians import fast_median
@@ -34,14 +36,27 @@ class Autocorrelation:
 
     def inflation(self, points: int) -> float:
         """The variance of a mean of so many points, over that of independent ones."""
-        lag = np.arange(1, points)
-        share = 1 - lag / points
-        quick = float((share * self.quick**lag).sum())
-        return 1 + 2 * max(quick, self.slow * float((share * SLOW**lag).sum()))
+        lag, share = lag_shares(points)
+        quick = float((share * self.quick**lag).sum()) if self.quick else 0.0
+        return 1 + 2 * max(quick, self.slow * slow_sum(points) if self.slow else 0.0)
 
     def variance(self, points: int) -> float:
         """The variance of a mean of so many points, in variances of one."""
         return self.inflation(points) / points
+
+
+@lru_cache(maxsize=512)
+def lag_shares(points: int) -> tuple[npt.NDArray[np.int_], Floats]:
+    """The lags (n,) of so many points, and which share of their pairs each has (n,)."""
+    lag = np.arange(1, points)
+    return lag, 1 - lag / points
+
+
+@lru_cache(maxsize=512)
+def slow_sum(points: int) -> float:
+    """What of a slow wander the pairs of so many points share."""
+    lag, share = lag_shares(points)
+    return float((share * SLOW**lag).sum())
 
 
 def estimate_autocorrelation(values: Floats, starts: list[int], doubt: float = 1.0) -> Autocorrelation:

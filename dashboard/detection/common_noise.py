@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from dashboard.detection.medians import fast_median
 from dashboard.detection.noise import MAD_TO_SIGMA
 from dashboard.detection.relevance import SHORT_HISTORY
 from dashboard.detection.segmentation import Floats
@@ -90,12 +91,12 @@ def is_shared(own: Floats, shared: Floats) -> bool:
 
 def robust_spread(values: Floats) -> float:
     """The robust deviation from 0 of values (n,)."""
-    return float(MAD_TO_SIGMA * np.median(np.abs(values))) if len(values) else 0.0
+    return MAD_TO_SIGMA * fast_median(np.abs(values)) if len(values) else 0.0
 
 
 def divided_by(part: Series, factors: Floats) -> Series:
     points = [
-        Point(point.value / factor, tuple(sample / factor for sample in point.samples), point.tainted)
+        Point(point.value / factor, tuple([sample / factor for sample in point.samples]), point.tainted)
         for point, factor in zip(part.points, factors.tolist(), strict=True)
     ]
     return replace(part, points=points)

@@ -204,6 +204,8 @@ def stable_starts(readings: Sequence[Readings], known: Sequence[Collection[int]]
     found, before = noisy_starts(readings, known), list(known)
     for _ in range(MOST_LOOKS):
         moving = [index for index, starts in enumerate(found) if set(starts) != set(before[index])]
+        if not moving:
+            break
         again = noisy_starts([readings[index] for index in moving], [found[index] for index in moving])
         for index, starts in zip(moving, again, strict=True):
             before[index], found[index] = found[index], starts

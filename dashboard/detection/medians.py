@@ -8,7 +8,11 @@ import numpy.typing as npt
 
 def fast_median(values: npt.NDArray[np.float64]) -> float:
     """The median of values (n,), to the last bit what `np.median` says; NaN where there are none."""
-    return sorted_median(np.sort(values)) if len(values) else float("nan")
+    if not len(values):
+        return float("nan")
+    ordered = values.copy()
+    ordered.sort()
+    return sorted_median(ordered)
 
 
 def sorted_median(values: npt.NDArray[np.float64]) -> float:

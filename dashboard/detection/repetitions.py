@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +28,8 @@ class Repetitions:
     @classmethod
     def of(cls, samples: Sequence[Sequence[float]]) -> Repetitions:
         """Of the samples of each point, which may have none."""
-        counts = np.array([len(each) for each in samples], dtype=np.intp)
-        return cls(np.array([value for each in samples for value in each], dtype=np.float64), counts)
+        counts = np.fromiter(map(len, samples), np.intp, len(samples))
+        return cls(np.fromiter(chain.from_iterable(samples), np.float64, int(counts.sum())), counts)
 
     @property
     def starts(self) -> npt.NDArray[np.intp]:

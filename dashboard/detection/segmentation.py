@@ -41,8 +41,14 @@ class Loss:
         """The loss of standardised residuals, any shape."""
         far = np.abs(z)
         near = np.minimum(far, TIE_REACH)
-        tie: Floats = TIE_SLOPE * near * (2 - near / np.maximum(far, TIE_REACH))
-        return np.minimum(z * z, self.cap) + tie
+        # TIE_SLOPE * near * (2 - near / max(far, TIE_REACH)), in the arrays that are there.
+        share = np.divide(near, np.maximum(far, TIE_REACH, out=far), out=far)
+        near *= TIE_SLOPE
+        near *= np.subtract(2.0, share, out=share)
+        losses: Floats = z * z
+        np.minimum(losses, self.cap, out=losses)
+        losses += near
+        return losses
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ import numpy as np
 from dashboard.detection import noise
 from dashboard.detection.autocorrelation import Autocorrelation, estimate_autocorrelation
 from dashboard.detection.distributions import student_upper_tail
+from dashboard.detection.medians import fast_median
 from dashboard.detection.segmentation import Floats
 from dashboard.detection.shift_p_value import FEWEST_KNOWN, LEAST_NOISE, run_p_value
 
@@ -38,7 +39,8 @@ def step_p_value(scaled: Floats, at: int, since: int = 0) -> float:
         noise.robust_deviation(known), noise.neighbour_noise(known), noise.rounding_noise(known), LEAST_NOISE
     )
     correlation = estimate_autocorrelation(known, [], doubt=-CAUTION)
-    before, after = ((points - np.median(known)) / spread for points in (known, new))
+    level = fast_median(known)
+    before, after = ((points - level) / spread for points in (known, new))
     apart = after / np.sqrt(1 + correlation.variance(len(known)))
     chances = [run_p_value(apart[:count], before, correlation) for count in RUNS if count <= len(new)]
     chances += [mean_p_value(after[:count], before, correlation) for count in MEANS if count <= len(new)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Better = Literal["lower", "higher"]
 Kind = Literal["time", "rate", "memory", "utilization", "counter", "quality"]
@@ -13,9 +13,11 @@ Direction = Literal["regression", "improvement", "moved"]
 Verdict = Literal["~", "higher", "lower", "?"]
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One run's value, in the metric's unit, with its repetitions' values (may be empty)."""
+class Point(NamedTuple):
+    """One run's value, in the metric's unit, with its repetitions' values (may be empty).
+
+    A tuple, since a judgement makes tens of thousands of them.
+    """
 
     value: float
     samples: tuple[float, ...] = ()

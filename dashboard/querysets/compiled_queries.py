@@ -116,11 +116,12 @@ class CompiledQuery(Generic[Row]):
     """What `build(*shape)` returns, compiled once for each shape.
 
     `build` has a Parameter where a value may differ from one time to the next. `shape` is what the SQL itself
-    depends on: there should be few.
+    depends on: there should be few. `binary`: `read_long` reads numbers, arrays of them and text alone.
     """
 
-    def __init__(self, build: Callable[..., QuerySet[Row]]) -> None:
+    def __init__(self, build: Callable[..., QuerySet[Row]], *, binary: bool = False) -> None:
         self._build = build
+        self._binary = binary
         self._compiled: dict[Hashable, _CompiledSql | None] = {}
         self._exists: dict[Hashable, Statement | None] = {}
         self._lock = threading.Lock()
@@ -143,7 +144,7 @@ class CompiledQuery(Generic[Row]):
             return []
         connection = connections[DATABASE]
         statement = compiled.statement.bind(values, connection)
-        with preparing_statements(connection), connection.cursor() as cursor:
+        with preparing_statements(connection, binary=self._binary), connection.cursor() as cursor:
             cursor.execute(*statement)
             return [make(row) for row in cursor.fetchall()]
 

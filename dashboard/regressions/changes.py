@@ -110,8 +110,8 @@ def known_directions(histories: Sequence[History]) -> dict[int, dict[int, str]]:
     directions: dict[int, dict[int, str]] = {past.series.pk: {} for past in histories}
     if directions:
         line = histories[0].line
-        for key, position, direction in _KNOWN_DIRECTIONS.read_rows(
-            line.has_fork, **line.given_values, series=list(directions)
+        for key, position, direction in _KNOWN_DIRECTIONS.read_long(
+            tuple, line.has_fork, **line.given_values, series=list(directions)
         ):
             directions[key][position] = direction
     return directions

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
 
 from dashboard.models import Change, GuardResult, Point, Project, Regression, Run, Series
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
@@ -23,6 +24,7 @@ _LOCKED_PROJECT = CompiledQuery(
     lambda: Project.objects.select_for_update(no_key=True).filter(pk=Parameter("pk"))
 )
 
+_MARK_JUDGED = 'UPDATE "dashboard_run" SET judged_at = %s WHERE id = %s AND judged_at IS NULL'
 # In one order everywhere: another run of theirs may be stored meanwhile, which renews these rows.
 _KEEP_LEVELS = """
 WITH locked AS (
@@ -87,6 +89,13 @@ def lock_project(key: int) -> Project:
     if project is None:
         raise Project.DoesNotExist(f"There is no project {key}.")
     return project
+
+
+def mark_judged(run: int) -> bool:
+    """Whether it wasn't judged before."""
+    with preparing_statements(connection), connection.cursor() as cursor:
+        cursor.execute(_MARK_JUDGED, [timezone.now(), run])
+        return bool(cursor.rowcount)
 
 
 def judged_series_of_run(run: Run) -> list[Series]:

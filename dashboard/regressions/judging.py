@@ -47,6 +47,7 @@ from dashboard.regressions.judged_rows import (
     changes_to_open,
     judged_series_of_run,
     lock_project,
+    mark_judged,
     unjudged_run,
     unrecovered_regressions,
     write_levels,
@@ -92,7 +93,7 @@ def judge_run(run_id: int) -> None:
     def judge(facts: GatheredFacts) -> None:
         locked = lock_project(project.pk)
         # Within the transaction: it is judged once all that follows is written.
-        if not Run.objects.filter(pk=run_id, judged_at=None).update(judged_at=timezone.now()):
+        if not mark_judged(run_id):
             return
         if run.origin == Run.Origin.SENTINEL:
             judge_sentinel(locked, run, lines, facts)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection
 
 from dashboard import detection
 from dashboard.models import GuardResult, Point, Run, Series
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.querysets.prepared_statements import preparing_statements
 from dashboard.regressions.series.branch_line import Line, given_line
 
 # All of a history is judged again by this many points at most: what is older was judged when it was new.
@@ -32,6 +32,8 @@ ABSENT = detection.Point(0.0, tainted=True)
 # Of a point: its commit, position, value, samples, whether it is tainted, and its run.
 Row = tuple[int, int, float, list[float], bool, int]
 IN_ORDER = itemgetter(1, 0, 5)
+# Of a point that was read by itself: its series, run, position, value, samples, and whether it is tainted.
+StoredPoint = tuple[int, int, int, float, list[float], bool]
 # One look into the index on (series, position) for each series, whatever its history.
 NEWEST_ROWS = """
 SELECT wanted.id, point.*
@@ -43,7 +45,7 @@ CROSS JOIN LATERAL (
     JOIN dashboard_commit commit ON commit.id = run.commit_id
     WHERE point.series_id = wanted.id AND {line}
     ORDER BY point.position DESC, run.commit_id DESC, point.run_id DESC
-    LIMIT %(newest)s
+    LIMIT {newest}
 ) AS point
 """
 
@@ -69,8 +71,7 @@ class GuardStanding:
         return self.state in GuardResult.UNREPORTED
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredCommit:
+class MeasuredCommit(NamedTuple):
     """What the runs of one commit say together: the median of their values, their samples in one pool."""
 
     commit_id: int
@@ -195,9 +196,10 @@ def newest_rows(series: Sequence[int], line: Line, newest: int) -> dict[int, lis
     """By series its newest points on a line, so many at most; oldest first."""
     condition, parameters = line.condition("commit")
     rows: dict[int, list[Row]] = {key: [] for key in series}
-    with connection.cursor() as cursor:
+    with preparing_statements(connection, binary=True), connection.cursor() as cursor:
+        # The number stands in the statement itself: so many and no other are planned for.
         cursor.execute(
-            NEWEST_ROWS.format(line=condition), {"series": list(series), "newest": newest, **parameters}
+            NEWEST_ROWS.format(line=condition, newest=newest), {"series": list(series), **parameters}
         )
         for key, *row in cursor.fetchall():
             rows[key].append(tuple(row))
@@ -217,12 +219,14 @@ _PHASES_OF_METRIC: CompiledQuery[Any] = CompiledQuery(
 _POINTS_SINCE: CompiledQuery[Any] = CompiledQuery(
     lambda: Point.objects.filter(
         series__in_array=Parameter("series"), position__gte=Parameter("position")
-    ).values_list("series_id", "run_id", "position", "value", "samples", "tainted")
+    ).values_list("series_id", "run_id", "position", "value", "samples", "tainted"),
+    binary=True,
 )
 _COMMITS_OF_RUNS: CompiledQuery[Any] = CompiledQuery(
     lambda has_fork: Run.objects.filter(
         given_line("commit", has_fork), pk__in_array=Parameter("runs")
-    ).values_list("pk", "commit_id")
+    ).values_list("pk", "commit_id"),
+    binary=True,
 )
 
 
@@ -239,31 +243,52 @@ def load_phases(history: History, metric: str) -> dict[str, list[detection.Point
     # Without a join to each point: a few hundred runs have measured all the thousands of them.
     rows = _POINTS_SINCE.read_long(tuple, series=list(phases), position=history.positions[0])
     line = history.line
-    commits = dict(
-        _COMMITS_OF_RUNS.read_rows(line.has_fork, **line.given_values, runs=list({row[1] for row in rows}))
-    )
-    found: dict[int, defaultdict[int, list[Row]]] = {key: defaultdict(list) for key in phases}
-    for key, run, position, value, samples, tainted in rows:
-        if run in commits:
-            found[key][position].append((commits[run], position, value, samples, tainted, run))
+    runs = list({row[1] for row in rows})
+    commits = dict(_COMMITS_OF_RUNS.read_long(tuple, line.has_fork, **line.given_values, runs=runs))
+    found: dict[int, dict[int, list[StoredPoint]]] = {key: {} for key in phases}
+    for row in rows:
+        if row[1] in commits:
+            of_series = found[row[0]]
+            if (there := of_series.get(row[2])) is None:
+                of_series[row[2]] = [row]
+            else:
+                there.append(row)
     positions = history.positions
     return {
-        phase: [point_of_runs(found[key].get(position, ())) for position in positions]
+        phase: [point_of_runs(found[key].get(position), commits) for position in positions]
         for key, phase in phases.items()
         if found[key]
     }
 
 
-def point_of_runs(rows: Sequence[Row]) -> detection.Point:
+def point_of_runs(stored: Sequence[StoredPoint] | None, commits: Mapping[int, int]) -> detection.Point:
     """What the runs of a position's newest commit say together; a tainted point where there are none."""
-    if len(rows) == 1:
-        ((_, _, value, samples, tainted, _),) = rows
-        return detection.Point(value, tuple(samples), tainted)
-    if not rows:
+    if stored is None:
         return ABSENT
+    if len(stored) == 1:
+        ((_, _, _, value, samples, tainted),) = stored
+        return detection.Point(value, tuple(samples), tainted)
+    rows: list[Row] = [
+        (commits[run], position, value, samples, tainted, run)
+        for _, run, position, value, samples, tainted in stored
+    ]
     newest = max(row[0] for row in rows)
     merged = merge_runs(sorted((row for row in rows if row[0] == newest), key=IN_ORDER))
     return detection.Point(merged.value, merged.samples, merged.tainted)
+
+
+_GUARD_RESULTS: CompiledQuery[Any] = CompiledQuery(
+    lambda has_fork: (
+        GuardResult.objects.filter(
+            given_line("run__commit", has_fork),
+            series__in_array=Parameter("series"),
+            position__gte=Parameter("position"),
+        )
+        .order_by("position", "run__commit_id", "run_id")
+        .values_list("series_id", *GUARD_COLUMNS)
+    ),
+    binary=True,
+)
 
 
 def with_guards(
@@ -277,12 +302,8 @@ def with_guards(
     if not series:
         return {}
     firsts = {key: measured[key][0].position if measured[key] else 0 for key in series}
-    rows = (
-        GuardResult.objects.filter(
-            line.lookup("run__commit"), series__in=series, position__gte=min(firsts.values())
-        )
-        .order_by("position", "run__commit_id", "run_id")
-        .values_list("series_id", *GUARD_COLUMNS)
+    rows = _GUARD_RESULTS.read_long(
+        tuple, line.has_fork, **line.given_values, series=list(series), position=min(firsts.values())
     )
     results: dict[int, list[GuardRow]] = {key: [] for key in series}
     for key, *row in rows:
@@ -306,7 +327,7 @@ def commits_with_guard(
         there = known.get(key)
         standing = judged_standing(by_run, there.value if there else None)
         if there:
-            known[key] = replace(there, guard=standing)
+            known[key] = there._replace(guard=standing)
         else:
             known[key] = MeasuredCommit(*key, 0.0, (), tainted=True, runs=tuple(by_run), guard=standing)
     return sorted(known.values(), key=lambda commit: (commit.position, commit.commit_id))

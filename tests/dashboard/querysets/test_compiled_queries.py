@@ -16,12 +16,13 @@ from django.db.models.functions import RowNumber
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from dashboard.models import Commit, Membership, Project, Regression, Run
+from dashboard.models import Commit, Membership, Point, Project, Regression, Run
 from dashboard.querysets import nonempty_lists, regressions
 from dashboard.querysets.compiled_queries import NOW, CompiledQuery, Parameter
 from dashboard.querysets.picked_rows import is_among, read_picked
 from dashboard.querysets.runs import RUNS_OF_KEYS, runs_with_related
 from dashboard.querysets.visibility import ProjectVisibility, VisibilityRule
+from tests.dashboard import factories
 from tests.pages import builders
 
 pytestmark = pytest.mark.django_db
@@ -243,3 +244,22 @@ def test_behind_a_pooler_nothing_is_prepared(settings: Any) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%nowhere%'")
         assert cursor.fetchone() == (0,)
+
+
+@pytest.mark.parametrize("is_prepared", [True, False])
+def test_numbers_come_in_their_own_format_to_the_last_bit(settings: Any, is_prepared: bool) -> None:
+    settings.PACELINE_PREPARED_STATEMENTS = is_prepared
+    value, samples = 0.1 + 0.2, [1 / 3, 5e-324, -0.0, 1.7976931348623157e308]
+    (commit,) = builders.create_commits(builders.create_project(), 1)
+    run = factories.create_run(commit, factories.create_case(commit.project))
+    series = factories.get_series(run, "step_time")
+    Point.objects.create(series=series, run=run, position=7, value=value, samples=samples, tainted=True)
+    query: CompiledQuery[Any] = CompiledQuery(
+        lambda: Point.objects.filter(series__in_array=Parameter("series")).values_list(
+            "series_id", "position", "value", "samples", "tainted", "series__metric__name"
+        ),
+        binary=True,
+    )
+    ((key, *row),) = query.read_long(tuple, series=[series.pk])
+    assert key == series.pk
+    assert repr(row) == repr([7, value, samples, True, "step_time"])

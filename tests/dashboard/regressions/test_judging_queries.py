@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from dashboard.models import Change, Commit, Project, Regression
+from dashboard.models import Change, Commit, Project, Regression, SeriesLatest
 from dashboard.regressions import judge_run
 from tests.dashboard import factories
 
@@ -127,3 +129,41 @@ def test_a_run_beside_changes_that_stay_asks_little_more() -> None:
     asked = [query for query in captured if "SAVEPOINT" not in str(query["sql"])]
     # No phases of a step's time; but the change, what was counted at it, and both environments (two queries).
     assert len(asked) == QUIET - 1 + 4
+
+
+@pytest.mark.django_db
+def test_behind_a_pooler_a_run_is_judged_alike(settings: Any) -> None:
+    levels = []
+    for is_prepared in (True, False):
+        settings.PACELINE_PREPARED_STATEMENTS = is_prepared
+        project = factories.create_project(f"prepared-{is_prepared}".lower())
+        case = factories.create_case(project)
+        for commit, value in zip(factories.create_commits(project, LEVEL), STEP, strict=False):
+            run = factories.store_measured_run(commit, case, {"step_time": value, "peak_memory": 2e9})
+            judge_run(run.pk)
+        run.refresh_from_db()
+        assert run.judged_at is not None
+        latest = SeriesLatest.objects.filter(series__configuration=run.configuration_id).order_by("series")
+        levels.append(list(latest.values_list("level", flat=True)))
+    assert levels[0] == levels[1] == [pytest.approx(0.010, rel=0.01), 2e9]
+
+
+@pytest.mark.django_db
+def test_a_level_that_stays_is_not_written() -> None:
+    project = factories.create_project()
+    case = factories.create_case(project)
+    written = []
+    for commit in factories.create_commits(project, 3):
+        run = factories.store_measured_run(commit, case, {"function_calls": 600.0})
+        before = place_of_latest(run.pk)
+        judge_run(run.pk)
+        written.append(place_of_latest(run.pk) != before)
+    assert written == [True, False, False]
+
+
+def place_of_latest(run: int) -> str:
+    """Where PostgreSQL keeps the row, which is another place each time it is written."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT ctid::text FROM dashboard_serieslatest WHERE run_id = %s", [run])
+        (place,) = cursor.fetchone()
+    return str(place)
