@@ -65,7 +65,7 @@ def run_page(request: HttpRequest, pk: int) -> HttpResponse:
         measurable = run.origin != Run.Origin.POSTED
         if measurable and is_offered(visitor_of(request), "experiment-new", run.case.project):
             context["comparisons"] = run_links(run, context["previous"])
-    elif run.origin == Run.Origin.IMPORTED:
+    elif run.state == Run.State.DONE:  # It was imported, or has become too old for its document.
         context["points"] = run_points.points_of_run(run.pk)
     context["preview"] = preview_of(run)
     return render(request, "runs/run.html", context)

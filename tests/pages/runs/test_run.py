@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 
 import pytest
@@ -255,3 +256,12 @@ def test_nobody_else_cancels_a_run(client: Client) -> None:
     assert "You may look at snake but not act in it" in answer.content.decode()
     run.refresh_from_db()
     assert run.state == Run.State.REQUESTED
+
+
+def test_a_run_whose_document_was_dropped_keeps_its_values(client: Client, measured: Run) -> None:
+    Document.objects.filter(run=measured).delete()
+    RunLog.objects.filter(run=measured).delete()
+    page = shown_text(client.get(measured.get_absolute_url()))
+    assert "The document of a run this old isn't kept" in page
+    assert re.search(r"Throughput [\d,]+ steps/s \[", page)
+    assert "The log of a run this old isn't kept." in page
