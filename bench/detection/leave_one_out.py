@@ -1,18 +1,22 @@
 """How a detector does, source by source: `python -m bench.detection.leave_one_out --series FOLDER`.
 
 The folder is what `bench.detection.sources` wrote. Each source is scored by itself; below stand the mean over
-sources and the worst of them. `--choose` scores variants of the alarm's rule and says which of them would be
-chosen with each source left out, and how that choice does on the source it hasn't seen.
+sources and the worst of them. `--choose` takes models out of the alarm's rule and moves each of its
+constants, and says which value would be chosen with each source left out, and how it does on that source.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
+from multiprocessing import Pool
 from pathlib import Path
 from statistics import fmean
 
@@ -27,26 +31,44 @@ from bench.detection.scoring import (
 )
 from bench.detection.source_trials import PERCENTS, SourceTrials, load_source
 from bench.detection.trials import Trial
-from dashboard.detection.changepoints import find_starts, scale_history
+from dashboard.detection.changepoints import (
+    Candidates,
+    History,
+    find_candidates,
+    proven_starts,
+    scale_history,
+)
 from dashboard.detection.rules import ALARM, Rule
 
 PAGE = Path(__file__).parents[2] / "docs" / "method" / "sources.md"
-PART = re.compile(r"(<!-- sources:[^>]*-->\n).*?(<!-- end of sources -->)", re.DOTALL)
+SOURCE_PART = re.compile(r"(<!-- sources:[^>]*-->\n).*?(<!-- end of sources -->)", re.DOTALL)
+CHOICE_PART = re.compile(r"(<!-- choices:[^>]*-->\n).*?(<!-- end of choices -->)", re.DOTALL)
 
 Summary = Callable[[list[float]], float]
 
 FEWEST_STRETCHES = 3  # a source with fewer says nothing
-MOST_FALSE = 1.0  # per 1,000 points: of the rules that stay below it the one that finds most is chosen
-VARIANTS = {
-    "as it is": ALARM,
+# In 1,000 commits there are so many steps; missing one costs as much as a false alarm.
+STEPS_PER_1000 = 10
+AS_IT_IS = "as it is"
+MODELS = {
+    AS_IT_IS: ALARM,
     "no noisy stretches": replace(ALARM, advantage=0.0),
     "no autocorrelation": replace(ALARM, evidence=0.0),
     "no wander in the noise": replace(ALARM, reach=1),
     "no least step": replace(ALARM, least_step=0.0),
-    "least step 1.1": replace(ALARM, least_step=1.1),
-    "evidence 8": replace(ALARM, evidence=8.0),
-    "advantage 10": replace(ALARM, advantage=10.0),
 }
+# Two values below and two above that of the rule.
+NEIGHBOURS: dict[str, tuple[float, ...]] = {
+    "cap": (4.0, 4.5, 5.5, 6.0),
+    "growth": (2.0, 2.5, 3.5, 4.0),
+    "reach": (6, 8, 12, 15),
+    "baseline": (10, 12, 18, 22),
+    "least_step": (0.7, 0.8, 1.0, 1.1),
+    "evidence": (6.0, 8.0, 12.0, 15.0),
+    "advantage": (5.0, 6.5, 10.0, 12.0),
+}
+Scores = Mapping[str, Mapping[str, "SourceScore"]]  # by rule and source
+Remembered = dict[int, tuple[History, Candidates] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +115,46 @@ def sum_alarms(each: Iterable[Alarms]) -> Alarms:
     return Alarms(sum(a.count for a in alarms), sum(a.points for a in alarms))
 
 
-def detect_by_rule(rule: Rule, values: Sequence[float]) -> list[int]:
-    """What `detect` finds, by another rule."""
-    return find_starts(scale_history(values, rule.reach), rule)
+def moved_constants(constant: str) -> dict[str, Rule]:
+    """The rule with each neighbour of a constant, and as it is, by name."""
+    values = sorted((*NEIGHBOURS[constant], getattr(ALARM, constant)))
+    return {name_rule(constant, value): replace(ALARM, **{constant: value}) for value in values}
 
 
-def load_sources(folder: Path) -> list[SourceTrials]:
-    """The sources of a folder that have stretches enough."""
-    sources = [load_source(path) for path in sorted(folder.glob("*.json"))]
+def name_rule(constant: str, value: float) -> str:
+    """What a rule with another value of one constant is called."""
+    return AS_IT_IS if value == getattr(ALARM, constant) else f"{constant} {value:g}"
+
+
+def score_rules(rules: Mapping[str, Rule], trials: SourceTrials) -> dict[str, SourceScore]:
+    """How each rule does on a source; rules that differ in what they ask of candidates share these."""
+
+    def fitted_by(name: str) -> tuple[float, ...]:
+        rule = rules[name]
+        return rule.cap, rule.growth, rule.reach, rule.baseline, bool(rule.evidence)
+
+    scores: dict[str, SourceScore] = {}
+    for _, names in groupby(sorted(rules, key=fitted_by), fitted_by):
+        remembered: Remembered = {}
+        for name in names:
+            scores[name] = score_source(partial(detect_by_rule, rules[name], remembered), trials)
+    return scores
+
+
+def detect_by_rule(rule: Rule, remembered: Remembered, values: Sequence[float]) -> list[int]:
+    """What `detect` finds, by another rule; the candidates of rules that agree on them are remembered."""
+    key = hash(tuple(values))
+    if key not in remembered:
+        history = scale_history(values, rule.reach)
+        candidates = find_candidates(history, rule)
+        remembered[key] = (history, candidates) if candidates.starts else None
+    found = remembered[key]
+    return proven_starts(found[0], rule, found[1]) if found else []
+
+
+def load_sources(folder: Path, each: Callable[..., Iterable[SourceTrials]] = map) -> list[SourceTrials]:
+    """The sources of a folder that have stretches enough; `each` may be a pool's map."""
+    sources = each(load_source, sorted(folder.glob("*.json")))
     return [trials for trials in sources if len(trials.change_free) >= FEWEST_STRETCHES]
 
 
@@ -143,51 +197,88 @@ def line_of(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def choose_variant(scores: Mapping[str, Mapping[str, SourceScore]], left_out: str) -> str:
-    """The variant that finds most on the other sources, of those with few enough false alarms there."""
+def mean_recall(score: SourceScore) -> float:
+    """Over the sizes of steps."""
+    return fmean(score.recalls)
 
-    def merit(variant: str) -> tuple[float, float]:
+
+def choose_variant(scores: Scores, left_out: str) -> str:
+    """The variant that costs least on the other sources, in false alarms and missed steps."""
+
+    def cost(variant: str) -> float:
         others = [score for source, score in scores[variant].items() if source != left_out]
         false = fmean(score.false_alarms for score in others)
-        recall = fmean(fmean(score.recalls) for score in others)
-        return -max(false, MOST_FALSE), recall
+        return false + STEPS_PER_1000 * (1 - fmean(map(mean_recall, others)))
 
-    return max(scores, key=merit)
+    return min(scores, key=cost)
 
 
-def variant_rows(scores: Mapping[str, Mapping[str, SourceScore]]) -> Iterator[str]:
-    """A line per variant, and what would be chosen without each source."""
+def model_rows(scores: Scores) -> Iterator[str]:
+    """A line for the rule as it is, and for it without each of its models."""
     yield "| rule | mean false alarms | mean recall | worst false alarms | worst recall |"
     yield "|---|---|---|---|---|"
-    for variant, by_source in scores.items():
-        mean, worst = summary_cells(by_source, fmean, fmean), summary_cells(by_source, max, min)
-        yield line_of([variant, *mean, *worst])
-    yield ""
-    yield "| left out | chosen on the others | false alarms there, recall 3/5/10 % |"
-    yield "|---|---|---|"
-    for source in next(iter(scores.values())):
-        chosen = choose_variant(scores, source)
-        score = scores[chosen][source]
-        recalls = "/".join(f"{recall:.2f}" for recall in score.recalls)
-        yield line_of([source, chosen, f"{score.false_alarms:.2f}, {recalls}"])
+    for model in MODELS:
+        mean, worst = summary_cells(scores[model], fmean, fmean), summary_cells(scores[model], max, min)
+        yield line_of([model, *mean, *worst])
+
+
+def constant_rows(scores: Scores, constants: Sequence[str]) -> Iterator[str]:
+    """A line per constant: what would be chosen without each source, and how that does on these."""
+    yield (
+        "| constant | as it is | chosen, each source left out once | false alarms there: as it is, chosen | "
+        "recall there: as it is, chosen | the worst source's false alarms, recall: as it is, chosen |"
+    )
+    yield "|---|---|---|---|---|---|"
+    for constant in constants:
+        rules = moved_constants(constant)
+        tried = {name: scores[name] for name in rules}
+        chosen = {source: choose_variant(tried, source) for source in scores[AS_IT_IS]}
+        pairs = [scores[AS_IT_IS], {source: scores[name][source] for source, name in chosen.items()}]
+        false = [[score.false_alarms for score in each.values()] for each in pairs]
+        recall = [[mean_recall(score) for score in each.values()] for each in pairs]
+        counts = Counter(f"{getattr(rules[name], constant):g}" for name in chosen.values())
+        yield line_of(
+            [
+                constant.replace("_", " "),
+                f"{getattr(ALARM, constant):g}",
+                ", ".join(f"{value} ({count})" for value, count in counts.most_common()),
+                ", ".join(f"{fmean(each):.2f}" for each in false),
+                ", ".join(f"{fmean(each):.3f}" for each in recall),
+                ", ".join(f"{max(f):.2f} {min(r):.2f}" for f, r in zip(false, recall, strict=True)),
+            ]
+        )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The table of sources; with `--choose` the variants too."""
     parser = argparse.ArgumentParser(description="Score the detector source by source.")
     parser.add_argument("--series", type=Path, required=True, help="what bench.detection.sources wrote")
-    parser.add_argument("--choose", action="store_true", help="score the rule's variants, a minute for each")
+    parser.add_argument(
+        "--choose",
+        nargs="*",
+        choices=[*NEIGHBOURS],
+        metavar="CONSTANT",
+        help="move these constants, or all: most of an hour of a core",
+    )
+    parser.add_argument("--models", action="store_true", help="the rule without each of its models too")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/method/sources.md")
     options = parser.parse_args(arguments)
-    sources = load_sources(options.series)
-    scores: dict[str, dict[str, SourceScore]] = {}
-    for variant, rule in VARIANTS.items() if options.choose else [("as it is", ALARM)]:
-        detector = partial(detect_by_rule, rule)
-        scores[variant] = {trials.name: score_source(detector, trials) for trials in sources}
-    lines = list(source_rows(scores["as it is"]))
-    if options.choose:
-        lines += ["", *variant_rows(scores)]
-    print_published(lines, PAGE, PART, write=options.write)
+    constants = [] if options.choose is None else options.choose or list(NEIGHBOURS)
+    rules = dict(MODELS) if options.models else {AS_IT_IS: ALARM}
+    for constant in constants:
+        rules |= moved_constants(constant)
+    with Pool(os.cpu_count()) as pool:
+        sources = load_sources(options.series, pool.map)
+        of_sources = pool.map(partial(score_rules, rules), sources, chunksize=1)
+    scores = {
+        name: {trials.name: of[name] for trials, of in zip(sources, of_sources, strict=True)}
+        for name in rules
+    }
+    print_published(source_rows(scores[AS_IT_IS]), PAGE, SOURCE_PART, write=options.write)
+    choices = [*(model_rows(scores) if options.models else ()), ""]
+    choices += constant_rows(scores, constants) if constants else ()
+    if options.models or constants:
+        print_published(choices, PAGE, CHOICE_PART, write=options.write)
 
 
 if __name__ == "__main__":

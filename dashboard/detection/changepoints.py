@@ -45,6 +45,14 @@ class History:
     learnt: int
 
 
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The starts of the cheapest levels: of the points that the noise is learnt from, and of all."""
+
+    learnt_starts: list[int]
+    starts: list[int]
+
+
 def detect(values: Sequence[float]) -> list[int]:
     """The indices (ascending, never 0) at which a new level starts, for a history as it stands.
 
@@ -123,13 +131,18 @@ def find_starts(history: History, rule: Rule, allowed: Mapping[int, float] | Non
 
     The number beside an allowed one is the part of the rule's penalty and evidence that is asked of it.
     """
+    candidates = find_candidates(history, rule, allowed)
+    return proven_starts(history, rule, candidates, allowed) if candidates.starts else []
+
+
+def find_candidates(history: History, rule: Rule, allowed: Mapping[int, float] | None = None) -> Candidates:
+    """The starts of the cheapest levels, before evidence is asked of them; see `find_starts`."""
     if history.learnt <= rule.baseline:
-        return []
+        return Candidates([], [])
     values, sigma, n = history.values, history.noise, len(history.values)
-    parts = allowed or {}
     first_points, loss = values[: history.learnt], rule.loss(history.learnt)
     grid = Grid.covering(first_points, GRID_STEP * sigma)
-    fit = Segmentation(grid, loss, rule.baseline if allowed is None else n, parts)
+    fit = Segmentation(grid, loss, rule.baseline if allowed is None else n, allowed or {})
     fit.extend(first_points, np.full(history.learnt, sigma))
     learnt_starts = fit.starts()
     for value in values[history.learnt :].tolist():
@@ -138,8 +151,18 @@ def find_starts(history: History, rule: Rule, allowed: Mapping[int, float] | Non
     if rule.evidence and allowed is None:
         # Before anything is asked of it: beside a start that isn't at its place neither level is what it is.
         learnt_starts, starts = (relocate_first(each, history, rule) for each in (learnt_starts, starts))
+    return Candidates(learnt_starts, starts)
+
+
+def proven_starts(
+    history: History, rule: Rule, candidates: Candidates, allowed: Mapping[int, float] | None = None
+) -> list[int]:
+    """Those candidates that have the evidence, the advantage and the height that a rule asks for."""
+    values, sigma, n = history.values, history.noise, len(history.values)
+    starts, parts = candidates.starts, allowed or {}
     if rule.evidence:
-        correlation = learn_autocorrelation(first_points, sigma, learnt_starts, rule.evidence)
+        first_points = values[: history.learnt]
+        correlation = learn_autocorrelation(first_points, sigma, candidates.learnt_starts, rule.evidence)
         starts = drop_weak_starts(starts, values, sigma, correlation, rule.evidence, parts)
         starts = drop_slopes(starts, values, np.full(n, sigma), rule.cap)
     if rule.advantage:

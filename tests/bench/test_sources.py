@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import subprocess
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +16,8 @@ import pytest
 from bench.detection import leave_one_out, source_trials, sources
 from bench.detection.leave_one_out import SourceScore, choose_variant
 from bench.detection.scoring import Alarms
+from dashboard.detection.changepoints import find_starts, scale_history
+from dashboard.detection.rules import Rule
 
 
 def commit_file(repository: Path, branch: str, path: str, content: str) -> None:
@@ -195,3 +198,36 @@ def test_what_is_chosen_never_saw_the_source_left_out() -> None:
     }
     assert choose_variant(scores, left_out="a") == "careful"
     assert choose_variant(scores, left_out="b") == "bold"
+
+
+def test_rules_that_share_candidates_find_what_they_find_alone(tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    rows = [
+        {"series": f"b{k}", "values": np.exp(rng.normal(0, 0.01, 110)).tolist()}
+        for k in range(leave_one_out.FEWEST_STRETCHES)
+    ]
+    (tmp_path / "lab.json").write_text(json.dumps(rows))
+    (trials,) = leave_one_out.load_sources(tmp_path)
+    rules = leave_one_out.moved_constants("least_step") | {
+        "no autocorrelation": leave_one_out.MODELS["no autocorrelation"]
+    }
+    together = leave_one_out.score_rules(rules, trials)
+    for name, rule in rules.items():
+        alone = leave_one_out.score_source(lambda values, r=rule: by_rule(values, r), trials)
+        assert repr(together[name]) == repr(alone)  # an unmeasured share is no number, and unequal to itself
+
+
+def by_rule(values: Sequence[float], rule: Rule) -> list[int]:
+    """What a rule finds, without a memory."""
+    return find_starts(scale_history(values, rule.reach), rule)
+
+
+def test_a_table_says_which_constants_are_chosen_unseen() -> None:
+    def score(false: int, recall: float) -> SourceScore:
+        return SourceScore(Alarms(false, 1000), Alarms(), Alarms(), (recall,) * 3, (1.0,) * 3, 1.0)
+
+    rules = leave_one_out.moved_constants("least_step")
+    scores = {name: {source: score(2, 0.5) for source in "abc"} for name in rules}
+    scores["least_step 1.1"] = {source: score(1, 0.5) for source in "abc"}
+    *_, row = leave_one_out.constant_rows(scores, ["least_step"])
+    assert row == ("| least step | 0.9 | 1.1 (3) | 2.00, 1.00 | 0.500, 0.500 | 2.00 0.50, 1.00 0.50 |")
