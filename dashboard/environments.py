@@ -16,6 +16,8 @@ from dashboard.models import Environment, Run
 SOFTWARE = ("python", "torch", "cuda", "packages")
 # No commit changes these.
 SYSTEM = ("driver", "os", "kernel", "cpu_model", "gpus", "harness", "kept_files")
+# Of these what isn't the machine's alone: the devices that a case uses, and what its project keeps.
+OF_CASE = ("gpus", "kept_files")
 # What the code chose by itself, and the version of the files that the site keeps beside it.
 RARE = ("settings", "kept_files")
 LABELS = {"cpu_model": "processor", "gpus": "GPUs", "os": "system", "kept_files": "kept files"}
@@ -134,6 +136,12 @@ def _compare_members(name: str, before: EnvironmentValues, after: EnvironmentVal
 def system_differences(before: EnvironmentValues, after: EnvironmentValues) -> list[Difference]:
     """What no commit changes. Another machine of the pool isn't among it: a pool's machines are alike."""
     compared = (_compare_value(name, before, after) for name in SYSTEM)
+    return [difference for difference in compared if difference]
+
+
+def shared_system_differences(before: EnvironmentValues, after: EnvironmentValues) -> list[Difference]:
+    """What changed of a machine itself, by runs of whatever cases."""
+    compared = (_compare_value(name, before, after) for name in SYSTEM if name not in OF_CASE)
     return [difference for difference in compared if difference]
 
 

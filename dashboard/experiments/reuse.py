@@ -9,7 +9,12 @@ from typing import Any
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from dashboard.environments import RunEnvironments, software_differences, system_differences
+from dashboard.environments import (
+    RunEnvironments,
+    shared_system_differences,
+    software_differences,
+    system_differences,
+)
 from dashboard.experiments.asking import Side
 from dashboard.experiments.learning import lost_sides, weigh_learning
 from dashboard.experiments.single_steps import RATIOS
@@ -23,11 +28,15 @@ Question = Experiment.Question
 def is_outdated(measured: Experiment) -> bool:
     """Whether its pairs might say something else now, of the same commits.
 
-    Its machine has another driver, kernel, processor or harness since; or one of its commits was measured
-    since with other packages. Both are read off runs; what no run had told by then isn't known to differ.
+    Its machine has another driver, kernel, processor or harness since, or its case other devices there; or
+    one of its commits was measured since with other packages. All are read off runs; what no run had told by
+    then isn't known to differ.
     """
     of_machine = Run.objects.filter(machine=measured.machine_id)
-    if system_differences(*_environments_since(of_machine, measured)):
+    if shared_system_differences(*_environments_since(of_machine, measured)):
+        return True
+    of_case = of_machine.filter(configuration=measured.base_configuration_id)
+    if system_differences(*_environments_since(of_case, measured)):
         return True
     sides = (
         (measured.base_commit_id, measured.base_configuration_id),
@@ -42,8 +51,13 @@ def is_outdated(measured: Experiment) -> bool:
 
 
 def _environments_since(runs: QuerySet[Run], measured: Experiment) -> list[Mapping[str, Any]]:
-    """The environments of the last of these runs that ended before the experiment did, and of the newest."""
-    done = runs.filter(state=Run.State.DONE, environment__isnull=False).order_by("-pk")
+    """The environments of the last of these runs that ended before the experiment did, and of the newest.
+
+    As they were measured: of a history that is measured late each run was requested long before. What was
+    posted no machine of this site has measured.
+    """
+    done = runs.filter(state=Run.State.DONE, machine__isnull=False, environment__isnull=False)
+    done = done.order_by("-claimed_at", "-pk")
     keys = done.values_list("pk", flat=True)
     before, newest = keys.filter(finished_at__lte=measured.finished_at).first(), keys.first()
     environments = RunEnvironments()

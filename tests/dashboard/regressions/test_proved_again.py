@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -327,6 +328,55 @@ def test_pairs_of_another_time_are_measured_anew(
     advance_proof(suspected.pk)
     (asked,) = suspected.experiments.exclude(state="cancelled")
     assert asked.state == state
+
+
+@pytest.mark.parametrize(
+    ("environment", "state"),
+    [
+        ({"driver": "550.1", "gpus": []}, "done"),
+        ({"driver": "550.1", "kept_files": "2"}, "done"),
+        ({"driver": "560.1", "gpus": []}, "requested"),
+    ],
+    ids=["without its GPU", "with files of its own", "under another driver"],
+)
+def test_another_case_of_the_machine_tells_of_the_machine_alone(
+    line: list[Commit],
+    answer_for_another: Callable[..., Experiment],
+    environment: dict[str, Any],
+    state: str,
+) -> None:
+    """Which devices a case uses, and which files a project keeps, is no news of other cases."""
+    own = {"driver": "550.1", "gpus": [{"name": "H200"}], "kept_files": "1"}
+    for run in Run.objects.filter(state="done"):
+        factories.set_environment(run, own)
+    Run.objects.filter(state="done").update(finished_at=Now())
+    add_pairs(answer_for_another("refuted"), 1.01)
+    beside = factories.create_case(factories.create_project("beside"))
+    (commit,) = factories.create_commits(beside.project, 1)
+    factories.set_environment(factories.create_run(commit, beside, finished_at=Now()), environment)
+    suspected = Regression.objects.earliest("pk")
+    advance_proof(suspected.pk)
+    (asked,) = suspected.experiments.exclude(state="cancelled")
+    assert asked.state == state
+
+
+def test_a_run_that_waited_long_tells_of_when_it_was_measured(
+    line: list[Commit], answer_for_another: Callable[..., Experiment]
+) -> None:
+    """Of a long history runs are requested at once, and measured in any order."""
+    for run in Run.objects.filter(state="done"):
+        factories.set_environment(run, {"driver": "550.1"})
+    Run.objects.filter(state="done").update(claimed_at=Now(), finished_at=Now())
+    add_pairs(answer_for_another("refuted"), 1.01)
+    first = Run.objects.filter(state="done").earliest("pk")
+    factories.set_environment(first, {"driver": "560.1"})
+    Run.objects.filter(pk=first.pk).update(
+        claimed_at=Now() + timedelta(hours=1), finished_at=Now() + timedelta(hours=2)
+    )
+    suspected = Regression.objects.earliest("pk")
+    advance_proof(suspected.pk)
+    (asked,) = suspected.experiments.exclude(state="cancelled")
+    assert asked.state == "requested"
 
 
 @pytest.mark.parametrize(("times", "state", "verdicts"), [(2, "done", 1), (3, "requested", 0)])
