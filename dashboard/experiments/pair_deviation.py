@@ -36,9 +36,10 @@ class PairDeviation:
 def measure_pair_deviation(
     experiment: Experiment, measured: Sequence[ExperimentPair]
 ) -> PairDeviation | None:
-    """Of the undisturbed pairs; None of too few, of values without a ratio, of those that repeat exactly."""
+    """Of the undisturbed pairs; None of too few, of what differences tell, of those that repeat exactly."""
     calm = [pair for pair in measured if not pair.disturbed]
-    if experiment.metric.is_exponent or len(calm) < FEWEST_PAIRS:
+    metric = experiment.metric
+    if metric.is_exponent or metric.has_sign or len(calm) < FEWEST_PAIRS:
         return None
     if min(min(pair.base, pair.head) for pair in calm) <= 0:
         return None

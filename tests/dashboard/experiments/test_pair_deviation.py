@@ -90,3 +90,10 @@ def test_pairs_far_too_noisy_say_so() -> None:
 )
 def test_what_has_no_deviation_says_nothing(measured: list[ExperimentPair]) -> None:
     assert measure_pair_deviation(ESTIMATE, measured) is None
+
+
+@pytest.mark.parametrize("name", ["quality.return", "memory_growth", "scaling_exponent.step_time"])
+def test_what_is_told_by_differences_has_no_deviation_of_ratios(name: str) -> None:
+    """It may be 0 or less, though none of these pairs was: its ratios say nothing."""
+    metric = Metric(name=name, unit="1", better="higher", kind="quality")
+    assert measure_pair_deviation(Experiment(question="estimate", metric=metric), make_pairs(8, 0.02)) is None
