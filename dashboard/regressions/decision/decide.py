@@ -408,7 +408,10 @@ class _Decider:
         if regression.away or regression.recovered_by or is_unknown(regression.bisection):
             return False
         told = verdicts_on_step(draft.verdicts, primary.change.series)
-        return any(row.verdict in (Proved.REFUTED, Proved.UNDECIDED) for row in told)
+        if not any(row.verdict in (Proved.REFUTED, Proved.UNDECIDED) for row in told):
+            return False
+        # Its row may not say yet what the same judgement sees repaired.
+        return regression.merged or self._repair(draft, None) is None
 
     def _is_proved_again(self, draft: _Draft) -> bool:
         """Whether a proof is due again, since its step still stands points later: one that couldn't be

@@ -82,3 +82,17 @@ def test_judged_again_nothing_is_measured_for_what_is_over(over: dict[str, Any])
     outcome = decide_moved("refuted", (4, 5), (5, 6), **over)
     assert outcome.standing
     assert (outcome.standing.proving, pairs_of(outcome)) == (False, [])
+
+
+@pytest.mark.parametrize("state", ["refuted", "undecided"])
+def test_judged_again_nothing_is_measured_for_what_is_seen_repaired_now(state: str) -> None:
+    moved = make_change(TIME, 5, 6, 1.2, regression_id=1)
+    repair = make_change(TIME, 8, 9, 1 / 1.2, before=1.2, after=1.0, direction="improvement")
+    verdicts = (make_verdict(FOUND, state, 4, 5, ratio=1.0),)
+    regression = make_regression(FOUND, state=state)
+    changes, altered = (moved, repair), frozenset({moved.pk or 0, repair.pk or 0})
+    snapshot = Snapshot("main", "main", changes, (regression,), verdicts, altered=altered, live=False)
+    (outcome,) = decide(snapshot, TrueFacts(SimulatedProject(12, []))).outcomes
+    assert outcome.standing
+    assert outcome.standing.recovered_by == make_commit(9).pk
+    assert (outcome.standing.proving, pairs_of(outcome)) == (False, [])
