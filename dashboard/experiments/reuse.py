@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from dashboard.environments import (
+    UNKNOWN,
     RunEnvironments,
     shared_system_differences,
     software_differences,
@@ -51,7 +52,8 @@ def is_outdated(measured: Experiment) -> bool:
 
 
 def _environments_since(runs: QuerySet[Run], measured: Experiment) -> list[Mapping[str, Any]]:
-    """The environments of the last of these runs that ended before the experiment did, and of the newest.
+    """The environments of the last of these runs that ended before the experiment did, and of the newest;
+    unknown both where no run tells of two times.
 
     As they were measured: of a history that is measured late each run was requested long before. What was
     posted no machine of this site has measured.
@@ -60,8 +62,11 @@ def _environments_since(runs: QuerySet[Run], measured: Experiment) -> list[Mappi
     done = done.order_by("-claimed_at", "-pk")
     keys = done.values_list("pk", flat=True)
     before, newest = keys.filter(finished_at__lte=measured.finished_at).first(), keys.first()
+    if before is None or newest is None or before == newest:
+        return [UNKNOWN, UNKNOWN]
     environments = RunEnvironments()
-    return [environments.of_run(key) if key else {} for key in (before, newest)]
+    environments.read_runs([before, newest])
+    return [environments.of_run(before), environments.of_run(newest)]
 
 
 def weigh_step(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ from django.db.models.functions import Now
 from pytest_django.plugin import DjangoDbBlocker
 
 from dashboard.access import Visitor
+from dashboard.experiments import is_outdated
 from dashboard.models import Commit, Experiment, Regression, Run
 from dashboard.regressions import advance_proof, judge_run, redetect_project, triage_regression
 from dashboard.regressions.apply import apply_decision, ask_for_regression, reuse_proof
@@ -377,6 +379,20 @@ def test_a_run_that_waited_long_tells_of_when_it_was_measured(
     advance_proof(suspected.pk)
     (asked,) = suspected.experiments.exclude(state="cancelled")
     assert asked.state == "requested"
+
+
+def test_where_nothing_was_measured_since_no_environment_is_read(
+    line: list[Commit],
+    answer_for_another: Callable[..., Experiment],
+    django_assert_num_queries: Callable[[int], AbstractContextManager[Any]],
+) -> None:
+    """The project is locked meanwhile."""
+    for run in Run.objects.filter(state="done"):
+        factories.set_environment(run, {"driver": "550.1"})
+    Run.objects.filter(state="done").update(claimed_at=Now(), finished_at=Now())
+    measured = answer_for_another("refuted")
+    with django_assert_num_queries(8):
+        assert not is_outdated(measured)
 
 
 @pytest.mark.parametrize(("times", "state", "verdicts"), [(2, "done", 1), (3, "requested", 0)])
