@@ -28,7 +28,7 @@ from dashboard.models import (
 )
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.regressions.changes import WHOLE, known_directions
-from dashboard.regressions.series.history import History
+from dashboard.regressions.series.history import History, MeasuredCommit
 
 # Of what is left, one proof risks half at most: so the next ones can always be asked too.
 PART = 0.5
@@ -73,11 +73,18 @@ def tell_suspicions(project: Project, run: Run, histories: Mapping[int, History]
     p_values |= phase_p_values(noisy)
     decision, budget = budget_of_project(project, cases=cases_of_run(run)).decide(p_values)
     keep_budget(project, budget)
-    raised = Change.objects.filter(
+    # Of a step that lies further back, such as one that is proved anew, the newest points say nothing.
+    newest = {past.series.pk: first_of_newest(past, run.commit) for past in noisy}
+    of_series = Change.objects.filter(
         series__in={int(key.partition(":")[0]) for key in decision.raised}, regression__in=told
     )
+    raised = {
+        regression
+        for series, position, regression in of_series.values_list("series", "position", "regression")
+        if position >= newest[series]
+    }
     exact = Change.objects.filter(series__exact=True, regression__in=told, series__points__run=run)
-    keys = {*raised.values_list("regression", flat=True), *exact.values_list("regression", flat=True)}
+    keys = raised.union(exact.values_list("regression", flat=True))
     for regression in Regression.objects.filter(pk__in=keys).order_by("pk"):
         alerts.announce_regression(regression)
 
@@ -121,9 +128,18 @@ def newest_p_value(past: History, newest: Commit, starts: Collection[int]) -> fl
 
     `starts` are the positions at which changes have been found.
     """
-    known = [commit for commit in past.untainted(0, len(past.measured)) if commit.position <= newest.position]
+    known = points_until(past, newest)
     positions = [commit.position for commit in known]
     return shift_p_value([commit.value for commit in known], level_start(positions, starts))
+
+
+def points_until(past: History, newest: Commit) -> list[MeasuredCommit]:
+    return [commit for commit in past.untainted(0, len(past.measured)) if commit.position <= newest.position]
+
+
+def first_of_newest(past: History, newest: Commit) -> int:
+    """The position of the first of the newest points, whose level may be a new one; 0 where there is none."""
+    return next((commit.position for commit in points_until(past, newest)[-NEWEST:]), 0)
 
 
 def phase_p_values(histories: Sequence[History]) -> dict[str, float]:

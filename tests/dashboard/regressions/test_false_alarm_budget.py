@@ -57,6 +57,20 @@ def test_a_clear_suspicion_is_told_to_those_who_ask(project: Project, of: Case) 
     assert Delivery.objects.get().channel.address == "eager@example.org"
 
 
+def test_a_new_step_tells_of_no_older_suspicion_of_its_series(project: Project, of: Case) -> None:
+    """Such as one that is proved anew: the newest points say nothing of it."""
+    measure_and_judge(project, of, factories.noisy_levels((24, 0.010), (24, 0.015)))
+    old = Regression.objects.get()
+    assert old.proving
+    Channel.objects.create(project=project, kind="email", address="eager@example.org", suspicions=True)
+    measured = project.commits.count()
+    levels = factories.noisy_levels((24, 0.010), (24, 0.015), (4, 0.0225))[measured:]
+    later = factories.create_commits(project, len(levels), first=measured)
+    for commit, value in zip(later, levels, strict=True):
+        judge_run(factories.store_measured_run(commit, of, {"step_time": value}).pk)
+    assert Delivery.objects.get().regression_id != old.pk
+
+
 def test_a_budget_that_allows_nothing_tells_nothing(project: Project, of: Case) -> None:
     Channel.objects.create(project=project, kind="email", address="eager@example.org", suspicions=True)
     project.false_alerts_per_100_commits = 0.01
