@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from dashboard.measured_kinds import is_exact_counter
 from dashboard.models import Regression as Row
+from dashboard.regressions.decision.bisection import CANNOT_TELL
 from dashboard.regressions.decision.cause_class import CauseClass, CauseFacts, decide_cause
 from dashboard.regressions.decision.continuation import ContinuedGroup, continue_regressions, merge_groups
 from dashboard.regressions.decision.facts import (
@@ -401,14 +402,14 @@ class _Decider:
         return state == State.SUSPECTED and (resized or joined or moved)
 
     def _left_its_pairs(self, draft: _Draft) -> bool:
-        """True for a step that pairs have told of, none of them where it lies now."""
+        """True for a step of which pairs were asked, none of them where it lies now."""
         regression, primary = draft.regression, draft.primary
         if regression is None or draft.opens or draft.is_environment_only or primary.state != State.SUSPECTED:
             return False
         if regression.away or regression.recovered_by or is_unknown(regression.bisection):
             return False
         told = verdicts_on_step(draft.verdicts, primary.change.series)
-        if not any(row.verdict in (Proved.REFUTED, Proved.UNDECIDED) for row in told):
+        if not any(row.verdict in (Proved.REFUTED, *CANNOT_TELL) for row in told):
             return False
         # Its row may not say yet what the same judgement sees repaired.
         return regression.merged or self._repair(draft, None) is None

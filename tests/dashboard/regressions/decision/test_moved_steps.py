@@ -67,6 +67,13 @@ def test_what_was_left_suspected_beside_its_pairs_is_proved(live: bool) -> None:
     assert pairs_of(outcome) == [(6, 7)]
 
 
+@pytest.mark.parametrize("live", [False, True], ids=["judged again", "with news"])
+def test_what_could_not_be_measured_at_its_pairs_is_proved_where_it_lies(live: bool) -> None:
+    """Other commits may run."""
+    outcome = decide_moved("untestable", (4, 5), (6, 7), live=live, state="undecided")
+    assert pairs_of(outcome) == [(6, 7)]
+
+
 @pytest.mark.parametrize(
     "over",
     [
