@@ -34,7 +34,8 @@ def cancel_trigger(visitor: Visitor, trigger: Trigger) -> int:
     with transaction.atomic():
         asked = Run.objects.filter(trigger=trigger)
         ended = runs.cancel_runs(asked, f"Cancelled by {_name_visitor(visitor)}.")
-        waited = Run.objects.filter(awaited_by=trigger, state=Run.State.REQUESTED).update(awaited_by=None)
+        awaited = Run.objects.filter(awaited_by=trigger).exclude(state__in=Run.TERMINAL)
+        waited = awaited.update(awaited_by=None)
         if not ended and not waited:
             raise NotCancellable(f"No run of request {trigger.pk} is left to cancel.")
         record_action(visitor, AuditAction.REQUEST_CANCELLED, trigger.project, trigger, runs=ended)

@@ -68,7 +68,7 @@ class Run(Configured, LeasedJob):
     IS_AWAITED = models.Q(
         models.Q(trigger__source__in=Trigger.AWAITED) | models.Q(awaited_by__isnull=False), not_before=None
     )
-    IS_REMEASURING = ~models.Q(state__in=TERMINAL) & models.Q(not_before__isnull=False)
+    IS_REMEASURING = ~models.Q(state__in=TERMINAL) & models.Q(not_before__isnull=False, awaited_by=None)
     awaited_by = models.ForeignKey(
         Trigger,
         null=True,

@@ -157,10 +157,11 @@ def _measure_at_once(runs: Iterable[Run], priority: int) -> None:
 
 
 def _note_who_waits(runs: Iterable[Run], trigger: Trigger) -> None:
-    """What the site asked for by itself, and somebody asks for now: no later push puts it off."""
+    """What the site asked for by itself, and somebody asks for now: no later push puts it off, and where a
+    machine has begun with it nobody ends it with what only the site wants."""
     keys = [run.pk for run in runs if run.trigger_id != trigger.pk]
-    requested = Run.objects.filter(pk__in=keys, state=Run.State.REQUESTED)
-    requested.exclude(trigger__source__in=Trigger.AWAITED).update(awaited_by=trigger)
+    going = Run.objects.filter(pk__in=keys).exclude(state__in=Run.TERMINAL)
+    going.exclude(trigger__source__in=Trigger.AWAITED).update(awaited_by=trigger)
 
 
 def _run_identity(run: Run) -> tuple[int, int]:

@@ -14,7 +14,8 @@ from django.utils import timezone
 from paceline.document import CODES_OF_DISTURBANCE, CODES_TAINTING_ALL
 from paceline.manifest import Benchmark
 
-from dashboard import dispatch, ingest, runs
+from dashboard import cancelling, dispatch, ingest, runs
+from dashboard.access import Visitor
 from dashboard.models import AuditEntry, Machine, Project, Run, Trigger
 from dashboard.repositories import DETACHED
 from dashboard.runs.sweeping import wake_for_waiting_runs
@@ -241,3 +242,20 @@ def test_all_that_is_left_is_cancelled_together(
     assert describe_entry(entry) == "cancelled 2 runs that measured disturbed ones again"
     assert "No disturbed run is left" in shown_text(client.post(button, follow=True))
     assert AuditEntry.objects.filter(action="remeasuring cancelled").count() == 1
+
+
+def test_what_a_person_asked_for_meanwhile_is_not_cancelled(
+    disturbed: Run, benchmark: Benchmark
+) -> None:
+    """Also where a machine had begun with it before they asked."""
+    again = waiting_run()
+    assert again is not None
+    let_its_time_come(again)
+    assert runs.claim_run("default", "gpu-1") is not None
+    asked = disturbed.project.triggers.create(source=Trigger.Source.WEB)
+    assert runs.request_run(disturbed.commit, disturbed.case, benchmark, trigger=asked) == again
+    with pytest.raises(cancelling.NotCancellable):
+        cancelling.cancel_remeasuring(Visitor(), disturbed.project)
+    # Once they take it back it is the site's own again.
+    assert cancelling.cancel_trigger(Visitor(), asked) == 0
+    assert cancelling.cancel_remeasuring(Visitor(), disturbed.project) == 1
