@@ -1,4 +1,4 @@
-"""The newest commits of a project's branch, read while a person waits; nothing of them is measured."""
+"""The newest commits of a project's branch, read while a person waits; no run of them is asked for."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dashboard import repositories, runs
 from dashboard.models import Project
 from dashboard.repositories import RepositoryError
 from dashboard.runs.rewritten_history import follow_rewritten_history
+from dashboard.runs.tags import follow_tags
 from dashboard.triggers.checking import CHECK_SECONDS
 from dashboard.triggers.receiving import TriggerError
 
@@ -23,6 +24,8 @@ def read_newest_commits(project: Project, count: int) -> int:
     except RepositoryError as error:
         raise TriggerError(str(error)) from error
     follow_rewritten_history(project)
-    known = set(project.commits.filter(hash__in=hashes).values_list("hash", flat=True))
-    runs.get_or_create_commits(project, [facts for facts in found if facts.hash not in known])
-    return len(hashes) - len(known)
+    known = project.commits.filter(hash__in=hashes, branch=project.branch).count()
+    # The known ones too: what another branch had may have been merged by moving the project's branch there.
+    runs.get_or_create_commits(project, found)
+    follow_tags(project)
+    return len(hashes) - known

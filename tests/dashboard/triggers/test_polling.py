@@ -16,6 +16,7 @@ from dashboard.forges.events import Action, PullRequestEvent
 from dashboard.forges.receivers import pull_request_received
 from dashboard.models import Commit, ForgeConnection, Project, RepositoryPoll, Run, Trigger
 from dashboard.triggers import polling
+from dashboard.triggers.reading_commits import read_newest_commits
 from tests.dashboard.conftest import MANIFEST, Repository
 from tests.dashboard.forges.conftest import OpenStandIn, connection_to
 from tests.dashboard.forges.conftest import open_stand_in as open_stand_in
@@ -242,3 +243,20 @@ def test_a_forge_that_says_no_is_told_once(polled: Project, github: StandIn) -> 
     (refused,) = Trigger.objects.filter(state="refused")
     assert refused.detail.startswith("GitHub answered 401: Bad credentials. Its token is wrong")
     assert Trigger.objects.exclude(state="refused").count() == 1
+
+
+def test_commits_that_were_only_read_are_asked_for(polled: Project, repository: Repository) -> None:
+    """By the next look, as if nobody had read them."""
+    look_again(polled)
+    resolve_all()
+    first = repository.git("rev-parse", "HEAD")
+    newer = [repository.commit(subject) for subject in ("One", "Two")]
+    asked_before = Run.objects.count()
+    assert read_newest_commits(polled, 40) == 3
+    assert (Trigger.objects.count(), Run.objects.count()) == (1, asked_before)
+    look_again(polled)
+    resolve_all()
+    newest = Trigger.objects.latest("pk")
+    assert (newest.source, newest.revisions) == ("poll", {"range": f"{first}..{newer[-1]}"})
+    measured = Run.objects.filter(commit__hash__in=newer).values_list("commit__hash", flat=True)
+    assert set(measured) == set(newer)

@@ -184,3 +184,26 @@ def test_a_repository_that_cannot_be_read_says_so(client: Client, project: Proje
     client.force_login(operator)
     shown = unescape(client.post("/projects/snakes/read-commits/", follow=True).content.decode())
     assert "/nowhere can't be fetched" in shown
+
+
+def test_what_another_branch_had_is_listed_once_it_is_merged(
+    client: Client, tracked: Project, repository: Repository, operator: User
+) -> None:
+    """By moving the branch there; with the tags that name what is read."""
+    client.force_login(operator)
+    runs.resolve_trigger(Trigger.objects.create(project=tracked, source=Trigger.Source.COMMAND).pk)
+    repository.git("switch", "--quiet", "--create", "faster")
+    beside = repository.commit("Tune")
+    asked = Trigger.objects.create(
+        project=tracked, source=Trigger.Source.COMMAND, revisions={"commit": beside}
+    )
+    runs.resolve_trigger(asked.pk)
+    repository.git("switch", "--quiet", "main")
+    repository.git("merge", "--quiet", "--ff-only", "faster")
+    repository.git("tag", "v1.0")
+    assert tracked.commits.get(hash=beside).branch == "faster"
+    # The first commit, and this one.
+    answer = client.post("/projects/snakes/read-commits/", follow=True).content.decode()
+    assert "2 commits more are known now." in answer
+    merged = tracked.commits.get(hash=beside)
+    assert (merged.branch, merged.tags) == ("main", ["v1.0"])
