@@ -244,9 +244,7 @@ def test_all_that_is_left_is_cancelled_together(
     assert AuditEntry.objects.filter(action="remeasuring cancelled").count() == 1
 
 
-def test_what_a_person_asked_for_meanwhile_is_not_cancelled(
-    disturbed: Run, benchmark: Benchmark
-) -> None:
+def test_what_a_person_asked_for_meanwhile_is_not_cancelled(disturbed: Run, benchmark: Benchmark) -> None:
     """Also where a machine had begun with it before they asked."""
     again = waiting_run()
     assert again is not None

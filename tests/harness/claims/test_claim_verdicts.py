@@ -12,6 +12,7 @@ from paceline.claims.claims_file import parse_claims
 from paceline.claims.readings import read_metric
 from paceline.claims.verdicts import (
     HOLDS,
+    LARGER,
     MEASURED,
     NOT_KNOWN,
     REFUTED,
@@ -99,6 +100,26 @@ def test_no_more_than_all_of_something_agrees(lines: str, high: float) -> None:
     accepted = accepted_range(read_claim(f"case = {{}}\n{lines}"))
     assert accepted is not None
     assert accepted.high == pytest.approx(high)
+
+
+@pytest.mark.parametrize(
+    ("measured", "verdict"),
+    [
+        ((100.4, 99.8, 100.9), HOLDS),
+        ((100.4, 100.2, 100.9), HOLDS),
+        ((104, 103, 105), LARGER),
+        ((101, 99, 105), NOT_KNOWN),
+        ((80, 70, 100.4), NOT_KNOWN),
+    ],
+)
+def test_phases_that_add_up_to_a_little_more_than_the_step_are_all_of_it(
+    measured: Interval, verdict: str
+) -> None:
+    """Medians of parts don't add up to that of the whole."""
+    claim = read_claim(
+        'case = {}\nmetric = "phase_share:collect+learn"\nfactor = 100\nunit = "%"\nvalue = [90, 100]'
+    )
+    assert judge_estimate(claim, Estimate(*measured)) == verdict
 
 
 positive = st.floats(1e-3, 1e3)

@@ -47,7 +47,7 @@ def judge_estimate(claim: Claim, estimate: Estimate) -> str:
     accepted = accepted_range(claim)
     if accepted is None:
         return MEASURED
-    effect = invert_ratio(estimate) if claim.direction == "worse" else estimate
+    effect = invert_ratio(estimate) if claim.direction == "worse" else _at_most_whole(claim, estimate)
     verdict = accepted.judge(effect)
     if verdict != SMALLER or claim.before is None:
         return verdict
@@ -82,11 +82,34 @@ def accepted_range(claim: Claim) -> AcceptedRange | None:
 
 def _up_to_whole(claim: Claim, high: float) -> float:
     """Return the upper end, at most all of what the metric is a part of unless the claim itself says more."""
+    limit = _find_whole(claim)
+    return high if limit is None else min(high, limit)
+
+
+def _at_most_whole(claim: Claim, estimate: Estimate) -> Estimate:
+    """Return the estimate, in which what is hardly more than all of something is all of it.
+
+    Medians of phases that cover a step don't add up to the step's own.
+    """
+    limit = _find_whole(claim)
+    if limit is None:
+        return estimate
+    numbers = estimate.value, estimate.low, estimate.high
+    return Estimate(
+        *(limit if limit < number <= limit * (1 + NO_DIFFERENCE) else number for number in numbers)
+    )
+
+
+def _find_whole(claim: Claim) -> float | None:
+    """Return what all is of what the metric is a part of, in the claim's unit.
+
+    None where it is no part of anything, and where the claim has no upper end or itself says more.
+    """
     whole = WHOLES.get(split_spelling(claim.metric)[0])
     if claim.before is not None or claim.high is None or whole is None:
-        return high
+        return None
     limit = whole * claim.factor
-    return min(high, limit) if claim.high <= limit else high
+    return limit if claim.high <= limit else None
 
 
 def invert_ratio(ratio: Estimate) -> Estimate:
