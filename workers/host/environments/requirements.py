@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 import re
 import shlex
@@ -17,8 +18,14 @@ from workers.host.checkout.worktree import read_text_inside
 from workers.host.errors import BuildError, CheckoutError
 
 INCLUDES = ("-r", "--requirement", "-c", "--constraint")
-# Options that say where packages are found; each may name a folder of the checkout.
-SOURCES = ("-f", "--find-links", "-i", "--index-url", "--extra-index-url")
+# Options that say where packages are found; each may name a folder of the checkout. Of the first two pip sees
+# the packages and pages in the folder itself, of an index all that lies below it.
+FLAT_SOURCES = ("-f", "--find-links")
+SOURCES = (*FLAT_SOURCES, "-i", "--index-url", "--extra-index-url")
+PACKAGES = (
+    *(".whl", ".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tar.xz", ".txz"),
+    *(".tar.lz", ".tlz", ".tar.lzma", ".html", ".htm"),
+)
 MOST_FILES = 50
 # What pip fetches over the network, also behind `name @`.
 ADDRESS = re.compile(r"(?:[\w.-]+(?:\[[^\]]*\])?@)?(?:https?|(?:git|hg|svn|bzr)\+\w+)://", re.IGNORECASE)
@@ -75,16 +82,31 @@ def hash_sources(checkout: Path, name: str, text: str) -> Iterator[tuple[str, st
     One commit's wheel must not stand in for another's of the same version. pip looks for them below the
     requirements file first.
     """
-    for line in text.splitlines():
-        option, value = split_option(split_words(line))
-        if option not in SOURCES:
+    for option, value in read_options(text):
+        if option not in SOURCES or ADDRESS.match(value):
             continue
         for place in (checkout / PurePosixPath(name).parent / value, checkout / value):
-            if place.exists() and place.resolve().is_relative_to(checkout.resolve()):
-                files = read_file_states(place) if place.is_dir() else [place.name]
+            if os.path.exists(place) and place.resolve().is_relative_to(checkout.resolve()):  # noqa: PTH110 - raises nothing
                 folder = place if place.is_dir() else place.parent
-                yield f"packages in {value}", content_digest(folder, files)
+                files = package_files(place, option) if place.is_dir() else [place.name]
+                yield f"packages in {os.path.relpath(place, checkout)}", content_digest(folder, files)
                 break
+
+
+def package_files(folder: Path, option: str) -> list[str]:
+    """The files in which pip looks for packages where this option names the folder."""
+    if option in FLAT_SOURCES:
+        return [path.name for path in folder.iterdir() if path.name.endswith(PACKAGES) and path.is_file()]
+    return list(read_file_states(folder))
+
+
+def read_options(text: str) -> Iterator[tuple[str, str]]:
+    """The options of a requirements file, each with its value; a line may hold several."""
+    for line in text.splitlines():
+        words = split_words(line)
+        for index, word in enumerate(words):
+            if word.startswith("-"):
+                yield split_option(words[index:])
 
 
 def split_option(words: Sequence[str]) -> tuple[str, str]:

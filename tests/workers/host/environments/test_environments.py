@@ -139,7 +139,16 @@ def test_an_included_file_makes_another_key(commit: Path, line: str) -> None:
     assert read_requirements(commit, ["requirements.txt"]).key() != before
 
 
-@pytest.mark.parametrize("line", ["--find-links wheels", "--find-links=./wheels", "-fwheels", "-i wheels"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--find-links wheels",
+        "--find-links=./wheels",
+        "-fwheels",
+        "-i wheels",
+        "--no-index --find-links wheels",
+    ],
+)
 def test_a_wheel_of_the_commit_makes_another_key(commit: Path, line: str) -> None:
     (commit / "deploy" / "wheels").mkdir(parents=True)
     (commit / "deploy" / "requirements.txt").write_text(f"-r ../more.txt\n{line}\ntiny\n")
@@ -150,6 +159,33 @@ def test_a_wheel_of_the_commit_makes_another_key(commit: Path, line: str) -> Non
             build_wheel(commit / folder, "tiny", f"SIZE = {size}")
             keys.add(read_requirements(commit, ["deploy/requirements.txt"]).key())
     assert len(keys) == 4
+
+
+def test_wheels_of_two_folders_of_one_name_are_told_apart(commit: Path) -> None:
+    (commit / "requirements.txt").write_text("-r a/more.txt\n-r b/more.txt\n")
+    for folder in ("a", "b"):
+        build_wheel(commit / folder / "wheels", "tiny", "SIZE = 1")
+        (commit / folder / "more.txt").write_text("-f wheels\n")
+    before = read_requirements(commit, ["requirements.txt"]).key()
+    build_wheel(commit / "a" / "wheels", "tiny", "SIZE = 2")
+    assert read_requirements(commit, ["requirements.txt"]).key() != before
+
+
+def test_an_index_with_a_long_token_is_no_folder(commit: Path) -> None:
+    (commit / "requirements.txt").write_text(
+        f"--extra-index-url https://aws:{1000 * 'a'}@host/simple\ntiny\n"
+    )
+    assert not read_requirements(commit, ["requirements.txt"]).sources
+
+
+def test_code_beside_a_wheel_makes_no_other_key(commit: Path) -> None:
+    """pip looks for packages in the folder itself alone."""
+    (commit / "requirements.txt").write_text("--find-links .\ntiny\n")
+    build_wheel(commit, "tiny", "SIZE = 1")
+    before = read_requirements(commit, ["requirements.txt"]).key()
+    (commit / "train.py").write_text("print('faster')")
+    build_wheel(commit / "tests", "tiny", "SIZE = 2")
+    assert read_requirements(commit, ["requirements.txt"]).key() == before
 
 
 def test_each_commit_gets_its_own_wheel(tmp_path: Path) -> None:
