@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -16,6 +16,7 @@ from dashboard.forges.forge import forge_of
 from dashboard.models import ForgeConnection, Project, RepositoryPoll, Run, Trigger
 from dashboard.policy.project_policy import project_policy
 from dashboard.repositories import RepositoryError
+from dashboard.runs.planning import PUSHED
 from dashboard.triggers.open_pull_requests import tell_changes
 from dashboard.triggers.receiving import receive_trigger
 from dashboard.triggers.refs import HEADS, ignored_ref
@@ -98,14 +99,14 @@ def ask_forge(project: Project) -> None:
 
 
 def follow_branch(project: Project, tip: str) -> None:
-    """Ask for the commits up to the branch's newest one, unless somebody has asked for it already."""
+    """Ask for the commits up to the branch's newest one, unless somebody has asked for them already."""
     with transaction.atomic():
         poll, _ = RepositoryPoll.objects.select_for_update().get_or_create(
             project=project, defaults={"next_at": Now() + usual_pause(project)}
         )
         if poll.tip == tip:
             return
-        if not is_requested(project, tip):
+        if not is_requested(project, tip) or leaves_commits_out(project, poll.tip, tip):
             revisions = {"range": f"{poll.tip}..{tip}"} if poll.tip else {"commit": tip}
             receive_trigger(project, Trigger.Source.POLL, revisions)
         RepositoryPoll.objects.filter(pk=poll.pk).update(tip=tip)
@@ -151,6 +152,26 @@ def is_requested(project: Project, commit: str) -> bool:
         commit__project=project, commit__hash=commit, origin=Run.Origin.MEASURED, configuration__quick=False
     )
     return triggers.exists() or measured.exists()
+
+
+def leaves_commits_out(project: Project, first: str, newest: str) -> bool:
+    """Whether the newest commit was asked for by itself, by a person or a schedule: nobody told of those that
+    came after `first` and before it."""
+    if not first or is_pushed(project, newest):
+        return False
+    line = project.commits.filter(branch=project.branch)
+    position = dict(line.filter(hash__in=(first, newest)).values_list("hash", "position"))
+    if len(position) < 2:
+        return True  # It isn't read yet. What is asked for twice is measured once.
+    between = line.filter(position__gt=position[first], position__lt=position[newest])
+    asked = between.filter(Exists(Run.objects.filter(commit=OuterRef("pk"))))
+    return asked.count() < position[newest] - position[first] - 1
+
+
+def is_pushed(project: Project, commit: str) -> bool:
+    """Whether a hook, a forge or a look told of this commit, or somebody asked for a range up to it."""
+    told = Q(revisions__commit=commit, source__in=PUSHED) | Q(revisions__range__endswith=f"..{commit}")
+    return Trigger.objects.filter(told, project=project).exclude(state=Trigger.State.REFUSED).exists()
 
 
 def follow_pull_requests(project: Project) -> None:

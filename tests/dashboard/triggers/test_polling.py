@@ -260,3 +260,26 @@ def test_commits_that_were_only_read_are_asked_for(polled: Project, repository: 
     assert (newest.source, newest.revisions) == ("poll", {"range": f"{first}..{newer[-1]}"})
     measured = Run.objects.filter(commit__hash__in=newer).values_list("commit__hash", flat=True)
     assert set(measured) == set(newer)
+
+
+def test_a_person_who_asks_for_the_newest_alone_takes_nothing_from_the_look(
+    polled: Project, repository: Repository
+) -> None:
+    look_again(polled)
+    resolve_all()
+    newer = [repository.commit(subject) for subject in ("One", "Two", "Three")]
+    read_newest_commits(polled, 40)
+    polled.triggers.create(source="web", revisions={"commit": newer[-1]})
+    resolve_all()
+    for _ in range(2):
+        look_again(polled)
+        resolve_all()
+    assert Trigger.objects.filter(source="poll").count() == 2
+    runs_of = Run.objects.filter(commit__hash__in=newer)
+    assert {sha: runs_of.filter(commit__hash=sha).count() for sha in newer} == dict.fromkeys(newer, 3)
+    # One that follows at once leaves nothing out.
+    after = repository.commit("Four")
+    polled.triggers.create(source="web", revisions={"commit": after})
+    resolve_all()
+    look_again(polled)
+    assert Trigger.objects.filter(source="poll").count() == 2
