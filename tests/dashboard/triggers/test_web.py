@@ -207,3 +207,29 @@ def test_what_another_branch_had_is_listed_once_it_is_merged(
     assert "2 commits more are known now." in answer
     merged = tracked.commits.get(hash=beside)
     assert (merged.branch, merged.tags) == ("main", ["v1.0"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"repository": ""}, "snakes has no repository, only an imported history"),
+        ({"branch": "gone"}, "its branches are: main."),
+    ],
+)
+def test_where_no_commits_can_be_looked_for(
+    client: Client, tracked: Project, operator: User, changes: dict[str, str], sentence: str
+) -> None:
+    """An imported history, and a branch that was renamed."""
+    runs.resolve_trigger(Trigger.objects.create(project=tracked, source=Trigger.Source.COMMAND).pk)
+    Project.objects.update(**changes)
+    client.force_login(operator)
+    known = tracked.commits.count()
+    assert sentence in unescape(client.post("/projects/snakes/read-commits/", follow=True).text)
+    assert (tracked.commits.count(), tracked.commits.exclude(branch="main").count()) == (known, 0)
+
+
+def test_who_may_not_ask_for_runs_may_not_look_for_commits(client: Client, tracked: Project) -> None:
+    runs.resolve_trigger(Trigger.objects.create(project=tracked, source=Trigger.Source.COMMAND).pk)
+    client.force_login(User.objects.create_user("eve"))
+    assert client.post("/projects/snakes/read-commits/").status_code == 403
+    assert "Look for newer commits" not in client.get("/projects/snakes/commits/").text
