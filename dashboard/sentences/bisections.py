@@ -9,6 +9,8 @@ from typing import Any
 from dashboard.models import Experiment, Regression
 from dashboard.sentences import numbers
 
+GRADUALLY = "little by little or in parts"
+
 
 def bisection_sentence(regression: Regression) -> str:
     """Empty where there is nothing to say beside the commit."""
@@ -19,10 +21,7 @@ def bisection_sentence(regression: Regression) -> str:
         sentence = f"It is one of these {found['commits']} commits{untold_words(found)}."
         return f"{sentence}{only_changed_words(regression)}"
     if found["code"] == "gradual":
-        return (
-            f"It came over these {found['commits']} commits, little by little or in parts: no commit has "
-            "all of it."
-        )
+        return f"It came over these {found['commits']} commits, {GRADUALLY}: no commit has all of it."
     if found["code"] == "answered":
         return repeated_sentence(regression, found)
     return merge_sentence(found)

@@ -42,6 +42,8 @@ PLACES = {
     Verdict.NONE: "doesn't have the step",
     Verdict.PART: "has a part of the step",
 }
+# Of a place that counts as without the step, whose pairs surely show less than a quarter of it.
+SMALL_PART = "has a small part of"
 SURE = {
     Verdict.WHOLE: "it surely has a part of the step at least",
     Verdict.NONE: "it surely lacks a part of the step at least",
@@ -55,7 +57,14 @@ FAR_FROM_WANTED = 5.0
 
 def experiment_state_label(experiment: Experiment) -> str:
     """Its verdict, where there is one, else its state."""
+    if has_small_part(experiment):
+        return f"{SMALL_PART} it"
     return VERDICT_LABELS[Verdict(experiment.verdict)] if experiment.verdict else experiment.state
+
+
+def has_small_part(experiment: Experiment) -> bool:
+    """Whether a commit that counts as without the step is surely worse all the same."""
+    return experiment.verdict == Verdict.NONE and effect_direction(experiment) == "worse"
 
 
 def purpose_label(experiment: Experiment) -> str:
@@ -170,9 +179,8 @@ def _ended_sentence(experiment: Experiment, reason: str) -> str:
         case Verdict.UNDECIDED:
             return f"Undecided: {reason}; {effect}." if reason else f"Undecided: {effect}."
         case Verdict.WHOLE | Verdict.NONE | Verdict.PART as place:
-            return (
-                f"{experiment.head_commit.short} {PLACES[place]}: {f'{phases}; ' if phases else ''}{effect}."
-            )
+            told = f"{SMALL_PART} the step" if has_small_part(experiment) else PLACES[place]
+            return f"{experiment.head_commit.short} {told}: {f'{phases}; ' if phases else ''}{effect}."
     return effect_sentence(experiment)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from dashboard.models import Case, Change, Channel, Limit, Metric, Regression
 from dashboard.repositories import DETACHED
 from dashboard.sentences import labels, numbers
+from dashboard.sentences.bisections import GRADUALLY
 from dashboard.sentences.causes import cause_sentence
 from dashboard.sentences.learning import is_loss_of_quality, loss_headline, loss_sentence
 from dashboard.sentences.limits import is_of_other_case, violations_headline
@@ -106,10 +107,12 @@ def describe_memory_growth(regression: Regression, changes: Iterable[Change]) ->
 def describe_place(regression: Regression, *, brief: bool = False) -> str:
     """`since abc1234567 “subject”`, or in which range, as long as that holds several commits.
 
-    `brief` leaves the subject out.
+    `brief` leaves the subject out, and what is said of all that came gradually.
     """
-    if regression.commits_left > 1:
-        text = f"{'' if regression.came_gradually else 'in '}{describe_range(regression)}"
+    if regression.came_gradually and regression.commits_left > 1:
+        text = describe_range(regression, brief=brief)
+    elif regression.commits_left > 1:
+        text = f"in {describe_range(regression)}"
     else:
         subject = "" if brief else f" “{regression.blamed.subject}”"
         text = f"since {regression.blamed.short}{subject}{merged_words(regression)}"
@@ -117,9 +120,14 @@ def describe_place(regression: Regression, *, brief: bool = False) -> str:
     return text if branch in (regression.project.branch, DETACHED) else f"{text} on branch {branch}"
 
 
-def describe_range(item: Regression | Change) -> str:
-    """`one of 4 commits, abc1234567..def8901234`: as git writes the range, without the last good commit."""
-    return f"{commits_in_range(item)}, {commit_range(item)}"
+def describe_range(item: Regression | Change, *, brief: bool = False) -> str:
+    """`one of 4 commits, abc1234567..def8901234`: as git writes the range, without the last good commit.
+
+    Of what came gradually `over 4 commits, abc1234567..def8901234, little by little or in parts`, unless
+    `brief`.
+    """
+    gradual = isinstance(item, Regression) and item.came_gradually and not brief
+    return f"{commits_in_range(item)}, {commit_range(item)}{f', {GRADUALLY}' if gradual else ''}"
 
 
 def commits_in_range(item: Regression | Change) -> str:

@@ -52,6 +52,16 @@ def test_a_range_of_several_commits_names_none_of_them(delivery: Delivery, part:
     assert "in that commit" not in text
 
 
+@pytest.mark.parametrize("part", ["subject", "plain", "html", "title"])
+def test_what_came_gradually_is_told_as_on_its_page(delivery: Delivery, part: str) -> None:
+    left = widen_range(delivery)
+    delivery.regression.bisection = {"code": "gradual", "commits": 5}
+    text = message_texts(delivery)[part]
+    assert f"over 5 commits, {left}" in text
+    assert (f"over 5 commits, {left}, little by little or in parts" in text) == (part != "subject")
+    assert "one of" not in text
+
+
 def test_what_several_commits_changed_is_told_of_all_of_them(delivery: Delivery) -> None:
     widen_range(delivery)
     texts = message_texts(delivery)

@@ -187,13 +187,39 @@ def test_what_is_under_way_is_said(
     assert words in get_page(client, regression)
 
 
+def page_of_experiment(client: Client, experiment: Experiment) -> str:
+    return client.get(f"/experiments/{experiment.pk}/").content.decode()
+
+
 def test_every_step_of_a_bisection_is_a_row(client: Client, regression: Regression) -> None:
     create_proof(regression, "confirmed")
-    for verdict in ("none", "whole", "part", "untestable"):
+    create_proof(regression, "none", purpose="bisection", ratio=1.0, low=0.98, high=1.02)
+    for verdict in ("whole", "part", "untestable"):
         create_proof(regression, verdict, purpose="bisection")
     shown = get_page(client, regression)
     for words in ("has it", "doesn&#x27;t have it", "has a part of it", "doesn&#x27;t run"):
         assert words in shown
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (1.055, 1.068, "has a small part of"),
+        (0.99, 1.068, "doesn&#x27;t have"),
+        (0.93, 0.95, "doesn&#x27;t have"),
+    ],
+)
+def test_a_commit_with_less_than_a_quarter_surely_has_that(
+    client: Client, regression: Regression, low: float, high: float, words: str
+) -> None:
+    create_proof(regression, "confirmed")
+    ratio = (low * high) ** 0.5
+    step = create_proof(regression, "none", purpose="bisection", ratio=ratio, low=low, high=high)
+    others = {"has a small part of", "doesn&#x27;t have"} - {words}
+    pages = {"it": get_page(client, regression), "the step": page_of_experiment(client, step)}
+    for where, shown in pages.items():
+        assert f"{words} {where}" in shown
+        assert not [other for other in others if f"{other} {where}" in shown]
 
 
 def test_what_lies_in_the_past_is_not_proved(client: Client, regression: Regression) -> None:
