@@ -72,7 +72,7 @@ def active_experiments(projects: QuerySet[Project]) -> QuerySet[Experiment]:
 
 
 def find_with_pairs(pk: int) -> Experiment | None:
-    """With all that its own page names, its pairs, and whether a machine of its pool lives."""
+    """With all that its own page names, its pairs, whether a machine of its pool lives, and stored runs."""
     return next(iter(_WITH_PAIRS.read_rows(pk=pk)), None)
 
 
@@ -83,7 +83,30 @@ def _compose_with_pairs() -> QuerySet[Experiment]:
         *("head_configuration__case", "head_configuration__pool"),
         *("regression_link", "checked_case"),
     )
-    return rows.annotate(pool_lives=pool_lives()).prefetch_related("pairs")
+    told = {"pool_lives": pool_lives(), "has_stored_runs": _has_stored_runs()}
+    return rows.annotate(**told).prefetch_related("pairs")
+
+
+def _has_stored_runs() -> Exists:
+    """Whether both sides have runs that may be compared, as `dashboard.comparisons.pairing` pairs them."""
+    ended = Run.objects.filter(state=Run.State.DONE).exclude(origin=Run.Origin.SENTINEL)
+    same_code = Q(configuration__version=OuterRef("configuration__version")) | ~Q(
+        configuration__case__benchmark=OuterRef("configuration__case__benchmark")
+    )
+    of_head = ended.filter(
+        same_code,
+        commit=OuterRef(OuterRef("head_commit")),
+        configuration__case=OuterRef(OuterRef("head_configuration__case")),
+        configuration__pool=OuterRef("configuration__pool"),
+        configuration__quick=OuterRef("configuration__quick"),
+    )
+    return Exists(
+        ended.filter(
+            Exists(of_head),
+            commit=OuterRef("base_commit"),
+            configuration__case=OuterRef("base_configuration__case"),
+        )
+    )
 
 
 _WITH_PAIRS = CompiledQuery(_compose_with_pairs)

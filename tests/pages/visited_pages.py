@@ -251,6 +251,8 @@ def experiment_pages(folder: Path) -> list[str]:
     done = create_ended(line, reason=reached, profiles=profiles, in_turns=True, by_steps=True)
     done.pairs.update(phases={f"learn/{number}": [0.001, 0.002] for number in range(9)}, unreported="base")
     toggled = create_ended([line[0]], head_configuration=get_configuration(line[0], n=2))
+    for side in (toggled.base_configuration, toggled.head_configuration):
+        builders.create_measured_run(line[0], side.case, 0.01)
     waiting = create_experiment(line, attempt=1)
     crashed = {"code": "side failed", "text": "It crashed."}
     failed = create_experiment(line, state="done", verdict="untestable", reason=crashed, purpose="script")

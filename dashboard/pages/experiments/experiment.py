@@ -146,8 +146,16 @@ def _experiment_context(experiment: Experiment) -> dict[str, Any]:
         "commands": "\n".join(experiment.commands),
         "command": asking_command(experiment),
         "again": form_address(experiment.project, **asked_question(experiment)),
+        "comparable": has_comparable_runs(experiment),
         "cancellable": experiment.purpose in cancelling.CANCELLABLE and experiment.state in Experiment.ACTIVE,
     }
+
+
+def has_comparable_runs(experiment: Any) -> bool:
+    """`experiment` is of `find_with_pairs`."""
+    base, head = experiment.base_configuration, experiment.head_configuration
+    two_sides = experiment.base_commit_id != experiment.head_commit_id or base.case_id != head.case_id
+    return bool(experiment.has_stored_runs) and two_sides
 
 
 @require_POST

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
 from typing import Any
 
 import pytest
@@ -115,6 +116,41 @@ def test_an_answer_stands_on_top_with_its_evidence(client: Client, line: list[Co
     figure = json.loads(re.search(r'id="figure-pairs">(.*?)</script>', page)[1])  # type: ignore[index]
     drawn = next(trace for trace in figure["data"] if trace.get("name") == "pairs")
     assert drawn["marker"]["symbol"].count("circle-open") == 1
+
+
+def compared_address(client: Client, experiment: Experiment) -> str:
+    """Empty where its page offers no comparison."""
+    page = client.get(experiment.get_absolute_url()).content.decode()
+    found = re.search(r'href="([^"]+)">Compare their stored runs', page)
+    return unescape(found[1]) if found else ""
+
+
+def test_stored_runs_are_compared_once_both_sides_have_them(client: Client, line: list[Commit]) -> None:
+    experiment = create_ended(line)
+    case = experiment.base_configuration.case
+    others = builders.create_case(line[0].project, "other")
+    for commit in (line[0], line[-1]):
+        builders.create_measured_run(commit, others, 0.001)
+    builders.create_measured_run(line[0], case, 0.001)
+    assert compared_address(client, experiment) == ""
+    builders.create_measured_run(line[-1], case, 0.001)
+    assert client.get(compared_address(client, experiment)).status_code == 200
+
+
+def test_runs_of_two_cases_are_compared_where_pool_and_windows_are_one(
+    client: Client, line: list[Commit]
+) -> None:
+    slow, fast = (get_configuration(line[0], fast=value) for value in ("false", "true"))
+    at_one = {"base_commit": line[0], "head_commit": line[0]}
+    toggle = create_ended(line, base_configuration=slow, head_configuration=fast, **at_one)
+    alike = create_ended(line, base_configuration=fast, head_configuration=fast, **at_one)
+    builders.create_measured_run(line[0], slow.case, 0.001)
+    run = builders.create_measured_run(line[0], fast.case, 0.001)
+    assert client.get(compared_address(client, toggle)).status_code == 200
+    assert compared_address(client, alike) == ""
+    run.configuration = get_configuration(line[0], quick=True, fast="true")
+    run.save()
+    assert compared_address(client, toggle) == ""
 
 
 def test_the_deviation_of_a_pair_stands_below_the_pairs(client: Client, line: list[Commit]) -> None:
