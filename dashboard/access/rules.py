@@ -282,6 +282,7 @@ OPERATION_RULES: dict[str, dict[str, Rule]] = {
     "api-trigger": {"GET": API_VIEW},
     "api-trigger-cancel": {"POST": API_OPERATE},
     "api-runs": {"GET": API_VIEW, "POST": API_OPERATE},
+    "api-remeasuring-cancel": {"POST": API_OPERATE},
     "api-documents": {"POST": API_OPERATE},
     "api-run": {"GET": API_VIEW_RUN},
     "api-run-document": {"GET": API_VIEW_RUN},

@@ -12,7 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from ninja import Query, Router
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from dashboard import cancelling
 from dashboard.access import visitor_of
@@ -85,6 +85,10 @@ class RunQuery(PageQuery):
     commit: str = Field("", max_length=64, description="The whole hash.")
     machine: str = Field("", max_length=120)
     pool: str = Field("", max_length=60)
+
+
+class CancelledRuns(BaseModel):
+    runs: int = Field(description="How many were ended.")
 
 
 class RunsBody(Body):
@@ -195,6 +199,21 @@ def cancel_run(request: HttpRequest, pk: int) -> RunRow:
     except cancelling.NotCancellable as error:
         raise ApiError(HTTPStatus.CONFLICT, str(error)) from error
     return read_run(request, pk)
+
+
+@router.post(
+    "projects/{slug:slug}/runs/remeasuring/cancel",
+    url_name="api-remeasuring-cancel",
+    operation_id="cancel_remeasuring",
+    response=CancelledRuns,
+)
+def cancel_remeasuring(request: HttpRequest, slug: str) -> CancelledRuns:
+    """End all runs that wait to measure a project's disturbed ones again. 409 where there is none."""
+    try:
+        ended = cancelling.cancel_remeasuring(visitor_of(request), get_object_or_404(Project, slug=slug))
+    except cancelling.NotCancellable as error:
+        raise ApiError(HTTPStatus.CONFLICT, str(error)) from error
+    return CancelledRuns(runs=ended)
 
 
 def describe_run(request: HttpRequest, run: Run) -> RunRow:

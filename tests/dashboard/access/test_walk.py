@@ -46,7 +46,7 @@ OF_PROJECT = (
     *("project-compare", "project-compare-markdown", "project-compare-csv", "api-comparison"),
     *("api-cases", "api-series-list", "api-commits", "api-triggers", "api-runs"),
     *("project-claims", "claims-measure", "api-claims", "measure-missing", "project-heatmap"),
-    *("read-commits", "remeasuring-cancel"),
+    *("read-commits", "remeasuring-cancel", "api-remeasuring-cancel"),
     *("project-noise", "project-regressions", "project-trust"),
     *("api-experiments", "api-channels", "api-members", "api-project-audit", "api-tokens"),
 )

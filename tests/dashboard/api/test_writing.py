@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
 from dashboard.models import ApiToken, AuditEntry, Channel, Experiment, Project, Run, Triage, Trigger
 from tests.dashboard.conftest import Repository
@@ -160,6 +161,27 @@ def test_what_is_left_of_a_request_is_cancelled_once(script: Client, project: Pr
     assert newest_action() == ("request cancelled", "token")
     assert AuditEntry.objects.get(action="request cancelled").details == {"runs": 2}
     assert (second.status_code, "is left to cancel" in second.json()["detail"]) == (409, True)
+
+
+def test_what_measures_disturbed_runs_again_is_cancelled_together(script: Client, project: Project) -> None:
+    line, case = builders.create_commits(project, 3), builders.create_case(project)
+    for commit in line[:2]:
+        builders.create_run(commit, case, Run.State.REQUESTED, not_before=timezone.now())
+    of_a_person = builders.create_run(line[2], case, Run.State.REQUESTED)
+    other = builders.create_project("other")
+    elsewhere = builders.create_run(
+        builders.create_commits(other, 1)[0],
+        builders.create_case(other),
+        Run.State.REQUESTED,
+        not_before=timezone.now(),
+    )
+    first, second = (post_json(script, "/projects/snake/runs/remeasuring/cancel") for _ in range(2))
+    assert (first.status_code, first.json()) == (200, {"runs": 2})
+    assert set(Run.objects.filter(state="requested")) == {of_a_person, elsewhere}
+    assert newest_action() == ("remeasuring cancelled", "token")
+    entry = AuditEntry.objects.get(action="remeasuring cancelled")
+    assert (entry.project, entry.details) == (project, {"runs": 2})
+    assert (second.status_code, "No disturbed run is left" in second.json()["detail"]) == (409, True)
 
 
 @pytest.mark.parametrize(("purpose", "status"), [("person", 200), ("proof", 409)])

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import get_resolver
 
-from dashboard.access.rules import OPERATION_RULES, RULES, Who
+from dashboard.access.rules import OPERATION_RULES, RULES, Audience
 from dashboard.middleware.limited_requests import LIMITED_REQUESTS, find_group
 from dashboard.models import Run, Throttle
 from dashboard.throttling.keys import network_of
@@ -28,6 +28,7 @@ def test_every_limited_address_and_group_is_there() -> None:
 # What operators do that makes no machine work: it ends work, says something or sends a message.
 CHEAP = {
     *("project-trigger-cancel", "run-cancel", "experiment-cancel", "delivery-resend"),
+    *("remeasuring-cancel", "api-remeasuring-cancel"),
     *("regression-triage", "regression-snooze", "series-share", "regression-share", "run-share"),
     *("api-trigger-cancel", "api-run-cancel", "api-experiment-cancel", "api-check-cancel"),
     "api-regression-triage",
@@ -35,11 +36,11 @@ CHEAP = {
 
 
 def test_whatever_makes_machines_work_has_a_rate_of_its_own() -> None:
-    pages = {name for name, rule in RULES.items() if rule.who is Who.OPERATE}
+    pages = {name for name, rule in RULES.items() if rule.who is Audience.OPERATE}
     operations = {
         name
         for name, rules in OPERATION_RULES.items()
-        if "POST" in rules and rules["POST"].who is Who.OPERATE
+        if "POST" in rules and rules["POST"].who is Audience.OPERATE
     }
     costly = (pages | operations) - CHEAP
     assert {name for name in costly if find_group(name, "POST") in ("", "api")} == set()
