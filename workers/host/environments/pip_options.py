@@ -5,7 +5,7 @@ from __future__ import annotations
 import configparser
 import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from workers.host.errors import BuildError
@@ -18,8 +18,8 @@ FLAGS = ("NO_INDEX", "PREFER_BINARY", "PRE")
 SOURCES = ("INDEX_URL", "EXTRA_INDEX_URL", "FIND_LINKS", "CERT", "CONSTRAINT")
 CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 OFF = ("", "0", "false", "no", "off")
-# Of the whole machine; pip reads it also where it ignores variables and homes.
-CONFIGURATION = Path("/etc/pip.conf")
+# Of the whole machine; pip reads them also where it ignores variables and homes.
+CONFIGURATIONS = (Path("/etc/xdg/pip/pip.conf"), Path("/etc/pip.conf"))
 CREDENTIALS = re.compile(r"://[^/\s@]*@")
 PORT = re.compile(r"(?:://|^)[^/\s:]+:([0-9]{1,5})")
 LOCAL = re.compile(r"(?:file://)?(/[^\s'\",]+)")
@@ -48,27 +48,31 @@ def refuse_credentials(variables: Mapping[str, str]) -> None:
             )
 
 
-def index_ports(variables: Mapping[str, str], configuration: Path = CONFIGURATION) -> list[int]:
-    """The TCP ports of indexes, repositories and proxies, and of name servers for long answers."""
+def index_ports(variables: Mapping[str, str], configurations: Iterable[Path] | None = None) -> list[int]:
+    """The TCP ports of indexes, repositories and proxies, and of name servers for long answers.
+
+    `configurations` are pip's files; None for those of this machine.
+    """
     texts = [value for name, value in variables.items() if name.startswith("PIP_") or "proxy" in name.lower()]
-    if configuration.is_file():
-        texts.append(configuration.read_text(errors="replace"))
+    files = CONFIGURATIONS if configurations is None else configurations
+    texts += [file.read_text(errors="replace") for file in files if file.is_file()]
     given = (int(port) for text in texts for port in PORT.findall(text))
     return sorted({22, 53, 80, 443, *(port for port in given if 0 < port < 65536)})
 
 
 def local_sources(variables: Mapping[str, str]) -> list[Path]:
     """The files of this machine that packages come from, and pip's configuration where it has no secret."""
-    return list(dict.fromkeys(list_sources(variables, CONFIGURATION)))
+    return list(dict.fromkeys(list_sources(variables, CONFIGURATIONS)))
 
 
-def list_sources(variables: Mapping[str, str], configuration: Path) -> Iterator[Path]:
+def list_sources(variables: Mapping[str, str], configurations: Iterable[Path]) -> Iterator[Path]:
     """The same, with what stands twice."""
     texts = [variables.get(f"PIP_{name}", "") for name in SOURCES]
     texts += [variables.get(name, "") for name in CERTIFICATES]
-    if configuration.is_file() and not CREDENTIALS.search(text := configuration.read_text(errors="replace")):
-        yield configuration
-        texts += configured_values(text)
+    for file in configurations:
+        if file.is_file() and not CREDENTIALS.search(text := file.read_text(errors="replace")):
+            yield file
+            texts += configured_values(text)
     for text in texts:
         for found in LOCAL.findall(text):
             path = Path(found)

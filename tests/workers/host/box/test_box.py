@@ -19,7 +19,7 @@ from tests.workers.host.boxes import KINDS, SMALL, Cell, small_box
 from workers.host.box import box, cgroup, mounts
 from workers.host.box.box import ACCOUNT, Box, BoxError, BoxView, Sandbox
 from workers.host.box.launcher import identity_map
-from workers.host.environments.pip_options import index_options, index_ports, list_sources
+from workers.host.environments.pip_options import CONFIGURATIONS, index_options, index_ports, list_sources
 from workers.host.errors import BuildError, CrashError
 from workers.host.execution import launching
 from workers.host.logs import Log
@@ -324,7 +324,7 @@ def test_a_build_reaches_the_ports_of_its_index_and_proxy() -> None:
         "https_proxy": "10.0.0.1:3128",
         "A": "b://c:9",
     }
-    assert index_ports(variables, Path("/missing")) == [22, 53, 80, 443, 3128, 3141]
+    assert index_ports(variables, [Path("/missing")]) == [22, 53, 80, 443, 3128, 3141]
 
 
 def test_a_password_of_an_index_is_not_shown_to_packages() -> None:
@@ -336,8 +336,23 @@ def test_packages_that_lie_on_this_machine_are_seen_by_a_build(tmp_path: Path) -
     (tmp_path / "wheels").mkdir()
     configuration = tmp_path / "pip.conf"
     configuration.write_text(f"[global]\nfind-links = {tmp_path}/wheels\nlog = {tmp_path}\n")
-    assert list(list_sources({}, configuration)) == [configuration, tmp_path / "wheels"]
+    assert list(list_sources({}, [configuration])) == [configuration, tmp_path / "wheels"]
     private = {"PIP_CACHE_DIR": str(tmp_path), "PIP_CONFIG_FILE": str(configuration)}
-    assert list(list_sources(private, Path("/missing"))) == []
+    assert list(list_sources(private, [Path("/missing")])) == []
     configuration.write_text("[global]\nindex-url = https://me:secret@host/simple\n")
-    assert list(list_sources({}, configuration)) == []
+    assert list(list_sources({}, [configuration])) == []
+
+
+def test_a_build_sees_all_configurations_of_pip_for_the_whole_machine(tmp_path: Path) -> None:
+    listed = (
+        "from pip._internal.configuration import get_configuration_files as files\nprint(*files()['global'])"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "XDG_CONFIG_DIRS"}
+    read = subprocess.check_output([sys.executable, "-c", listed], text=True, env=environment).split()
+    assert sorted(read) == sorted(str(path) for path in CONFIGURATIONS)
+    for name in ("first", "second"):
+        (tmp_path / name).write_text(f"[global]\nconstraint = {tmp_path}/{name}.txt\n")
+        (tmp_path / f"{name}.txt").touch()
+    both = [tmp_path / "first", tmp_path / "second"]
+    told = [both[0], both[1], tmp_path / "first.txt", tmp_path / "second.txt"]
+    assert list(list_sources({}, both)) == told

@@ -1,0 +1,49 @@
+"""pip's configuration of the whole machine holds for builds in a box too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.workers.host.boxes import KINDS, MIB, SMALL, small_box
+from tests.workers.host.wheels import build_wheel
+from workers.host.environments import pip_options
+from workers.host.environments.building import BuildRunner, BuildStep
+from workers.host.errors import BuildError
+from workers.host.logs import Log
+
+
+@pytest.fixture(params=KINDS)
+def runner(request: pytest.FixtureRequest, tmp_path: Path) -> BuildRunner:
+    box = small_box(request.param, tmp_path / "home", type(SMALL)(network="none", build_disk=400 * MIB))
+    return BuildRunner(tmp_path / "home", Log(), box=box, surroundings={})
+
+
+def install_constrained(runner: BuildRunner, folder: Path, constraint: str) -> None:
+    """Install the wheel tiny 1.0 where pip's configuration, as below /etc/xdg, names this constraint."""
+    configuration = folder / "xdg" / "pip" / "pip.conf"
+    configuration.parent.mkdir(parents=True)
+    configuration.write_text(f"[global]\nconstraint = {folder}/constraints.txt\n")
+    (folder / "constraints.txt").write_text(f"{constraint}\n")
+    requirements = folder / "checkout" / "requirements.txt"
+    requirements.parent.mkdir()
+    requirements.write_text(build_wheel(requirements.parent / "wheels", "tiny", ""))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pip_options, "CONFIGURATIONS", (configuration,))
+        variables = {"XDG_CONFIG_DIRS": str(folder / "xdg")}
+        step = BuildStep(runner.home / "environments" / "new", requirements.parent, variables=variables)
+        runner.make_folders(step)
+        runner.make_environment(step)
+        runner.run_pip(step.folder / "bin" / "python", ["--requirement", str(requirements)], step)
+
+
+def test_a_constraint_of_the_machine_refuses_another_version(runner: BuildRunner, tmp_path: Path) -> None:
+    with pytest.raises(BuildError, match=r"\(constraint\) tiny==2.0"):
+        install_constrained(runner, tmp_path, "tiny==2.0")
+
+
+def test_what_fits_a_constraint_of_the_machine_is_installed(runner: BuildRunner, tmp_path: Path) -> None:
+    install_constrained(runner, tmp_path, "tiny==1.0")
+    installed = runner.home.glob("environments/new/lib/python*/site-packages/tiny.py")
+    assert len(list(installed)) == 1
