@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
+from multiprocessing import process
 from pathlib import Path
 
 import pytest
+from paceline.measured.child_hooks import LONGEST_FOLDER, keep_sockets_in
 
 from tests.harness.strangers import PLAY, TRAIN, UNCOMPILED, phase_counts, run_script, write_gymnasium
 
@@ -42,6 +46,48 @@ if __name__ == "__main__":
     script = TRAIN.replace("batch_size=16", "batch_size=16, num_workers=1")
     left = run_script(tmp_path, script + threads)
     assert "data_loading" in set(phase_counts(left))
+
+
+ITERATED = (
+    TRAIN.partition("def main")[0]
+    + """
+rows = torch.utils.data.TensorDataset(torch.randn(10**5, 32))
+iterator = iter(torch.utils.data.DataLoader(rows, batch_size=16, num_workers=2))
+model = nn.Linear(32, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+while True:
+    model(*next(iterator)).square().mean().backward()
+    optimizer.step()
+"""
+)
+
+
+@pytest.fixture
+def short_folder() -> Iterator[Path]:
+    """Where addresses of sockets fit, which pytest's own folders may be too long for."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        yield Path(name)
+
+
+def test_loaders_that_are_ended_while_iterated_leave_no_folders(
+    short_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert run_script(short_folder, ITERATED)["ended"]
+    assert list(tmp_path.glob("pymp-*")) == []
+    # Their workers were ended by a signal: what they leave is in the folder that the harness removes.
+    assert len(list((short_folder / "measured").glob("listener-*"))) == 2
+
+
+@pytest.mark.parametrize(("length", "kept"), [(LONGEST_FOLDER, True), (LONGEST_FOLDER + 1, False)])
+def test_sockets_stay_where_they_are_where_their_addresses_would_be_too_long(
+    monkeypatch: pytest.MonkeyPatch, length: int, kept: bool
+) -> None:
+    settings: dict[str, str] = {}
+    monkeypatch.setattr(process.current_process(), "_config", settings)
+    folder = Path("/" + (length - 1) * "a")
+    keep_sockets_in(folder)
+    assert settings == ({"tempdir": str(folder)} if kept else {})
 
 
 def test_steps_in_another_thread_end_the_main_one(tmp_path: Path) -> None:

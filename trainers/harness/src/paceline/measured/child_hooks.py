@@ -8,10 +8,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 _SPAWNED = "from multiprocessing.spawn import spawn_main; "
 _FORKSERVER = "from multiprocessing.forkserver import main; "
+
+# An address has 107 bytes on Linux, 103 elsewhere; multiprocessing adds a name of 18 to its folder.
+LONGEST_FOLDER = 85
 
 _exit_process = os._exit
 
@@ -33,6 +37,18 @@ def hook_spawning(plan: str) -> None:
     spawn.get_command_line = get_command_line
     # What the server of forked processes is started by.
     vars(util)["spawnv_passfds"] = spawnv_passfds
+
+
+def keep_sockets_in(folder: Path) -> None:
+    """Let multiprocessing make the sockets of this process and of those that it starts in a folder of ours.
+
+    A helper that is ended by a signal, such as a loader's while it is iterated, leaves its own folder behind.
+    Nothing is done where the sockets' addresses would be too long.
+    """
+    from multiprocessing import process
+
+    if len(os.fsencode(folder)) <= LONGEST_FOLDER:
+        vars(process.current_process())["_config"].setdefault("tempdir", str(folder))
 
 
 def hook_forking(measure_forked: Callable[[], None]) -> None:

@@ -84,6 +84,9 @@ def hook_children(plan_file: str) -> None:
     plan = ProcessPlan(**json.loads(Path(plan_file).read_text()))
     child_hooks.hook_spawning(plan_file)
     child_hooks.hook_forking(lambda: _measure_forked(plan))
+    if not plan.keep_running:
+        # The harness removes its folder, and what keeps running may outlive that.
+        child_hooks.keep_sockets_in(Path(plan.result).parent)
 
 
 def measure_spawned(plan_file: str) -> None:
