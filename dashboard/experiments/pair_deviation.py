@@ -36,10 +36,14 @@ class PairDeviation:
 def measure_pair_deviation(
     experiment: Experiment, measured: Sequence[ExperimentPair]
 ) -> PairDeviation | None:
-    """Of the undisturbed pairs; None of too few, of what differences tell, of those that repeat exactly."""
+    """Of the undisturbed pairs; None of too few, of what differences tell, of those that repeat exactly.
+
+    What is learned is weighed by differences in steps of what is suspected: no percentage tells of it.
+    """
     calm = [pair for pair in measured if not pair.disturbed]
     metric = experiment.metric
-    if metric.is_exponent or metric.has_sign or len(calm) < FEWEST_PAIRS:
+    told_by_ratios = not (metric.is_exponent or metric.has_sign or metric.is_quality)
+    if not told_by_ratios or len(calm) < FEWEST_PAIRS:
         return None
     if min(min(pair.base, pair.head) for pair in calm) <= 0:
         return None

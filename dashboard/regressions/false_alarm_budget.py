@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from django.db.models import Exists, OuterRef, QuerySet, Sum
+from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
 
 from dashboard import alerts
 from dashboard.detection import FalseAlarmBudget, pairs, shift_p_value
@@ -20,6 +20,7 @@ from dashboard.models import (
     Change,
     Commit,
     Experiment,
+    Metric,
     Project,
     Regression,
     RegressionExperiment,
@@ -90,7 +91,9 @@ def tell_suspicions(project: Project, run: Run, histories: Mapping[int, History]
 
 
 def told_as_suspicions(project: Any) -> QuerySet[Regression]:
-    """The regressions that are being proved.
+    """The regressions that are being proved, losses of quality apart.
+
+    One unlucky seed is no news, and no later run tells it from a loss: pairs over seeds do.
 
     What pairs have confirmed is no suspicion, though another series of it may be one still. What the pairs of
     a check, or of another regression, have told of it is about to be decided by that.
@@ -110,7 +113,9 @@ def told_as_suspicions(project: Any) -> QuerySet[Regression]:
         proving=True,
         state__in=alerts.ALERTED_STATES,
         project__channels__suspicions=True,
-    ).exclude(Exists(confirmed), state=Regression.State.CONFIRMED)
+    ).exclude(
+        Q(series__metric__kind=Metric.Kind.QUALITY) | Q(Exists(confirmed), state=Regression.State.CONFIRMED),
+    )
 
 
 _TOLD_AS_SUSPICIONS: CompiledQuery[Any] = CompiledQuery(

@@ -340,6 +340,8 @@ def what_it_waits_for(regression: Regression, channels: Sequence[Channel]) -> st
     if regression.state == Regression.State.CONFIRMED:
         return "it is confirmed, and its last measurements are under way. Its channels are told after them."
     early = any(channel.enabled and channel.suspicions for channel in channels)
+    # That less is learned is told once pairs over seeds say so, to whoever asks for suspicions too.
+    early &= not is_loss_of_quality(regression)
     sooner = "; those that ask for suspicions as soon as the budget of false alerts allows" if early else ""
     return f"it is being proved. Its channels are told once it is confirmed{sooner}."
 

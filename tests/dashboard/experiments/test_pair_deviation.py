@@ -34,6 +34,12 @@ def test_it_is_that_of_the_ratios(deviation: float) -> None:
     assert (found.by_steps, found.seconds) == (None, 4.0)
 
 
+def test_what_is_learned_has_none_since_it_is_weighed_by_differences() -> None:
+    loss = Metric(name="quality.loss", unit="1", better="lower", kind="quality")
+    asked = Experiment(question="test", metric=loss, before=0.001, after=1.5)
+    assert measure_pair_deviation(asked, make_pairs(12, 0.5, 7.0)) is None
+
+
 def test_so_many_pairs_prove_it_and_one_less_does_not() -> None:
     found = measure_pair_deviation(ESTIMATE, make_pairs(40, 0.02))
     assert found

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dashboard.detection import pairs
-from dashboard.models import Case, Channel, Delivery, Experiment, Project, Regression, Run
+from dashboard.models import Case, Channel, Delivery, Experiment, Project, Regression, Run, Series
 from dashboard.regressions import false_alarm_budget, judge_run
 from tests.dashboard import factories
 
@@ -69,6 +69,18 @@ def test_a_new_step_tells_of_no_older_suspicion_of_its_series(project: Project, 
     for commit, value in zip(later, levels, strict=True):
         judge_run(factories.store_measured_run(commit, of, {"step_time": value}).pk)
     assert Delivery.objects.get().regression_id != old.pk
+
+
+def test_a_suspicion_that_less_is_learned_is_told_to_nobody(project: Project, of: Case) -> None:
+    """Though the manifest names the quality a headline: every later commit may share one seed's bad luck."""
+    Channel.objects.create(project=project, kind="email", address="eager@example.org", suspicions=True)
+    values = factories.noisy_levels((24, 9.0), (4, 3.0))
+    for commit, value in zip(factories.create_commits(project, len(values)), values, strict=True):
+        run = factories.store_measured_run(commit, of, {"quality.score": value})
+        Series.objects.filter(metric__name="quality.score").update(headline=True, guarded=True)
+        judge_run(run.pk)
+    assert Regression.objects.get().kind == Regression.Kind.QUALITY
+    assert not Delivery.objects.exists()
 
 
 def test_a_budget_that_allows_nothing_tells_nothing(project: Project, of: Case) -> None:

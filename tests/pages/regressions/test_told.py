@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.models import Channel, Commit, Regression, Run
+from dashboard.models import Channel, Commit, Metric, Regression, Run
 from tests.pages import builders
 
 pytestmark = pytest.mark.django_db
@@ -79,6 +79,15 @@ def test_a_suspicion_that_may_be_told_waits_for_the_budget(
     Channel.objects.update(suspicions=True)
     text = why_nobody(client, regression, state="suspected", proving=True)
     assert "those that ask for suspicions as soon as the budget of false alerts allows." in text
+
+
+def test_no_channel_is_told_early_that_less_is_learned(
+    client: Client, regression: Regression, channel: Channel
+) -> None:
+    Channel.objects.update(suspicions=True)
+    Metric.objects.filter(pk=regression.series.metric_id).update(kind="quality")
+    text = why_nobody(client, regression, state="suspected", proving=True)
+    assert text.startswith("Nobody yet: it is being proved. Its channels are told once it is confirmed.")
 
 
 @pytest.mark.parametrize("proving", [True, False])
