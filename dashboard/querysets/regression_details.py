@@ -3,11 +3,12 @@ people said, and the runs around its step."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import DateTimeField, Exists, OuterRef, Prefetch, Q, QuerySet, Value
+from paceline.document import CODES_OF_DISTURBANCE
 
 from dashboard.measured_kinds import is_exact_counter, is_time
 from dashboard.models import (
@@ -19,10 +20,12 @@ from dashboard.models import (
     Point,
     Regression,
     RegressionExperiment,
+    Run,
     Series,
     Triage,
 )
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.querysets.disturbances import tainting_codes
 from dashboard.querysets.regressions import OPEN, regressions_with_related
 from dashboard.querysets.visibility import ProjectVisibility, VisibilityRule
 
@@ -159,6 +162,13 @@ def _compose_runs_of_step() -> QuerySet[Any]:
 
 
 _RUNS_OF_STEP: CompiledQuery[Any] = CompiledQuery(_compose_runs_of_step)
+
+
+def disturbed_runs(runs: Sequence[int]) -> int:
+    """How many of these were disturbed, by what keeps them out of judgement."""
+    rows: Any = Run.objects.filter(pk__in=runs, tainted=True)
+    told = rows.values_list("document__body__warnings", flat=True)
+    return sum(not CODES_OF_DISTURBANCE.isdisjoint(tainting_codes(warnings or ())) for warnings in told)
 
 
 def times_beside_counter(regression: Regression) -> list[Point]:

@@ -15,7 +15,7 @@ from dashboard.pages.comparisons.phases import (
 )
 from dashboard.phases import sweeps
 from dashboard.phases.paths import is_in_phase
-from dashboard.querysets.regression_details import StepRuns, phases_around_step
+from dashboard.querysets.regression_details import StepRuns, disturbed_runs, phases_around_step
 
 
 def phase_comparison_context(
@@ -27,6 +27,7 @@ def phase_comparison_context(
     own series it shows that phase and those nested in it.
     """
     paired = paired_phases(sizing) if sizing else None
+    learned = regression.kind == Regression.Kind.QUALITY
     comparison = compare_by_pairs(paired) if paired else _compare_by_runs(regression, runs)
     old, new = (
         {path: value for path, value in values.items() if is_in_phase(path, regression.series.phase)}
@@ -36,6 +37,8 @@ def phase_comparison_context(
         **drawn_comparison(replace(comparison, before=old, after=new)),
         "phase_pairs": paired,
         "phase_experiment": sizing,
+        # A run that no longer learns is kept out of judgement anyway: its points don't tell why else.
+        "phases_disturbed": disturbed_runs(runs.of_both(regression)) if learned else 0,
     }
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import html
 
 import pytest
+from django.core.cache import cache
 from django.test import Client
 
 from dashboard.management.demonstration import describe_improvements
-from dashboard.models import Experiment, Metric, Regression
+from dashboard.models import Document, Experiment, Metric, Regression, Run
+from dashboard.querysets.regression_details import runs_of_step
 from tests.dashboard import factories
 from tests.dashboard.regressions.test_lost_learning import (
     STEP_TIME,
@@ -68,6 +70,28 @@ def test_no_phase_has_a_share_of_a_quality(client: Client) -> None:
     assert "share above" not in shown
     assert 'data-label="Difference"' in shown
     assert 'data-label="Share"' not in shown
+
+
+@pytest.mark.django_db
+def test_phases_of_disturbed_runs_say_so(client: Client) -> None:
+    regression = builders.create_stepped_regression()
+    Metric.objects.filter(pk=regression.series.metric_id).update(kind=Metric.Kind.QUALITY)
+    good, bad = runs_of_step(regression).of_both(regression)
+    keep_out(good, "quality_below_guard")
+    assert "disturbed" not in phases_shown(client, regression)
+    keep_out(bad, "quality_below_guard", "processor_contention")
+    assert "why less is learned. One of the two runs was disturbed." in phases_shown(client, regression)
+    keep_out(good, "processor_contention")
+    assert "why less is learned. Both runs were disturbed." in phases_shown(client, regression)
+
+
+def keep_out(run: int, *codes: str) -> None:
+    """Of judgement, by warnings of these codes."""
+    Run.objects.filter(pk=run).update(tainted=True)
+    kept = Document.objects.get(run=run)
+    kept.body["warnings"] = [{"code": code, "taints": True} for code in codes]
+    kept.save()
+    cache.clear()
 
 
 def phases_shown(client: Client, regression: Regression) -> str:
