@@ -124,12 +124,20 @@ def make_crossing(index: int, before: float, after: float, direction: Direction)
 
 def with_crossings(found: Sequence[Change], crossings: Iterable[Change]) -> list[Change]:
     """The changes of a series, and the crossings that none of them has seen."""
-    return sorted([*found, *_unseen_crossings(found, crossings)], key=lambda change: change.index)
+    unseen = _unseen_crossings(found, list(crossings))
+    return sorted([*found, *unseen], key=lambda change: change.index)
 
 
-def _unseen_crossings(found: Sequence[Change], crossings: Iterable[Change]) -> Iterator[Change]:
+def _unseen_crossings(found: Sequence[Change], crossings: Sequence[Change]) -> Iterator[Change]:
     for crossing in crossings:
         near = [change for change in found if abs(change.index - crossing.index) <= SAME_WITHIN]
-        same = any(change.direction == crossing.direction for change in near)
+        # What was lost, repaired and lost again right after has crossed twice: a step has seen the nearest.
+        same = any(_nearest_crossing(change, crossings) is crossing for change in near)
         if not same and not any(change.index == crossing.index for change in near):
             yield crossing
+
+
+def _nearest_crossing(change: Change, crossings: Sequence[Change]) -> Change | None:
+    """Of those in the step's direction; None where there is none."""
+    alike = [crossing for crossing in crossings if crossing.direction == change.direction]
+    return min(alike, key=lambda crossing: abs(crossing.index - change.index), default=None)

@@ -63,6 +63,15 @@ def test_a_step_that_is_seen_both_ways_is_one_change() -> None:
     assert [(change.index, change.direction) for change in found] == [(16, "regression")]
 
 
+def test_what_is_lost_again_right_after_its_repair_is_a_loss_of_its_own() -> None:
+    levels = [0.0012] * 8 + [2.23, 0.0012, 0.0012, 1.94, 0.0012, 2.23]
+    points = [Point(level, (level / 2, level, 1.5 * level)) for level in levels]
+    guarded = [GuardedPoint(level, failed=level > 0.06) for level in levels]
+    found = judge_guarded(Series(points, "lower", "quality"), guarded, known=(8, 9, 11, 12))
+    lost = [change.index for change in found if change.direction == "regression"]
+    assert lost == [8, 11, 13]
+
+
 @pytest.mark.parametrize(("after", "found"), [(6.0, []), (4.0, [12])])
 def test_of_one_seed_only_a_large_step_is_more_than_luck(after: float, found: list[int]) -> None:
     values = [9.0] * 12 + [after] * 12
