@@ -2,8 +2,8 @@
 PORT ?= 8000
 PYTHON := .venv/bin/python
 
-# One more than there are processors: tests wait for Postgres, for a browser and for each other's boxes.
-WORKERS = $(shell expr $$(nproc) + 1)
+# Two more than there are processors: tests wait for Postgres, for a browser and for each other's boxes.
+WORKERS = $(shell expr $$(nproc) + 2)
 
 .DEFAULT_GOAL := help
 .PHONY: help up host test check format bench bench-detection bench-pages gpu-check clean environment
