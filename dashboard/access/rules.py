@@ -340,7 +340,7 @@ def find_project(rule: Rule, arguments: Mapping[str, Any]) -> Project | None:
     return next(iter(_FOUND_PROJECT.read_rows(rule.found_by, key=key)), None)
 
 
-def _compose_found_project(found_by: str) -> QuerySet[Project]:
+def _build_found_project(found_by: str) -> QuerySet[Project]:
     model, way = LOOKUPS[found_by]
     projects = Project.objects.filter(removed_slug="").defer("manifest").annotate(revision=PROJECT_REVISION)
     if model is Project:
@@ -348,7 +348,7 @@ def _compose_found_project(found_by: str) -> QuerySet[Project]:
     return projects.filter(pk__in=model.objects.filter(pk=Parameter("key")).values(way))
 
 
-_FOUND_PROJECT = CompiledQuery(_compose_found_project)
+_FOUND_PROJECT = CompiledQuery(_build_found_project)
 
 
 def is_allowed(visitor: Visitor, rule: Rule, project: Project | None = None) -> bool:

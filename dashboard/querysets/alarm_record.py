@@ -48,7 +48,7 @@ def read_suspicions(project: Project, since: datetime | None) -> list[Suspicion]
     return [make_suspicion(row) for row in found]
 
 
-def _compose_suspicions(of_late: bool) -> QuerySet[Regression]:
+def _build_suspicions(of_late: bool) -> QuerySet[Regression]:
     links = RegressionExperiment.objects.filter(regression=OuterRef("pk")).order_by()
     proofs = links.filter(
         experiment__purpose=Experiment.Purpose.PROOF, experiment__verdict=Experiment.Verdict.CONFIRMED
@@ -65,7 +65,7 @@ def _compose_suspicions(of_late: bool) -> QuerySet[Regression]:
     return newest
 
 
-_SUSPICIONS = CompiledQuery(_compose_suspicions)
+_SUSPICIONS = CompiledQuery(_build_suspicions)
 
 
 def make_suspicion(row: Any) -> Suspicion:
@@ -89,14 +89,14 @@ def count_measured_commits(project: Project, since: datetime | None) -> int:
     return found[0] if found else 0
 
 
-def _compose_measured_commits(of_late: bool) -> QuerySet[Any]:
+def _build_measured_commits(of_late: bool) -> QuerySet[Any]:
     runs = Run.objects.filter(commit__project=Parameter("project"), state=Run.State.DONE)
     runs = runs.filter(finished_at__gte=Parameter("since")) if of_late else runs
     counted = runs.order_by().values("commit__project").annotate(commits=Count("commit", distinct=True))
     return counted.values_list("commits", flat=True)
 
 
-_MEASURED_COMMITS: CompiledQuery[Any] = CompiledQuery(_compose_measured_commits)
+_MEASURED_COMMITS: CompiledQuery[Any] = CompiledQuery(_build_measured_commits)
 
 
 def find_false_alarms(suspicions: Sequence[Suspicion], most: int) -> list[Regression]:
@@ -106,10 +106,10 @@ def find_false_alarms(suspicions: Sequence[Suspicion], most: int) -> list[Regres
     return [found[key] for key in keys if key in found]
 
 
-def _compose_false_alarms() -> QuerySet[Regression]:
+def _build_false_alarms() -> QuerySet[Regression]:
     related = ("first_bad", "series__metric", "series__configuration__case", "triaged_by")
     rows = Regression.objects.select_related(*related).defer(*REGRESSION_DETAILS)
     return rows.filter(pk__in_array=Parameter("keys"))
 
 
-_FALSE_ALARMS = CompiledQuery(_compose_false_alarms)
+_FALSE_ALARMS = CompiledQuery(_build_false_alarms)

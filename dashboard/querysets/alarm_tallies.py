@@ -65,7 +65,7 @@ _SINCE = Parameter("since", DateTimeField())
 _OF_PROJECTS = {"regression__project__in_array": Parameter("projects")}
 
 
-def _compose_verdicts() -> QuerySet[Any]:
+def _build_verdicts() -> QuerySet[Any]:
     """(verdict, of how many suspicions it is the newest)."""
     proofs = RegressionExperiment.objects.filter(
         experiment__purpose=Experiment.Purpose.PROOF, experiment__state=Experiment.State.DONE
@@ -80,7 +80,7 @@ def _compose_verdicts() -> QuerySet[Any]:
     return newest.annotate(number=Count("pk"))
 
 
-def _compose_cost_of_pairs() -> QuerySet[Any]:
+def _build_cost_of_pairs() -> QuerySet[Any]:
     """One row of (pairs, seconds); seconds are None where there are no pairs."""
     links = RegressionExperiment.objects.filter(**_OF_PROJECTS)
     pairs = ExperimentPair.objects.filter(measured_at__gte=_SINCE, experiment__in=links.values("experiment"))
@@ -89,8 +89,8 @@ def _compose_cost_of_pairs() -> QuerySet[Any]:
     return rows
 
 
-_VERDICTS = CompiledQuery(_compose_verdicts)
-_COST_OF_PAIRS = CompiledQuery(_compose_cost_of_pairs)
+_VERDICTS = CompiledQuery(_build_verdicts)
+_COST_OF_PAIRS = CompiledQuery(_build_cost_of_pairs)
 
 
 @dataclass(frozen=True, slots=True)

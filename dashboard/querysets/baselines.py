@@ -28,14 +28,14 @@ def other_branches(project: Project) -> list[str]:
     return _OTHER_BRANCHES.read_rows(project=project.pk, branch=project.branch)
 
 
-def _compose_other_branches() -> QuerySet[Any]:
+def _build_other_branches() -> QuerySet[Any]:
     forked = Commit.objects.filter(project=Parameter("project"), fork__isnull=False)
     beside = forked.exclude(branch=Parameter("branch"))
     newest = beside.values("branch").annotate(newest=Max("pk")).order_by("-newest")
     return newest.values_list("branch", flat=True)[:MOST_BRANCHES]
 
 
-_OTHER_BRANCHES: CompiledQuery[Any] = CompiledQuery(_compose_other_branches)
+_OTHER_BRANCHES: CompiledQuery[Any] = CompiledQuery(_build_other_branches)
 
 
 def phases_of_runs(series: Series, *runs: int) -> list[dict[str, float]]:

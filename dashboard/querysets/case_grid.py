@@ -62,7 +62,7 @@ def read_case_states(project: Project, metric: str) -> list[CaseState]:
     return list(states.values())
 
 
-def _compose_case_states() -> QuerySet[Any]:
+def _build_case_states() -> QuerySet[Any]:
     configuration = "series__configuration"
     names = (
         *(
@@ -86,7 +86,7 @@ def _compose_case_states() -> QuerySet[Any]:
     return rows.values_list(*names)[:MOST_CASES]
 
 
-_CASE_STATES: CompiledQuery[Any] = CompiledQuery(_compose_case_states)
+_CASE_STATES: CompiledQuery[Any] = CompiledQuery(_build_case_states)
 
 
 def _make_state(row: tuple[Any, ...]) -> CaseState:
@@ -122,7 +122,7 @@ def count_cases_by_metric(project: Project) -> dict[str, int]:
     return dict(rows.values_list("series__metric__name").annotate(cases=cases))
 
 
-def _compose_lacking_cases() -> QuerySet[Any]:
+def _build_lacking_cases() -> QuerySet[Any]:
     headlines = SeriesLatest.objects.filter(
         series__configuration__case=OuterRef("pk"), series__headline=True, series__phase=""
     )
@@ -132,7 +132,7 @@ def _compose_lacking_cases() -> QuerySet[Any]:
 
 
 # The keys of a project's cases that have headline metrics, and not this one.
-LACKING_CASES: CompiledQuery[Any] = CompiledQuery(lambda *_: _compose_lacking_cases())
+LACKING_CASES: CompiledQuery[Any] = CompiledQuery(lambda *_: _build_lacking_cases())
 
 
 def headlines_of(configurations: Iterable[int]) -> dict[int, list[SeriesLatest]]:
@@ -143,11 +143,11 @@ def headlines_of(configurations: Iterable[int]) -> dict[int, list[SeriesLatest]]
     return found
 
 
-def _compose_headlines() -> QuerySet[SeriesLatest]:
+def _build_headlines() -> QuerySet[SeriesLatest]:
     rows = SeriesLatest.objects.filter(
         series__headline=True, series__configuration__in_array=Parameter("configurations")
     )
     return rows.select_related("series__metric").order_by("series__metric__name", "series__phase")
 
 
-_HEADLINES = CompiledQuery(_compose_headlines)
+_HEADLINES = CompiledQuery(_build_headlines)

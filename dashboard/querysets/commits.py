@@ -90,13 +90,13 @@ def commits_beside(commit: Commit) -> list[Commit]:
     return _BESIDE.read_rows(**values, places=places, parents=commit.parents)
 
 
-def _compose_beside() -> QuerySet[Commit]:
+def _build_beside() -> QuerySet[Commit]:
     near = Q(branch=Parameter("branch"), position__in_array=Parameter("places"))
     rows = Commit.objects.filter(near | Q(hash__in_array=Parameter("parents")), project=Parameter("project"))
     return rows.order_by("position")
 
 
-_BESIDE = CompiledQuery(_compose_beside)
+_BESIDE = CompiledQuery(_build_beside)
 
 
 def values_at(commit: Commit) -> list[MeasuredValue]:
@@ -107,7 +107,7 @@ def values_at(commit: Commit) -> list[MeasuredValue]:
     return list(newest.values())
 
 
-def _compose_values_at() -> QuerySet[Any]:
+def _build_values_at() -> QuerySet[Any]:
     runs = Run.objects.filter(commit=Parameter("commit"), state=Run.State.DONE)
     rows = Point.objects.filter(run__in=runs.exclude(origin=Run.Origin.SENTINEL), series__headline=True)
     return rows.order_by("tainted", "-run_id").values_list(
@@ -117,7 +117,7 @@ def _compose_values_at() -> QuerySet[Any]:
     )
 
 
-_VALUES_AT: CompiledQuery[Any] = CompiledQuery(_compose_values_at)
+_VALUES_AT: CompiledQuery[Any] = CompiledQuery(_build_values_at)
 
 
 # One look into the index on (series, position) for each series, whatever its history.
@@ -168,13 +168,13 @@ def changes_at(commit: Commit) -> dict[int, Change]:
     return {change.series_id: change for change in _CHANGES_AT.read_rows(commit=commit.pk)}
 
 
-def _compose_changes_at() -> QuerySet[Change]:
+def _build_changes_at() -> QuerySet[Change]:
     rows = Change.objects.filter(first_bad=Parameter("commit")).order_by("pk")
     related = rows.select_related("series__metric", "series__configuration__case", "regression")
     return related.defer(*(f"regression__{name}" for name in REGRESSION_DETAILS))
 
 
-_CHANGES_AT = CompiledQuery(_compose_changes_at)
+_CHANGES_AT = CompiledQuery(_build_changes_at)
 
 
 def troubled_runs(commit: Commit) -> list[Run]:
@@ -209,12 +209,12 @@ def checks_of_commit(commit: Commit) -> list[Check]:
     return _CHECKS.read_rows(commit=commit.pk, hash=commit.hash, project=commit.project_id)
 
 
-def _compose_checks() -> QuerySet[Check]:
+def _build_checks() -> QuerySet[Check]:
     about = Q(head_hash=Parameter("hash")) | Q(base_commit=Parameter("commit"))
     return Check.objects.filter(about, project=Parameter("project")).select_related("pull_request")[:LISTED]
 
 
-_CHECKS = CompiledQuery(_compose_checks)
+_CHECKS = CompiledQuery(_build_checks)
 
 
 def triggers_of_commit(commit: Commit) -> QuerySet[Trigger]:
@@ -238,7 +238,7 @@ def configurations_beside(
     return {key: row for key, row in by_key.items() if key in keys}, missing
 
 
-def _compose_configurations() -> QuerySet[Configuration]:
+def _build_configurations() -> QuerySet[Configuration]:
     latest = SeriesLatest.objects.filter(
         series__configuration=OuterRef("pk"), series__metric__name=OVERVIEW_METRIC, series__phase=""
     )
@@ -252,4 +252,4 @@ def _compose_configurations() -> QuerySet[Configuration]:
     return rows.select_related("case", "pool").order_by("case__benchmark", "case__key", "pk")
 
 
-_CONFIGURATIONS = CompiledQuery(_compose_configurations)
+_CONFIGURATIONS = CompiledQuery(_build_configurations)

@@ -35,7 +35,7 @@ def find_commits(
     return _NAMED_COMMITS.read_rows(len(names), len(beginnings), most, project=project.pk, **values)
 
 
-def _compose_named_commits(names: int, beginnings: int, most: int) -> QuerySet[Commit]:
+def _build_named_commits(names: int, beginnings: int, most: int) -> QuerySet[Commit]:
     wanted = Q()
     for index in range(names):
         wanted |= Q(tags__contains=Parameter(f"tags{index}")) & ~Q(tags=[])
@@ -44,7 +44,7 @@ def _compose_named_commits(names: int, beginnings: int, most: int) -> QuerySet[C
     return Commit.objects.filter(wanted, project=Parameter("project")).order_by("-position")[:most]
 
 
-_NAMED_COMMITS = CompiledQuery(_compose_named_commits)
+_NAMED_COMMITS = CompiledQuery(_build_named_commits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def known_names(project: Project) -> list[tuple[str, str, str]]:
     return [*(("branch", name, "") for name in branches), *others]
 
 
-def _compose_known_names() -> QuerySet[Any]:
+def _build_known_names() -> QuerySet[Any]:
     newest = Commit.objects.filter(has_values(), project=Parameter("project"), branch=Parameter("branch"))
     commits = newest.order_by("-position").annotate(kind=_as_text("commit"), name=Left("hash", SHORT_HASH))
     tagged = Commit.objects.filter(project=Parameter("project")).exclude(tags=[]).order_by("-pk")
@@ -101,7 +101,7 @@ def _compose_known_names() -> QuerySet[Any]:
     return rows[0].union(rows[1], all=True)
 
 
-_KNOWN_TAGS_AND_COMMITS: CompiledQuery[Any] = CompiledQuery(_compose_known_names)
+_KNOWN_TAGS_AND_COMMITS: CompiledQuery[Any] = CompiledQuery(_build_known_names)
 
 
 def _as_text(text: str) -> Value:
@@ -113,12 +113,12 @@ def runs_of_commits(commits: Iterable[int]) -> list[Run]:
     return _RUNS_OF_COMMITS.read_rows(commits=list(set(commits)))
 
 
-def _compose_runs_of_commits() -> QuerySet[Run]:
+def _build_runs_of_commits() -> QuerySet[Run]:
     rows = runs_with_related().filter(commit__in_array=Parameter("commits"), state=Run.State.DONE)
     return rows.exclude(origin=Run.Origin.SENTINEL).order_by("-pk")[: 2 * MOST_RUNS]
 
 
-_RUNS_OF_COMMITS = CompiledQuery(_compose_runs_of_commits)
+_RUNS_OF_COMMITS = CompiledQuery(_build_runs_of_commits)
 
 
 class ComparedPoint(NamedTuple):
@@ -195,7 +195,7 @@ def _make_series(row: Sequence[Any], metrics: dict[int, Metric]) -> Series:
     )
 
 
-def _compose_headline_points() -> QuerySet[Any]:
+def _build_headline_points() -> QuerySet[Any]:
     rows = Point.objects.filter(
         series__headline=True,
         series__configuration__in_array=Parameter("configurations"),
@@ -205,18 +205,18 @@ def _compose_headline_points() -> QuerySet[Any]:
     return rows.values_list(*_COMPARED, "series__latest__recent")
 
 
-def _compose_points_of_runs() -> QuerySet[Any]:
+def _build_points_of_runs() -> QuerySet[Any]:
     rows = Point.objects.filter(run__in_array=Parameter("runs"))
     return rows.order_by("series__metric__name", "series__phase", "run").values_list(*_COMPARED)
 
 
-def _compose_recent_values() -> QuerySet[Any]:
+def _build_recent_values() -> QuerySet[Any]:
     return SeriesLatest.objects.filter(series__in_array=Parameter("series")).values_list("series", "recent")
 
 
-_HEADLINE_POINTS: CompiledQuery[Any] = CompiledQuery(_compose_headline_points)
-_POINTS_OF_RUNS: CompiledQuery[Any] = CompiledQuery(_compose_points_of_runs)
-_RECENT_VALUES: CompiledQuery[Any] = CompiledQuery(_compose_recent_values)
+_HEADLINE_POINTS: CompiledQuery[Any] = CompiledQuery(_build_headline_points)
+_POINTS_OF_RUNS: CompiledQuery[Any] = CompiledQuery(_build_points_of_runs)
+_RECENT_VALUES: CompiledQuery[Any] = CompiledQuery(_build_recent_values)
 
 
 def measured_parts(runs: Iterable[int]) -> dict[int, dict[str, Any]]:
@@ -239,7 +239,7 @@ def experiments_of_pair(base: Commit, head: Commit, most: int) -> list[Experimen
     return _EXPERIMENTS_OF_PAIR.read_rows(most, base=base.pk, head=head.pk, project=base.project_id)
 
 
-def _compose_experiments_of_pair(most: int) -> QuerySet[Experiment]:
+def _build_experiments_of_pair(most: int) -> QuerySet[Experiment]:
     rows = Experiment.objects.select_related("metric", "base_configuration__case", "head_configuration__case")
     of_pair = rows.filter(
         base_commit=Parameter("base"), head_commit=Parameter("head"), project=Parameter("project")
@@ -248,4 +248,4 @@ def _compose_experiments_of_pair(most: int) -> QuerySet[Experiment]:
     return of_pair.defer("profiles", "commands").order_by("-pk")[:most]
 
 
-_EXPERIMENTS_OF_PAIR = CompiledQuery(_compose_experiments_of_pair)
+_EXPERIMENTS_OF_PAIR = CompiledQuery(_build_experiments_of_pair)

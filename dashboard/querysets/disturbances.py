@@ -45,7 +45,7 @@ def mostly_tainted_cases(now: datetime, projects: QuerySet[Project]) -> list[Tai
     return _describe_cases(dict(list(mostly.items())[:MOST_CASES]))
 
 
-def _compose_newest_runs() -> QuerySet[Any]:
+def _build_newest_runs() -> QuerySet[Any]:
     """(configuration, run, whether it is tainted), newest first, of those that may be mostly tainted."""
     recent = Run.objects.filter(
         requested_at__gt=NOW - RECENT,
@@ -60,7 +60,7 @@ def _compose_newest_runs() -> QuerySet[Any]:
     return newest.order_by("-pk").values_list("configuration", "pk", "tainted")
 
 
-_NEWEST_RUNS = CompiledQuery(_compose_newest_runs)
+_NEWEST_RUNS = CompiledQuery(_build_newest_runs)
 
 
 def _describe_cases(mostly: dict[int, list[tuple[int, bool]]]) -> list[TaintedCase]:

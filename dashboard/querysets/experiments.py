@@ -76,7 +76,7 @@ def find_with_pairs(pk: int) -> Experiment | None:
     return next(iter(_WITH_PAIRS.read_rows(pk=pk)), None)
 
 
-def _compose_with_pairs() -> QuerySet[Experiment]:
+def _build_with_pairs() -> QuerySet[Experiment]:
     rows = Experiment.objects.filter(pk=Parameter("pk")).select_related(
         *("project", "base_commit", "head_commit", "metric", "machine", "requested_by"),
         *("base_configuration__case", "base_configuration__pool"),
@@ -109,7 +109,7 @@ def _has_stored_runs() -> Exists:
     )
 
 
-_WITH_PAIRS = CompiledQuery(_compose_with_pairs)
+_WITH_PAIRS = CompiledQuery(_build_with_pairs)
 
 
 def claim_of_experiment(experiment: Experiment) -> Claim | None:

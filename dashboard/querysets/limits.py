@@ -37,12 +37,12 @@ def currently_crossed() -> QuerySet[SeriesLatest]:
     )
 
 
-def _compose_crossed_of_project(most: int) -> QuerySet[SeriesLatest]:
+def _build_crossed_of_project(most: int) -> QuerySet[SeriesLatest]:
     return currently_crossed().filter(series__configuration__case__project=Parameter("project"))[:most]
 
 
 # The newest so many of a project.
-CROSSED_OF_PROJECT = CompiledQuery(_compose_crossed_of_project)
+CROSSED_OF_PROJECT = CompiledQuery(_build_crossed_of_project)
 
 
 def crossed_without_regression(projects: QuerySet[Project]) -> QuerySet[SeriesLatest]:

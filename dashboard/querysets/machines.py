@@ -63,12 +63,12 @@ def retired_machines(most: int) -> list[Machine]:
     return _RETIRED.read_rows(most)
 
 
-def _compose_retired(most: int) -> QuerySet[Machine]:
+def _build_retired(most: int) -> QuerySet[Machine]:
     retired = Machine.objects.select_related("pool").filter(state=Machine.State.RETIRED)
     return retired.defer(*MACHINE_DETAILS).order_by("-seen_at", "name")[:most]
 
 
-_RETIRED = CompiledQuery(_compose_retired)
+_RETIRED = CompiledQuery(_build_retired)
 
 
 @dataclass(slots=True)
@@ -103,22 +103,22 @@ def work_by_machine(machines: Iterable[Machine], visibility: ProjectVisibility) 
     return dict(work)
 
 
-def _compose_held_runs(rule: VisibilityRule) -> QuerySet[Run]:
+def _build_held_runs(rule: VisibilityRule) -> QuerySet[Run]:
     rows = runs_with_related().filter(state__in=Run.HELD, machine__in_array=Parameter("machines"))
     return rows.annotate(
         shown=Exists(rule.given_projects().filter(pk=OuterRef("configuration__case__project")))
     )
 
 
-def _compose_held_experiments(rule: VisibilityRule) -> QuerySet[Experiment]:
+def _build_held_experiments(rule: VisibilityRule) -> QuerySet[Experiment]:
     rows = Experiment.objects.filter(state__in=Experiment.HELD, machine__in_array=Parameter("machines"))
     rows = rows.annotate(shown=Exists(rule.given_projects().filter(pk=OuterRef("project"))))
     related = rows.select_related("metric", "base_configuration__case").defer("profiles", "commands")
     return related.order_by("pk")
 
 
-_HELD_RUNS = CompiledQuery(_compose_held_runs)
-_HELD_EXPERIMENTS = CompiledQuery(_compose_held_experiments)
+_HELD_RUNS = CompiledQuery(_build_held_runs)
+_HELD_EXPERIMENTS = CompiledQuery(_build_held_experiments)
 
 
 @dataclass(slots=True)
@@ -143,12 +143,12 @@ def work_waiting_by_pool(now: datetime) -> dict[str, WaitingWork]:
     return dict(waiting)
 
 
-def _compose_waiting_runs() -> QuerySet[Any]:
+def _build_waiting_runs() -> QuerySet[Any]:
     due = Q(not_before=None) | Q(not_before__lte=NOW)
     return _count_by(Run.objects.filter(due, state=Run.State.REQUESTED), "configuration__pool__name")
 
 
-def _compose_waiting_experiments() -> QuerySet[Any]:
+def _build_waiting_experiments() -> QuerySet[Any]:
     asked = Experiment.objects.filter(state=Experiment.State.REQUESTED)
     return _count_by(asked, "head_configuration__pool__name")
 
@@ -158,8 +158,8 @@ def _count_by(rows: QuerySet[Any], pool: str) -> QuerySet[Any]:
     return counted.order_by().values_list(pool, "number", "since")
 
 
-_WAITING_RUNS: CompiledQuery[Any] = CompiledQuery(_compose_waiting_runs)
-_WAITING_EXPERIMENTS: CompiledQuery[Any] = CompiledQuery(_compose_waiting_experiments)
+_WAITING_RUNS: CompiledQuery[Any] = CompiledQuery(_build_waiting_runs)
+_WAITING_EXPERIMENTS: CompiledQuery[Any] = CompiledQuery(_build_waiting_experiments)
 
 
 def served_pools() -> set[str]:
@@ -167,12 +167,12 @@ def served_pools() -> set[str]:
     return set(_SERVED_POOLS.read_rows())
 
 
-def _compose_served_pools() -> QuerySet[Any]:
+def _build_served_pools() -> QuerySet[Any]:
     there = Machine.objects.exclude(state=Machine.State.RETIRED)
     return there.order_by().values_list("pool__name", flat=True).distinct()
 
 
-_SERVED_POOLS: CompiledQuery[Any] = CompiledQuery(_compose_served_pools)
+_SERVED_POOLS: CompiledQuery[Any] = CompiledQuery(_build_served_pools)
 
 
 def pool_names() -> list[str]:
@@ -189,12 +189,12 @@ def newest_machine_runs(machine: Machine, visibility: ProjectVisibility) -> list
     return _MACHINE_RUNS.read_rows(visibility.rule, machine=machine.pk, **visibility.values)
 
 
-def _compose_machine_runs(rule: VisibilityRule) -> QuerySet[Run]:
+def _build_machine_runs(rule: VisibilityRule) -> QuerySet[Run]:
     runs = runs_with_related().filter(machine=Parameter("machine"), project__in=rule.given_projects())
     return runs.order_by("-claimed_at", "-pk")[:LISTED_RUNS]
 
 
-_MACHINE_RUNS = CompiledQuery(_compose_machine_runs)
+_MACHINE_RUNS = CompiledQuery(_build_machine_runs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ def count_warning_codes(machine: Machine, now: datetime) -> tuple[int, list[Code
     ]
 
 
-def _compose_warning_codes() -> QuerySet[Any]:
+def _build_warning_codes() -> QuerySet[Any]:
     since = Parameter("since", DateTimeField())
     recent = Run.objects.filter(machine=Parameter("machine"), state=Run.State.DONE, claimed_at__gt=since)
     # Each run has one code more: that of every run.
@@ -238,7 +238,7 @@ def _compose_warning_codes() -> QuerySet[Any]:
     return counted.order_by("-number", "code").values_list("code", "number", "kept_out")
 
 
-_WARNING_CODES: CompiledQuery[Any] = CompiledQuery(_compose_warning_codes)
+_WARNING_CODES: CompiledQuery[Any] = CompiledQuery(_build_warning_codes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +263,7 @@ def calibrated_runs(machine: Machine, visibility: ProjectVisibility) -> list[Cal
     ][::-1]
 
 
-def _compose_calibrated_runs(rule: VisibilityRule) -> QuerySet[Any]:
+def _build_calibrated_runs(rule: VisibilityRule) -> QuerySet[Any]:
     rows = Run.objects.filter(
         machine=Parameter("machine"),
         project__in=rule.given_projects(),
@@ -276,7 +276,7 @@ def _compose_calibrated_runs(rule: VisibilityRule) -> QuerySet[Any]:
     ]
 
 
-_CALIBRATED_RUNS: CompiledQuery[Any] = CompiledQuery(_compose_calibrated_runs)
+_CALIBRATED_RUNS: CompiledQuery[Any] = CompiledQuery(_build_calibrated_runs)
 
 
 def sentinels_with_points(machine: Machine, visibility: ProjectVisibility) -> list[Any]:
@@ -287,7 +287,7 @@ def sentinels_with_points(machine: Machine, visibility: ProjectVisibility) -> li
     return _SENTINELS.read_rows(visibility.rule, machine=machine.pk, **visibility.values)
 
 
-def _compose_sentinels(rule: VisibilityRule) -> QuerySet[Sentinel]:
+def _build_sentinels(rule: VisibilityRule) -> QuerySet[Sentinel]:
     # By its key, found once, not by a join with its name: else the index doesn't give the newest ones.
     metric = Metric.objects.filter(name=SENTINEL_METRIC).order_by("pk").values("pk")[:1]
     points = SentinelPoint.objects.filter(sentinel=OuterRef("pk"), metric=Subquery(metric))
@@ -308,4 +308,4 @@ def _compose_sentinels(rule: VisibilityRule) -> QuerySet[Sentinel]:
     return light.order_by(F("measured_at").desc(nulls_last=True), "pk")[:MOST_SENTINELS]
 
 
-_SENTINELS = CompiledQuery(_compose_sentinels)
+_SENTINELS = CompiledQuery(_build_sentinels)

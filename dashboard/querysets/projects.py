@@ -103,7 +103,7 @@ def unmeasured_commits(project: Project) -> list[Commit]:
     return _UNMEASURED.read_rows(project=project.pk, branch=project.branch)
 
 
-def _compose_unmeasured() -> QuerySet[Commit]:
+def _build_unmeasured() -> QuerySet[Commit]:
     newest = Commit.objects.filter(project=Parameter("project"), branch=Parameter("branch")).order_by(
         "-position"
     )
@@ -112,7 +112,7 @@ def _compose_unmeasured() -> QuerySet[Commit]:
     return newest.filter(pk__in=newest.values("pk")[:LOOKED_AT]).filter(~Exists(whole), manifest_problem="")
 
 
-_UNMEASURED = CompiledQuery(_compose_unmeasured)
+_UNMEASURED = CompiledQuery(_build_unmeasured)
 
 
 def commits_with_counts() -> QuerySet[Commit]:

@@ -45,7 +45,7 @@ def find_for_page(pk: int) -> Regression | None:
     return next(iter(_FOR_PAGE.read_rows(pk=pk)), None)
 
 
-def _compose_for_page() -> QuerySet[Regression]:
+def _build_for_page() -> QuerySet[Regression]:
     """Beside what its line names: its series' latest state, and which lists aren't empty."""
     return (
         regressions_with_related()
@@ -60,7 +60,7 @@ def _compose_for_page() -> QuerySet[Regression]:
     )
 
 
-_FOR_PAGE = CompiledQuery(_compose_for_page)
+_FOR_PAGE = CompiledQuery(_build_for_page)
 
 
 def neighbours_in_inbox(
@@ -72,7 +72,7 @@ def neighbours_in_inbox(
     return found.get(True), found.get(False)
 
 
-def _compose_neighbours(rule: VisibilityRule) -> QuerySet[Any]:
+def _build_neighbours(rule: VisibilityRule) -> QuerySet[Any]:
     there = Regression.objects.filter(OPEN, project__in=rule.given_projects())
     at, pk = Parameter("at", DateTimeField()), Parameter("pk")
     newer = there.filter(Q(opened_at__gt=at) | Q(opened_at=at, pk__gt=pk)).order_by("opened_at", "pk")
@@ -82,7 +82,7 @@ def _compose_neighbours(rule: VisibilityRule) -> QuerySet[Any]:
     return first.union(second, all=True)
 
 
-_NEIGHBOURS = CompiledQuery(_compose_neighbours)
+_NEIGHBOURS = CompiledQuery(_build_neighbours)
 
 
 def grouped_changes(regression: Regression) -> list[Change]:
@@ -93,7 +93,7 @@ def grouped_changes(regression: Regression) -> list[Change]:
     return changes
 
 
-def _compose_changes() -> QuerySet[Change]:
+def _build_changes() -> QuerySet[Change]:
     rows = Change.objects.filter(regression=Parameter("regression")).select_related(
         *("series__metric", "series__configuration__case", "series__configuration__pool"),
         *("first_bad", "last_good"),
@@ -101,7 +101,7 @@ def _compose_changes() -> QuerySet[Change]:
     return rows.order_by("-series__headline", "series__metric__name", "series__phase")
 
 
-_CHANGES = CompiledQuery(_compose_changes)
+_CHANGES = CompiledQuery(_build_changes)
 
 
 def measured_again(regression: Regression, *, with_pairs: bool) -> list[RegressionExperiment]:
@@ -112,7 +112,7 @@ def measured_again(regression: Regression, *, with_pairs: bool) -> list[Regressi
     return links
 
 
-def _compose_experiments(with_pairs: bool) -> QuerySet[RegressionExperiment]:
+def _build_experiments(with_pairs: bool) -> QuerySet[RegressionExperiment]:
     sides = (f"experiment__{name}" for name in ("base_commit", "head_commit", "machine", "metric"))
     links = RegressionExperiment.objects.filter(regression=Parameter("regression")).select_related(
         *sides, "series__metric", "series__configuration__case"
@@ -122,7 +122,7 @@ def _compose_experiments(with_pairs: bool) -> QuerySet[RegressionExperiment]:
     return rows.prefetch_related(light) if with_pairs else rows
 
 
-_EXPERIMENTS = CompiledQuery(_compose_experiments)
+_EXPERIMENTS = CompiledQuery(_build_experiments)
 
 
 def regression_triages(regression: Regression) -> list[Triage]:
@@ -156,12 +156,12 @@ def runs_of_step(regression: Regression) -> StepRuns:
     return StepRuns(runs, origins)
 
 
-def _compose_runs_of_step() -> QuerySet[Any]:
+def _build_runs_of_step() -> QuerySet[Any]:
     points = Point.objects.filter(series=Parameter("series"), run__commit__in_array=Parameter("commits"))
     return points.order_by("tainted", "-run_id").values_list("run__commit_id", "run_id", "run__origin")
 
 
-_RUNS_OF_STEP: CompiledQuery[Any] = CompiledQuery(_compose_runs_of_step)
+_RUNS_OF_STEP: CompiledQuery[Any] = CompiledQuery(_build_runs_of_step)
 
 
 def disturbed_runs(runs: Sequence[int]) -> int:

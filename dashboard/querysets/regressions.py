@@ -156,7 +156,7 @@ def standing_regressions(project: Project, most: int) -> StandingRegressions:
     )
 
 
-def _compose_standing(most: int) -> QuerySet[Regression]:
+def _build_standing(most: int) -> QuerySet[Regression]:
     rank = Window(
         RowNumber(), partition_by=F("is_imported"), order_by=[F("opened_at").desc(), F("pk").desc()]
     )
@@ -168,7 +168,7 @@ def _compose_standing(most: int) -> QuerySet[Regression]:
     return shown
 
 
-_STANDING = CompiledQuery(_compose_standing)
+_STANDING = CompiledQuery(_build_standing)
 
 
 def filter_regressions(state: str, projects: QuerySet[Project]) -> QuerySet[Regression]:
@@ -185,7 +185,7 @@ def newest_of_filter(
     return _NEWEST_OF_FILTER.read_rows(state, visibility.rule, project is not None, most, **values)
 
 
-def _compose_newest_of_filter(
+def _build_newest_of_filter(
     state: str, rule: VisibilityRule, of_one: bool, most: int
 ) -> QuerySet[Regression]:
     projects = rule.given_projects()
@@ -193,7 +193,7 @@ def _compose_newest_of_filter(
     return listed_regressions().filter(is_among(filter_regressions(state, projects)[:most]))
 
 
-_NEWEST_OF_FILTER = CompiledQuery(_compose_newest_of_filter)
+_NEWEST_OF_FILTER = CompiledQuery(_build_newest_of_filter)
 
 
 def regressions_by_commit(project: Project, commits: Sequence[Commit]) -> dict[int, Regression]:
@@ -216,7 +216,7 @@ def regressions_by_commit(project: Project, commits: Sequence[Commit]) -> dict[i
     return by_commit
 
 
-def _compose_blaming() -> QuerySet[Regression]:
+def _build_blaming() -> QuerySet[Regression]:
     rows = Regression.objects.filter(
         NOT_PUT_AWAY,
         project=Parameter("project"),
@@ -228,7 +228,7 @@ def _compose_blaming() -> QuerySet[Regression]:
     return rows.select_related("first_bad", "last_good", "culprit").defer(*REGRESSION_DETAILS)
 
 
-_BLAMING = CompiledQuery(_compose_blaming)
+_BLAMING = CompiledQuery(_build_blaming)
 
 
 def regression_around(run: Run) -> Regression | None:
@@ -248,14 +248,14 @@ def changes_by_series(project: Project, series: Iterable[int]) -> dict[int, Chan
     return {change.series_id: change for change in changes}
 
 
-def _compose_standing_changes() -> QuerySet[Change]:
+def _build_standing_changes() -> QuerySet[Change]:
     open_here = Regression.objects.filter(NOT_PUT_AWAY, project=Parameter("project"))
     changes = Change.objects.filter(series__in_array=Parameter("series"), regression__in=open_here)
     related = changes.select_related("series__metric", "regression").order_by("position")
     return related.defer(*(f"regression__{name}" for name in REGRESSION_DETAILS))
 
 
-_STANDING_CHANGES = CompiledQuery(_compose_standing_changes)
+_STANDING_CHANGES = CompiledQuery(_build_standing_changes)
 
 
 def regressions_of_check(check: Check) -> QuerySet[Regression]:
@@ -321,7 +321,7 @@ def count_by_filter(visibility: ProjectVisibility, project: Project | None) -> d
     return dict(total)
 
 
-def _compose_counts(rule: VisibilityRule, of_one: bool) -> QuerySet[Any]:
+def _build_counts(rule: VisibilityRule, of_one: bool) -> QuerySet[Any]:
     """Of those that imported results alone show, and of all others, as many as each filter would list if all
     were others, and if all were such: so what is imported is found out once for each row."""
     projects = rule.given_projects()
@@ -335,7 +335,7 @@ def _compose_counts(rule: VisibilityRule, of_one: bool) -> QuerySet[Any]:
     return counts
 
 
-_COUNTS = CompiledQuery(_compose_counts)
+_COUNTS = CompiledQuery(_build_counts)
 
 
 def learning_lost_at(changes: Iterable[Change]) -> set[int]:
@@ -358,7 +358,7 @@ def learning_lost_at(changes: Iterable[Change]) -> set[int]:
     )
 
 
-def _compose_learning_lost() -> QuerySet[Any]:
+def _build_learning_lost() -> QuerySet[Any]:
     lost = Regression.objects.filter(
         first_bad__in_array=Parameter("commits"),
         series__metric__kind=Metric.Kind.QUALITY,
@@ -369,4 +369,4 @@ def _compose_learning_lost() -> QuerySet[Any]:
     return lost.values_list("first_bad", flat=True)
 
 
-_LEARNING_LOST: CompiledQuery[Any] = CompiledQuery(_compose_learning_lost)
+_LEARNING_LOST: CompiledQuery[Any] = CompiledQuery(_build_learning_lost)

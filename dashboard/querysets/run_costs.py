@@ -52,12 +52,12 @@ def gpu_pools(pools: Collection[int]) -> set[int]:
     return set(_GPU_POOLS.read_rows(pools=list(pools)))
 
 
-def _compose_gpu_pools() -> QuerySet[Any]:
+def _build_gpu_pools() -> QuerySet[Any]:
     with_gpu = Machine.objects.filter(fingerprint__gpus__0__isnull=False, pool__in_array=Parameter("pools"))
     return with_gpu.values_list("pool_id", flat=True)
 
 
-_GPU_POOLS: CompiledQuery[Any] = CompiledQuery(_compose_gpu_pools)
+_GPU_POOLS: CompiledQuery[Any] = CompiledQuery(_build_gpu_pools)
 
 
 def parts_of_run(run: Run) -> list[RunCost]:
@@ -74,13 +74,13 @@ def costs_by_commit(commits: Collection[int]) -> dict[int, CommitCost]:
     return {commit: CommitCost(total, measured) for commit, measured, total in found}
 
 
-def _compose_costs_by_commit() -> QuerySet[Any]:
+def _build_costs_by_commit() -> QuerySet[Any]:
     rows = machine_time(RunCost.objects.filter(run__commit__in_array=Parameter("commits")))
     of_projects = rows.exclude(run__origin=Run.Origin.SENTINEL)
     return of_projects.values_list("run__commit").annotate(**SUMS)
 
 
-_COSTS_BY_COMMIT: CompiledQuery[Any] = CompiledQuery(_compose_costs_by_commit)
+_COSTS_BY_COMMIT: CompiledQuery[Any] = CompiledQuery(_build_costs_by_commit)
 
 
 def with_machine_seconds(commits: QuerySet[Commit]) -> QuerySet[Commit]:

@@ -70,14 +70,14 @@ def read_previous(run: Run) -> PreviousRun:
     )
 
 
-def _compose_of_run(is_previous: bool) -> QuerySet[Any]:
+def _build_of_run(is_previous: bool) -> QuerySet[Any]:
     rows = Point.objects.filter(run=Parameter("run"))
     if is_previous:
         rows = rows.filter(Q(series__metric__kind=Metric.Kind.COUNTER) | Q(series__headline=True))
     return rows.values_list(*COLUMNS)
 
 
-def _compose_neighbours() -> QuerySet[Run]:
+def _build_neighbours() -> QuerySet[Run]:
     beside = Point.objects.filter(series=Parameter("series"), run__commit__branch=Parameter("branch"))
     before = beside.filter(position__lt=Parameter("position")).order_by("-position", "-run_id")
     after = beside.filter(position__gt=Parameter("position")).order_by("position", "-run_id")
@@ -86,5 +86,5 @@ def _compose_neighbours() -> QuerySet[Run]:
     return rows.only("commit__position", "commit__hash", "commit__subject")
 
 
-_OF_RUN: CompiledQuery[Any] = CompiledQuery(_compose_of_run)
-_NEIGHBOURS = CompiledQuery(_compose_neighbours)
+_OF_RUN: CompiledQuery[Any] = CompiledQuery(_build_of_run)
+_NEIGHBOURS = CompiledQuery(_build_neighbours)

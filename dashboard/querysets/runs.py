@@ -95,7 +95,7 @@ def summarize_runs(project: Project, held: int, waiting: int, ended: int) -> Run
     return RunsSummary(shown, active - len(under_way), remeasuring)
 
 
-def _compose_summary(held: int, waiting: int, ended: int) -> QuerySet[Run]:
+def _build_summary(held: int, waiting: int, ended: int) -> QuerySet[Run]:
     """Each with `active_count`, how many are active, and of these `remeasuring_count`."""
     project = Parameter("project")
     own = Run.objects.filter(project=project).order_by("-requested_at", "-pk")
@@ -114,7 +114,7 @@ def _compose_summary(held: int, waiting: int, ended: int) -> QuerySet[Run]:
     )
 
 
-_SUMMARY = CompiledQuery(_compose_summary)
+_SUMMARY = CompiledQuery(_build_summary)
 
 
 def _summary_order(run: Run) -> tuple[int, int, float, int]:
@@ -157,7 +157,7 @@ def find_for_page(pk: int) -> Run | None:
     return next(iter(_FOR_PAGE.read_rows(pk=pk)), None)
 
 
-def _compose_for_page() -> QuerySet[Run]:
+def _build_for_page() -> QuerySet[Run]:
     alive = Machine.objects.filter(
         pool=OuterRef("configuration__pool"),
         seen_at__gte=Now() - ALIVE_WITHIN,
@@ -175,13 +175,13 @@ def read_log_tail(run: Run) -> str:
     return next(iter(_LOG_TAIL.read_rows(run=run.pk)), "")
 
 
-def _compose_log_tail() -> QuerySet[Any]:
+def _build_log_tail() -> QuerySet[Any]:
     rows = RunLog.objects.filter(run=Parameter("run")).annotate(tail=Right("text", LOG_TAIL))
     return rows.values_list("tail", flat=True)
 
 
-_FOR_PAGE = CompiledQuery(_compose_for_page)
-_LOG_TAIL: CompiledQuery[Any] = CompiledQuery(_compose_log_tail)
+_FOR_PAGE = CompiledQuery(_build_for_page)
+_LOG_TAIL: CompiledQuery[Any] = CompiledQuery(_build_log_tail)
 
 
 class JsonWithoutKey(Func):
@@ -205,12 +205,12 @@ def document_without_telemetry(run: Run) -> dict[str, Any] | None:
 _DROPPED = ("telemetry_dropped", "profile_dropped")
 
 
-def _compose_light_document() -> QuerySet[Any]:
+def _build_light_document() -> QuerySet[Any]:
     light = JsonWithoutKey(F("body"), Value("telemetry"))
     return Document.objects.filter(run=Parameter("run")).annotate(light=light).values_list("light", *_DROPPED)
 
 
-_LIGHT_DOCUMENT: CompiledQuery[Any] = CompiledQuery(_compose_light_document)
+_LIGHT_DOCUMENT: CompiledQuery[Any] = CompiledQuery(_build_light_document)
 
 
 def document_text(run: Run) -> str | None:

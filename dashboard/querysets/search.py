@@ -27,7 +27,7 @@ def find_projects(visibility: ProjectVisibility, words: list[str]) -> list[Proje
     return _find_words(_PROJECTS, words, visibility)
 
 
-def _compose_projects(count: int, rule: VisibilityRule) -> QuerySet[Project]:
+def _build_projects(count: int, rule: VisibilityRule) -> QuerySet[Project]:
     rows = rule.given_projects().defer("manifest").filter(_match_all(count, "slug", "repository"))
     return rows.order_by("slug")[: MOST_HITS + 1]
 
@@ -36,7 +36,7 @@ def find_cases(visibility: ProjectVisibility, words: list[str]) -> list[Case]:
     return _find_words(_CASES, words, visibility)
 
 
-def _compose_cases(count: int, rule: VisibilityRule) -> QuerySet[Case]:
+def _build_cases(count: int, rule: VisibilityRule) -> QuerySet[Case]:
     named = _match_all(count, "benchmark", "key", "project__slug")
     rows = Case.objects.filter(named, project__in=rule.given_projects()).select_related("project")
     return rows.order_by("benchmark", "key", "pk")[: MOST_HITS + 1]
@@ -59,7 +59,7 @@ def find_commits(visibility: ProjectVisibility, text: str, words: list[str]) -> 
     return [commit for commit in commits if commit.is_tagged] or commits
 
 
-def _compose_commits(by_words: bool, rule: VisibilityRule) -> QuerySet[Any]:
+def _build_commits(by_words: bool, rule: VisibilityRule) -> QuerySet[Any]:
     """Each with `is_tagged`: found by its tag."""
     rows: Any = Commit.objects.filter(project__in=rule.given_projects()).select_related("project")
     tagged = rows.exclude(tags=[]).filter(tags__contains=Parameter("tags")).annotate(is_tagged=Value(True))
@@ -77,7 +77,7 @@ def find_machines(words: list[str]) -> list[Machine]:
     return _find_words(_MACHINES, words)
 
 
-def _compose_machines(count: int) -> QuerySet[Machine]:
+def _build_machines(count: int) -> QuerySet[Machine]:
     rows = Machine.objects.select_related("pool").filter(_match_all(count, "name", "pool__name"))
     return rows.defer(*MACHINE_DETAILS).order_by("name")[: MOST_HITS + 1]
 
@@ -86,7 +86,7 @@ def find_regressions(visibility: ProjectVisibility, words: list[str]) -> list[Re
     return _find_words(_REGRESSIONS, words, visibility)
 
 
-def _compose_regressions(count: int, rule: VisibilityRule) -> QuerySet[Regression]:
+def _build_regressions(count: int, rule: VisibilityRule) -> QuerySet[Regression]:
     fields = (
         *("series__metric__name", "series__configuration__case__benchmark", "phase"),
         *("series__configuration__case__key", "project__slug", "first_bad__subject"),
@@ -116,7 +116,7 @@ def find_functions(
     return found
 
 
-def _compose_functions(count: int, rule: VisibilityRule) -> QuerySet[Regression]:
+def _build_functions(count: int, rule: VisibilityRule) -> QuerySet[Regression]:
     rows: Any = Regression.objects.annotate(text=Cast("suspects", TextField()))
     rows = rows.filter(_match_all(count, "text"), pk__in=_newest_regressions(rule)).select_related("project")
     found: QuerySet[Regression] = rows.order_by("-pk")[: MOST_HITS + 1]
@@ -151,12 +151,12 @@ def _match_all(count: int, *fields: str) -> Q:
     return found
 
 
-_PROJECTS = CompiledQuery(_compose_projects)
-_CASES = CompiledQuery(_compose_cases)
-_COMMITS: CompiledQuery[Any] = CompiledQuery(_compose_commits)
-_MACHINES = CompiledQuery(_compose_machines)
-_REGRESSIONS = CompiledQuery(_compose_regressions)
-_FUNCTIONS = CompiledQuery(_compose_functions)
+_PROJECTS = CompiledQuery(_build_projects)
+_CASES = CompiledQuery(_build_cases)
+_COMMITS: CompiledQuery[Any] = CompiledQuery(_build_commits)
+_MACHINES = CompiledQuery(_build_machines)
+_REGRESSIONS = CompiledQuery(_build_regressions)
+_FUNCTIONS = CompiledQuery(_build_functions)
 
 
 def find_numbered(visible: QuerySet[Project], kind: str, number: int) -> Run | Regression | None:

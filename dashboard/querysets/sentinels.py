@@ -12,7 +12,7 @@ from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 MOVED_WITHIN = timedelta(days=14)
 
 
-def _compose_recently_moved(most: int) -> QuerySet[Sentinel]:
+def _build_recently_moved(most: int) -> QuerySet[Sentinel]:
     rows = Sentinel.objects.filter(
         configuration__case__project=Parameter("project"),
         ratio__isnull=False,
@@ -23,4 +23,4 @@ def _compose_recently_moved(most: int) -> QuerySet[Sentinel]:
 
 
 # The newest so many of a project with a step `since` then.
-RECENTLY_MOVED = CompiledQuery(_compose_recently_moved)
+RECENTLY_MOVED = CompiledQuery(_build_recently_moved)

@@ -48,7 +48,7 @@ def changes_between(series: Series, least: int, most: int) -> list[Change]:
     return _CHANGES_BETWEEN.read_rows(series=series.pk, least=least, most=most)
 
 
-def _compose_changes() -> QuerySet[Change]:
+def _build_changes() -> QuerySet[Change]:
     span = (Parameter("least"), Parameter("most"))
     rows = Change.objects.filter(series=Parameter("series"), position__range=span).order_by("position")
     commits = (f"regression__{name}" for name in ("first_bad", "last_good", "culprit"))
@@ -56,7 +56,7 @@ def _compose_changes() -> QuerySet[Change]:
     return related.defer(*(f"regression__{name}" for name in REGRESSION_DETAILS))
 
 
-_CHANGES_BETWEEN = CompiledQuery(_compose_changes)
+_CHANGES_BETWEEN = CompiledQuery(_build_changes)
 
 
 def latest_for_overview(projects: Iterable[Project]) -> list[SeriesLatest]:
@@ -65,7 +65,7 @@ def latest_for_overview(projects: Iterable[Project]) -> list[SeriesLatest]:
     return _LATEST_FOR_OVERVIEW.read_rows(projects=keys) if keys else []
 
 
-def _compose_latest_for_overview() -> QuerySet[SeriesLatest]:
+def _build_latest_for_overview() -> QuerySet[SeriesLatest]:
     return (
         SeriesLatest.objects.filter(
             series__configuration__case__project__in_array=Parameter("projects"),
@@ -85,4 +85,4 @@ def _compose_latest_for_overview() -> QuerySet[SeriesLatest]:
     )
 
 
-_LATEST_FOR_OVERVIEW = CompiledQuery(_compose_latest_for_overview)
+_LATEST_FOR_OVERVIEW = CompiledQuery(_build_latest_for_overview)

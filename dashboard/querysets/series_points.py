@@ -98,17 +98,17 @@ def _untainted_rows(series: Series) -> Any:
     return Point.objects.filter(series=series, tainted=False).values_list(*COLUMNS)
 
 
-def _compose_of_runs() -> QuerySet[Any]:
+def _build_of_runs() -> QuerySet[Any]:
     rows = Point.objects.filter(series__in_array=Parameter("series"), run__in_array=Parameter("runs"))
     return rows.values_list(*COLUMNS)
 
 
-def _compose_newest(most: int, is_bounded: bool) -> QuerySet[Any]:
+def _build_newest(most: int, is_bounded: bool) -> QuerySet[Any]:
     rows = Point.objects.filter(series=Parameter("series"), run__commit__branch=Parameter("branch"))
     if is_bounded:
         rows = rows.filter(position__lte=Parameter("until"))
     return rows.order_by("-position", "-run_id").values_list(*COLUMNS)[:most]
 
 
-_OF_RUNS: CompiledQuery[Any] = CompiledQuery(_compose_of_runs)
-_NEWEST: CompiledQuery[Any] = CompiledQuery(_compose_newest)
+_OF_RUNS: CompiledQuery[Any] = CompiledQuery(_build_of_runs)
+_NEWEST: CompiledQuery[Any] = CompiledQuery(_build_newest)

@@ -61,7 +61,7 @@ def newest_rows(series: Series, branch: str, most: int, until: int | None = None
     return _NEWEST_ROWS.read_long(TrendRow._make, most, until is not None, **values)[::-1]
 
 
-def _compose_newest_rows(most: int, is_bounded: bool) -> QuerySet[Any]:
+def _build_newest_rows(most: int, is_bounded: bool) -> QuerySet[Any]:
     rows = Point.objects.filter(series=Parameter("series"), run__commit__branch=Parameter("branch"))
     if is_bounded:
         rows = rows.filter(position__lte=Parameter("until"))
@@ -71,7 +71,7 @@ def _compose_newest_rows(most: int, is_bounded: bool) -> QuerySet[Any]:
     return narrow.order_by("-position", "-run_id")[:most]
 
 
-_NEWEST_ROWS: CompiledQuery[Any] = CompiledQuery(_compose_newest_rows)
+_NEWEST_ROWS: CompiledQuery[Any] = CompiledQuery(_build_newest_rows)
 
 
 def rows_beside(
@@ -98,7 +98,7 @@ def commit_events(series: Series, branch: str, least: int, most: int) -> list[Co
     return [CommitEvent._make(row) for row in rows][::-1]
 
 
-def _compose_commit_events() -> QuerySet[Any]:
+def _build_commit_events() -> QuerySet[Any]:
     failed = Q(runs__configuration=Parameter("configuration"), runs__state=Run.State.FAILED)
     span = (Parameter("least"), Parameter("most"))
     rows = (
@@ -114,7 +114,7 @@ def _compose_commit_events() -> QuerySet[Any]:
     return rows[:MOST_EVENTS]
 
 
-_COMMIT_EVENTS: CompiledQuery[Any] = CompiledQuery(_compose_commit_events)
+_COMMIT_EVENTS: CompiledQuery[Any] = CompiledQuery(_build_commit_events)
 
 
 def limit_rows(series: Series, least: int, most: int) -> list[LimitRow]:
@@ -124,7 +124,7 @@ def limit_rows(series: Series, least: int, most: int) -> list[LimitRow]:
     return [LimitRow._make(row) for row in _LIMIT_ROWS.read_rows(**values)][::-1]
 
 
-def _compose_limit_rows() -> QuerySet[Any]:
+def _build_limit_rows() -> QuerySet[Any]:
     span = (Parameter("least"), Parameter("most"))
     rows = Limit.objects.filter(
         series=Parameter("series"), position__range=span, run__commit__branch=Parameter("branch")
@@ -133,7 +133,7 @@ def _compose_limit_rows() -> QuerySet[Any]:
     return narrow.order_by("-position", "-run_id")[:MOST_LIMITS]
 
 
-_LIMIT_ROWS: CompiledQuery[Any] = CompiledQuery(_compose_limit_rows)
+_LIMIT_ROWS: CompiledQuery[Any] = CompiledQuery(_build_limit_rows)
 
 
 def related_series(series: Series, chosen: Iterable[int] = ()) -> list[Series]:
@@ -152,7 +152,7 @@ def related_series(series: Series, chosen: Iterable[int] = ()) -> list[Series]:
     )
 
 
-def _compose_related() -> QuerySet[Series]:
+def _build_related() -> QuerySet[Series]:
     same_metric = Q(
         metric=Parameter("metric"),
         phase=Parameter("phase"),
@@ -177,7 +177,7 @@ def _compose_related() -> QuerySet[Series]:
     return rows.order_by(*order)[:MOST_RELATED]
 
 
-_RELATED = CompiledQuery(_compose_related)
+_RELATED = CompiledQuery(_build_related)
 
 
 def values_at_commit(series: Sequence[Series], commit: Commit) -> dict[int, float]:

@@ -97,12 +97,12 @@ def find_changes(
     }
 
 
-def _compose_known_directions(has_fork: bool) -> QuerySet[Any, Any]:
+def _build_known_directions(has_fork: bool) -> QuerySet[Any, Any]:
     rows = Change.objects.filter(given_line("first_bad", has_fork), series__in_array=Parameter("series"))
     return rows.order_by().values_list("series", "position", "direction")
 
 
-_KNOWN_DIRECTIONS: CompiledQuery[Any] = CompiledQuery(_compose_known_directions)
+_KNOWN_DIRECTIONS: CompiledQuery[Any] = CompiledQuery(_build_known_directions)
 
 
 def known_directions(histories: Sequence[History]) -> dict[int, dict[int, str]]:

@@ -42,14 +42,14 @@ WHERE latest.series_id = locked.series_id AND latest.level IS DISTINCT FROM lock
 """
 
 
-def _compose_judged_series() -> QuerySet[Series]:
+def _build_judged_series() -> QuerySet[Series]:
     measured = Q(pk__in=Point.objects.filter(run=Parameter("run")).values("series"))
     missed = Q(pk__in=GuardResult.objects.filter(run=Parameter("run")).values("series"))
     rows = Series.objects.filter(JUDGED, measured | missed)
     return rows.select_related("metric", "configuration__case", "configuration__pool")
 
 
-def _compose_changes_to_open() -> QuerySet[Change]:
+def _build_changes_to_open() -> QuerySet[Change]:
     rows = Change.objects.filter(
         Q(pk__in_array=Parameter("changes")) | Q(regression=None),
         series__in_array=Parameter("series"),
@@ -59,7 +59,7 @@ def _compose_changes_to_open() -> QuerySet[Change]:
     return rows.select_related("series__metric", "series__configuration", "first_bad", "last_good")
 
 
-def _compose_unrecovered() -> QuerySet[Any, Any]:
+def _build_unrecovered() -> QuerySet[Any, Any]:
     # On a branch a regression is told that was found there, or that a merge has brought along.
     stepped = Change.objects.filter(regression=OuterRef("pk"), first_bad__branch=Parameter("branch"))
     rows = Regression.objects.filter(
@@ -73,9 +73,9 @@ def _compose_unrecovered() -> QuerySet[Any, Any]:
     return rows.values_list("pk", flat=True)
 
 
-_JUDGED_SERIES = CompiledQuery(_compose_judged_series)
-_CHANGES_TO_OPEN = CompiledQuery(_compose_changes_to_open)
-_UNRECOVERED: CompiledQuery[Any] = CompiledQuery(_compose_unrecovered)
+_JUDGED_SERIES = CompiledQuery(_build_judged_series)
+_CHANGES_TO_OPEN = CompiledQuery(_build_changes_to_open)
+_UNRECOVERED: CompiledQuery[Any] = CompiledQuery(_build_unrecovered)
 
 
 def unjudged_run(key: int) -> Run | None:

@@ -132,7 +132,7 @@ class WaitingForRun(NamedTuple):
     suspicions: bool
 
 
-def _compose_waiting() -> QuerySet[Any, Any]:
+def _build_waiting() -> QuerySet[Any, Any]:
     limits = Limit.objects.filter(run=OuterRef("pk"), tainted=False)
     awaiting = Regression.objects.filter(awaited_runs=OuterRef("pk")).order_by()
     told = false_alarm_budget.told_as_suspicions(OuterRef("commit__project"))
@@ -141,7 +141,7 @@ def _compose_waiting() -> QuerySet[Any, Any]:
     )
 
 
-_WAITING: CompiledQuery[Any] = CompiledQuery(_compose_waiting)
+_WAITING: CompiledQuery[Any] = CompiledQuery(_build_waiting)
 
 
 def waiting_for_run(run: Run) -> WaitingForRun:

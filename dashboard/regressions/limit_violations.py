@@ -80,7 +80,7 @@ class LimitStandings:
     commits: frozenset[int] = frozenset()
 
 
-def _compose_limits_along_line(has_fork: bool) -> QuerySet[Any, Any]:
+def _build_limits_along_line(has_fork: bool) -> QuerySet[Any, Any]:
     on_line = given_line("run__commit", has_fork) | Q(run=Parameter("run"))
     own = Limit.objects.filter(on_line, series__in_array=Parameter("series"), tainted=False)
     # Other limits of the regressions that tell of these: one of several is over once all of them are.
@@ -125,7 +125,7 @@ def _is_open_since(start: Coalesce) -> Q:
     return Q(regression__isnull=False, regression__withdrawn_at=None) & still_open
 
 
-_LIMITS_ALONG_LINE: CompiledQuery[Any] = CompiledQuery(_compose_limits_along_line)
+_LIMITS_ALONG_LINE: CompiledQuery[Any] = CompiledQuery(_build_limits_along_line)
 
 
 def read_limits(measured: LimitsMeasured, line: Line) -> list[LimitRow]:

@@ -91,14 +91,14 @@ def take_snapshot(project: Project, branch: str, touched: AffectedChanges) -> fa
     )
 
 
-def _compose_checked_configurations() -> QuerySet[Any, Any]:
+def _build_checked_configurations() -> QuerySet[Any, Any]:
     rows = CheckedCase.objects.filter(
         of__project=Parameter("project"), of__state=Check.State.DONE, is_control=False
     )
     return rows.order_by().values_list("configuration", flat=True).distinct()
 
 
-_CHECKED_CONFIGURATIONS: CompiledQuery[Any] = CompiledQuery(_compose_checked_configurations)
+_CHECKED_CONFIGURATIONS: CompiledQuery[Any] = CompiledQuery(_build_checked_configurations)
 
 
 def checked_configurations(project: Project) -> frozenset[int]:
@@ -144,14 +144,14 @@ def _regressions_of_branch() -> QuerySet[Regression]:
     return Regression.objects.filter(project=Parameter("project"), first_bad__branch=Parameter("branch"))
 
 
-def _compose_change_spans(anew: bool) -> QuerySet[Any, Any]:
+def _build_change_spans(anew: bool) -> QuerySet[Any, Any]:
     rows = _changes_of_branch()
     if not anew:
         rows = rows.filter(reach_bad__gt=Parameter("least"), reach_good__lt=Parameter("most"))
     return rows.values_list("pk", "reach_good", "reach_bad", "regression_id")
 
 
-def _compose_regression_places(anew: bool) -> QuerySet[Any, Any]:
+def _build_regression_places(anew: bool) -> QuerySet[Any, Any]:
     asked = Q(pk__in_array=Parameter("asked"))
     rows = _regressions_of_branch().filter(Q(withdrawn_at=None) | Q(triaged__in=Regression.AWAY) | asked)
     if not anew:
@@ -161,8 +161,8 @@ def _compose_regression_places(anew: bool) -> QuerySet[Any, Any]:
     return rows.values_list("pk", "last_good__position", "first_bad__position")
 
 
-_CHANGE_SPANS: CompiledQuery[Any] = CompiledQuery(_compose_change_spans)
-_REGRESSION_PLACES: CompiledQuery[Any] = CompiledQuery(_compose_regression_places)
+_CHANGE_SPANS: CompiledQuery[Any] = CompiledQuery(_build_change_spans)
+_REGRESSION_PLACES: CompiledQuery[Any] = CompiledQuery(_build_regression_places)
 
 
 def _ends_of_columns(rows: QuerySet[Any, Any], first: str, last: str) -> QuerySet[Any, Any]:
@@ -172,18 +172,18 @@ def _ends_of_columns(rows: QuerySet[Any, Any], first: str, last: str) -> QuerySe
     return ends
 
 
-def _compose_ends_of_changes() -> QuerySet[Any, Any]:
+def _build_ends_of_changes() -> QuerySet[Any, Any]:
     mine = Q(pk__in_array=Parameter("changes")) | Q(regression__in_array=Parameter("asked"))
     return _ends_of_columns(_changes_of_branch().filter(mine), "reach_good", "reach_bad")
 
 
-def _compose_ends_of_regressions() -> QuerySet[Any, Any]:
+def _build_ends_of_regressions() -> QuerySet[Any, Any]:
     rows = _regressions_of_branch().filter(pk__in_array=Parameter("asked"))
     return _ends_of_columns(rows, "last_good__position", "first_bad__position")
 
 
-_ENDS_OF_CHANGES: CompiledQuery[Any] = CompiledQuery(_compose_ends_of_changes)
-_ENDS_OF_REGRESSIONS: CompiledQuery[Any] = CompiledQuery(_compose_ends_of_regressions)
+_ENDS_OF_CHANGES: CompiledQuery[Any] = CompiledQuery(_build_ends_of_changes)
+_ENDS_OF_REGRESSIONS: CompiledQuery[Any] = CompiledQuery(_build_ends_of_regressions)
 
 
 def reached_positions(given: dict[str, Any], touched: AffectedChanges) -> tuple[int, int]:
@@ -229,7 +229,7 @@ def connected_nodes(nodes: list[Node], seeds: list[int]) -> set[int]:
     return {index for index, number in island_of.items() if number in taken}
 
 
-def _compose_changed_rows() -> QuerySet[Change]:
+def _build_changed_rows() -> QuerySet[Change]:
     told = Series.objects.filter(regressions__in_array=Parameter("regressions"))
     changed = Series.objects.filter(changes__in_array=Parameter("changes"))
     better = (Q(series__in=told) | Q(series__in=changed)) & Q(
@@ -239,7 +239,7 @@ def _compose_changed_rows() -> QuerySet[Change]:
     return rows.select_related(*RELATED).annotate(measured_here=MEASURED_HERE).order_by("pk")
 
 
-_CHANGED_ROWS = CompiledQuery(_compose_changed_rows)
+_CHANGED_ROWS = CompiledQuery(_build_changed_rows)
 
 
 def changed_rows(branch: str, changes: Collection[int], regressions: Collection[int]) -> list[Change]:
@@ -249,7 +249,7 @@ def changed_rows(branch: str, changes: Collection[int], regressions: Collection[
     return _CHANGED_ROWS.read_rows(branch=branch, changes=list(changes), regressions=list(regressions))
 
 
-def _compose_regression_rows() -> QuerySet[Regression]:
+def _build_regression_rows() -> QuerySet[Regression]:
     at_ends = Regression.objects.filter(pk__in_array=Parameter("keys")).values("first_bad")
     wanted = Q(pk__in_array=Parameter("owners")) | Q(first_bad__in_array=Parameter("commits"))
     wanted |= Q(first_bad__in=at_ends)
@@ -269,7 +269,7 @@ def _compose_regression_rows() -> QuerySet[Regression]:
     )
 
 
-_REGRESSION_ROWS = CompiledQuery(_compose_regression_rows)
+_REGRESSION_ROWS = CompiledQuery(_build_regression_rows)
 
 
 def regression_rows(
@@ -287,7 +287,7 @@ def regression_rows(
     )
 
 
-def _compose_asked() -> QuerySet[Asked]:
+def _build_asked() -> QuerySet[Asked]:
     names = ("base_commit", "head_commit", "machine", "metric", "pairs_of__head_commit")
     links = Asked.objects.filter(regression__in_array=Parameter("keys"))
     links = links.exclude(experiment__state=Experiment.State.CANCELLED)
@@ -295,7 +295,7 @@ def _compose_asked() -> QuerySet[Asked]:
     return related.order_by("experiment__finished_at", "experiment")
 
 
-_ASKED = CompiledQuery(_compose_asked)
+_ASKED = CompiledQuery(_build_asked)
 
 
 def read_experiments(keys: Collection[int]) -> tuple[dict[int, tuple[int, ...]], list[facts.Verdict]]:

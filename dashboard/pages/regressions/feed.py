@@ -32,14 +32,14 @@ def feed_regressions(slug: str) -> list[Regression]:
     return _FEED.read_rows(slug=slug)
 
 
-def _compose_feed() -> QuerySet[Regression]:
+def _build_feed() -> QuerySet[Regression]:
     rows = Regression.objects.filter(TOLD, project__slug=Parameter("slug")).exclude(IMPORTED)
     newest = rows.order_by("-updated_at", "-pk")[:MOST_ENTRIES]
     titled = with_titles(regressions_with_related()).filter(is_among(newest))
     return titled.order_by("-updated_at", "-pk")
 
 
-_FEED = CompiledQuery(_compose_feed)
+_FEED = CompiledQuery(_build_feed)
 
 
 def last_update(request: HttpRequest, slug: str) -> datetime | None:  # noqa: ARG001

@@ -148,7 +148,7 @@ def test_values_that_hover_at_a_limit_are_one_open_regression(project: Project, 
 def short_window(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the commits before a run far fewer are read than a crossing is long."""
     monkeypatch.setattr(limit_violations, "WINDOW", 8)
-    query = CompiledQuery[Any](limit_violations._compose_limits_along_line)
+    query = CompiledQuery[Any](limit_violations._build_limits_along_line)
     monkeypatch.setattr(limit_violations, "_LIMITS_ALONG_LINE", query)
 
 
