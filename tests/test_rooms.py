@@ -135,7 +135,7 @@ def test_no_packages_import_each_other() -> None:
 
 def test_a_planted_circle_of_packages_is_found(tmp_path: Path) -> None:
     for path, line in (
-        ("runs/claiming.py", "from dashboard.experiments.lease import end"),
+        ("runs/claiming.py", "from dashboard.experiments.transitions import end"),
         ("experiments/__init__.py", "def later():\n    from dashboard import runs"),
         ("leases.py", "import dashboard.runs.claiming"),
     ):

@@ -14,7 +14,9 @@ from dashboard.experiments.asking import (
     ask_experiment,
 )
 from dashboard.experiments.errors import ExperimentError
-from dashboard.experiments.lease import (
+from dashboard.experiments.requests import EstimateRequest, ask_requested_estimate
+from dashboard.experiments.reuse import is_outdated, reuse_experiment, weigh_step
+from dashboard.experiments.transitions import (
     add_pair,
     cancel_experiments,
     claim_experiment,
@@ -26,8 +28,6 @@ from dashboard.experiments.lease import (
     requeue_lost_experiments,
     sweep_experiments,
 )
-from dashboard.experiments.requests import EstimateRequest, ask_requested_estimate
-from dashboard.experiments.reuse import is_outdated, reuse_experiment, weigh_step
 from dashboard.experiments.weighing import bound_experiment, place_step
 
 __all__ = [

@@ -5,19 +5,6 @@ from dashboard.runs.backfill import fill_backlog
 from dashboard.runs.backlog import send_backlogs
 from dashboard.runs.commits import get_or_create_commits
 from dashboard.runs.errors import Busy, RunError, WrongState
-from dashboard.runs.lease import (
-    advance_run,
-    cancel_run,
-    cancel_runs,
-    claim_run,
-    fail_run,
-    finish_run,
-    heartbeat_run,
-    held_run,
-    release_runs,
-    requeue_held_runs,
-    requeue_lost_runs,
-)
 from dashboard.runs.machines import machine_seen, part_seen, pool_named
 from dashboard.runs.planning import choose_benchmarks_named, read_commit_manifests
 from dashboard.runs.remeasuring import hasten_remeasuring, remeasure_disturbed
@@ -35,6 +22,19 @@ from dashboard.runs.sweeping import (
     send_unresolved_triggers,
     sweep_runs,
     wake_for_waiting_runs,
+)
+from dashboard.runs.transitions import (
+    advance_run,
+    cancel_run,
+    cancel_runs,
+    claim_run,
+    fail_run,
+    finish_run,
+    heartbeat_run,
+    held_run,
+    release_runs,
+    requeue_held_runs,
+    requeue_lost_runs,
 )
 
 __all__ = [

@@ -9,8 +9,8 @@ from dashboard.models import Backlog, Commit, Project, Run
 from dashboard.policy.effective import EffectivePolicy
 from dashboard.policy.halving import halving_order
 from dashboard.policy.project_policy import project_policy
-from dashboard.runs.lease import cancel_runs
 from dashboard.runs.planning import PUSHED, measured_positions, most_waiting, waiting_runs
+from dashboard.runs.transitions import cancel_runs
 
 # After everything else, sentinels too. The first commit of a backlog has it, each later one less: so several
 # projects take turns.

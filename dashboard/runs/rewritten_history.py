@@ -10,7 +10,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from dashboard import dispatch, outbox, repositories
 from dashboard.models import Commit, Project, Regression, Run
 from dashboard.repositories import DETACHED, RepositoryError
-from dashboard.runs.lease import cancel_runs
+from dashboard.runs.transitions import cancel_runs
 
 logger = logging.getLogger(__name__)
 

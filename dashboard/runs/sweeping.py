@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from dashboard import dispatch, failed_jobs
 from dashboard.models import Run, Trigger
 from dashboard.policy.quiet_projects import quiet_projects
-from dashboard.runs.lease import requeue_lost_runs
+from dashboard.runs.transitions import requeue_lost_runs
 
 # A message on its way is given this long before a second one is sent.
 PATIENCE = timedelta(seconds=30)

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from dashboard import experiments, hosts
-from dashboard.experiments.lease import YIELDED
+from dashboard.experiments.transitions import YIELDED
 from dashboard.host_protocol import ExperimentAssignment, RunAssignment
 from dashboard.leases import LeaseLost
 from dashboard.models import Experiment, Machine, Run, Trigger

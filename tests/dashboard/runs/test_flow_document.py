@@ -10,7 +10,7 @@ from paceline.document import CODES_OF_DISTURBANCE
 
 from dashboard import dispatch
 from dashboard.models import Run, Trigger
-from dashboard.runs import lease, logs, remeasuring, resolving, sweeping
+from dashboard.runs import logs, remeasuring, resolving, sweeping, transitions
 from dashboard.triggers import hook
 
 TEXT = " ".join((Path(__file__).resolve().parents[3] / "docs/flow.md").read_text().split())
@@ -51,7 +51,7 @@ def test_every_disturbance_is_named() -> None:
 
 
 def test_every_transition_is_drawn() -> None:
-    drawn = [f"{before.value} --> {after.value}" for after, before in lease.BEFORE.items()]
+    drawn = [f"{before.value} --> {after.value}" for after, before in transitions.BEFORE.items()]
     drawn += [
         f"{state.value} --> {end}" for state in Run.HELD for end in ("failed", "cancelled", "requested")
     ]

@@ -1,4 +1,4 @@
-"""The states of an experiment: requested, measuring, done or cancelled. Its lease is that of all work."""
+"""The transitions of an experiment: requested, measuring, done, cancelled. Its lease is that of all work."""
 
 from __future__ import annotations
 
