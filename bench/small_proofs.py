@@ -189,7 +189,7 @@ def judge_pairs(
     `by_steps`: or else by the means of pairs alone.
     """
     from dashboard.experiments.single_steps import compare_newest
-    from dashboard.experiments.weighing import weigh_experiment
+    from dashboard.experiments.verdicts import evaluate_experiment
 
     taken, seconds = list[Any](), 0.0
     for pair in measured:
@@ -198,9 +198,9 @@ def judge_pairs(
         if by_steps:
             compare_newest(row, [before for before in taken if not before.disturbed])
         taken.append(row)
-        weighed = weigh_experiment(experiment, taken, seconds)
-        if weighed.verdict:
-            yield weighed.verdict, len(taken), seconds
+        result = evaluate_experiment(experiment, taken, seconds)
+        if result.verdict:
+            yield result.verdict, len(taken), seconds
             taken, seconds = [], 0.0
 
 

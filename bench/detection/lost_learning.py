@@ -126,7 +126,7 @@ def prove_loss(
 
     The worst case for a commit that changes nothing: it draws its random numbers in another order.
     """
-    from dashboard.experiments.weighing import weigh_experiment
+    from dashboard.experiments.verdicts import evaluate_experiment
     from dashboard.models import Experiment, ExperimentPair, Metric
 
     experiment = Experiment(
@@ -139,7 +139,7 @@ def prove_loss(
     while True:
         (low,), (high,) = training.draw(rng, base, 1), training.draw(rng, head, 1)
         pairs.append(ExperimentPair(index=len(pairs), base=low, head=high, disturbed=False))
-        if verdict := weigh_experiment(experiment, pairs, 0.0).verdict:
+        if verdict := evaluate_experiment(experiment, pairs, 0.0).verdict:
             return verdict == Experiment.Verdict.CONFIRMED, len(pairs)
 
 

@@ -19,7 +19,7 @@ from dashboard.claims.sides import metric_names
 from dashboard.claims.standing import update_standing
 from dashboard.detection import pairs
 from dashboard.experiments.phase_steps import time_in_phase
-from dashboard.experiments.weighing import weigh_ratios
+from dashboard.experiments.verdicts import evaluate_ratios
 from dashboard.models import Claim, ClaimMeasurement, Experiment, ExperimentPair, Point
 
 State = ClaimMeasurement.State
@@ -113,7 +113,9 @@ def derived_ratio(
     means = [value for value in values if value is not None]
     if len(means) < len(calm):
         return None
-    found = weigh_ratios(experiment, means, typical_values(claim, calm), [pair.base_first for pair in calm])
+    found = evaluate_ratios(
+        experiment, means, typical_values(claim, calm), [pair.base_first for pair in calm]
+    )
     if found.value is None or found.low is None or found.high is None:
         return None
     return Estimate(found.value, found.low, found.high)

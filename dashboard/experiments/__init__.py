@@ -1,4 +1,4 @@
-"""Interleaved, paired measurements of two sides on one machine: asked for, claimed, measured, weighed, ended.
+"""Interleaved, paired measurements of two sides on one machine: asked for, claimed, measured, judged, ended.
 
 Whoever asks reads the verdict: a regression's proof, a bisection, a person, a script. See
 docs/experiments.md.
@@ -15,7 +15,7 @@ from dashboard.experiments.asking import (
 )
 from dashboard.experiments.errors import ExperimentError
 from dashboard.experiments.requests import EstimateRequest, ask_requested_estimate
-from dashboard.experiments.reuse import is_outdated, reuse_experiment, weigh_step
+from dashboard.experiments.reuse import evaluate_suspected_step, is_outdated, reuse_experiment
 from dashboard.experiments.transitions import (
     add_pair,
     cancel_experiments,
@@ -28,7 +28,7 @@ from dashboard.experiments.transitions import (
     requeue_lost_experiments,
     sweep_experiments,
 )
-from dashboard.experiments.weighing import bound_experiment, place_step
+from dashboard.experiments.verdicts import bound_experiment, place_step
 
 __all__ = [
     "DEFAULT_METRIC",
@@ -46,6 +46,7 @@ __all__ = [
     "cancel_experiments",
     "claim_experiment",
     "conclude_experiment",
+    "evaluate_suspected_step",
     "heartbeat_experiment",
     "is_outdated",
     "keep_profiles",
@@ -55,5 +56,4 @@ __all__ = [
     "requeue_lost_experiments",
     "reuse_experiment",
     "sweep_experiments",
-    "weigh_step",
 ]

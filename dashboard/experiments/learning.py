@@ -22,7 +22,7 @@ Unreported = ExperimentPair.Unreported
 FEW_DIGITS = 4
 
 
-def can_weigh_unreported(experiment: Experiment) -> bool:
+def can_evaluate_unreported(experiment: Experiment) -> bool:
     """Whether what a side doesn't report counts as something: as the suspected step, where there is one."""
     return experiment.metric.is_quality and experiment.after is not None
 
@@ -50,7 +50,7 @@ def lost_sides(pair: ExperimentPair) -> tuple[str, ...]:
     return (pair.unreported,) if pair.unreported else ()
 
 
-def weigh_learning(experiment: Experiment, measured: Sequence[ExperimentPair]) -> dict[str, Any]:
+def evaluate_learning(experiment: Experiment, measured: Sequence[ExperimentPair]) -> dict[str, Any]:
     """Over how many seeds a quality was weighed, and what became of the step's time in the same pairs."""
     if not experiment.metric.is_quality:
         return {}

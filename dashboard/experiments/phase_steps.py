@@ -49,7 +49,9 @@ class PhaseSteps:
         return [None if end is None else 1 + end * self.step / before for end in ends]
 
 
-def weigh_phases(experiment: Experiment, calm: Sequence[ExperimentPair], error: float) -> PhaseSteps | None:
+def evaluate_phases(
+    experiment: Experiment, calm: Sequence[ExperimentPair], error: float
+) -> PhaseSteps | None:
     """None where no phases are suspected, or the pairs don't have them."""
     suspected, before, after = experiment.phases_with_step, experiment.before, experiment.after
     if not suspected or before is None or after is None or after <= before:

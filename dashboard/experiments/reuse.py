@@ -17,9 +17,9 @@ from dashboard.environments import (
     system_differences,
 )
 from dashboard.experiments.asking import Side
-from dashboard.experiments.learning import lost_sides, weigh_learning
+from dashboard.experiments.learning import evaluate_learning, lost_sides
 from dashboard.experiments.single_steps import RATIOS
-from dashboard.experiments.weighing import Weighed, median_base, weigh_experiment
+from dashboard.experiments.verdicts import ExperimentResult, evaluate_experiment, median_base
 from dashboard.host_protocol.messages import PACE
 from dashboard.models import Experiment, ExperimentPair, Metric, Run
 
@@ -69,14 +69,14 @@ def _environments_since(runs: QuerySet[Run], measured: Experiment) -> list[Mappi
     return [environments.of_run(before), environments.of_run(newest)]
 
 
-def weigh_step(
+def evaluate_suspected_step(
     measured: Experiment,
     metric: Metric,
     before: float,
     after: float,
     error: float,
     phases_with_step: Sequence[str] = (),
-) -> tuple[Weighed, list[ExperimentPair]]:
+) -> tuple[ExperimentResult, list[ExperimentPair]]:
     """What an experiment's pairs say of a suspected step, with the pairs; no verdict where they don't tell.
 
     The pairs were measured before anybody suspected it, and their interval holds whenever one looks: it
@@ -90,7 +90,7 @@ def weigh_step(
             # It was counted as the step that was suspected when they were measured.
             for side in lost_sides(pair):
                 setattr(pair, side, after)
-    return weigh_experiment(test, pairs, 0.0), pairs
+    return evaluate_experiment(test, pairs, 0.0), pairs
 
 
 def _suspected_step(
@@ -169,7 +169,7 @@ def reuse_experiment(
     reason: Mapping[str, Any],
 ) -> Experiment:
     """Keep the verdict of an experiment's pairs on a step between two other commits."""
-    weighed, pairs = weigh_step(measured, metric, before, after, error, phases_with_step)
+    result, pairs = evaluate_suspected_step(measured, metric, before, after, error, phases_with_step)
     now = timezone.now()
     experiment = Experiment.objects.create(
         project=measured.project,
@@ -188,18 +188,18 @@ def reuse_experiment(
         most_seconds=measured.most_seconds,
         pairs_of=measured,
         state=Experiment.State.DONE,
-        verdict=weighed.verdict,
-        reason={**weighed.reason, **reason},
+        verdict=result.verdict,
+        reason={**result.reason, **reason},
         machine=measured.machine,
         in_turns=measured.in_turns,
         commands=measured.commands,
         profiles=measured.profiles,
         requested_at=now,
         finished_at=now,
-        learning=weigh_learning(_suspected_step(metric, before, after, error), pairs),
-        by_steps=weighed.by_steps,
+        learning=evaluate_learning(_suspected_step(metric, before, after, error), pairs),
+        by_steps=result.by_steps,
         base_level=median_base(pairs),
-        **weighed.columns,
+        **result.columns,
     )
     _keep_pairs(experiment, pairs)
     return experiment
@@ -209,6 +209,6 @@ def _keep_pairs(experiment: Experiment, pairs: Sequence[ExperimentPair]) -> None
     """With what each and those before it say together."""
     for count, pair in enumerate(pairs, start=1):
         pair.experiment = experiment
-        for name, value in weigh_experiment(experiment, pairs[:count], 0.0).columns.items():
+        for name, value in evaluate_experiment(experiment, pairs[:count], 0.0).columns.items():
             setattr(pair, name, value)
     ExperimentPair.objects.bulk_create(pairs)

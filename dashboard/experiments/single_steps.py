@@ -33,7 +33,7 @@ LARGEST = math.log1p(LARGEST_STEP)
 RATIOS = ("step_ratio", "kinds_ratio", "kinds_error")
 
 
-def can_weigh_steps(experiment: Experiment) -> bool:
+def can_evaluate_steps(experiment: Experiment) -> bool:
     """Whether its sides' steps take turns, and the step that is suspected, if any, is a small one."""
     if not experiment.in_turns or experiment.metric.name not in (
         PHASE_METRICS if experiment.phase else METRICS
@@ -66,7 +66,7 @@ def looks_at_steps(experiment: Experiment, measured: Sequence[ExperimentPair]) -
     Known before there is a second pair, and never changed by a later one. Where no step is suspected, pairs
     of before steps were compared tell by their means alone, with all of the error.
     """
-    if not can_weigh_steps(experiment):
+    if not can_evaluate_steps(experiment):
         return False
     return experiment.question not in WITHOUT_STEP or (bool(measured) and measured[0].step_ratio is not None)
 
@@ -100,7 +100,7 @@ def compare_phase(experiment: Experiment, newest: ExperimentPair) -> None:
         newest.step_ratio, newest.kinds_ratio, newest.kinds_error = head / base, 1.0, 0.0
 
 
-def weigh_steps(
+def evaluate_steps(
     experiment: Experiment, measured: Sequence[ExperimentPair], scale: StepScale, error: float
 ) -> ShareEstimate | None:
     """By the undisturbed pairs, in units of the scale; None where they don't tell."""

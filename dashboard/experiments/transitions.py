@@ -12,10 +12,10 @@ from django.db.models.functions import Now
 from dashboard import dispatch, leases, sentinels
 from dashboard.experiments.assignment import RELATED, assignment_of
 from dashboard.experiments.interleaving import can_take_turns_by_documents, can_take_turns_by_runs
-from dashboard.experiments.learning import can_weigh_unreported, pair_columns, weigh_learning
+from dashboard.experiments.learning import can_evaluate_unreported, evaluate_learning, pair_columns
 from dashboard.experiments.precedence import must_yield, order_claimable
-from dashboard.experiments.single_steps import RATIOS, can_weigh_steps, compare_newest, compare_phase
-from dashboard.experiments.weighing import median_base, weigh_experiment
+from dashboard.experiments.single_steps import RATIOS, can_evaluate_steps, compare_newest, compare_phase
+from dashboard.experiments.verdicts import evaluate_experiment, median_base
 from dashboard.host_protocol import ExperimentAssignment, Lease, PairMeasured
 from dashboard.leases import LeaseLost
 from dashboard.models import Experiment, ExperimentPair, Machine, Pool
@@ -65,14 +65,14 @@ def heartbeat_experiment(lease: Lease, activity: str = "") -> bool:
 
 
 def add_pair(lease: Lease, pair: PairMeasured, commands: Sequence[str] = ()) -> str:
-    """Keep a pair and weigh all so far; the verdict ends the experiment. Empty: another pair is wanted.
+    """Keep a pair and evaluate all so far; the verdict ends the experiment. Empty: another pair is wanted.
 
     YIELDED where one is wanted later, since somebody waits for the machine. Raises LeaseLost. The pair's
     index makes it safe to repeat: what is there already isn't added again.
     """
     with transaction.atomic():
         experiment = _lock_experiment(lease)
-        if pair.unreported and not can_weigh_unreported(experiment):
+        if pair.unreported and not can_evaluate_unreported(experiment):
             side = "head" if pair.head is None else "base"
             text = f"{experiment.metric} isn't reported by the {side}."
             conclude_experiment(
@@ -89,29 +89,29 @@ def add_pair(lease: Lease, pair: PairMeasured, commands: Sequence[str] = ()) -> 
         weighs_others = experiment.question == Question.BOUND or experiment.metric.is_quality
         read = ("base", "head", "disturbed", "unreported", *(("others",) if weighs_others else ()))
         read += ("phases",) if experiment.phases_with_step else ()
-        weighs_steps = can_weigh_steps(experiment)
+        weighs_steps = can_evaluate_steps(experiment)
         if weighs_steps:
             read += ("index", "base_first", "typical_phases" if experiment.phase else "steps", *RATIOS)
         pairs = list(experiment.pairs.only(*read))
         kept = keep_ratios(experiment, pairs, row.pk) if weighs_steps else {}
-        weighed = weigh_experiment(experiment, pairs, experiment.seconds)
-        ExperimentPair.objects.filter(pk=row.pk).update(**kept, **weighed.columns)
+        result = evaluate_experiment(experiment, pairs, experiment.seconds)
+        ExperimentPair.objects.filter(pk=row.pk).update(**kept, **result.columns)
         Experiment.objects.filter(pk=experiment.pk).update(
             seconds=experiment.seconds,
             commands=experiment.commands,
             lease_until=leases.lease_end(),
-            learning=weigh_learning(experiment, pairs),
-            by_steps=weighed.by_steps,
+            learning=evaluate_learning(experiment, pairs),
+            by_steps=result.by_steps,
             base_level=median_base(pairs),
-            **weighed.columns,
+            **result.columns,
         )
-        if weighed.verdict:
-            conclude_experiment(lease, weighed.verdict, weighed.reason)
+        if result.verdict:
+            conclude_experiment(lease, result.verdict, result.reason)
         elif must_yield(experiment):
             # It keeps its machine, which so knows whose turn it was.
             leases.release_jobs(leases.held_job(Experiment, lease), {})
             return YIELDED
-        return weighed.verdict
+        return result.verdict
 
 
 def keep_ratios(

@@ -306,15 +306,17 @@ def refuted_for_another(lines: Lines, request: RefutedForAnother) -> ReusedProof
     if measured.reused_by.count() >= MOST_REUSED or experiments.is_outdated(measured):
         return None
     levels = (request.before, request.after)
-    weighed, _ = experiments.weigh_step(measured, measured.metric, *levels, error, request.phases_with_step)
-    if weighed.verdict != Told.REFUTED:
+    result, _ = experiments.evaluate_suspected_step(
+        measured, measured.metric, *levels, error, request.phases_with_step
+    )
+    if result.verdict != Told.REFUTED:
         return None
     return ReusedProof(
         experiment=measured.pk,
         series=request.series,
         base=request.base,
         head=request.head,
-        verdict=weighed.verdict,
+        verdict=result.verdict,
         before=request.before,
         after=request.after,
         error=error,

@@ -57,10 +57,10 @@ def proof_on_branch(
     if experiments.is_outdated(measured):
         return None
     error = error_of_next_proof(project)
-    weighed, _ = experiments.weigh_step(
+    result, _ = experiments.evaluate_suspected_step(
         measured, series.metric, request.before, request.after, error, request.phases_with_step
     )
-    if weighed.verdict not in DECIDED:
+    if result.verdict not in DECIDED:
         return None
     return ReusedProof(
         check=found.check.pk,
@@ -68,7 +68,7 @@ def proof_on_branch(
         series=request.series,
         base=before,
         head=request.bad,
-        verdict=weighed.verdict,
+        verdict=result.verdict,
         before=request.before,
         after=request.after,
         error=error,

@@ -11,7 +11,7 @@ from paceline.measured.turns import BLOCK_SECONDS
 from dashboard.detection import EFFECT_FLOORS, guards, paired_parts, paired_steps, pairs
 from dashboard.detection.common_noise import FEWEST_OTHERS
 from dashboard.detection.parts import LEAST_OF_WHOLE
-from dashboard.experiments import DEFAULT_PRECISION, interleaving, precedence, weighing
+from dashboard.experiments import DEFAULT_PRECISION, interleaving, precedence, verdicts
 from dashboard.host_protocol.messages import MOST_STEPS
 from dashboard.models import Experiment, Project
 from dashboard.querysets.sentinels import MOVED_WITHIN
@@ -53,8 +53,8 @@ PROJECT, EXPERIMENT = Project(), Experiment()
             (400, 20),
             "up to 20 minutes, or 400 pairs",
         ),
-        ("experiments", weighing.FEWEST_HOPELESS, 16, "From 16 pairs on it ends undecided"),
-        ("experiments", weighing.HOPELESS, 0.05, "in fewer than five of a hundred cases"),
+        ("experiments", verdicts.FEWEST_HOPELESS, 16, "From 16 pairs on it ends undecided"),
+        ("experiments", verdicts.HOPELESS, 0.05, "in fewer than five of a hundred cases"),
         (
             "experiments",
             (apply.FEWEST_OF_PLACE, apply.PAIRS_FOR_EACH),
@@ -101,7 +101,7 @@ PROJECT, EXPERIMENT = Project(), Experiment()
             "two thirds of the step (0.65) have to be left by that count",
         ),
         ("experiments", DEFAULT_PRECISION, 0.01, "(±1 % by default)"),
-        ("experiments", weighing.FEWEST_EXACT, 2, "is known after two pairs"),
+        ("experiments", verdicts.FEWEST_EXACT, 2, "is known after two pairs"),
         ("experiments", Experiment.MOST_ATTEMPTS, 3, "lost three times, undecided"),
         ("experiments", precedence.GRACE, timedelta(minutes=20), "has worked for 20 minutes"),
         ("experiments", PROJECT.experiment_share, 0.25, "share of its time (a quarter)"),

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from dashboard import experiments
-from dashboard.experiments.learning import weigh_learning
+from dashboard.experiments.learning import evaluate_learning
 from dashboard.experiments.reuse import pairs_of_metric
-from dashboard.experiments.weighing import weigh_experiment
+from dashboard.experiments.verdicts import evaluate_experiment
 from dashboard.host_protocol import OtherMetric, PairMeasured
 from dashboard.host_protocol.messages import MessageFields, pair_message, read_message, read_pair
 from dashboard.models import Experiment, ExperimentPair, Metric
@@ -27,7 +27,7 @@ def verdict_on(before: float, after: float, values: Iterator[tuple[float, float]
     pairs: list[ExperimentPair] = []
     for base, head in values:
         pairs.append(ExperimentPair(index=len(pairs), base=base, head=head))
-        if verdict := weigh_experiment(asked, pairs, 0.0).verdict:
+        if verdict := evaluate_experiment(asked, pairs, 0.0).verdict:
             break
     return verdict, len(pairs)
 
@@ -79,9 +79,9 @@ def test_what_is_not_reported_counts_as_the_step_that_pairs_are_reused_for(
         head = made.after if lost else base
         ends = {"base": base, "head": head, "unreported": "head" if lost else ""}
         made.pairs.create(index=index, base_first=index % 8 < 4, seconds=6.0, seed=2000 + index, **ends)
-    weighed, pairs = experiments.weigh_step(made, made.metric, 9.3, 0.0, 0.01)
+    result, pairs = experiments.evaluate_suspected_step(made, made.metric, 9.3, 0.0, 0.01)
     assert {pair.head for pair in pairs if pair.unreported} == {0.0}
-    assert weighed.verdict != "refuted", "one seed in four shows it"
+    assert result.verdict != "refuted", "one seed in four shows it"
 
 
 def read_message_of(pair: PairMeasured) -> MessageFields:
@@ -107,11 +107,11 @@ def test_the_time_of_the_same_pairs(make_experiment: MakeExperiment) -> None:
         )
         for index, (base, head) in enumerate(times)
     ]
-    learned = weigh_learning(Experiment(metric=SCORE, error=0.01), pairs)
+    learned = evaluate_learning(Experiment(metric=SCORE, error=0.01), pairs)
     time = learned["step_time"]
     assert learned["seeds"] == 4
     assert time["low"] < time["ratio"] < time["high"] < 0.7
-    assert weigh_learning(Experiment(metric=Metric(name="step_time")), pairs) == {}
+    assert evaluate_learning(Experiment(metric=Metric(name="step_time")), pairs) == {}
 
 
 @pytest.mark.parametrize(
@@ -129,14 +129,14 @@ def test_a_script_that_takes_no_seed_tells_of_one(values: list[tuple[float, floa
         ExperimentPair(index=index, base=base, head=head, seed=2000 + index)
         for index, (base, head) in enumerate(values)
     ]
-    learned = weigh_learning(Experiment(metric=SCORE, error=0.01), pairs)
+    learned = evaluate_learning(Experiment(metric=SCORE, error=0.01), pairs)
     assert (learned["seeds"], learned.get("seed_ignored", False)) == (seeds, seeds < len(values))
 
 
 def test_of_pairs_that_report_nothing_no_seed_is_told_ignored() -> None:
     pair = ExperimentPair(base=0.21979743242263794, head=1.3769015073776245, seed=2000)
     lost = ExperimentPair(base=0.21979743242263794, head=1.3769015073776245, seed=2001, unreported="head")
-    assert weigh_learning(Experiment(metric=SCORE, error=0.01), [pair, lost])["seeds"] == 2
+    assert evaluate_learning(Experiment(metric=SCORE, error=0.01), [pair, lost])["seeds"] == 2
 
 
 def test_pairs_of_one_seed_are_no_proof_of_a_loss(make_experiment: MakeExperiment) -> None:

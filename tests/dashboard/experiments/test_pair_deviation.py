@@ -9,7 +9,7 @@ import pytest
 
 from dashboard.detection.provable_effect import provable_by_either
 from dashboard.experiments.pair_deviation import MOST_PAIRS, measure_pair_deviation
-from dashboard.experiments.weighing import weigh_experiment
+from dashboard.experiments.verdicts import evaluate_experiment
 from dashboard.models import Experiment, ExperimentPair, Metric
 from dashboard.sentences.experiments import pair_deviation_sentence
 from tests.dashboard.experiments.test_single_steps import draw_pairs, make_test
@@ -55,7 +55,7 @@ def test_so_many_pairs_confirm_it_in_four_of_five_experiments() -> None:
     asked = Experiment(question="test", metric=TIME, before=1.0, after=1.01, phases_with_step=["learn"])
     asked.error = 0.02  # The look at phases has its half.
     verdicts = [
-        weigh_experiment(asked, make_pairs(told.pairs, 0.015, 0.01, seed), 1.0).verdict
+        evaluate_experiment(asked, make_pairs(told.pairs, 0.015, 0.01, seed), 1.0).verdict
         for seed in range(100, 300)
     ]
     assert 0.7 < verdicts.count("confirmed") / len(verdicts) < 0.9

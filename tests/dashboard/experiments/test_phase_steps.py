@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from paceline.metrics import describe_metric
 
-from dashboard.experiments.weighing import Weighed, weigh_experiment
+from dashboard.experiments.verdicts import ExperimentResult, evaluate_experiment
 from dashboard.models import Experiment, ExperimentPair, Metric
 from dashboard.sentences.experiments import answer_sentence, reason_sentence
 
@@ -40,65 +40,65 @@ def draw_pairs(moved: dict[str, float], count: int = 24, seed: int = 1) -> list[
     return pairs
 
 
-def last_weighed(experiment: Experiment, pairs: Sequence[ExperimentPair]) -> tuple[Weighed, int]:
+def last_result(experiment: Experiment, pairs: Sequence[ExperimentPair]) -> tuple[ExperimentResult, int]:
     """The verdict, and after how many pairs."""
     for count in range(1, len(pairs) + 1):
-        weighed = weigh_experiment(experiment, pairs[:count], 6.0 * count)
-        if weighed.verdict:
+        result = evaluate_experiment(experiment, pairs[:count], 6.0 * count)
+        if result.verdict:
             break
-    return weighed, count
+    return result, count
 
 
 def test_a_phase_proves_what_the_whole_leaves_undecided() -> None:
     pairs = draw_pairs({"log": 0.0001})
-    assert last_weighed(make_test(phases=()), pairs)[0].verdict in ("undecided", "refuted")
-    weighed, count = last_weighed(make_test(), pairs)
-    assert (weighed.verdict, weighed.reason["code"], weighed.reason["phases"]) == (
+    assert last_result(make_test(phases=()), pairs)[0].verdict in ("undecided", "refuted")
+    result, count = last_result(make_test(), pairs)
+    assert (result.verdict, result.reason["code"], result.reason["phases"]) == (
         "confirmed",
         "in phases",
         ["log"],
     )
     assert count < 16
-    assert weighed.reason["phase"][0] == pytest.approx(1.10, abs=0.02)
-    ratio, low, high = weighed.reason["step"]
+    assert result.reason["phase"][0] == pytest.approx(1.10, abs=0.02)
+    ratio, low, high = result.reason["step"]
     assert ratio == pytest.approx(1.01, abs=0.003)
     assert 1.0 < low < ratio < high
     # What the whole did by itself is told as well: it doesn't stand out.
-    assert weighed.ratio is not None
-    assert weighed.ratio.low is not None
-    assert weighed.ratio.low < 1.0
+    assert result.ratio is not None
+    assert result.ratio.low is not None
+    assert result.ratio.low < 1.0
 
 
 def test_work_that_moved_is_refuted_as_moved() -> None:
-    weighed, _ = last_weighed(make_test(), draw_pairs({"log": 0.0001, "env": -0.0001}))
-    assert (weighed.verdict, weighed.reason["code"]) == ("refuted", "work moved")
-    assert reason_sentence(weighed.reason).endswith(
+    result, _ = last_result(make_test(), draw_pairs({"log": 0.0001, "env": -0.0001}))
+    assert (result.verdict, result.reason["code"]) == ("refuted", "work moved")
+    assert reason_sentence(result.reason).endswith(
         "which other phases took back: work moved, nothing was lost"
     )
 
 
 def test_nothing_is_refuted_by_the_phase() -> None:
-    weighed, count = last_weighed(make_test(), draw_pairs({}))
-    assert (weighed.verdict, weighed.reason["code"]) == ("refuted", "in phases")
+    result, count = last_result(make_test(), draw_pairs({}))
+    assert (result.verdict, result.reason["code"]) == ("refuted", "in phases")
     assert count < 16
 
 
 def test_a_commit_has_the_step_where_its_phase_has_it() -> None:
     for moved, verdict in ((0.0001, "whole"), (0.0, "none")):
-        weighed, _ = last_weighed(make_test(question="place"), draw_pairs({"log": moved}))
-        assert weighed.verdict == verdict
+        result, _ = last_result(make_test(question="place"), draw_pairs({"log": moved}))
+        assert result.verdict == verdict
 
 
 def test_pairs_without_phases_are_weighed_by_the_whole() -> None:
     pairs = draw_pairs({"log": 0.0001})
     pairs[3].phases = {}
-    weighed, _ = last_weighed(make_test(), pairs)
-    assert (weighed.verdict, weighed.reason["code"]) == ("undecided", "too noisy")
+    result, _ = last_result(make_test(), pairs)
+    assert (result.verdict, result.reason["code"]) == ("undecided", "too noisy")
 
 
 def test_the_answer_says_what_the_phase_did_and_what_the_whole() -> None:
-    weighed, _ = last_weighed(make_test(), draw_pairs({"log": 0.0001}))
-    said = make_test(state="done", verdict=weighed.verdict, reason=weighed.reason, **weighed.columns)
+    result, _ = last_result(make_test(), draw_pairs({"log": 0.0001}))
+    said = make_test(state="done", verdict=result.verdict, reason=result.reason, **result.columns)
     text = answer_sentence(said)
     assert text.startswith("Confirmed: log +")
     assert ", which makes the step +" in text

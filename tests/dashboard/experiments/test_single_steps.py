@@ -10,14 +10,19 @@ import pytest
 
 from dashboard import experiments
 from dashboard.detection.pairs import place_verdict
-from dashboard.experiments.single_steps import can_weigh_steps, compare_newest, compare_phase, weigh_steps
-from dashboard.experiments.weighing import (
-    Weighed,
+from dashboard.experiments.single_steps import (
+    can_evaluate_steps,
+    compare_newest,
+    compare_phase,
+    evaluate_steps,
+)
+from dashboard.experiments.verdicts import (
+    ExperimentResult,
     bound_experiment,
     error_of_look,
+    evaluate_experiment,
     place_step,
     scale_of,
-    weigh_experiment,
 )
 from dashboard.host_protocol import PairMeasured
 from dashboard.models import Experiment, ExperimentPair, Metric
@@ -51,13 +56,13 @@ def draw_pairs(count: int, moved: float = 0.0, *, rate: bool = False, **drawn: A
     return pairs
 
 
-def weigh_all(experiment: Experiment, pairs: list[ExperimentPair]) -> tuple[Weighed, int]:
+def evaluate_all(experiment: Experiment, pairs: list[ExperimentPair]) -> tuple[ExperimentResult, int]:
     """The verdict, and after how many pairs."""
     for count in range(1, len(pairs) + 1):
-        weighed = weigh_experiment(experiment, pairs[:count], 5.0 * count)
-        if weighed.verdict:
+        result = evaluate_experiment(experiment, pairs[:count], 5.0 * count)
+        if result.verdict:
             break
-    return weighed, count
+    return result, count
 
 
 @pytest.mark.parametrize("metric", ["step_time", "throughput"])
@@ -69,14 +74,14 @@ def test_single_steps_tell_what_means_leave_open(
 ) -> None:
     """They refute where the means leave no room for the step either, so beside less other work."""
     pairs = draw_pairs(120, moved, disturbed=disturbed, rate=metric == "throughput")
-    weighed, count = weigh_all(make_test(metric=metric), pairs)
-    assert (weighed.verdict, count < 50) == (verdict, True)
-    assert weighed.ratio is not None
+    result, count = evaluate_all(make_test(metric=metric), pairs)
+    assert (result.verdict, count < 50) == (verdict, True)
+    assert result.ratio is not None
     size = 1 / (1 + moved) if metric == "throughput" else 1 + moved
-    assert weighed.ratio.value == pytest.approx(size, abs=0.004)
+    assert result.ratio.value == pytest.approx(size, abs=0.004)
     for pair in pairs:
         pair.step_ratio = None
-    assert weigh_all(make_test(metric=metric), pairs)[0].verdict in ("", "undecided")
+    assert evaluate_all(make_test(metric=metric), pairs)[0].verdict in ("", "undecided")
 
 
 @pytest.mark.parametrize(("shown", "place"), [(0.015, "whole"), (0.03, "part")])
@@ -105,7 +110,7 @@ def test_what_holds_up_few_steps_is_no_part_of_a_step() -> None:
 def steps_alone(pairs: list[ExperimentPair], after: float) -> str:
     asked = make_test(question="place", before=1.0, after=after)
     scale = scale_of(asked, [(pair.base, pair.head) for pair in pairs])
-    told = weigh_steps(asked, pairs, scale, asked.error)
+    told = evaluate_steps(asked, pairs, scale, asked.error)
     assert told is not None
     return place_verdict(told)
 
@@ -127,7 +132,7 @@ def steps_alone(pairs: list[ExperimentPair], after: float) -> str:
     ],
 )
 def test_steps_that_took_turns_tell_of_a_small_one(fields: dict[str, Any], weighed: bool) -> None:
-    assert can_weigh_steps(make_test(**fields)) is weighed
+    assert can_evaluate_steps(make_test(**fields)) is weighed
 
 
 @pytest.mark.parametrize(("metric", "moved"), [("phase_time", 1.25), ("phase_self_time", 1.0)])
@@ -146,18 +151,18 @@ def test_a_phase_is_told_by_what_it_takes_in_typical_steps(metric: str, moved: f
         pair.typical_phases = typical
         compare_phase(asked, pair)
         pairs.append(pair)
-    weighed = weigh_experiment(asked, pairs, 80.0)
-    assert weighed.by_steps
-    assert weighed.ratio is not None
-    assert weighed.ratio.value == pytest.approx(moved, abs=0.005)
+    result = evaluate_experiment(asked, pairs, 80.0)
+    assert result.by_steps
+    assert result.ratio is not None
+    assert result.ratio.value == pytest.approx(moved, abs=0.005)
     pairs[0].typical_phases = {}
     pairs[0].step_ratio = None
     compare_phase(asked, pairs[0])
-    assert not weigh_experiment(asked, pairs, 80.0).by_steps
+    assert not evaluate_experiment(asked, pairs, 80.0).by_steps
 
 
 def test_memory_has_no_steps() -> None:
-    assert not can_weigh_steps(make_test(metric="peak_memory"))
+    assert not can_evaluate_steps(make_test(metric="peak_memory"))
 
 
 def make_bound(**fields: Any) -> Experiment:
@@ -169,33 +174,33 @@ def make_bound(**fields: Any) -> Experiment:
 def test_a_check_is_told_by_single_steps(moved: float, verdict: str) -> None:
     pairs = draw_pairs(60, moved, disturbed=0.3)
     check = make_bound()
-    weighed, count = weigh_all(check, pairs)
-    assert (weighed.verdict, weighed.by_steps, count < 30) == (verdict, True, True)
+    result, count = evaluate_all(check, pairs)
+    assert (result.verdict, result.by_steps, count < 30) == (verdict, True, True)
     bounded, _ = bound_experiment(check, pairs[:count])
     assert bounded is not None
     assert bounded.low is not None
     assert bounded.by_steps
-    told = [weighed.columns[name] for name in ("ratio", "low")]
+    told = [result.columns[name] for name in ("ratio", "low")]
     assert told == pytest.approx([math.exp(bounded.middle), math.exp(bounded.low)], rel=1e-12)
     for pair in pairs:
         pair.step_ratio = None
-    assert weigh_all(check, pairs)[1] > 2 * count
+    assert evaluate_all(check, pairs)[1] > 2 * count
 
 
 @pytest.mark.parametrize(("metric", "moved"), [("step_time", 1.02), ("throughput", 1 / 1.02)])
 def test_an_estimate_is_told_by_single_steps(metric: str, moved: float) -> None:
     asked = make_bound(metric=metric, question="estimate", floor=None, precision=0.02, error=0.01)
     pairs = draw_pairs(230, 0.02, disturbed=0.3, rate=metric == "throughput")
-    weighed, count = weigh_all(asked, pairs)
-    assert (weighed.verdict, weighed.reason, weighed.by_steps) == ("estimated", {}, True)
-    assert weighed.ratio is not None
-    assert weighed.ratio.low is not None
-    assert weighed.ratio.high is not None
-    assert weighed.ratio.low < moved < weighed.ratio.high
-    assert weighed.ratio.high / weighed.ratio.low <= 1.02**2
+    result, count = evaluate_all(asked, pairs)
+    assert (result.verdict, result.reason, result.by_steps) == ("estimated", {}, True)
+    assert result.ratio is not None
+    assert result.ratio.low is not None
+    assert result.ratio.high is not None
+    assert result.ratio.low < moved < result.ratio.high
+    assert result.ratio.high / result.ratio.low <= 1.02**2
     for pair in pairs:
         pair.step_ratio = None
-    assert weigh_all(asked, pairs)[1] > 1.5 * count
+    assert evaluate_all(asked, pairs)[1] > 1.5 * count
 
 
 def test_what_only_the_mean_has_is_told_by_it() -> None:
@@ -263,9 +268,9 @@ def test_the_verdict_and_the_page_have_the_same_numbers(check: Experiment) -> No
     check.refresh_from_db()
     pairs = list(check.pairs.all())
     assert not any(pair.steps for pair in pairs)
-    weighed = weigh_experiment(check, pairs, check.seconds)
-    kept = {name: getattr(check, name) for name in weighed.columns}
-    assert (weighed.columns, weighed.by_steps, weighed.verdict) == (kept, check.by_steps, check.verdict)
+    result = evaluate_experiment(check, pairs, check.seconds)
+    kept = {name: getattr(check, name) for name in result.columns}
+    assert (result.columns, result.by_steps, result.verdict) == (kept, check.by_steps, check.verdict)
     assert check.by_steps
     bounded, _ = bound_experiment(check, pairs)
     assert bounded is not None
@@ -276,8 +281,8 @@ def test_the_verdict_and_the_page_have_the_same_numbers(check: Experiment) -> No
 def test_pairs_of_a_check_tell_of_a_step_that_is_suspected_later(check: Experiment) -> None:
     measure_check(0.045)
     check.refresh_from_db()
-    weighed, copies = experiments.weigh_step(check, check.metric, 1.0, 1.045, 0.01)
-    assert (weighed.verdict, weighed.by_steps) == ("confirmed", True)
+    result, copies = experiments.evaluate_suspected_step(check, check.metric, 1.0, 1.045, 0.01)
+    assert (result.verdict, result.by_steps) == ("confirmed", True)
     assert [copy.step_ratio for copy in copies] == [pair.step_ratio for pair in check.pairs.all()]
     memory = get_metric("peak_memory")
-    assert experiments.weigh_step(check, memory, 1.0, 1.045, 0.01)[1] == []
+    assert experiments.evaluate_suspected_step(check, memory, 1.0, 1.045, 0.01)[1] == []

@@ -12,7 +12,7 @@ from paceline.metrics import describe_metric
 from scipy import special
 
 from dashboard.detection import pairs
-from dashboard.experiments.weighing import Interval, Weighed, weigh_experiment
+from dashboard.experiments.verdicts import ExperimentResult, Interval, evaluate_experiment
 from dashboard.models import Experiment, ExperimentPair, Metric
 
 Values = Sequence[tuple[float, float]]
@@ -35,12 +35,12 @@ def pair_rows(values: Values, disturbed: Sequence[int] = ()) -> list[ExperimentP
     ]
 
 
-def weigh_each(experiment: Experiment, values: Values) -> Iterator[Weighed]:
+def evaluate_each(experiment: Experiment, values: Values) -> Iterator[ExperimentResult]:
     """After every pair until the verdict."""
     for count in range(1, len(values) + 1):
-        weighed = weigh_experiment(experiment, pair_rows(values[:count]), PAIR_SECONDS * count)
-        yield weighed
-        if weighed.verdict:
+        result = evaluate_experiment(experiment, pair_rows(values[:count]), PAIR_SECONDS * count)
+        yield result
+        if result.verdict:
             return
 
 
@@ -63,25 +63,25 @@ def ends_of(interval: Interval | None) -> tuple[float, float, float]:
 
 @pytest.mark.parametrize("ratio", [0.7, 1.0, 1.38])
 def test_an_estimate_stops_at_its_precision(ratio: float) -> None:
-    *before, last = weigh_each(estimate_of(), draw_pairs(24, ratio, 0.01, seed=3))
+    *before, last = evaluate_each(estimate_of(), draw_pairs(24, ratio, 0.01, seed=3))
     assert (last.verdict, last.reason) == ("estimated", {})
-    assert all(not weighed.verdict for weighed in before)
-    for weighed in [*before, last]:
-        if weighed.ratio and weighed.ratio.low and weighed.ratio.high:
-            half = math.log(weighed.ratio.high / weighed.ratio.low) / 2
-            assert (half <= math.log1p(0.01)) == bool(weighed.verdict)
+    assert all(not result.verdict for result in before)
+    for result in [*before, last]:
+        if result.ratio and result.ratio.low and result.ratio.high:
+            half = math.log(result.ratio.high / result.ratio.low) / 2
+            assert (half <= math.log1p(0.01)) == bool(result.verdict)
     _, low, high = ends_of(last.ratio)
     assert low < ratio < high
 
 
 def test_a_coarser_estimate_ends_sooner() -> None:
     values = draw_pairs(24, 1.2, 0.03, seed=5)
-    took = [len(list(weigh_each(estimate_of(precision=wanted), values))) for wanted in (0.02, 0.05, 0.2)]
+    took = [len(list(evaluate_each(estimate_of(precision=wanted), values))) for wanted in (0.02, 0.05, 0.2)]
     assert took == sorted(set(took), reverse=True)
 
 
 def test_at_the_end_of_its_budget_an_estimate_is_what_is_known() -> None:
-    *_, last = weigh_each(estimate_of(), draw_pairs(30, 1.2, 0.2, seed=1))
+    *_, last = evaluate_each(estimate_of(), draw_pairs(30, 1.2, 0.2, seed=1))
     _, low, high = ends_of(last.ratio)
     assert last.verdict == "estimated"
     assert last.reason["code"] == "precision not reached"
@@ -92,7 +92,7 @@ def test_at_the_end_of_its_budget_an_estimate_is_what_is_known() -> None:
 
 @pytest.mark.parametrize("fields", [{"most_pairs": 3}, {"most_seconds": 3 * PAIR_SECONDS}])
 def test_too_few_pairs_leave_it_undecided(fields: dict[str, Any]) -> None:
-    *_, last = weigh_each(estimate_of(**fields), draw_pairs(9, 1.2, 0.01, seed=1))
+    *_, last = evaluate_each(estimate_of(**fields), draw_pairs(9, 1.2, 0.01, seed=1))
     assert (last.verdict, last.ratio) == ("undecided", None)
     assert last.reason == {"code": "too few pairs", "calm": 3, "pairs": 3, "seconds": 3 * PAIR_SECONDS}
 
@@ -100,9 +100,9 @@ def test_too_few_pairs_leave_it_undecided(fields: dict[str, Any]) -> None:
 def test_disturbed_pairs_are_not_weighed_and_cost_budget() -> None:
     calm = draw_pairs(6, 1.2, 0.01, seed=2)
     spoilt = [(1.0, 9.0), *calm[:3], (9.0, 1.0), *calm[3:]]
-    weighed = weigh_experiment(estimate_of(precision=0.0005), pair_rows(spoilt, disturbed=(0, 4)), 80.0)
-    assert weighed == weigh_experiment(estimate_of(precision=0.0005), pair_rows(calm), 60.0)
-    spent = weigh_experiment(estimate_of(most_pairs=8), pair_rows(spoilt, disturbed=range(8)), 80.0)
+    result = evaluate_experiment(estimate_of(precision=0.0005), pair_rows(spoilt, disturbed=(0, 4)), 80.0)
+    assert result == evaluate_experiment(estimate_of(precision=0.0005), pair_rows(calm), 60.0)
+    spent = evaluate_experiment(estimate_of(most_pairs=8), pair_rows(spoilt, disturbed=range(8)), 80.0)
     assert (spent.verdict, spent.reason["calm"], spent.reason["pairs"]) == ("undecided", 0, 8)
 
 
@@ -117,7 +117,7 @@ def test_disturbed_pairs_are_not_weighed_and_cost_budget() -> None:
 )
 def test_exact_counters_end_at_once(values: Values, ratio: float | None, difference: float | None) -> None:
     """Two countings of each side that agree: nothing is left to wait for, and the interval has no width."""
-    first, last = weigh_each(estimate_of("function_calls"), values)
+    first, last = evaluate_each(estimate_of("function_calls"), values)
     assert (first.verdict, last.verdict) == ("", "estimated")
     told = last.ratio or last.difference
     assert told is not None
@@ -127,14 +127,14 @@ def test_exact_counters_end_at_once(values: Values, ratio: float | None, differe
 
 @pytest.mark.parametrize("metric", ["count.drops", "step_time"])
 def test_what_may_depend_on_speed_is_not_called_exact(metric: str) -> None:
-    weighed = weigh_experiment(estimate_of(metric), pair_rows([(2.0, 3.0)] * 4), 40.0)
-    value, low, high = ends_of(weighed.ratio)
-    assert weighed.verdict == ""
+    result = evaluate_experiment(estimate_of(metric), pair_rows([(2.0, 3.0)] * 4), 40.0)
+    value, low, high = ends_of(result.ratio)
+    assert result.verdict == ""
     assert low < value < high
 
 
 def test_counters_that_do_not_repeat_are_estimated() -> None:
-    *_, last = weigh_each(
+    *_, last = evaluate_each(
         estimate_of("function_calls"), [(100.0, 112.0), (100.0, 113.0), *[(101.0, 112.0)] * 14]
     )
     assert last.verdict == "estimated"
@@ -147,7 +147,7 @@ SIGNED = [(-3000.0, 9000.0), (1000.0, 12_500.0), (-500.0, 10_000.0), (2000.0, 11
 
 
 def test_values_of_both_signs_have_a_difference_in_their_unit() -> None:
-    *_, last = weigh_each(estimate_of("memory_growth", most_pairs=5), SIGNED)
+    *_, last = evaluate_each(estimate_of("memory_growth", most_pairs=5), SIGNED)
     assert (last.verdict, last.ratio) == ("estimated", None)
     value, low, high = ends_of(last.difference)
     assert value == pytest.approx(np.mean([head - base for base, head in SIGNED]))
@@ -158,7 +158,7 @@ def test_values_of_both_signs_have_a_difference_in_their_unit() -> None:
 def test_a_difference_is_precise_by_the_size_of_its_values() -> None:
     random = np.random.default_rng(4)
     values = [(0.0, 500 + noise) for noise in random.normal(0, 2, 24)]
-    *_, last = weigh_each(estimate_of("memory_growth", precision=0.05), values)
+    *_, last = evaluate_each(estimate_of("memory_growth", precision=0.05), values)
     _, low, high = ends_of(last.difference)
     assert last.reason == {}
     # Half of the values are 0 and half 500: their middle is 250, five hundredths of which are 12.5.
@@ -175,23 +175,23 @@ def test_less_than_a_mebibyte_is_not_relevant(metric: str, before: float, grown:
     suspected.question = "test"
     noise = np.random.default_rng(5).normal(0, 2**12, (24, 2))
     values = [(before + a, before + grown * 2**20 + b) for a, b in noise.tolist()]
-    *_, last = weigh_each(suspected, values)
+    *_, last = evaluate_each(suspected, values)
     assert last.verdict == verdict
 
 
 def test_a_rate_and_a_time_say_the_same_of_one_run() -> None:
     times = draw_pairs(6, 1.3, 0.01, seed=8)
     rates = [(1 / base, 1 / head) for base, head in times]
-    of_time = weigh_experiment(estimate_of("step_time"), pair_rows(times), 60.0)
-    of_rate = weigh_experiment(estimate_of("throughput"), pair_rows(rates), 60.0)
+    of_time = evaluate_experiment(estimate_of("step_time"), pair_rows(times), 60.0)
+    of_rate = evaluate_experiment(estimate_of("throughput"), pair_rows(rates), 60.0)
     _, low, high = ends_of(of_rate.ratio)
     assert (1 / high, 1 / low) == pytest.approx(ends_of(of_time.ratio)[1:])
 
 
 def test_exponents_are_weighed_by_their_difference() -> None:
     values = [(1.0 + wobble, 1.5 - wobble) for wobble in (0.01, -0.01, 0.005, 0.0)]
-    weighed = weigh_experiment(estimate_of("scaling_exponent"), pair_rows(values), 40.0)
-    assert math.log(ends_of(weighed.ratio)[0]) == pytest.approx(0.4975, abs=0.01)
+    result = evaluate_experiment(estimate_of("scaling_exponent"), pair_rows(values), 40.0)
+    assert math.log(ends_of(result.ratio)[0]) == pytest.approx(0.4975, abs=0.01)
 
 
 SEEDS, LOOKS = 300, 24
@@ -218,7 +218,7 @@ def misses_truth(experiment: Experiment, truth: float, draw: Draw, random: np.ra
     values = [(math.exp(draw(random)), truth * math.exp(draw(random))) for _ in range(LOOKS)]
     rows = pair_rows(values)
     for count in range(4, LOOKS + 1):
-        _, low, high = ends_of(weigh_experiment(experiment, rows[:count], 0.0).ratio)
+        _, low, high = ends_of(evaluate_experiment(experiment, rows[:count], 0.0).ratio)
         if not low <= truth <= high:
             return True
     return False

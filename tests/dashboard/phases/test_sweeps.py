@@ -10,7 +10,7 @@ import pytest
 from paceline import scaling
 
 from dashboard.experiments.paired_phases import paired_phases
-from dashboard.experiments.weighing import weigh_experiment
+from dashboard.experiments.verdicts import evaluate_experiment
 from dashboard.models import Case, Commit, Document, Project, Regression, Series
 from dashboard.phases import sweeps
 from dashboard.phases.sweeps import Reading, compare_sweeps
@@ -126,11 +126,11 @@ def test_an_exponent_may_be_zero_or_less(project: Project, of: Case) -> None:
         row.pairs.create(
             index=index, base_first=True, base=0.02 * index - 0.05, head=0.5 + 0.02 * index, seconds=9.0
         )
-    weighed = weigh_experiment(row, list(row.pairs.all()), seconds=45.0)
-    assert weighed.verdict == "confirmed"
-    assert weighed.ratio is not None
-    assert weighed.ratio.value is not None
-    assert math.log(weighed.ratio.value) == pytest.approx(0.55, abs=0.03)
+    result = evaluate_experiment(row, list(row.pairs.all()), seconds=45.0)
+    assert result.verdict == "confirmed"
+    assert result.ratio is not None
+    assert result.ratio.value is not None
+    assert math.log(result.ratio.value) == pytest.approx(0.55, abs=0.03)
 
 
 def test_the_commit_that_takes_it_back_repaired_it(project: Project, of: Case) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from dashboard.experiments.weighing import place_step
+from dashboard.experiments.verdicts import place_step
 from dashboard.models import Experiment, ExperimentPair
 from dashboard.models import Metric as MetricRow
 from dashboard.regressions.decision.cause_class import Surroundings

@@ -26,13 +26,13 @@ from dashboard.experiments.bounds import (
     bound_others,
     waits_for_quality,
 )
-from dashboard.experiments.phase_steps import PhaseSteps, weigh_phases
+from dashboard.experiments.phase_steps import PhaseSteps, evaluate_phases
 from dashboard.experiments.scale import FARTHEST, StepScale
 from dashboard.experiments.single_steps import (
     WITHOUT_STEP,
+    evaluate_steps,
     largest_told,
     looks_at_steps,
-    weigh_steps,
 )
 from dashboard.metric_scale import LEAST_NOISE
 from dashboard.models import Experiment, ExperimentPair, Metric
@@ -64,7 +64,7 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class ExperimentResult:
     """The ratio head / base, or the difference head - base where values have no ratio, and the verdict.
 
     An empty verdict asks for another pair. `reason`: why there is no clearer verdict, as a code with values.
@@ -91,8 +91,10 @@ class Weighed:
         }
 
 
-def weigh_experiment(experiment: Experiment, measured: Sequence[ExperimentPair], seconds: float) -> Weighed:
-    """Weigh the undisturbed pairs so far; all took `seconds` together."""
+def evaluate_experiment(
+    experiment: Experiment, measured: Sequence[ExperimentPair], seconds: float
+) -> ExperimentResult:
+    """Evaluate the undisturbed pairs so far; all took `seconds` together."""
     calm = [(pair.base, pair.head) for pair in measured if not pair.disturbed]
     spent = max(len(measured) / experiment.most_pairs, seconds / experiment.most_seconds)
     took = {"pairs": len(measured), "seconds": seconds}
@@ -100,12 +102,14 @@ def weigh_experiment(experiment: Experiment, measured: Sequence[ExperimentPair],
         return _exact_estimate(*calm[0])
     if len(calm) < pairs.FEWEST_PAIRS:
         if spent < 1 and len(measured) < MOST_DISTURBED:
-            return Weighed()
-        return Weighed(verdict=Verdict.UNDECIDED, reason={"code": "too few pairs", "calm": len(calm), **took})
+            return ExperimentResult()
+        return ExperimentResult(
+            verdict=Verdict.UNDECIDED, reason={"code": "too few pairs", "calm": len(calm), **took}
+        )
     scale = scale_of(experiment, calm)
     error = error_of_look(experiment, measured)
     share = estimate_head_share(scale, calm, error)
-    steps = weigh_steps(experiment, measured, scale, error)
+    steps = evaluate_steps(experiment, measured, scale, error)
     if experiment.question in WITHOUT_STEP:
         told = agreed_estimate(share, steps, error, largest_told(experiment))
     else:
@@ -115,10 +119,10 @@ def weigh_experiment(experiment: Experiment, measured: Sequence[ExperimentPair],
     elif experiment.question == Question.BOUND:
         verdict, reason = _bound_verdict(experiment, measured, spent)
     else:
-        phases = weigh_phases(experiment, [pair for pair in measured if not pair.disturbed], error)
+        phases = evaluate_phases(experiment, [pair for pair in measured if not pair.disturbed], error)
         verdict, reason = _decided_verdict(experiment, share, steps, scale, spent, phases, error)
     interval = _interval_of(told, scale)
-    return Weighed(
+    return ExperimentResult(
         interval if scale.logarithmic else None,
         None if scale.logarithmic else interval,
         verdict,
@@ -144,11 +148,13 @@ def repeats_exactly(metric: Metric, calm: Sequence[Values]) -> bool:
     return counter and len(calm) >= FEWEST_EXACT and len(set(calm)) == 1
 
 
-def _exact_estimate(base: float, head: float) -> Weighed:
+def _exact_estimate(base: float, head: float) -> ExperimentResult:
     if min(base, head) > 0:
-        return Weighed(ratio=Interval(head / base, head / base, head / base), verdict=Verdict.ESTIMATED)
+        return ExperimentResult(
+            ratio=Interval(head / base, head / base, head / base), verdict=Verdict.ESTIMATED
+        )
     moved = head - base
-    return Weighed(difference=Interval(moved, moved, moved), verdict=Verdict.ESTIMATED)
+    return ExperimentResult(difference=Interval(moved, moved, moved), verdict=Verdict.ESTIMATED)
 
 
 def scale_of(experiment: Experiment, calm: Sequence[Values]) -> StepScale:
@@ -170,7 +176,7 @@ def estimate_head_share(scale: StepScale, calm: Sequence[Values], error: float) 
     return pairs.estimate_share(base, head, scale.noise, error, slowed=slowed)
 
 
-def weigh_ratios(
+def evaluate_ratios(
     experiment: Experiment,
     calm: Sequence[Values],
     typical: Sequence[Values] | None = None,
@@ -309,7 +315,7 @@ def bound_experiment(
     own = MeasuredMetric(metric.name, metric.unit, metric.better, metric.kind)
     floor, values = experiment.floor or 0.0, [(pair.base, pair.head) for pair in calm]
     error = error_of_look(experiment, measured)
-    steps = weigh_steps(experiment, measured, scale_of(experiment, values), error) if calm else None
+    steps = evaluate_steps(experiment, measured, scale_of(experiment, values), error) if calm else None
     bounded = bound_metric(own, values, floor, error, steps)
     others = bound_others([pair.others for pair in calm], floor, experiment.error)
     return bounded, [other for other in others if other.metric.name != metric.name]
@@ -354,5 +360,5 @@ def place_step(
     )
     scale, error = scale_of(asked, calm), error_of_look(asked, measured)
     share = estimate_head_share(scale, calm, error)
-    told = agreed_estimate(share, weigh_steps(asked, measured, scale, error), error, math.inf)
+    told = agreed_estimate(share, evaluate_steps(asked, measured, scale, error), error, math.inf)
     return as_verdict(pairs.place_verdict(told))
