@@ -146,7 +146,7 @@ ROOMS = (
 REGRESSIONS = "dashboard.regressions"
 LAYERS = (
     ("decision",),
-    ("series", "changes", "taken_over", "judged_rows"),
+    ("series", "changes", "reused_counters", "judged_rows"),
     (
         *("row_facts", "limit_violations", "snapshot", "branch_causes", "facts_to_gather"),
         *("environment_only", "explanation"),

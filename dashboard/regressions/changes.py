@@ -20,9 +20,9 @@ from dashboard.environments import (
 )
 from dashboard.models import Change, Regression
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.regressions.reused_counters import leave_out_reused_counters
 from dashboard.regressions.series.branch_line import given_line
 from dashboard.regressions.series.history import ABSENT, History, MeasuredCommit, load_phases
-from dashboard.regressions.taken_over import leave_out_taken_over
 
 # A step may be found up to this many measured commits from where it was found before, and is still the same:
 # with few points behind it, one noisy point moves the place where it fits best.
@@ -84,7 +84,7 @@ def find_changes(
     """
     before = known_directions(histories) if known is None else known
     changes = {past.series.pk: judge_history(past, before[past.series.pk], risk) for past in histories}
-    changes = leave_out_taken_over(histories, changes)
+    changes = leave_out_reused_counters(histories, changes)
     environments.read_runs(
         run
         for past in histories

@@ -179,8 +179,8 @@ def test_a_document_that_cannot_be_used_is_no_reason_to_fail(tmp_path: Path) -> 
 
 def test_inexact_counters_and_watched_memory_are_never_taken_over(measured: dict[str, Any]) -> None:
     before = CountedCommit(COMMIT, {**measured, "counting": {"repeats": False}})
-    assert counting_reuse.may_be_taken_over(before, ["step_time"])
-    assert not counting_reuse.may_be_taken_over(before, ["phase_memory:learn"])
+    assert counting_reuse.has_reusable_counters(before, ["step_time"])
+    assert not counting_reuse.has_reusable_counters(before, ["phase_memory:learn"])
     noisy = {**measured["metrics"][-1], "name": "function_calls", "kind": "counter", "exact": False}
     inexact = {**before.document, "metrics": [*measured["metrics"], noisy]}
-    assert not counting_reuse.may_be_taken_over(CountedCommit(COMMIT, inexact), ["step_time"])
+    assert not counting_reuse.has_reusable_counters(CountedCommit(COMMIT, inexact), ["step_time"])

@@ -132,7 +132,7 @@ def has_same_inputs(before: CountedCommit, key: str, folder: Path) -> bool:
         return False
 
 
-def may_be_taken_over(before: CountedCommit, benchmark_metrics: Sequence[str]) -> bool:
+def has_reusable_counters(before: CountedCommit, benchmark_metrics: Sequence[str]) -> bool:
     """Whether its counters are known to repeat: two countings gave the same, in one run or in two."""
     if any(name.partition(":")[0] == PHASE_MEMORY for name in benchmark_metrics):
         return False

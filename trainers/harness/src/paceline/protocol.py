@@ -265,7 +265,7 @@ class _CaseRunner:
         if before is None or not counting_reuse.has_same_inputs(before, key, request.folder):
             return CountingInputs(key)
         watched = [*self._benchmark.headline, *(bound.metric for bound in self._benchmark.limits)]
-        taken = before if counting_reuse.may_be_taken_over(before, watched) else None
+        taken = before if counting_reuse.has_reusable_counters(before, watched) else None
         return CountingInputs(key, taken, before)
 
     def measure_counters(self) -> tuple[list[Mapping[str, Any]], TooFewStepsError | None]:

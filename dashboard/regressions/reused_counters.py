@@ -1,4 +1,4 @@
-"""Counters that were taken over from another commit begin no change: nothing was counted there."""
+"""Reused counters, taken over from a commit that was counted, begin no change: nothing was counted there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dashboard.models import Run
 from dashboard.regressions.series.history import History
 
 
-def leave_out_taken_over(
+def leave_out_reused_counters(
     histories: Iterable[History], found: Mapping[int, Sequence[detection.Change]]
 ) -> dict[int, list[detection.Change]]:
     """What was found by series, without the steps of exact counters at commits that no run has counted."""
