@@ -7,7 +7,7 @@ from django.db.models import Max
 from paceline.document import Document
 from paceline.document_rows import MetricValue
 
-from dashboard.ingest.checks import BadDocument
+from dashboard.ingest.document_validation import BadDocument
 from dashboard.models import Metric, Point, Run, Series, SeriesLatest
 
 

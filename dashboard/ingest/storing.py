@@ -11,8 +11,9 @@ from paceline.document import Document as CheckedDocument
 from dashboard import dispatch, runs
 from dashboard.environments import compared_values, store_environments
 from dashboard.host_protocol import Lease
-from dashboard.ingest import checks, guards, latest, limits, sentinels, series
+from dashboard.ingest import guards, latest, limits, sentinels, series
 from dashboard.ingest.costs import store_costs
+from dashboard.ingest.document_validation import validate_document
 from dashboard.leases import LeaseLost
 from dashboard.models import Document, Run, Telemetry
 
@@ -30,7 +31,7 @@ def store_document(lease: Lease, data: bytes) -> None:
     wanted = Run.objects.select_related("configuration__case").filter(pk=lease.key).first()
     if wanted is None:
         raise LeaseLost(f"Run {lease.key} is gone.")
-    document = checks.read_document(data, wanted)
+    document = validate_document(data, wanted)
     with transaction.atomic():
         run = runs.held_run(lease)
         if run is None:

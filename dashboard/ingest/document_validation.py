@@ -1,4 +1,4 @@
-"""Refuses a document that this run can't have or that doesn't fit the tables, before anything is written."""
+"""Validates a document: one that its run can't have, or that fits no table, is refused and not written."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class BadDocument(Exception):  # noqa: N818 - reads as a fact
     """The document is refused; the message is one sentence that names the field."""
 
 
-def read_document(data: bytes, run: Run) -> Document:
-    """The checked document of this run; raises BadDocument."""
+def validate_document(data: bytes, run: Run) -> Document:
+    """The document of this run, by the schema and by what the run asked for; raises BadDocument."""
     try:
         checked = document.read_document(data)
     except DocumentError as error:
