@@ -12,7 +12,7 @@ from dashboard.pull_requests.errors import CheckError
 from dashboard.pull_requests.merged import commits_before, merged_checks
 from dashboard.pull_requests.preparing import prepare_check
 from dashboard.pull_requests.receiving import complete_pull_request, obey_comment
-from dashboard.pull_requests.telling import tell_check
+from dashboard.pull_requests.status_and_comment import tell_check
 
 __all__ = [
     "CheckError",

@@ -9,7 +9,7 @@ from dashboard import dispatch, outbox
 from dashboard.models import Check, CheckedCase, Experiment
 from dashboard.pull_requests.answer import answer_check
 from dashboard.pull_requests.measured_cases import measured_cases
-from dashboard.pull_requests.telling import send_untold_checks
+from dashboard.pull_requests.status_and_comment import send_untold_checks
 
 State = Check.State
 

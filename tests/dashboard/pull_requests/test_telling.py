@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from dashboard import runs
 from dashboard.models import Check, Commit, ForgeConnection, PullRequest
-from dashboard.pull_requests.telling import send_untold_checks, tell_check
+from dashboard.pull_requests.status_and_comment import send_untold_checks, tell_check
 from tests.dashboard.forges.conftest import connection_to, open_stand_in, stand_in
 from tests.dashboard.forges.stand_ins import Forced, StandIn
 from tests.dashboard.forges.test_answers import COMMENTS, EDIT, KINDS, STATUS
