@@ -5,7 +5,7 @@ class Migration(migrations.Migration):
     dependencies = [("dashboard", "0051_run_costs")]
 
     operations = [
-        # The triggers that write it are made after each `migrate`: dashboard/page_cache/triggers.py.
+        # The triggers that write it are made after each `migrate`: dashboard/page_cache/database_triggers.py.
         migrations.CreateModel(
             name="Revision",
             fields=[

@@ -7,7 +7,7 @@ class Revision(models.Model):
     """That something which pages show was written: each statement leaves a random stamp.
 
     All stamps that a reader sees, combined, are the revision of what it sees. Triggers write them, on all
-    tables that pages show (dashboard/page_cache/triggers.py).
+    tables that pages show (dashboard/page_cache/database_triggers.py).
     """
 
     # Not a key: a row of a project that is being deleted still says so.

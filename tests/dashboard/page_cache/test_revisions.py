@@ -9,9 +9,9 @@ from django.apps import apps
 from django.db import connection, connections, transaction
 
 from dashboard.models import Heartbeat, Machine, Point, Project, Revision, Run, Series
+from dashboard.page_cache.database_triggers import TRIGGERS, install_triggers, installed_triggers
 from dashboard.page_cache.revisions import MOST_STAMPS, PROJECT_REVISION, combine_stamps, read_revision
 from dashboard.page_cache.tables import APPS, UNSHOWN_COLUMNS, UNSHOWN_TABLES, list_shown_tables
-from dashboard.page_cache.triggers import TRIGGERS, install_triggers, installed_triggers
 from tests.pages import builders
 from tests.pages.test_queries import fill_site
 
