@@ -31,7 +31,7 @@ def announce_regression(regression: Regression, event: str = Delivery.Event.OPEN
         for channel in open_channels(regression)
         if rules.wants_regression(rules.rules_of(channel), facts)
     ]
-    return create_deliveries(regression, NextMessage(event, standing_when_opened(regression), 0), reached)
+    return create_deliveries(regression, NextMessage(event, state_when_opened(regression), 0), reached)
 
 
 def announce_growth(regression: Regression, earlier: float | None) -> list[Delivery]:
@@ -45,11 +45,11 @@ def announce_growth(regression: Regression, earlier: float | None) -> list[Deliv
         asked = rules.rules_of(channel)
         if rules.wants_regression(asked, facts) and not rules.wants_regression(asked, before):
             newly_reached.append(channel)
-    opening = NextMessage(Delivery.Event.OPENED, standing_when_opened(regression), 0)
+    opening = NextMessage(Delivery.Event.OPENED, state_when_opened(regression), 0)
     return create_deliveries(regression, opening, newly_reached)
 
 
-def standing_when_opened(regression: Regression) -> str:
+def state_when_opened(regression: Regression) -> str:
     """What the first message says of it: never that it is none."""
     reported = reported_states.reported_state(regression)
     return Delivery.Told.CONFIRMED if reported in ("", Delivery.Told.WITHDRAWN) else reported

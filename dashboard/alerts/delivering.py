@@ -17,7 +17,7 @@ from dashboard.alerts import announcing, kinds, reported_states, rules, snoozing
 from dashboard.alerts.announcing import ALERTED_STATES
 from dashboard.alerts.claims import is_claim_outdated
 from dashboard.alerts.errors import DeliveryError, PermanentDeliveryError
-from dashboard.alerts.messages import STANDING_EVENTS
+from dashboard.alerts.messages import ONGOING_EVENTS
 from dashboard.alerts.send_times import earliest_send
 from dashboard.models import Channel, Delivery, Regression
 
@@ -177,7 +177,7 @@ def time_to_wait_for(delivery: Delivery, now: datetime) -> datetime | None:
     regression = delivery.regression
     if regression is not None:
         unproved = regression.state != Regression.State.CONFIRMED
-        suspected = unproved and delivery.event in STANDING_EVENTS
+        suspected = unproved and delivery.event in ONGOING_EVENTS
         if suspected and not announcing.takes_suspicions(delivery.channel):
             return now + PROOF_WAIT
         if earlier_deliveries(delivery).filter(state=Delivery.State.PENDING).exists():

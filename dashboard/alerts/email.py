@@ -15,7 +15,7 @@ from django.template.loader import render_to_string
 
 from dashboard.alerts.channel_kind import ChannelKind, Destination, KindField, required_text
 from dashboard.alerts.errors import ChannelError, DeliveryError, PermanentDeliveryError
-from dashboard.alerts.messages import STANDING_EVENTS, compose_message
+from dashboard.alerts.messages import ONGOING_EVENTS, compose_message
 from dashboard.alerts.pictures import draw_regression
 from dashboard.models import Delivery
 
@@ -75,7 +75,7 @@ def compose_email(delivery: Delivery) -> EmailMultiAlternatives:
 
 def email_picture(delivery: Delivery) -> bytes:
     """Empty where there is none to show."""
-    if delivery.regression is None or delivery.event not in STANDING_EVENTS or not delivery.channel.pictures:
+    if delivery.regression is None or delivery.event not in ONGOING_EVENTS or not delivery.channel.pictures:
         return b""
     return draw_regression(delivery.regression)
 

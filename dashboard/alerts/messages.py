@@ -25,8 +25,8 @@ _TONES = {
     Delivery.Event.TEST: NEUTRAL,
     Delivery.Event.CLAIM_HOLDS: BETTER,
 }
-# Events of a regression that stands: their message shows the step.
-STANDING_EVENTS = (
+# Events of a regression that is there: their message shows the step.
+ONGOING_EVENTS = (
     Delivery.Event.OPENED,
     Delivery.Event.CONFIRMED,
     Delivery.Event.REOPENED,
@@ -101,7 +101,7 @@ def compose_message(delivery: Delivery) -> Message:
 
 def _regression_message(delivery: Delivery, regression: Regression) -> Message:
     event = delivery.event
-    pictured = event in STANDING_EVENTS and delivery.channel.pictures
+    pictured = event in ONGOING_EVENTS and delivery.channel.pictures
     suspects = tuple(Line.flat(text) for text in sentences.suspect_lines(regression))
     operations = tuple(Line.flat(text) for text in sentences.operation_lines(regression))
     kernels = tuple(Line.flat(text) for text in device_time.kernel_lines(regression))
@@ -110,7 +110,7 @@ def _regression_message(delivery: Delivery, regression: Regression) -> Message:
         Section("Tensor operations that grew", operations),
         Section("Kernels of the device that grew", kernels),
     )
-    standing = event in STANDING_EVENTS
+    is_ongoing = event in ONGOING_EVENTS
     facts = [*sentences.message_facts(regression), *sentences.memory_fact(regression)]
     if time := time_beside_counter(regression, event):
         facts.append(("step time", time))
@@ -124,7 +124,7 @@ def _regression_message(delivery: Delivery, regression: Regression) -> Message:
         sentence=flat_text(sentences.message_sentence(regression, event)),
         link=Line("The regression, with its evidence", regression_url(regression)),
         facts=tuple((name, flat_text(text)) for name, text in facts),
-        sections=tuple(section for section in sections if section.lines) if standing else (),
+        sections=tuple(section for section in sections if section.lines) if is_ongoing else (),
         picture=pictures.picture_url(regression) if pictured else "",
         picture_text=sentences.picture_text(regression) if pictured else "",
     )
@@ -133,7 +133,7 @@ def _regression_message(delivery: Delivery, regression: Regression) -> Message:
 def time_beside_counter(regression: Regression, event: str) -> str:
     """What became of a step's time where a counter alone moved; empty where that is told, isn't known, or
     where the regression is over."""
-    return proofs.step_time_sentence(times_beside_counter(regression)) if event in STANDING_EVENTS else ""
+    return proofs.step_time_sentence(times_beside_counter(regression)) if event in ONGOING_EVENTS else ""
 
 
 def _claim_message(event: str, measurement: ClaimMeasurement) -> Message:

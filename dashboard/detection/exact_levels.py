@@ -22,7 +22,7 @@ FEWEST_JUMPS = 3  # there, back, and there again
 MOST_LEVELS = 4
 
 
-def standing_points(values: Floats, known: Collection[int] | None = None) -> NDArray[np.intp]:
+def points_of_levels(values: Floats, known: Collection[int] | None = None) -> NDArray[np.intp]:
     """For each of values (n,) the index of a point of the level that stands there.
 
     `known`: of values before which there were others, the places at which changes were reported. What was
@@ -33,7 +33,7 @@ def standing_points(values: Floats, known: Collection[int] | None = None) -> NDA
     if known is None:
         return follow_level(values, 0)
     found = [follow_level(values, level, known) for level in levels_at_cut(values)]
-    return min(found, key=lambda standing: differences_to_known(values[standing], known))
+    return min(found, key=lambda level_points: differences_to_known(values[level_points], known))
 
 
 def levels_at_cut(values: Floats) -> list[int]:
@@ -49,12 +49,12 @@ def differences_to_known(levels: Floats, known: Collection[int]) -> int:
 
 
 def follow_level(values: Floats, level: int, known: Collection[int] | None = None) -> NDArray[np.intp]:
-    """`standing_points`, where the level at the first point is that of point `level`."""
-    standing: NDArray[np.intp] = np.arange(len(values))
+    """`points_of_levels`, where the level at the first point is that of point `level`."""
+    level_points: NDArray[np.intp] = np.arange(len(values))
     came = 0
     for at in range(len(values)):
         if values[at] == values[level]:
-            standing[at] = level
+            level_points[at] = level
             continue
         if at and values[at] != values[at - 1]:
             came = at
@@ -62,9 +62,9 @@ def follow_level(values: Floats, level: int, known: Collection[int] | None = Non
         tells = known is None or came >= LATELY or came in known
         if at - came + 1 >= STAYS or (tells and not has_come_lately(values, came)):
             level = came
-            standing[came:at] = level
-        standing[at] = level
-    return standing
+            level_points[came:at] = level
+        level_points[at] = level
+    return level_points
 
 
 def has_come_lately(values: Floats, at: int) -> bool:

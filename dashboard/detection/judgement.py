@@ -12,7 +12,7 @@ import numpy as np
 from dashboard.detection import doubts
 from dashboard.detection.changepoints import detect_again
 from dashboard.detection.drift import drop_slopes
-from dashboard.detection.exact_levels import standing_points, varies_near
+from dashboard.detection.exact_levels import points_of_levels, varies_near
 from dashboard.detection.identity import same_change, same_location
 from dashboard.detection.levels import LEVEL_WINDOW, estimate_step, level_ranges, ratio_interval
 from dashboard.detection.medians import fast_median
@@ -183,8 +183,8 @@ def describe_changes(series: Series, readings: Readings, starts: Sequence[int]) 
 
 def describe_exact_changes(series: Series, readings: Readings, known: Collection[int]) -> list[Change]:
     """The changes between the levels of an exact counter; those near which it varies say so."""
-    standing = standing_points(readings.values, known if series.is_cut else None)
-    levels = replace(readings, values=readings.values[standing], scaled=readings.scaled[standing])
+    level_points = points_of_levels(readings.values, known if series.is_cut else None)
+    levels = replace(readings, values=readings.values[level_points], scaled=readings.scaled[level_points])
     varying = np.flatnonzero(levels.values != readings.values)
     ranges = pairwise(level_ranges(exact_starts(levels), len(levels.values)))
     found = [(b, describe_change(series, levels, (a, b), (b, c), exact=True)) for (a, b), (_, c) in ranges]

@@ -80,14 +80,14 @@ def badge_of_series(series: Series, label: str = "") -> bytes:
     text = label or f"{series.case} {labels.series_label(series)}"
     if latest is None:
         return badge.draw_badge(text, "not measured", badge.UNKNOWN)
-    standing = stand_of_series(series)
+    status = status_of_series(series)
     newest = newest_untainted(series)
     value = numbers.format_quantity(newest.value if newest else latest.value, series.metric.unit)
-    shown = f"{value} · {standing.words}" if standing.colour != badge.GOOD else value
-    return badge.draw_badge(text, shown, standing.colour)
+    shown = f"{value} · {status.words}" if status.colour != badge.GOOD else value
+    return badge.draw_badge(text, shown, status.colour)
 
 
-def stand_of_series(series: Series) -> StatusBadge:
+def status_of_series(series: Series) -> StatusBadge:
     """What an open regression says of it, else its limit, else whether it is judged at all."""
     change = changes_by_series(series.case.project, [series.pk]).get(series.pk)
     if change is not None and change.regression_id is not None:
@@ -130,13 +130,13 @@ def _draw_trend(series: Series, kind: str) -> Picture:
         return Picture(trend_picture.draw_empty_picture(canvas, title), _content_type(kind))
     changes = series_queries.changes_between(series, points[0].position, points[-1].position)
     changes = [change for change in changes if not change.is_move]
-    standing = stand_of_series(series)
+    status = status_of_series(series)
     newest = next((point for point in reversed(points) if not point.tainted), points[-1])
     words = TrendWords(
         title=title,
         newest=numbers.format_quantity(newest.value, series.metric.unit),
-        verdict=standing.words,
-        is_bad=standing.is_bad,
+        verdict=status.words,
+        is_bad=status.is_bad,
         ends=(_name_commit(points[0]), _name_commit(points[-1])),
     )
     drawn = [DrawnPoint(row.position, row.value, row.low, row.high, row.tainted) for row in points]

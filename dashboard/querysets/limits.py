@@ -6,7 +6,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from dashboard.models import Project, Regression, Series, SeriesLatest
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
-from dashboard.querysets.regressions import STANDING
+from dashboard.querysets.regressions import ONGOING
 
 
 def currently_crossed() -> QuerySet[SeriesLatest]:
@@ -47,7 +47,7 @@ CROSSED_OF_PROJECT = CompiledQuery(_build_crossed_of_project)
 
 def crossed_without_regression(projects: QuerySet[Project]) -> QuerySet[SeriesLatest]:
     """Those of these projects that no open regression names already."""
-    own = Regression.objects.filter(STANDING, series=OuterRef("series"))
-    telling = Regression.objects.filter(STANDING, limits__series=OuterRef("series"))
+    own = Regression.objects.filter(ONGOING, series=OuterRef("series"))
+    telling = Regression.objects.filter(ONGOING, limits__series=OuterRef("series"))
     crossed = currently_crossed().filter(series__configuration__case__project__in=projects)
     return crossed.filter(~Exists(own), ~Exists(telling))

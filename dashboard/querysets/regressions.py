@@ -45,9 +45,9 @@ from dashboard.querysets.visibility import ProjectVisibility, VisibilityRule
 # So long an alert that didn't get through stands on the overview.
 RECENT_DELIVERIES = timedelta(days=7)
 
-# STANDING: real as far as we know, whatever people decided about it. NOT_PUT_AWAY: nobody has ended it.
-STANDING = Q(recovered_by=None, withdrawn_at=None) & ~Q(state=Regression.State.REFUTED)
-NOT_PUT_AWAY = STANDING & ~Q(triaged__in=Regression.AWAY)
+# ONGOING: real as far as we know, whatever people decided about it. UNRESOLVED: nor has anybody put it away.
+ONGOING = Q(recovered_by=None, withdrawn_at=None) & ~Q(state=Regression.State.REFUTED)
+UNRESOLVED = ONGOING & ~Q(triaged__in=Regression.AWAY)
 # IMPORTED: another tool's results alone show it, and nothing of them can be measured again.
 _POINTS_OF_STEP = Point.objects.filter(
     Q(run__commit=OuterRef("first_bad")) | Q(run__commit=OuterRef("last_good")), series=OuterRef("series")
@@ -65,20 +65,20 @@ IMPORTED = (
 def inbox_filters(imported: Q) -> dict[str, Q]:
     """The tabs of the inbox, in the order shown; `imported` says which those are."""
     # What needs a person now. An old history is there to be looked through, and has a tab of its own.
-    needs_person = NOT_PUT_AWAY & ~imported
+    needs_person = UNRESOLVED & ~imported
     return {
         "open": needs_person,
         "suspected": needs_person & Q(state=Regression.State.SUSPECTED),
         "confirmed": needs_person & Q(state=Regression.State.CONFIRMED),
         "undecided": needs_person & Q(state=Regression.State.UNDECIDED),
-        "acknowledged": NOT_PUT_AWAY & Q(triaged=Regression.Triaged.ACKNOWLEDGED),
+        "acknowledged": UNRESOLVED & Q(triaged=Regression.Triaged.ACKNOWLEDGED),
         "intended": Q(triaged=Regression.Triaged.INTENDED),
         "not real": Q(triaged=Regression.Triaged.NOT_REAL),
         "won't fix": Q(triaged=Regression.Triaged.WONT_FIX),
         "refuted": Q(state=Regression.State.REFUTED),
         "recovered": Q(recovered_by__isnull=False),
         "withdrawn": Q(withdrawn_at__isnull=False),
-        "imported": NOT_PUT_AWAY & imported,
+        "imported": UNRESOLVED & imported,
         "all": Q(),
     }
 
@@ -141,34 +141,34 @@ def open_regressions(projects: QuerySet[Project], most: int) -> QuerySet[Regress
 
 
 @dataclass(frozen=True, slots=True)
-class StandingRegressions:
+class UnresolvedRegressions:
     """Those that nobody has put away: `imported` are those that imported results alone show."""
 
     open: list[Regression]
     imported: list[Regression]
 
 
-def standing_regressions(project: Project, most: int) -> StandingRegressions:
+def unresolved_regressions(project: Project, most: int) -> UnresolvedRegressions:
     """The newest of each, `most` at most, in one query."""
-    found = _STANDING.read_rows(most, project=project.pk)
-    return StandingRegressions(
+    found = _UNRESOLVED.read_rows(most, project=project.pk)
+    return UnresolvedRegressions(
         open=[row for row in found if not row.is_imported], imported=[row for row in found if row.is_imported]
     )
 
 
-def _build_standing(most: int) -> QuerySet[Regression]:
+def _build_unresolved(most: int) -> QuerySet[Regression]:
     rank = Window(
         RowNumber(), partition_by=F("is_imported"), order_by=[F("opened_at").desc(), F("pk").desc()]
     )
     is_imported = ExpressionWrapper(IMPORTED, BooleanField())
-    rows: Any = Regression.objects.filter(NOT_PUT_AWAY, project=Parameter("project")).order_by()
+    rows: Any = Regression.objects.filter(UNRESOLVED, project=Parameter("project")).order_by()
     newest = rows.annotate(is_imported=is_imported).annotate(rank=rank).filter(rank__lte=most)
     detailed: Any = listed_regressions().annotate(is_imported=is_imported)
     shown: QuerySet[Regression] = detailed.filter(is_among(newest)).order_by("-opened_at", "-pk")
     return shown
 
 
-_STANDING = CompiledQuery(_build_standing)
+_UNRESOLVED = CompiledQuery(_build_unresolved)
 
 
 def filter_regressions(state: str, projects: QuerySet[Project]) -> QuerySet[Regression]:
@@ -218,7 +218,7 @@ def regressions_by_commit(project: Project, commits: Sequence[Commit]) -> dict[i
 
 def _build_blaming() -> QuerySet[Regression]:
     rows = Regression.objects.filter(
-        NOT_PUT_AWAY,
+        UNRESOLVED,
         project=Parameter("project"),
         cause__in=CAUSES_WITH_COMMIT,
         first_bad__branch=Parameter("branch"),
@@ -234,7 +234,7 @@ _BLAMING = CompiledQuery(_build_blaming)
 def regression_around(run: Run) -> Regression | None:
     """Of the run's configuration, the newest not put away that began at its commit or before."""
     rows = Regression.objects.filter(
-        NOT_PUT_AWAY,
+        UNRESOLVED,
         series__configuration=run.configuration_id,
         first_bad__branch=run.commit.branch,
         first_bad__position__lte=run.commit.position,
@@ -244,18 +244,18 @@ def regression_around(run: Run) -> Regression | None:
 
 def changes_by_series(project: Project, series: Iterable[int]) -> dict[int, Change]:
     """The newest change of each of these series that a regression, not put away, holds."""
-    changes = _STANDING_CHANGES.read_rows(project=project.pk, series=list(series))
+    changes = _UNRESOLVED_CHANGES.read_rows(project=project.pk, series=list(series))
     return {change.series_id: change for change in changes}
 
 
-def _build_standing_changes() -> QuerySet[Change]:
-    open_here = Regression.objects.filter(NOT_PUT_AWAY, project=Parameter("project"))
+def _build_unresolved_changes() -> QuerySet[Change]:
+    open_here = Regression.objects.filter(UNRESOLVED, project=Parameter("project"))
     changes = Change.objects.filter(series__in_array=Parameter("series"), regression__in=open_here)
     related = changes.select_related("series__metric", "regression").order_by("position")
     return related.defer(*(f"regression__{name}" for name in REGRESSION_DETAILS))
 
 
-_STANDING_CHANGES = CompiledQuery(_build_standing_changes)
+_UNRESOLVED_CHANGES = CompiledQuery(_build_unresolved_changes)
 
 
 def regressions_of_check(check: Check) -> QuerySet[Regression]:
@@ -327,7 +327,7 @@ def _build_counts(rule: VisibilityRule, of_one: bool) -> QuerySet[Any]:
     projects = rule.given_projects()
     projects = projects.filter(pk=Parameter("project")) if of_one else projects
     rows: Any = Regression.objects.filter(project__in=projects).order_by()
-    split = rows.values(is_imported=ExpressionWrapper(NOT_PUT_AWAY & IMPORTED, BooleanField()))
+    split = rows.values(is_imported=ExpressionWrapper(UNRESOLVED & IMPORTED, BooleanField()))
     none, every = Q(pk__isnull=True), Q(pk__isnull=False)
     rules = [*inbox_filters(none).values(), *inbox_filters(every).values()]
     counters = {f"n{index}": Count("pk", filter=rule or None) for index, rule in enumerate(rules)}

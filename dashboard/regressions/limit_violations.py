@@ -68,7 +68,7 @@ class LimitRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class LimitStandings:
+class LimitCrossings:
     """The crossings that a run may have changed, and the regressions that tell of those that are gone.
 
     `regressions` and `commits` are the keys of what a decision on them has to know.
@@ -159,14 +159,14 @@ def limits_of_commits(commits: Collection[int]) -> LimitsMeasured:
     )
 
 
-def limit_standings(measured: LimitsMeasured, line: Line) -> LimitStandings:
+def limit_crossings(measured: LimitsMeasured, line: Line) -> LimitCrossings:
     """What limits say along a line, where it may be otherwise than is stored.
 
     With all that the same regressions tell of: at one commit several cases and pools may cross theirs.
     """
     while True:
         rows = read_limits(measured, line)
-        found = standings_along_line(rows, measured.position, line)
+        found = crossings_along_line(rows, measured.position, line)
         known = measured.series | {row.series for row in rows}
         beside = series_told_at(found.commits) - known
         if not beside:
@@ -182,7 +182,7 @@ def series_told_at(commits: Collection[int]) -> set[int]:
     return set(told.values_list("series", flat=True).distinct())
 
 
-def standings_along_line(rows: Sequence[LimitRow], changed_from: int, line: Line) -> LimitStandings:
+def crossings_along_line(rows: Sequence[LimitRow], changed_from: int, line: Line) -> LimitCrossings:
     """What these rows say; what was over before position `changed_from` is as it was."""
     episodes: list[tuple[int, Episode]] = []
     kept: list[facts.LimitLink] = []
@@ -202,7 +202,7 @@ def standings_along_line(rows: Sequence[LimitRow], changed_from: int, line: Line
     groups = [with_gone(group, stored, places, line) for group in group_by_commit(episodes)]
     groups = unsettled_groups(groups, changed_from, standing, {link.regression for link in kept})
     told_by = {link.regression for group in groups for _, each in group for link in each.links}
-    return LimitStandings(
+    return LimitCrossings(
         episodes=tuple(with_series([pair for group in groups for pair in group])),
         kept=tuple(kept),
         regressions=frozenset(told_by | {link.regression for link in kept}),

@@ -28,7 +28,7 @@ from dashboard.models import RegressionExperiment as Asked
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.regressions.decision import facts
 from dashboard.regressions.decision.ranges import Range
-from dashboard.regressions.limit_violations import LimitsMeasured, LimitStandings, limit_standings
+from dashboard.regressions.limit_violations import LimitCrossings, LimitsMeasured, limit_crossings
 from dashboard.regressions.row_facts import change_fact, regression_fact, verdict_fact
 from dashboard.regressions.series.branch_line import Line
 
@@ -71,7 +71,7 @@ def take_snapshot(project: Project, branch: str, touched: AffectedChanges) -> fa
     changes, keys = reached_keys(project, branch, touched)
     rows = changed_rows(branch, changes, keys)
     line = touched.line or Line(branch)
-    limits = limit_standings(touched.limits, line) if touched.limits.series else LimitStandings()
+    limits = limit_crossings(touched.limits, line) if touched.limits.series else LimitCrossings()
     regressions = regression_rows(project, rows, keys, limits)
     active, verdicts = read_experiments([row.pk for row in regressions])
     return facts.Snapshot(
@@ -273,7 +273,7 @@ _REGRESSION_ROWS = CompiledQuery(_build_regression_rows)
 
 
 def regression_rows(
-    project: Project, changes: Iterable[Change], keys: Collection[int], limits: LimitStandings
+    project: Project, changes: Iterable[Change], keys: Collection[int], limits: LimitCrossings
 ) -> list[Regression]:
     """Those of these keys, those that hold the changes, those at commits of either, and those of limits."""
     rows = list(changes)

@@ -49,7 +49,7 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
     project = requested_project(request, slug)
     now = timezone.now()
     grid = grid_context(request, project)
-    standing = regressions.standing_regressions(project, SUMMARY_ROWS)
+    unresolved = regressions.unresolved_regressions(project, SUMMARY_ROWS)
     newest = projects.project_triggers(project)[:TRIGGERS_READ]
     triggers = read_picked(projects.TRIGGERS_OF_KEYS, newest)
     warned = nonempty_lists.read_nonempty(
@@ -65,14 +65,14 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
         "project": project,
         "tab": "summary",
         **grid,
-        "regressions": standing.open,
+        "regressions": unresolved.open,
         "preview": preview_of_page(
             project,
             project.get_absolute_url(),
             project.slug,
-            _preview_sentence(len(standing.open), len(grid["states"])),
+            _preview_sentence(len(unresolved.open), len(grid["states"])),
         ),
-        "imported_regressions": standing.imported,
+        "imported_regressions": unresolved.imported,
         "moved": [(sentinel, _format_sentinel_change(sentinel)) for sentinel in warned["moved"]],
         "crossed": warned["crossed"],
         # They would be missing without a word.

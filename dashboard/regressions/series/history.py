@@ -55,7 +55,7 @@ GUARD_COLUMNS = ("run__commit_id", "position", "run_id", "state", "minimum", "ma
 
 
 @dataclass(frozen=True, slots=True)
-class GuardStanding:
+class GuardStatus:
     """How a commit stands to the guard of a quality, over so many seeds; `bound` is the one it breaks."""
 
     state: str
@@ -80,7 +80,7 @@ class MeasuredCommit(NamedTuple):
     samples: tuple[float, ...]
     tainted: bool
     runs: tuple[int, ...]
-    guard: GuardStanding | None = None
+    guard: GuardStatus | None = None
 
     @property
     def guarded_point(self) -> detection.GuardedPoint:
@@ -315,25 +315,25 @@ def with_guards(
 def commits_with_guard(
     measured: Sequence[MeasuredCommit], results: Iterable[GuardRow]
 ) -> list[MeasuredCommit]:
-    standings: dict[tuple[int, int], dict[int, GuardStanding]] = {}
+    statuses: dict[tuple[int, int], dict[int, GuardStatus]] = {}
     values = {run: commit.value for commit in measured for run in commit.runs}
     for commit, position, run, state, minimum, maximum, seeds in results:
         bound = (
             broken_bound(minimum, maximum, values.get(run)) if state == GuardResult.State.VIOLATED else None
         )
-        standings.setdefault((commit, position), {})[run] = GuardStanding(state, seeds, bound)
+        statuses.setdefault((commit, position), {})[run] = GuardStatus(state, seeds, bound)
     known = {(commit.commit_id, commit.position): commit for commit in measured}
-    for key, by_run in standings.items():
+    for key, by_run in statuses.items():
         there = known.get(key)
-        standing = judged_standing(by_run, there.value if there else None)
+        status = combined_status(by_run, there.value if there else None)
         if there:
-            known[key] = there._replace(guard=standing)
+            known[key] = there._replace(guard=status)
         else:
-            known[key] = MeasuredCommit(*key, 0.0, (), tainted=True, runs=tuple(by_run), guard=standing)
+            known[key] = MeasuredCommit(*key, 0.0, (), tainted=True, runs=tuple(by_run), guard=status)
     return sorted(known.values(), key=lambda commit: (commit.position, commit.commit_id))
 
 
-def judged_standing(by_run: Mapping[int, GuardStanding], value: float | None) -> GuardStanding:
+def combined_status(by_run: Mapping[int, GuardStatus], value: float | None) -> GuardStatus:
     """Of a commit's runs together: it keeps the guard where most of those that reported the quality do."""
     rows = list(by_run.values())
     reported = [row for row in rows if not row.unreported] if value is not None else []

@@ -67,7 +67,7 @@ def measure_in_order(project: Project, name: str, values: list[float], order: Se
     return line
 
 
-def standing_regressions(project: Project) -> list[tuple[Any, ...]]:
+def stored_regressions(project: Project) -> list[tuple[Any, ...]]:
     """What stands of a project's regressions, by the places of their commits."""
     rows = Regression.objects.filter(project=project, withdrawn_at=None)
     return sorted(
@@ -111,7 +111,7 @@ def test_the_order_of_measuring_makes_no_difference(db: None, values: list[float
     for number, order in enumerate(permutations(range(4))):
         project = factories.create_project(f"order-{number}")
         measure_in_order(project, "train", values, order)
-        found[order] = standing_regressions(project)
+        found[order] = stored_regressions(project)
     in_order = found[(0, 1, 2, 3)]
     assert {order: rows for order, rows in found.items() if rows != in_order} == {}
 
