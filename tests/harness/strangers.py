@@ -112,9 +112,9 @@ def write_gymnasium(folder: Path) -> None:
 
 # One that waits a second at most for a script that doesn't want to end.
 IMPATIENT = """
-from paceline.auto import pacing
+from paceline.auto import step_finder
 from paceline.measured import child, ending
-pacing.PATIENCE = 1.0
+step_finder.PATIENCE = 1.0
 child.main()
 ending.end_process()
 """

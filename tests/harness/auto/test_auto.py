@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import paceline
 import pytest
 import torch
-from paceline.auto import backward_passes, copies, import_hooks, pacing, wrapping
+from paceline.auto import backward_passes, copies, import_hooks, step_finder, wrapping
 from paceline.measured.timing import TimingRecorder
 
 
@@ -197,57 +197,57 @@ class Owner: ...
 
 
 class TestPacing:
-    def make_pacer(self, length: int = 100) -> tuple[pacing.StepPacer, Loop]:
+    def make_finder(self, length: int = 100) -> tuple[step_finder.StepFinder, Loop]:
         loop = Loop(length)
         recorder = SimpleNamespace(loop=loop, steps=lambda items: items)
-        return pacing.StepPacer(recorder, lambda: None), loop
+        return step_finder.StepFinder(recorder, lambda: None), loop
 
     def test_who_comes_first_sets_the_pace(self) -> None:
-        pacer, loop = self.make_pacer()
+        finder, loop = self.make_finder()
         first, second = Owner(), Owner()
         for owner in (first, second, second, first, second, first):
-            pacer.end_owner_step(pacing.ENVIRONMENT, owner)
-        pacer.end_owner_step(pacing.OPTIMIZER, Owner())
+            finder.end_owner_step(step_finder.ENVIRONMENT, owner)
+        finder.end_owner_step(step_finder.OPTIMIZER, Owner())
         assert (loop.begun, loop.steps, loop.called) == (1, 2, True)
 
     def test_an_environment_takes_over_before_the_first_step(self) -> None:
-        pacer, loop = self.make_pacer()
+        finder, loop = self.make_finder()
         optimizer, environment = Owner(), Owner()
         for _ in range(3):
-            pacer.end_owner_step(pacing.OPTIMIZER, optimizer)
-            pacer.end_owner_step(pacing.ENVIRONMENT, environment)
+            finder.end_owner_step(step_finder.OPTIMIZER, optimizer)
+            finder.end_owner_step(step_finder.ENVIRONMENT, environment)
         assert (loop.begun, loop.steps) == (1, 3)
 
     def test_a_successor_takes_over_from_what_is_gone(self) -> None:
-        pacer, loop = self.make_pacer()
+        finder, loop = self.make_finder()
         first = Owner()
-        pacer.end_owner_step(pacing.ENVIRONMENT, first)
+        finder.end_owner_step(step_finder.ENVIRONMENT, first)
         del first
         second = Owner()
         for _ in range(2):
-            pacer.end_owner_step(pacing.ENVIRONMENT, second)
+            finder.end_owner_step(step_finder.ENVIRONMENT, second)
         assert (loop.begun, loop.steps) == (1, 2)
 
     def test_another_kind_of_successor_is_named(self) -> None:
-        pacer, _ = self.make_pacer()
+        finder, _ = self.make_finder()
         for task in range(3):
             inner = Owner()
             for _ in range(2):
-                pacer.end_owner_step(pacing.OPTIMIZER, inner)
-            assert "succeeded" not in (pacer.describe_step() or {}), task
+                finder.end_owner_step(step_finder.OPTIMIZER, inner)
+            assert "succeeded" not in (finder.describe_step() or {}), task
             del inner
-        pacer.end_owner_step(pacing.OPTIMIZER, Loop(1))
-        step = pacer.describe_step() or {}
+        finder.end_owner_step(step_finder.OPTIMIZER, Loop(1))
+        step = finder.describe_step() or {}
         assert (step["succeeded"], step["succeeded_after"], step["alternates"]) == ("Owner", 5, False)
 
     def test_owners_that_take_turns_are_told(self) -> None:
-        pacer, _ = self.make_pacer()
+        finder, _ = self.make_finder()
         for number in range(3):
             owner = Owner() if number % 2 == 0 else Loop(1)
             for _ in range(2):
-                pacer.end_owner_step(pacing.OPTIMIZER, owner)
+                finder.end_owner_step(step_finder.OPTIMIZER, owner)
             del owner
-        step = pacer.describe_step() or {}
+        step = finder.describe_step() or {}
         assert (step["owner"], step["succeeded"], step["alternates"]) == ("Owner", "Loop", True)
 
     @pytest.mark.parametrize(
@@ -257,64 +257,66 @@ class TestPacing:
         self, before: int, after: int, steps: int
     ) -> None:
         """A short pretraining sets no pace, though its optimizer is kept; its own loop in the window does."""
-        pacer, loop = self.make_pacer()
+        finder, loop = self.make_finder()
         pretraining, training, second = Owner(), Owner(), Owner()
         for owner, number in ((pretraining, before), (training, after)):
             for _ in range(number):
-                pacer.end_owner_step(pacing.OPTIMIZER, owner)
-                pacer.end_owner_step(pacing.OPTIMIZER, second) if owner is training else None
+                finder.end_owner_step(step_finder.OPTIMIZER, owner)
+                finder.end_owner_step(step_finder.OPTIMIZER, second) if owner is training else None
         assert loop.steps == steps
-        assert ((pacer.describe_step() or {}).get("succeeded") == "Owner") == (steps > before)
+        assert ((finder.describe_step() or {}).get("succeeded") == "Owner") == (steps > before)
 
     @pytest.mark.parametrize("learns", [False, True], ids=["an evaluation", "a training"])
     def test_an_environment_that_is_learned_from_takes_over_in_the_warmup(self, learns: bool) -> None:
         """One that was only looked at sets no pace, though it is kept; an evaluation's never does."""
-        pacer, loop = self.make_pacer()
+        finder, loop = self.make_finder()
         first, second, optimizer = Owner(), Owner(), Owner()
         for owner, number in ((first, 5), (second, 140)):
             for _ in range(number):
-                pacer.end_owner_step(pacing.ENVIRONMENT, owner)
+                finder.end_owner_step(step_finder.ENVIRONMENT, owner)
                 if learns or owner is first:
-                    pacer.end_owner_step(pacing.OPTIMIZER, optimizer)
+                    finder.end_owner_step(step_finder.OPTIMIZER, optimizer)
         # The first step of each begins to be measured.
         assert loop.steps == (45 if learns else 4)
-        assert ("succeeded" in (pacer.describe_step() or {})) == learns
+        assert ("succeeded" in (finder.describe_step() or {})) == learns
 
     def test_pretrainings_one_behind_the_other_take_no_turns(self) -> None:
-        pacer, _ = self.make_pacer()
+        finder, _ = self.make_finder()
         kept = [Owner() for _ in range(3)]
         for owner, number in zip(kept, (3, 102, 150), strict=True):
             for _ in range(number):
-                pacer.end_owner_step(pacing.OPTIMIZER, owner)
-        step = pacer.describe_step() or {}
+                finder.end_owner_step(step_finder.OPTIMIZER, owner)
+        step = finder.describe_step() or {}
         assert (step["succeeded_after"], step["alternates"]) == (5, False)
 
-    @pytest.mark.parametrize("kind", [pacing.ENVIRONMENT, pacing.OPTIMIZER])
+    @pytest.mark.parametrize("kind", [step_finder.ENVIRONMENT, step_finder.OPTIMIZER])
     def test_one_that_was_looked_at_too_bars_nobody_from_taking_over(self, kind: str) -> None:
-        pacer, loop = self.make_pacer()
+        finder, loop = self.make_finder()
         optimizer = Owner()
         looked_at, trained = [Owner(), Owner()], Owner()
         for owner, number in ((looked_at[0], 5), (looked_at[1], 3), (trained, 250)):
             for _ in range(number):
-                pacer.end_owner_step(kind, owner)
-                pacer.end_owner_step(pacing.OPTIMIZER, optimizer) if kind == pacing.ENVIRONMENT else None
+                finder.end_owner_step(kind, owner)
+                finder.end_owner_step(
+                    step_finder.OPTIMIZER, optimizer
+                ) if kind == step_finder.ENVIRONMENT else None
         # A hundred steps make it the rival of the owner, and a hundred its successor.
         assert loop.steps == 4 + 52
 
     def test_an_optimizer_that_steps_now_and_then_keeps_the_pace(self) -> None:
-        pacer, loop = self.make_pacer()
+        finder, loop = self.make_finder()
         outer, inner = Owner(), Owner()
         for _ in range(10):
             for owner in (outer, *[inner] * 90):
-                pacer.end_owner_step(pacing.OPTIMIZER, owner)
+                finder.end_owner_step(step_finder.OPTIMIZER, owner)
         assert loop.steps == 9
 
     @pytest.mark.parametrize("within", [False, True], ids=["a pass", "a pass within a pass"])
     def test_hooks_in_a_thread_of_autograds_end_a_step_with_their_pass(
         self, monkeypatch: pytest.MonkeyPatch, within: bool
     ) -> None:
-        pacer, loop = self.make_pacer()
-        monkeypatch.setattr(pacing, "_pacer", pacer)
+        finder, loop = self.make_finder()
+        monkeypatch.setattr(step_finder, "_finder", finder)
         first, second = Owner(), Owner()
         seen: list[int] = []
 
@@ -337,20 +339,20 @@ class TestPacing:
 
         for _ in range(3):
             backward_passes.wrap_backward(run_pass, wrapping.is_never_traced)()
-        assert (seen, loop.steps, pacer.seen[pacing.OPTIMIZER]) == ([0, 0, 1], 2, 6)
+        assert (seen, loop.steps, finder.seen[step_finder.OPTIMIZER]) == ([0, 0, 1], 2, 6)
 
     def test_the_end_is_raised_and_raised_again(self) -> None:
-        pacer, loop = self.make_pacer(1)
+        finder, loop = self.make_finder(1)
         owner = Owner()
-        pacer.end_owner_step(pacing.OPTIMIZER, owner)
+        finder.end_owner_step(step_finder.OPTIMIZER, owner)
         for _ in range(2):
-            with pytest.raises(pacing.ScriptEnded):
-                pacer.end_owner_step(pacing.OPTIMIZER, owner)
-        assert (loop.steps, pacer.ended) == (1, True)
+            with pytest.raises(step_finder.ScriptEnded):
+                finder.end_owner_step(step_finder.OPTIMIZER, owner)
+        assert (loop.steps, finder.ended) == (1, True)
 
 
 def test_wrappers_hold_nothing_that_cannot_be_pickled() -> None:
-    wrapped = wrapping.wrap_step("env_step", pacing.ENVIRONMENT, len, wrapping.is_never_traced)
+    wrapped = wrapping.wrap_step("env_step", step_finder.ENVIRONMENT, len, wrapping.is_never_traced)
     held = [cell.cell_contents for cell in wrapped.__closure__ or ()]
     # A script's classes may travel to other processes by value, and what a wrapper holds with them.
     assert all(pickle.dumps(value) for value in held)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from . import limits, manifest_variables, metrics, processor_affinity, projection, scaling
-from .auto.pacing import CHOICES
+from .auto.step_finder import CHOICES
 from .benchmarks import GC_MODES, RANKS_LIMIT, Benchmark, Case, Guard, QuickSettings, case_key, make_case
 from .environment_table import Environment, parse_environment, refuse_outside
 from .policy import Policy, parse_policy

@@ -1,7 +1,7 @@
 """Automatic phases: an unmodified script is timed from inside the measured process.
 
-`install` patches PyTorch and the environment libraries at the moment the script imports them; nothing is
-imported for the script's sake. The phases' names are fixed:
+`install_automatic_phases` patches PyTorch and the environment libraries as the script imports them; nothing
+is imported for the script's sake. The phases' names are fixed:
 
     forward         the outermost call of an nn.Module
     backward        Tensor.backward, torch.autograd.backward, torch.autograd.grad
@@ -27,27 +27,27 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from . import backward_passes, collectives, environments, import_hooks, pacing, wrapping
-from .pacing import ScriptEnded, StepPacer, start_pacing
+from . import backward_passes, collectives, environments, import_hooks, step_finder, wrapping
+from .step_finder import ScriptEnded, StepFinder, start_step_finder
 
-__all__ = ["ScriptEnded", "StepPacer", "forget_calls", "install_automatic_phases", "start_pacing"]
+__all__ = ["ScriptEnded", "StepFinder", "forget_calls", "install_automatic_phases", "start_step_finder"]
 
 
 def install_automatic_phases(
-    start_pacer: Callable[[], StepPacer],
-) -> StepPacer:
+    start_finder: Callable[[], StepFinder],
+) -> StepFinder:
     """Patch what the script will import, and let its environment or its optimizer set the pace.
 
     Call it in the main thread, before the recorder is activated.
     """
     from . import torch_phases
 
-    pacer = start_pacer()
+    finder = start_finder()
     import_hooks.call_after_import({"torch": torch_phases.patch_torch, **environments.environment_patches()})
     if hasattr(os, "register_at_fork"):
         # A forked child, such as a worker of a vector environment, takes none of this process's steps.
-        os.register_at_fork(after_in_child=pacing.stop_pacing)
-    return pacer
+        os.register_at_fork(after_in_child=step_finder.stop_step_finder)
+    return finder
 
 
 def forget_calls() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import paceline
 
-from . import pacing
+from . import step_finder
 
 Function = Callable[..., Any]
 
@@ -87,7 +87,7 @@ def wrap_step(
                 result = original(self, *args, **kwargs)
         finally:
             inside.discard(ident)
-        pacing.end_owner_step(kind, owner(self))
+        step_finder.end_owner_step(kind, owner(self))
         return result
 
     return wrapped

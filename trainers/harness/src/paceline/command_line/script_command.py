@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import metrics, protocol
-from ..auto.pacing import CHOICES
+from ..auto.step_finder import CHOICES
 from ..benchmarks import RANKS_LIMIT, Benchmark, Case, QuickSettings, case_key
 from ..document_building import document_builder
 from ..manifest import REPETITIONS_LIMIT, STEPS_LIMIT

@@ -43,7 +43,7 @@ def main() -> ProcessPlan:
     presence.keep_in(Path(plan.result).parent)
     recorder = create_recorder(plan)
     result = ResultWriter(recorder, plan)
-    pacer = _start_pacer(result, plan)
+    finder = _start_finder(result, plan)
     paceline.activate_recorder(recorder)
     if plan.auto:
         hook_children(sys.argv[1])
@@ -54,18 +54,18 @@ def main() -> ProcessPlan:
         _run_script(plan)
     except BaseException as error:
         # A script that was broken off may also fail while it tidies up: all was measured before that.
-        if pacer is None or not pacer.ended or os.getpid() != measured:
+        if finder is None or not finder.ended or os.getpid() != measured:
             raise
         if not isinstance(error, auto.ScriptEnded | SystemExit):
             _print_error(type(error), error, error.__traceback__)
     finally:
         # A process that the script forked may come back to this line too.
         if os.getpid() == measured:
-            result.write(ended=pacer is not None and pacer.ended)
+            result.write(ended=finder is not None and finder.ended)
     return plan
 
 
-def _start_pacer(result: ResultWriter, plan: ProcessPlan) -> auto.StepPacer | None:
+def _start_finder(result: ResultWriter, plan: ProcessPlan) -> auto.StepFinder | None:
     if not plan.auto:
         return None
 
@@ -76,11 +76,11 @@ def _start_pacer(result: ResultWriter, plan: ProcessPlan) -> auto.StepPacer | No
         result.end_together()
         return True
 
-    def start_pacer() -> auto.StepPacer:
-        return auto.start_pacing(result.recorder, result.end_process, plan.step, end_together)
+    def start_finder() -> auto.StepFinder:
+        return auto.start_step_finder(result.recorder, result.end_process, plan.step, end_together)
 
-    result.pacer = auto.install_automatic_phases(start_pacer)
-    return result.pacer
+    result.step_finder = auto.install_automatic_phases(start_finder)
+    return result.step_finder
 
 
 def _run_script(plan: ProcessPlan) -> None:

@@ -18,7 +18,7 @@ import paceline
 
 from .. import auto
 from ..auto import loaders
-from ..auto.pacing import ENVIRONMENT
+from ..auto.step_finder import ENVIRONMENT
 from ..counting.recorder import CountingRecorder
 from . import child_hooks, rank_identity
 from .helper_records import HelperRecord, SharedTotal, read_records
@@ -96,7 +96,7 @@ def measure_spawned(plan_file: str) -> None:
         return
     plan = ProcessPlan(**json.loads(Path(plan_file).read_text()))
     result = _start_recording(plan)
-    result.pacer = auto.install_automatic_phases(lambda: _start_pacer(result, plan))
+    result.step_finder = auto.install_automatic_phases(lambda: _start_finder(result, plan))
     child_hooks.hook_spawning(plan_file)
     child_hooks.hook_forking(lambda: _measure_forked(plan))
 
@@ -106,7 +106,7 @@ def _measure_forked(plan: ProcessPlan) -> None:
     if not Path(plan.result).parent.exists():
         return
     result = _start_recording(plan)
-    result.pacer = _start_pacer(result, plan)
+    result.step_finder = _start_finder(result, plan)
 
 
 def _start_recording(plan: ProcessPlan) -> ResultWriter:
@@ -140,7 +140,7 @@ def _create_recorder(plan: ProcessPlan, record: HelperRecord) -> Recorder:
     return ChildRecorder(plan, report, record)
 
 
-def _start_pacer(result: ResultWriter, plan: ProcessPlan) -> auto.StepPacer:
+def _start_finder(result: ResultWriter, plan: ProcessPlan) -> auto.StepFinder:
     def may_end_steps(kind: str) -> bool:
         if rank_identity.rank_in_group() is not None:
             if _own_record is not None:
@@ -160,7 +160,7 @@ def _start_pacer(result: ResultWriter, plan: ProcessPlan) -> auto.StepPacer:
         result.end_process()
         return True
 
-    return auto.start_pacing(result.recorder, result.end_process, plan.step, end_rank, may_end_steps)
+    return auto.start_step_finder(result.recorder, result.end_process, plan.step, end_rank, may_end_steps)
 
 
 def _steps_of_parent(plan: ProcessPlan) -> int:

@@ -40,7 +40,7 @@ class ResultWriter:
         self.recorder = recorder
         self._plan = plan
         self._is_child = is_child
-        self.pacer: auto.StepPacer | None = None
+        self.step_finder: auto.StepFinder | None = None
         # A signal's handler may end the process while it writes.
         self._lock = threading.RLock()
         self._written = False
@@ -91,8 +91,8 @@ class ResultWriter:
         if self._plan.kind == "counting" and not loop.complete:
             # Without torch there is nothing to count in a second one.
             outcome["windows"] = 2 if "torch" in sys.modules else 1
-        if self.pacer is not None:
-            outcome |= {"step": self.pacer.describe_step(), "seen": dict(self.pacer.seen)}
+        if self.step_finder is not None:
+            outcome |= {"step": self.step_finder.describe_step(), "seen": dict(self.step_finder.seen)}
             if not loop.called:
                 outcome["work"] = describe_work_without_steps(recorder)
             add_gradient_overlap()

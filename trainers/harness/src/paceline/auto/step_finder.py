@@ -45,8 +45,8 @@ class ScriptEnded(BaseException):
     """The window is complete: the script is over."""
 
 
-class PacedRecorder(Protocol):
-    """The interface of a recorder whose steps are paced."""
+class SteppedRecorder(Protocol):
+    """The interface of a recorder whose steps are found."""
 
     @property
     def loop(self) -> Any: ...
@@ -54,7 +54,7 @@ class PacedRecorder(Protocol):
     def steps(self, iterable: Iterable[Any]) -> Iterable[Any]: ...
 
 
-class StepPacer:
+class StepFinder:
     """Turns the steps of one environment or optimizer into steps of the loop.
 
     `chosen` is the kind of owner that alone ends steps, empty for whichever steps first; `may_end_steps` says
@@ -64,7 +64,7 @@ class StepPacer:
 
     def __init__(
         self,
-        recorder: PacedRecorder,
+        recorder: SteppedRecorder,
         end_process: Callable[[], None],
         chosen: str = "",
         before_end: Callable[[], bool] = lambda: True,
@@ -228,40 +228,40 @@ def _refer_to(owner: object) -> Callable[[], object]:
         return lambda: owner
 
 
-_pacer: StepPacer | None = None
+_finder: StepFinder | None = None
 
 
-def start_pacing(
-    recorder: PacedRecorder,
+def start_step_finder(
+    recorder: SteppedRecorder,
     end_process: Callable[[], None],
     chosen: str = "",
     before_end: Callable[[], bool] = lambda: True,
     may_end_steps: Callable[[str], bool] = lambda _kind: True,
-) -> StepPacer:
-    """Create the pacer of this process. Call it in the main thread."""
-    global _pacer
-    _pacer = pacer = StepPacer(recorder, end_process, chosen, before_end, may_end_steps)
-    recorder.steps = pacer.leave_steps_to_script  # type: ignore[method-assign]
+) -> StepFinder:
+    """Create the finder of this process. Call it in the main thread."""
+    global _finder
+    _finder = finder = StepFinder(recorder, end_process, chosen, before_end, may_end_steps)
+    recorder.steps = finder.leave_steps_to_script  # type: ignore[method-assign]
     if _SIGNAL is not None:
         signal.signal(_SIGNAL, _end_main_thread)
     threading.excepthook = _ignore_script_ended(threading.excepthook)
-    return pacer
+    return finder
 
 
-def stop_pacing() -> None:
+def stop_step_finder() -> None:
     """End no more steps in this process."""
-    if _pacer is not None:
-        _pacer.stop()
+    if _finder is not None:
+        _finder.stop()
 
 
 def end_owner_step(kind: str, owner: object, wrapper: object = None) -> None:
-    """Take the end of a step of `owner`, called by `wrapper`; does nothing where no pacer was started."""
-    if _pacer is not None:
-        _pacer.end_owner_step(kind, owner, wrapper)
+    """Take the end of a step of `owner`, called by `wrapper`; does nothing where no finder was started."""
+    if _finder is not None:
+        _finder.end_owner_step(kind, owner, wrapper)
 
 
 def _end_main_thread(_number: int, _frame: object) -> None:
-    if _pacer is not None and _pacer.ended:
+    if _finder is not None and _finder.ended:
         raise ScriptEnded
 
 
