@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.document_building import counters
-from paceline.manifest_variables import THREAD_VARIABLES
+from paceline.manifest.environment_variables import THREAD_VARIABLES
 from paceline.measured.plan import ProcessPlan
 from paceline.watching.process import MeasuredProcess
 

@@ -72,7 +72,7 @@ ROOMS = (
     Room(
         "dashboard/experiments",
         "dashboard.experiments",
-        STANDARD | SITE | {"dashboard", "paceline.metrics", "paceline.manifest", "paceline.policy"},
+        STANDARD | SITE | {"dashboard", "paceline.metrics", "paceline.manifest"},
         never=frozenset(
             f"dashboard.{name}"
             for name in (
@@ -105,7 +105,6 @@ ROOMS = (
             "paceline.phase_names",
             "paceline.metrics",
             "paceline.manifest",
-            "paceline.policy",
             "paceline.progress_bar",
             # What claims say and how they are judged, never what measures them by hand.
             *(f"paceline.claims.{part}" for part in ("claim", "claims_file", "readings", "verdicts")),
@@ -118,7 +117,7 @@ ROOMS = (
         "workers.host",
         STANDARD
         | {"celery", "kombu", "redis", "psutil", "pynvml", "paceline.manifest", "paceline.document"}
-        | {"paceline.environment_table", "paceline.preparation", "paceline.watching.nvml"}
+        | {"paceline.watching.nvml"}
         | {"paceline.document_rows", "paceline.phase_names", "paceline.measured.fingerprint"}
         | {"dashboard.repositories", "dashboard.host_protocol"}
         | {"dashboard.heartbeat_file", "dashboard.structured_logs"},

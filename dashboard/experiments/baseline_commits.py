@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paceline.policy import MERGE_BASE, ROLLING
+from paceline.manifest.policy import MERGE_BASE, ROLLING
 
 from dashboard import repositories
 from dashboard.experiments.errors import ExperimentError

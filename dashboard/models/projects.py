@@ -12,7 +12,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from paceline.manifest import ManifestError
-from paceline.policy import parse_policy_text
+from paceline.manifest.policy import parse_policy_text
 
 from dashboard.page_addresses import page_address
 from dashboard.repositories import LONGEST_BRANCH, Mirror, join_credentials, locate_mirror, split_credentials

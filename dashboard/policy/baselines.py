@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from paceline.policy import MERGE_BASE, ROLLING
+from paceline.manifest.policy import MERGE_BASE, ROLLING
 
 from dashboard import detection
 from dashboard.detection import Comparison

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from paceline.manifest import Benchmark, Case
-from paceline.policy import Schedule
+from paceline.manifest.policy import Schedule
 
 from dashboard.policy.effective import EffectivePolicy
 from dashboard.policy.halving import halving_order

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from paceline.policy import (
+from paceline.manifest.policy import (
     NO_QUIET_HOURS,
     Filters,
     Policy,

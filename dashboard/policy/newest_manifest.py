@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paceline.manifest import FILE_NAME, ManifestError, parse_manifest
-from paceline.policy import read_policy_table
+from paceline.manifest.policy import read_policy_table
 
 from dashboard import repositories
 from dashboard.models import Project

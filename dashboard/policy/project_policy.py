@@ -9,7 +9,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 from paceline.manifest import ManifestError
-from paceline.policy import Policy, parse_policy_table, parse_policy_text
+from paceline.manifest.policy import Policy, parse_policy_table, parse_policy_text
 
 from dashboard.models import Project, Schedule
 from dashboard.policy.cron import NeverDue, next_due

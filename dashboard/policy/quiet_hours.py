@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.utils import timezone
-from paceline.policy import DAYS, QuietHours
+from paceline.manifest.policy import DAYS, QuietHours
 
 
 def read_time_zone(name: str) -> ZoneInfo | None:

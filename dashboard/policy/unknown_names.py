@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Literal
 
 from paceline.manifest import ManifestError, parse_manifest
-from paceline.policy import MERGE_BASE, ROLLING, Policy
+from paceline.manifest.policy import MERGE_BASE, ROLLING, Policy
 
 from dashboard.models import Case, Project
 from dashboard.querysets.baselines import find_named_commit

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from django.db import connection
 from django.db.models import Exists, Max, Min, OuterRef, Q, QuerySet
-from paceline.policy import MERGE_BASE, ROLLING
+from paceline.manifest.policy import MERGE_BASE, ROLLING
 
 from dashboard.models import (
     Check,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paceline.policy import MERGE_BASE, ROLLING
+from paceline.manifest.policy import MERGE_BASE, ROLLING
 
 from dashboard.detection import Comparison
 from dashboard.metric_scale import MetricScale

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 from paceline import manifest
-from paceline.benchmarks import Case
 from paceline.manifest import ManifestError
-from paceline.scaling import Sweep
+from paceline.manifest.benchmarks import Case
+from paceline.manifest.scaling import Sweep
 
 SNAKE = """
 [environment]

@@ -6,7 +6,7 @@ from datetime import time
 
 import pytest
 from paceline.manifest import ManifestError, Policy, parse_manifest
-from paceline.policy import (
+from paceline.manifest.policy import (
     KEYS,
     NO_QUIET_HOURS,
     Baseline,

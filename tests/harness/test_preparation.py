@@ -7,11 +7,11 @@ from pathlib import Path
 from time import perf_counter
 
 import pytest
-from paceline import manifest, preparation
-from paceline.environment_table import parse_install
-from paceline.manifest import Environment, ManifestError, Preparation
-from paceline.preparation import PreparationError
-from paceline.script_arguments import format_arguments
+from paceline import manifest
+from paceline.manifest import Environment, ManifestError, Preparation, preparation
+from paceline.manifest.environment_table import parse_install
+from paceline.manifest.preparation import PreparationError
+from paceline.manifest.script_arguments import format_arguments
 
 from tests import prepared_python
 from tests.harness.strangers import UNCOMPILED

@@ -3,7 +3,7 @@ import json
 import pytest
 from paceline import manifest, process_environment
 from paceline.command_line import listing
-from paceline.manifest_variables import FORBIDDEN_VARIABLES, KEY_OF_VARIABLE
+from paceline.manifest.environment_variables import FORBIDDEN_VARIABLES, KEY_OF_VARIABLE
 
 from tests.harness.conftest import LOOP, Project, Value
 

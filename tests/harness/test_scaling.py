@@ -3,9 +3,9 @@ import random
 from dataclasses import replace
 
 import pytest
-from paceline import projection, scaling
-from paceline.projection import Job
-from paceline.scaling import Sweep, SweepPoint
+from paceline.manifest import projection, scaling
+from paceline.manifest.projection import Job
+from paceline.manifest.scaling import Sweep, SweepPoint
 
 from tests.harness.conftest import Project, Value
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from django.urls import reverse
-from paceline.policy import ROLLING
+from paceline.manifest.policy import ROLLING
 
 from dashboard.models import Configuration, Metric, Project, Regression, Run, Series
 from dashboard.policy.baselines import default_baseline

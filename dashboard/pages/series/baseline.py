@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from django.http import HttpRequest
-from paceline.policy import MERGE_BASE, ROLLING
+from paceline.manifest.policy import MERGE_BASE, ROLLING
 
 from dashboard.charts.baseline_line import TrendBaseline
 from dashboard.detection import Comparison

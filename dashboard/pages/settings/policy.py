@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 from paceline.manifest import ManifestError
-from paceline.policy import Policy, parse_policy_text
+from paceline.manifest.policy import Policy, parse_policy_text
 
 from dashboard import retention
 from dashboard.access import AuditAction, record_action, visitor_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from paceline.policy import DAYS, QuietHours, Schedule
+from paceline.manifest.policy import DAYS, QuietHours, Schedule
 
 from dashboard.policy.effective import FILTERS, EffectivePolicy, Origin
 from dashboard.retention import KeptDays

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from paceline import scaling
+from paceline.manifest import scaling
 
 from dashboard.experiments.paired_phases import paired_phases
 from dashboard.experiments.verdicts import evaluate_experiment

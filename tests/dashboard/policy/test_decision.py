@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import pytest
 from paceline.manifest import parse_manifest
-from paceline.policy import Policy, parse_policy_text
+from paceline.manifest.policy import Policy, parse_policy_text
 
 from dashboard.policy.decision import (
     Candidate,

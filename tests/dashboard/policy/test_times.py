@@ -6,7 +6,7 @@ from datetime import datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from paceline.policy import QuietHours
+from paceline.manifest.policy import QuietHours
 
 from dashboard.policy.cron import NeverDue, next_due
 from dashboard.policy.quiet_hours import next_quiet_hours

@@ -20,7 +20,7 @@ from paceline.claims.verdicts import (
     invert_ratio,
     judge_estimate,
 )
-from paceline.toml_table import ManifestError
+from paceline.manifest.toml_table import ManifestError
 
 Interval = tuple[float, float, float]
 

@@ -18,7 +18,7 @@ from paceline.claims import (
     table,
     unfinished,
 )
-from paceline.toml_table import ManifestError
+from paceline.manifest.toml_table import ManifestError
 
 from tests.harness.conftest import Project
 from tests.workers.scripts import UNDISTURBED

@@ -7,7 +7,7 @@ from collections.abc import Collection
 import pytest
 from paceline.claims.claims_file import find_claims_file
 from paceline.manifest import parse_manifest
-from paceline.toml_table import ManifestError
+from paceline.manifest.toml_table import ManifestError
 
 BENCHMARK = '[benchmarks.{name}]\nversion = 1\nscript = "{script}"\nsteps = 10\n'
 

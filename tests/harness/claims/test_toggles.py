@@ -7,7 +7,7 @@ import json
 import pytest
 from paceline import claims
 from paceline.claims import Claim, ClaimResult, Estimate, rounds, table
-from paceline.toml_table import ManifestError
+from paceline.manifest.toml_table import ManifestError
 
 from tests.harness.claims.test_claims import SCRIPT
 from tests.harness.conftest import Project

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from paceline import document
-from paceline.benchmarks import Benchmark, Case
 from paceline.claims import load_claims
 from paceline.claims.bench import ClaimBench
 from paceline.claims.claim import ClaimResult
@@ -31,6 +30,7 @@ from paceline.doctor.workbench import Workbench, make_workload
 from paceline.document import Document
 from paceline.document_rows import DeviceProfile, IdleRow, TimelineRow
 from paceline.manifest import load_manifest
+from paceline.manifest.benchmarks import Benchmark, Case
 from paceline.watching import nvml
 from paceline.watching.process import TimeLimitError
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from paceline import run_warnings
-from paceline.benchmarks import Guard
 from paceline.document_building.learning_guards import diverged_names, judge_guards
-from paceline.limits import Bound, judge_limits
+from paceline.manifest.benchmarks import Guard
+from paceline.manifest.limits import Bound, judge_limits
+from paceline.manifest.projection import Job
 from paceline.phase_names import SETUP
-from paceline.projection import Job
 from paceline.run_warnings import results, stability
 from paceline.watching import process_usage
 

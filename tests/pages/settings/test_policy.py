@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
-from paceline.policy import read_policy_table
+from paceline.manifest.policy import read_policy_table
 
 from dashboard.models import AuditEntry, Commit, Project
 from dashboard.policy.project_policy import keep_manifest_policy

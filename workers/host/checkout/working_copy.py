@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.preparation import read_file_states, written_files
+from paceline.manifest.preparation import read_file_states, written_files
 
 from workers.host.box.box import Box
 from workers.host.errors import BuildError

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from paceline.environment_table import Environment, parse_install
+from paceline.manifest.environment_table import Environment, parse_install
 
 from dashboard.repositories import hold_lock
 from workers.host.environments import lock_files, own_dependencies, requirements

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from paceline.environment_table import Environment, parse_install
+from paceline.manifest.environment_table import Environment, parse_install
 
 from workers.host.checkout.worktree import read_text_inside
 from workers.host.environments.building import BUILD_FOLDER, BuildRunner, BuildStep

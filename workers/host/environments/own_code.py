@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from paceline.environment_table import Environment, InstallTarget, parse_install
+from paceline.manifest.environment_table import Environment, InstallTarget, parse_install
 
 from workers.host.checkout.placing import place_copy
 from workers.host.checkout.working_copy import WorkingCopy, is_file_or_link, working_copy

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from paceline.environment_table import InstallTarget, parse_install
+from paceline.manifest.environment_table import InstallTarget, parse_install
 
 from dashboard.repositories import hold_lock
 from workers.host.checkout.working_copy import working_copy

@@ -11,7 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from paceline.preparation import Preparation, content_digest, kept_files, read_file_states, read_files
+from paceline.manifest.preparation import (
+    Preparation,
+    content_digest,
+    kept_files,
+    read_file_states,
+    read_files,
+)
 
 from workers.host.checkout.commit_code import CommitCode
 from workers.host.checkout.placing import place_link

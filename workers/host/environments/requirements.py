@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from paceline.environment_table import install_problem, parse_install
-from paceline.preparation import content_digest, read_file_states
+from paceline.manifest.environment_table import install_problem, parse_install
+from paceline.manifest.preparation import content_digest, read_file_states
 
 from workers.host.checkout.worktree import read_text_inside
 from workers.host.errors import BuildError, CheckoutError

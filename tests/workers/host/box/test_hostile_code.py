@@ -17,7 +17,7 @@ from pathlib import Path
 import paceline
 import psutil
 import pytest
-from paceline.environment_table import Environment
+from paceline.manifest.environment_table import Environment
 
 from tests.workers.host.boxes import KINDS, MIB, SMALL, Cell, small_box
 from workers.host.environments.building import BuildRunner

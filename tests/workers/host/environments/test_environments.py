@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from paceline.counting.read_files import recorded_files
-from paceline.environment_table import Environment
+from paceline.manifest.environment_table import Environment
 
 from tests.workers.host.wheels import build_wheel
 from workers.host.environments.building import BuildRunner

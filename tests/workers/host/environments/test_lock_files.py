@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from paceline.environment_table import Environment
+from paceline.manifest.environment_table import Environment
 
 from tests.workers.host.boxes import MIB, small_box
 from tests.workers.host.wheels import build_wheel

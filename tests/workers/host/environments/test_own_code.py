@@ -7,7 +7,7 @@ from pathlib import Path
 
 import paceline
 import pytest
-from paceline.environment_table import Environment, parse_install
+from paceline.manifest.environment_table import Environment, parse_install
 
 from tests.workers.host.boxes import MIB, small_box
 from tests.workers.host.wheels import build_wheel

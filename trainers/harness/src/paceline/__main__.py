@@ -18,9 +18,9 @@ from .command_line.commands import COMMANDS
 from .command_line.termination import TerminatedError
 from .document import DocumentError
 from .init.script_words import split_arguments
+from .manifest.toml_table import ManifestError
 from .reports.comparison import ComparisonError
 from .site.errors import SiteError
-from .toml_table import ManifestError
 from .watching.process import MeasurementError, NothingMeasuredError, TimeLimitError
 
 # Ends what a measured process printed, be it nothing, where that isn't why nothing was measured. Workers

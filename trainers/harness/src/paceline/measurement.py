@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import scaling
-from .benchmarks import Benchmark, Case
+from .manifest import scaling
+from .manifest.benchmarks import Benchmark, Case
 from .timeline.profiler_errors import ProfilerError
 from .watching.process import TooFewStepsError
 from .watching.sampler import Sampler

@@ -6,8 +6,8 @@ import os
 import sysconfig
 from pathlib import Path
 
-from .benchmarks import Benchmark
-from .manifest_variables import THREAD_VARIABLES
+from .manifest.benchmarks import Benchmark
+from .manifest.environment_variables import THREAD_VARIABLES
 
 
 def child_environment(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-from .benchmarks import Benchmark
+from .manifest.benchmarks import Benchmark
 
 CPU_LIMIT = 4096
 

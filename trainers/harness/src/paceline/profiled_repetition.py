@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .benchmarks import Benchmark
+from .manifest.benchmarks import Benchmark
 from .measurement import ProfiledRepetition
 from .timeline.device_profile import EmptyTraceError, build_device_profile
 from .timeline.profiler_errors import find_profiler_error, read_profiler_output

@@ -13,10 +13,12 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from . import counting_reuse, process_environment, processor_affinity, profiled_repetition, scaling
-from .benchmarks import Benchmark
+from . import counting_reuse, process_environment, processor_affinity, profiled_repetition
 from .document_building import costs, document_builder
 from .enough_repetitions import is_precise_enough
+from .manifest import scaling
+from .manifest.benchmarks import Benchmark
+from .manifest.script_arguments import format_arguments
 from .measured.plan import ProcessPlan
 from .measured.processor import CONTENTION_SHARE
 from .measurement import (
@@ -27,7 +29,6 @@ from .measurement import (
     ProfiledRepetition,
     TimedRepetition,
 )
-from .script_arguments import format_arguments
 from .watching import calibration, nvml
 from .watching.output_forwarding import OutputForwarder
 from .watching.process import (

@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from .. import document, process_environment, protocol
-from ..benchmarks import Benchmark, Case, case_key
 from ..document import Document
+from ..manifest.benchmarks import Benchmark, Case, case_key
 from ..measurement import MeasurementRequest
 from ..units import format_count
 from ..watching import nvml

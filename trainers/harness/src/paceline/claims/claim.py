@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from .. import metrics
-from ..benchmarks import case_key
-from ..limits import SWEEP_METRICS
-from ..toml_table import Scalar
+from ..manifest.benchmarks import case_key
+from ..manifest.limits import SWEEP_METRICS
+from ..manifest.toml_table import Scalar
 from ..units import format_number
 
 DIRECTIONS = ("better", "worse", "same")

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from .. import metrics
-from ..benchmarks import Benchmark
 from ..manifest import SEED_LIMIT, STEPS_LIMIT
-from ..toml_table import ManifestError, TomlTable
+from ..manifest.benchmarks import Benchmark
+from ..manifest.toml_table import ManifestError, TomlTable
 from .claim import DIRECTIONS, PHASE_SHARE, SECONDS_PER, Claim, Params
 from .readings import spelling_problem, split_spelling
 

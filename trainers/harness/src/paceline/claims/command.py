@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import manifest
-from ..benchmarks import Benchmark
-from ..preparation import prepare_by_hand
-from ..toml_table import ManifestError
+from ..manifest.benchmarks import Benchmark
+from ..manifest.preparation import prepare_by_hand
+from ..manifest.toml_table import ManifestError
 from . import claims_file, kept_results, rounds, table
 from .bench import ClaimBench, PrintMessage
 from .claim import Claim, ClaimResult

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..toml_table import ManifestError
+from ..manifest.toml_table import ManifestError
 from .claim import Claim, ClaimResult, Estimate, Evidence
 from .table import effect_location
 from .verdicts import judge_estimate

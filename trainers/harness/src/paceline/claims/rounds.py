@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from math import ceil
 from time import perf_counter
 
-from ..benchmarks import case_key
 from ..document import Document
+from ..manifest.benchmarks import case_key
 from ..units import format_count
 from ..watching.process import MeasurementError
 from .bench import ClaimBench

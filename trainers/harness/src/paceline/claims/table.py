@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..toml_table import ManifestError
+from ..manifest.toml_table import ManifestError
 from ..units import format_amount, format_count, format_interval, format_number
 from .claim import Claim, ClaimResult, Evidence, shows_no_difference
 from .verdicts import NOT_KNOWN

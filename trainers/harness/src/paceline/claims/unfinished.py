@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import document
-from ..benchmarks import Benchmark
 from ..document import Document
+from ..manifest.benchmarks import Benchmark
 from ..measured.fingerprint import processor_name
 
 PACKAGE = Path(__file__).resolve().parents[1]

@@ -11,9 +11,9 @@ from typing import Any
 
 from .. import document
 from ..document_building.refused_parts import without_refused_parts
+from ..manifest.toml_table import ManifestError
 from ..protocol import Progress
 from ..reports import report
-from ..toml_table import ManifestError
 
 
 def check_output_paths(*paths: Path | None) -> None:

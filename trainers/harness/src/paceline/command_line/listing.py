@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import metrics
-from ..benchmarks import Benchmark
+from ..manifest.benchmarks import Benchmark
 from ..units import format_amount, format_count, format_number
 
 

@@ -8,11 +8,12 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
-from .. import manifest, preparation, protocol
-from ..benchmarks import Benchmark, make_case
+from .. import manifest, protocol
+from ..manifest import preparation
+from ..manifest.benchmarks import Benchmark, make_case
+from ..manifest.toml_table import ManifestError, Scalar, check_scalar
 from ..measured import turns
 from ..measurement import MeasurementRequest
-from ..toml_table import ManifestError, Scalar, check_scalar
 from .command_output import ProgressReporter, check_output_paths, print_message, write_and_show
 from .script_command import is_profile_wanted
 from .termination import end_on_signals, end_with_stdin

@@ -15,11 +15,11 @@ from typing import Any
 
 from .. import metrics, protocol
 from ..auto.step_finder import CHOICES
-from ..benchmarks import RANKS_LIMIT, Benchmark, Case, QuickSettings, case_key
 from ..document_building import document_builder
 from ..manifest import REPETITIONS_LIMIT, STEPS_LIMIT
+from ..manifest.benchmarks import RANKS_LIMIT, Benchmark, Case, QuickSettings, case_key
+from ..manifest.toml_table import ManifestError, Scalar
 from ..measurement import MeasurementRequest
-from ..toml_table import ManifestError, Scalar
 from ..watching.process import MeasurementError, TooFewStepsError
 
 STEPS = 200

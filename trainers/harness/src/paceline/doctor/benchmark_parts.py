@@ -8,12 +8,12 @@ from pathlib import Path
 from time import perf_counter
 
 from .. import claims, manifest
-from ..benchmarks import Benchmark, Case
 from ..claims.bench import ClaimBench
 from ..claims.judging import judge_claim
 from ..document import Document
+from ..manifest.benchmarks import Benchmark, Case
+from ..manifest.toml_table import ManifestError
 from ..measurement import MeasurementRequest
-from ..toml_table import ManifestError
 from ..units import format_amount, format_number
 from ..watching.process import MeasurementError, TimeLimitError
 from .findings import Finding, LeftOutError

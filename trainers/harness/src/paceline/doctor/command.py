@@ -14,7 +14,7 @@ from pathlib import Path
 from time import perf_counter
 
 from .. import __version__, manifest
-from ..toml_table import ManifestError
+from ..manifest.toml_table import ManifestError
 from ..watching.process import MeasurementError, TimeLimitError
 from . import (
     benchmark_parts,

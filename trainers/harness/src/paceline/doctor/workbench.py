@@ -11,10 +11,10 @@ from time import perf_counter
 from typing import Any
 
 from .. import document, metrics, process_environment, protocol
-from ..benchmarks import Benchmark, QuickSettings, make_case
 from ..document import Document
+from ..manifest.benchmarks import Benchmark, QuickSettings, make_case
+from ..manifest.toml_table import Scalar
 from ..measurement import MeasurementRequest
-from ..toml_table import Scalar
 from ..watching import nvml
 from .findings import LeftOutError
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from .. import metrics, projection, scaling
-from ..benchmarks import Benchmark
+from .. import metrics
+from ..manifest import projection, scaling
+from ..manifest.benchmarks import Benchmark
 
 Raw = dict[str, Any]
 

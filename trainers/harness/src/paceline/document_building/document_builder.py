@@ -9,9 +9,10 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-from .. import __version__, counting_reuse, limits, metrics, profile, run_warnings
+from .. import __version__, counting_reuse, metrics, profile, run_warnings
 from ..counting import read_files
 from ..document import FORMAT, READINGS_LIMIT
+from ..manifest import limits
 from ..measurement import Measurement, MeasurementRequest, TimedRepetition
 from ..ranks.children_members import children_members, loader_samples
 from ..ranks.rank_metrics import is_exact_counter, rank_samples

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..benchmarks import Guard
 from ..document import LARGEST
+from ..manifest.benchmarks import Guard
 from ..statistics import mean
 
 Raw = dict[str, Any]

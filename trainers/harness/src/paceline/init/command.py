@@ -9,9 +9,9 @@ from pathlib import Path
 
 from .. import manifest, process_environment
 from ..document import Document
+from ..manifest.toml_table import ManifestError
 from ..reports import report
 from ..reports.report_sections import step_lines
-from ..toml_table import ManifestError
 from ..units import format_amount
 from ..watching import nvml
 from ..watching.process import MeasurementError

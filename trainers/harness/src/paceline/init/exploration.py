@@ -13,8 +13,8 @@ from typing import Any
 
 from .. import document, protocol
 from ..document import Document
+from ..manifest.preparation import Preparation, PreparationError, prepare_by_hand
 from ..measurement import MeasurementRequest
-from ..preparation import Preparation, PreparationError, prepare_by_hand
 from ..watching.process import MeasurementError, TooFewStepsError
 from . import sentences, trial
 from .arguments import ArgumentGuess, learn_sooner, propose_arguments, shorten_arguments

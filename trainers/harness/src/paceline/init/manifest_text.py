@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..script_arguments import format_arguments
-from ..toml_table import ManifestError, Scalar, check_scalar
+from ..manifest.script_arguments import format_arguments
+from ..manifest.toml_table import ManifestError, Scalar, check_scalar
 from .candidates import Candidate
 from .packages import EnvironmentGuess
 from .preparation_guess import format_preparation

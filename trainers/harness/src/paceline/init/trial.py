@@ -11,7 +11,7 @@ from pathlib import Path
 from time import perf_counter
 
 from .. import metrics, process_environment
-from ..benchmarks import Benchmark, QuickSettings, make_case
+from ..manifest.benchmarks import Benchmark, QuickSettings, make_case
 from ..measured.plan import ProcessPlan
 from ..units import format_count
 from ..watching.process import MeasuredProcess, MeasurementError, TooFewStepsError

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..benchmarks import Benchmark
+from ..manifest.benchmarks import Benchmark
 from ..measurement import ProfiledRepetition, TimedRepetition
 from ..watching.process import TooFewStepsError
 from . import device_use, devices, machine, results, stability

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import metrics
-from ..benchmarks import Benchmark
 from ..document_building import counters
 from ..document_building.learning_guards import DIVERGED, MISSING, VIOLATED, diverged_names, values_by_seed
 from ..document_building.reported_numbers import COUNTS, GAUGES, unusable_numbers
+from ..manifest.benchmarks import Benchmark
 from ..measured.processor import CONTENTION_SHARE
 from ..measurement import TimedRepetition
 from ..statistics import mean

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from . import metrics
+from .. import metrics
 from .toml_table import TomlTable
 
 SWEEP_METRICS = "scaling_exponent"  # and what begins with it: what a sweep measures

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..statistics import median, median_interval
 from . import scaling
-from .statistics import median, median_interval
 from .toml_table import TomlTable
 
 STEPS = "steps"

@@ -1,4 +1,4 @@
-"""The manifest `paceline.toml`: which benchmarks a project has and how each is measured."""
+"""Reads `paceline.toml`: which benchmarks a project has and how each is measured."""
 
 from __future__ import annotations
 
@@ -7,31 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from . import limits, manifest_variables, metrics, processor_affinity, projection, scaling
-from .auto.step_finder import CHOICES
-from .benchmarks import GC_MODES, RANKS_LIMIT, Benchmark, Case, Guard, QuickSettings, case_key, make_case
+from .. import metrics, processor_affinity
+from ..auto.step_finder import CHOICES
+from . import environment_variables, limits, projection, scaling
+from .benchmarks import GC_MODES, RANKS_LIMIT, Benchmark, Case, Guard, QuickSettings, make_case
 from .environment_table import Environment, parse_environment, refuse_outside
 from .policy import Policy, parse_policy
-from .preparation import Preparation, parse_preparations
+from .preparation import parse_preparations
 from .script_arguments import check_placeholders, parse_arguments
 from .toml_table import PARAMS_LIMIT, ManifestError, Scalar, TomlTable
-
-__all__ = [
-    "FILE_NAME",
-    "Benchmark",
-    "Case",
-    "Environment",
-    "Manifest",
-    "ManifestError",
-    "Policy",
-    "Preparation",
-    "case_key",
-    "decode_manifest",
-    "find_manifest",
-    "load_manifest",
-    "parse_manifest",
-    "read_manifest",
-]
 
 FILE_NAME = "paceline.toml"
 STEPS_LIMIT = 1_000_000  # every step's time is kept in memory while it is measured
@@ -169,7 +153,7 @@ def _parse_benchmark(name: str, table: TomlTable) -> Benchmark:
         job=projection.parse_job(table.table("job")),
         affinity=table.integers("affinity", maximum=processor_affinity.CPU_LIMIT - 1),
         gc=table.choice("gc", GC_MODES),
-        variables=manifest_variables.parse_variables(table.table("variables")),
+        variables=environment_variables.parse_variables(table.table("variables")),
         learning_seeds=table.integers("learning_seeds", maximum=SEED_LIMIT) or (),
         precision=_parse_precision(table),
         arguments=parse_arguments(table),

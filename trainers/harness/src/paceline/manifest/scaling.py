@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .phase_names import UNATTRIBUTED
-from .statistics import FittedLine, fit_line
+from ..phase_names import UNATTRIBUTED
+from ..statistics import FittedLine, fit_line
 from .toml_table import Scalar, TomlTable
 
 VALUES_LIMIT = 20
