@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paceline import counting_reuse, protocol
+from paceline import protocol
+from paceline.counting import counter_reuse
 from paceline.manifest import load_manifest
 from paceline.measurement import CountedCommit, MeasurementRequest
 from paceline.watching import nvml
@@ -104,8 +105,8 @@ def test_another_protocol_or_environment_is_another_key(checkout: Checkout) -> N
     checkout.create_files(seed=3)
     assert checkout.count(first)["counting"]["counted_at"] is None
     before = CountedCommit(COMMIT, first)
-    assert not counting_reuse.has_same_inputs(before, "0" * 64, checkout.folder)
-    assert not counting_reuse.has_same_inputs(before, "", checkout.folder)
+    assert not counter_reuse.has_same_inputs(before, "0" * 64, checkout.folder)
+    assert not counter_reuse.has_same_inputs(before, "", checkout.folder)
 
 
 @pytest.mark.parametrize(("succession", "keys"), [(False, 1), (True, 2)])
@@ -173,14 +174,14 @@ def test_a_document_that_cannot_be_used_is_no_reason_to_fail(tmp_path: Path) -> 
     for text in ("", "[]", '{"commit": "a"}', '{"commit": "a", "document": {"counting": 3}}'):
         path = tmp_path / "before.json"
         path.write_text(text)
-        assert counting_reuse.read_counted_before(path) is None
-    assert counting_reuse.read_counted_before(tmp_path / "none.json") is None
+        assert counter_reuse.read_counted_before(path) is None
+    assert counter_reuse.read_counted_before(tmp_path / "none.json") is None
 
 
 def test_inexact_counters_and_watched_memory_are_never_taken_over(measured: dict[str, Any]) -> None:
     before = CountedCommit(COMMIT, {**measured, "counting": {"repeats": False}})
-    assert counting_reuse.has_reusable_counters(before, ["step_time"])
-    assert not counting_reuse.has_reusable_counters(before, ["phase_memory:learn"])
+    assert counter_reuse.has_reusable_counters(before, ["step_time"])
+    assert not counter_reuse.has_reusable_counters(before, ["phase_memory:learn"])
     noisy = {**measured["metrics"][-1], "name": "function_calls", "kind": "counter", "exact": False}
     inexact = {**before.document, "metrics": [*measured["metrics"], noisy]}
-    assert not counting_reuse.has_reusable_counters(CountedCommit(COMMIT, inexact), ["step_time"])
+    assert not counter_reuse.has_reusable_counters(CountedCommit(COMMIT, inexact), ["step_time"])

@@ -2,7 +2,7 @@ import math
 import random
 
 import pytest
-from paceline import warmup
+from paceline.run_warnings import warmup
 from paceline.run_warnings.stability import WARMUP_EXCESS
 
 VALUES = 300

@@ -13,7 +13,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from . import counting_reuse, process_environment, processor_affinity, profiled_repetition
+from . import process_environment, processor_affinity, profiled_repetition
+from .counting import counter_reuse
 from .document_building import costs, document_builder
 from .enough_repetitions import is_precise_enough
 from .manifest import scaling
@@ -124,8 +125,8 @@ class _CaseRunner:
         self._calibration: float | None = None
         # A script by hand has no history, and may lie in a folder with anything beside it.
         self._shares_counting = bool(self._benchmark.countings) and request.arguments is None
-        tree = counting_reuse.digest_tree(request.folder) if self._shares_counting else ""
-        self._counting_key = counting_reuse.CountingKey(tree)
+        tree = counter_reuse.digest_tree(request.folder) if self._shares_counting else ""
+        self._counting_key = counter_reuse.CountingKey(tree)
         self.stages: dict[str, float] = {}
         # The latest step after which something else took over to end them.
         self._succeeded_after: int | None = None
@@ -262,11 +263,11 @@ class _CaseRunner:
             return CountingInputs()
         warmup_steps = self._make_plan("counting").warmup_steps
         key = self._counting_key.digest(request, environment, self._devices.driver, warmup_steps)
-        before = counting_reuse.read_counted_before(request.counted) if request.counted else None
-        if before is None or not counting_reuse.has_same_inputs(before, key, request.folder):
+        before = counter_reuse.read_counted_before(request.counted) if request.counted else None
+        if before is None or not counter_reuse.has_same_inputs(before, key, request.folder):
             return CountingInputs(key)
         watched = [*self._benchmark.headline, *(bound.metric for bound in self._benchmark.limits)]
-        taken = before if counting_reuse.has_reusable_counters(before, watched) else None
+        taken = before if counter_reuse.has_reusable_counters(before, watched) else None
         return CountingInputs(key, taken, before)
 
     def measure_counters(self) -> tuple[list[Mapping[str, Any]], TooFewStepsError | None]:

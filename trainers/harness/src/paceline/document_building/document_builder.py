@@ -9,8 +9,8 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-from .. import __version__, counting_reuse, metrics, profile, run_warnings
-from ..counting import read_files
+from .. import __version__, metrics, profile, run_warnings
+from ..counting import counter_reuse, read_files
 from ..document import FORMAT, READINGS_LIMIT
 from ..manifest import limits
 from ..measurement import Measurement, MeasurementRequest, TimedRepetition
@@ -111,8 +111,8 @@ def _metric_rows_with_counters(run: Measurement, rows: Sequence[Raw]) -> list[Ra
     """The timed metrics and the counters, which another commit's counting may have given."""
     before = run.inputs.taken_from
     if before is not None:
-        taken = counting_reuse.counting_rows(before.document["metrics"])
-        return [*counting_reuse.mark_counts(rows, before), *taken]
+        taken = counter_reuse.counting_rows(before.document["metrics"])
+        return [*counter_reuse.mark_counts(rows, before), *taken]
     return [*counters.mark_exact_counts(rows, run.counted), *counters.counter_rows(run.counted)]
 
 
@@ -138,7 +138,7 @@ def _counting_member(run: Measurement, values: Sequence[Mapping[str, Any]]) -> R
         "key": run.inputs.key,
         "files": {} if doubts else inputs["files"],
         "doubts": doubts,
-        "repeats": same is not None and counting_reuse.counters_repeat(same, values),
+        "repeats": same is not None and counter_reuse.counters_repeat(same, values),
     }
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .. import warmup
 from ..measured.processor import CONTENTION_SHARE
 from ..statistics import median
 from ..units import format_count
+from . import warmup
 from .warning import Raw, WarningRows, make_warning
 
 UNSTABLE, VERY_UNSTABLE = 0.15, 0.25

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .statistics import median, quantile, theil_sen_slope
+from ..statistics import median, quantile, theil_sen_slope
 
 BLOCKS = 10
 # How many times the other blocks' own spread the first block must lie off their line.
