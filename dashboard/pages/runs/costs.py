@@ -89,4 +89,4 @@ def costs_page(request: HttpRequest, slug: str) -> HttpResponse:
             sum(week.machine_seconds for week in costs.weeks), sum(week.gpu_seconds for week in costs.weeks)
         ),
     }
-    return render(request, "runs/project_costs.html", context)
+    return render(request, "runs/costs/project_costs.html", context)

@@ -123,7 +123,7 @@ def run_frames_fragment(request: HttpRequest, pk: int) -> HttpResponse:
     run = get_object_or_404(Run, pk=pk)
     document = run_queries.document_without_telemetry(run)
     context = {"run": run, "zoomed": True, **(_frames_context(request, document) if document else {})}
-    response = render(request, "runs/frames.html", context)
+    response = render(request, "runs/profile/flame_graph.html", context)
     response["HX-Push-Url"] = f"{run.get_absolute_url()}?{request.GET.urlencode()}"
     return response
 
