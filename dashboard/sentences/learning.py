@@ -119,7 +119,7 @@ def regression_extent(regression: Regression) -> str:
     return f"{name}, over {numbers.format_count(seeds, 'seed')}" if seeds else name
 
 
-def story_sentence(regression: Regression) -> str:
+def learning_summary(regression: Regression) -> str:
     """`Score 2.1 instead of 9.3, over 3 seeds. Its guard asks for at least 3.`: what its page begins with."""
     pace = pace_words(regression)
     parts = [labels.upper_first(loss_detail(regression)), labels.upper_first(pace)]

@@ -25,7 +25,7 @@ from dashboard.regressions.triage import BECOMES
 from dashboard.sentences import labels
 from dashboard.sentences.channels import snooze_text
 from dashboard.sentences.costs import cost_sentence
-from dashboard.sentences.learning import is_loss_of_quality, story_sentence
+from dashboard.sentences.learning import is_loss_of_quality, learning_summary
 from dashboard.sentences.processes import describe_slow_process
 from dashboard.sentences.regressions import (
     crossed_limits,
@@ -89,7 +89,7 @@ def render_regression(
         "preview": preview_of(regression),
         "project": regression.project,
         "name": labels.series_label(regression.series),
-        "story": story_sentence(regression) if is_loss_of_quality(regression) else "",
+        "learning_summary": learning_summary(regression) if is_loss_of_quality(regression) else "",
         "figure": theme.figure_json(drawn) if drawn else "",
         "drawn": drawn,
         "changes": changes,

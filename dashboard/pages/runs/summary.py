@@ -44,7 +44,7 @@ def summary_context(run: Run, metrics: Json, document: Json, warnings: Sequence[
     )
     return {
         "headlines": headlines,
-        "story": runs.summary_sentences(facts),
+        "summary": runs.summary_sentences(facts),
         "tainting": tainted_part(warnings),
         "warnings": [{**row, "tainting": tainted_part([row])} for row in warnings],
         "changed_counters": sum(count.has_changed for count in metrics["counters"]),
