@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bench.beside.asv_site import describe_index, graph_path, localize_libraries
-from bench.beside.browsing import ChartPage, Visit, VisitPair
-from bench.beside.codespeed_site import dump_commits
-from bench.beside.history import MeasuredCommit
-from bench.beside.tables import ASV, CODESPEED, HEADS, PART, README, SITE, format_visits
+from bench.other_tools.asv_site import describe_index, graph_path, localize_libraries
+from bench.other_tools.browsing import ChartPage, Visit, VisitPair
+from bench.other_tools.codespeed_site import dump_commits
+from bench.other_tools.history import MeasuredCommit
+from bench.other_tools.tables import ASV, CODESPEED, HEADS, PART, README, SITE, format_visits
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 COMMITS = [

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.beside.history import MeasuredCommit
 from bench.gunicorn_server import running_server
+from bench.other_tools.history import MeasuredCommit
 
 DATABASE = "codespeed"
 FILLING = Path(__file__).with_name("fill_codespeed.py")

@@ -1,6 +1,6 @@
 """The chart of one series beside codespeed's timeline and asv's graph: the same points, in one Chromium.
 
-`python -m bench.beside FOLDER`: the README tells how the folder with both is prepared.
+`python -m bench.other_tools FOLDER`: the README tells how the folder with both is prepared.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pathlib import Path
 from statistics import median
 from urllib.parse import urlsplit
 
-from bench.beside.asv_site import BENCHMARK, graph_path, publish_history, serve_published
-from bench.beside.browsing import ChartPage, take_turns
-from bench.beside.codespeed_site import serve_codespeed
-from bench.beside.history import read_history
-from bench.beside.tables import ASV, CODESPEED, SITE, format_visits, write_table
+from bench.other_tools.asv_site import BENCHMARK, graph_path, publish_history, serve_published
+from bench.other_tools.browsing import ChartPage, take_turns
+from bench.other_tools.codespeed_site import serve_codespeed
+from bench.other_tools.history import read_history
+from bench.other_tools.tables import ASV, CODESPEED, SITE, format_visits, write_table
 from bench.pages.requests import time_requests
 from bench.scratch_site import scratch_site
 from bench.series_chart import fill_series
@@ -35,7 +35,7 @@ SELECTORS = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.beside", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.other_tools", description=__doc__)
     parser.add_argument("sources", type=Path, metavar="FOLDER", help="with codespeed, asv and node_modules")
     parser.add_argument("--commits", type=int, nargs="+", default=SIZES, help="that charts show")
     parser.add_argument("--rounds", type=int, default=9, help="of visits, after one that warms everything")

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.beside.history import MeasuredCommit
 from bench.gunicorn_server import running_server
+from bench.other_tools.history import MeasuredCommit
 
 BENCHMARK = "step_time"
 # `arch` and the others as `asv machine` asks for them; `branch` is added by `asv publish`.
@@ -134,7 +134,7 @@ def serve_published(folder: Path) -> Iterator[str]:
     """The address of what was published there, behind as many processes as the site has."""
     with running_server(
         [sys.executable],
-        "bench.beside.asv_site:create_application()",
+        "bench.other_tools.asv_site:create_application()",
         {"BESIDE_PUBLISHED": str(folder)},
     ) as address:
         yield address

@@ -10,10 +10,10 @@ from statistics import median
 from paceline.statistics import median_interval
 from paceline.units import align_columns
 
-from bench.beside.browsing import VisitPair
+from bench.other_tools.browsing import VisitPair
 
 README = Path(__file__).resolve().parent.parent / "README.md"
-PART = re.compile(r"(<!-- beside:[^>]*-->\n).*?(<!-- end of beside -->)", re.DOTALL)
+PART = re.compile(r"(<!-- other tools:[^>]*-->\n).*?(<!-- end of other tools -->)", re.DOTALL)
 SITE, CODESPEED, ASV = "Paceline", "codespeed", "asv"
 HEADS = (
     *("commits", "tool", "first", "ratio", "again", "ratio", "may be moved"),
