@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dashboard.repositories import safe_name, try_lock
-from workers.host.environments.environments import COMPLETION_MARK, list_environments
 from workers.host.environments.prepared_data import PREPARED
+from workers.host.environments.shared_environments import COMPLETION_MARK, list_environments
 
 logger = logging.getLogger(__name__)
 

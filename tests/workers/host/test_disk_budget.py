@@ -14,7 +14,7 @@ from tests.workers.repositories import create_repository, head_commit
 from workers.host import disk_budget
 from workers.host.checkout.worktree import Checkouts
 from workers.host.disk_budget import DiskUse, Kind, enforce_disk_budget, list_cached_folders
-from workers.host.environments.environments import COMPLETION_MARK
+from workers.host.environments.shared_environments import COMPLETION_MARK
 
 MEGABYTE = 2**20
 DAY = 24 * 3600.0

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from paceline.manifest.environment_table import Environment, parse_install
 
 from workers.host.checkout.worktree import read_text_inside
-from workers.host.environments.building import BUILD_FOLDER, BuildRunner, BuildStep
+from workers.host.environments.build_runner import BUILD_FOLDER, BuildRunner, BuildStep
 from workers.host.errors import BuildError, CheckoutError
 
 CONDA_PROGRAMS = ("micromamba", "mamba", "conda")

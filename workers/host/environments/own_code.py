@@ -17,15 +17,15 @@ from paceline.manifest.environment_table import Environment, InstallTarget, pars
 
 from workers.host.checkout.placing import place_copy
 from workers.host.checkout.working_copy import WorkingCopy, is_file_or_link, working_copy
-from workers.host.environments.building import BUILD_FOLDER, WITHOUT_HISTORY, BuildRunner, BuildStep
-from workers.host.environments.environments import (
+from workers.host.environments.build_runner import BUILD_FOLDER, WITHOUT_HISTORY, BuildRunner, BuildStep
+from workers.host.environments.requirements import environment_key, read_requirements
+from workers.host.environments.shared_environments import (
     COMPLETION_MARK,
     BuiltEnvironment,
     Environments,
     build_once,
     write_mark,
 )
-from workers.host.environments.requirements import environment_key, read_requirements
 from workers.host.errors import BuildError, CheckoutError
 from workers.host.folders import remove_tree
 

@@ -16,7 +16,7 @@ from paceline.manifest.environment_table import InstallTarget, parse_install
 from dashboard.repositories import hold_lock
 from workers.host.checkout.working_copy import working_copy
 from workers.host.checkout.worktree import read_text_inside
-from workers.host.environments.building import BUILD_SECONDS, WITHOUT_HISTORY, BuildRunner, BuildStep
+from workers.host.environments.build_runner import BUILD_SECONDS, WITHOUT_HISTORY, BuildRunner, BuildStep
 from workers.host.environments.requirements import FILE_ADDRESS
 from workers.host.errors import BuildError, CheckoutError
 from workers.host.folders import read_untrusted_file, remove_tree

@@ -22,9 +22,14 @@ from paceline.manifest.preparation import (
 from workers.host.checkout.commit_code import CommitCode
 from workers.host.checkout.placing import place_link
 from workers.host.checkout.working_copy import WorkingCopy, is_file_or_link, working_copy
-from workers.host.environments.building import BUILD_FOLDER, BuildRunner, BuildStep
-from workers.host.environments.environments import COMPLETION_MARK, BuiltEnvironment, build_once, write_mark
+from workers.host.environments.build_runner import BUILD_FOLDER, BuildRunner, BuildStep
 from workers.host.environments.requirements import environment_key
+from workers.host.environments.shared_environments import (
+    COMPLETION_MARK,
+    BuiltEnvironment,
+    build_once,
+    write_mark,
+)
 from workers.host.errors import BuildError, CheckoutError
 from workers.host.folders import remove_tree
 

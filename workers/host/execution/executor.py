@@ -15,7 +15,7 @@ from typing import Protocol
 from workers.host.box.box import NO_BOX, BoxError, open_box
 from workers.host.checkout.commit_code import CodeSource, CommitCode
 from workers.host.configuration import HostConfiguration
-from workers.host.environments.building import BuildRunner
+from workers.host.environments.build_runner import BuildRunner
 from workers.host.environments.own_code import build_code
 from workers.host.environments.prepared_data import prepare_data
 from workers.host.errors import (

@@ -21,7 +21,7 @@ from typing import Any
 from paceline import document, manifest
 
 from workers.host.box.box import NO_BOX, Box, BoxedCommand, BoxView
-from workers.host.environments.building import PATH
+from workers.host.environments.build_runner import PATH
 from workers.host.errors import (
     BadDocumentError,
     CrashError,

@@ -20,8 +20,8 @@ import pytest
 from paceline.manifest.environment_table import Environment
 
 from tests.workers.host.boxes import KINDS, MIB, SMALL, Cell, small_box
-from workers.host.environments.building import BuildRunner
-from workers.host.environments.environments import Environments
+from workers.host.environments.build_runner import BuildRunner
+from workers.host.environments.shared_environments import Environments
 from workers.host.errors import BuildError
 from workers.host.execution import launching
 from workers.host.logs import Log

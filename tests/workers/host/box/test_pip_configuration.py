@@ -9,7 +9,7 @@ import pytest
 from tests.workers.host.boxes import KINDS, MIB, SMALL, small_box
 from tests.workers.host.wheels import build_wheel
 from workers.host.environments import pip_options
-from workers.host.environments.building import BuildRunner, BuildStep
+from workers.host.environments.build_runner import BuildRunner, BuildStep
 from workers.host.errors import BuildError
 from workers.host.logs import Log
 

@@ -11,15 +11,15 @@ from paceline.counting.read_files import recorded_files
 from paceline.manifest.environment_table import Environment
 
 from tests.workers.host.wheels import build_wheel
-from workers.host.environments.building import BuildRunner
-from workers.host.environments.environments import (
+from workers.host.environments.build_runner import BuildRunner
+from workers.host.environments.requirements import read_requirements
+from workers.host.environments.shared_environments import (
     COMPLETION_MARK,
     Environments,
-    lend_instruments,
+    copy_harness_dependencies,
     list_environments,
     write_mark,
 )
-from workers.host.environments.requirements import read_requirements
 from workers.host.errors import BuildError, Stopped
 from workers.host.logs import Log
 
@@ -77,7 +77,7 @@ def test_one_is_built_once_and_used_again(tmp_path: Path, commit: Path) -> None:
 
 def test_what_is_lent_has_its_record(tmp_path: Path) -> None:
     (packages := tmp_path / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
-    lend_instruments(packages)
+    copy_harness_dependencies(packages)
     for name in (b"psutil/__init__.py", b"pynvml.py"):
         assert name in recorded_files(str(packages), name.partition(b"/")[0])
 
@@ -86,7 +86,7 @@ def test_a_link_in_place_of_its_folders_is_refused(tmp_path: Path) -> None:
     (tmp_path / "elsewhere" / "python3.11" / "site-packages").mkdir(parents=True)
     (tmp_path / "lib").symlink_to("elsewhere")
     with pytest.raises(BuildError, match="a package has put a link in place of its folders"):
-        lend_instruments(tmp_path / "lib" / "python3.11" / "site-packages")
+        copy_harness_dependencies(tmp_path / "lib" / "python3.11" / "site-packages")
 
 
 def test_the_mark_is_written_through_no_link(tmp_path: Path) -> None:

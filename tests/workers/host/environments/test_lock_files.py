@@ -11,10 +11,10 @@ from paceline.manifest.environment_table import Environment
 from tests.workers.host.boxes import MIB, small_box
 from tests.workers.host.wheels import build_wheel
 from workers.host.box.box import Sandbox
-from workers.host.environments.building import BuildRunner
-from workers.host.environments.environments import Environments
+from workers.host.environments.build_runner import BuildRunner
 from workers.host.environments.lock_files import LockFile, find_program, read_lock
 from workers.host.environments.own_code import build_code
+from workers.host.environments.shared_environments import Environments
 from workers.host.errors import BuildError
 from workers.host.logs import Log
 

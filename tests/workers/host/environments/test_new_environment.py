@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from workers.host.environments import new_environment
-from workers.host.environments.building import BuildRunner, BuildStep
+from workers.host.environments.build_runner import BuildRunner, BuildStep
 from workers.host.logs import Log
 
 

@@ -12,10 +12,10 @@ from paceline.manifest.environment_table import Environment, parse_install
 from tests.workers.host.boxes import MIB, small_box
 from tests.workers.host.wheels import build_wheel
 from workers.host.box.box import NO_BOX, Box, Sandbox
-from workers.host.environments.building import BuildRunner
-from workers.host.environments.environments import BuiltEnvironment, list_environments
+from workers.host.environments.build_runner import BuildRunner
 from workers.host.environments.own_code import build_code
 from workers.host.environments.own_dependencies import choose_requirement, declared_dependencies, expand_extra
+from workers.host.environments.shared_environments import BuiltEnvironment, list_environments
 from workers.host.errors import BuildError
 from workers.host.logs import Log
 

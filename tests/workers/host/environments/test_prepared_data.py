@@ -11,9 +11,9 @@ from paceline.manifest import Preparation, parse_manifest
 from tests.workers.host.boxes import MIB, small_box
 from workers.host.box.box import NO_BOX, Box, Sandbox
 from workers.host.checkout.commit_code import CommitCode
-from workers.host.environments.building import BuildRunner
-from workers.host.environments.environments import BuiltEnvironment, Environments, list_environments
+from workers.host.environments.build_runner import BuildRunner
 from workers.host.environments.prepared_data import PREPARED, prepare_data
+from workers.host.environments.shared_environments import BuiltEnvironment, Environments, list_environments
 from workers.host.errors import BuildError
 from workers.host.logs import Log
 

@@ -23,7 +23,7 @@ from paceline.manifest.environment_table import Environment, parse_install
 
 from dashboard.repositories import hold_lock
 from workers.host.environments import lock_files, own_dependencies, requirements
-from workers.host.environments.building import BUILD_FOLDER, BUILD_SECONDS, BuildRunner, BuildStep
+from workers.host.environments.build_runner import BUILD_FOLDER, BUILD_SECONDS, BuildRunner, BuildStep
 from workers.host.environments.requirements import Requirements
 from workers.host.errors import BuildError
 from workers.host.folders import remove_tree
@@ -31,7 +31,7 @@ from workers.host.folders import remove_tree
 # Written last. Nothing is renamed, since the scripts of an environment hold the path it was built at.
 COMPLETION_MARK = "paceline-environment.json"
 # What the harness reads memory and devices with, beside the standard library.
-INSTRUMENTS = ("psutil", "pynvml")
+HARNESS_DEPENDENCIES = ("psutil", "pynvml")
 # Under this name the dependencies of the commit's own packages count among the requirements' texts.
 BUILT = "the environment was built"
 OWN_DEPENDENCIES = "dependencies of the commit's own packages"
@@ -144,7 +144,7 @@ class Environments:
             build(step)
             remove_tree(folder / BUILD_FOLDER)
             if site_packages(folder).is_dir():
-                lend_instruments(site_packages(folder))
+                copy_harness_dependencies(site_packages(folder))
             mark = {"requirements": texts, "python": sys.version, "built_at": time.time()}
             write_mark(folder / COMPLETION_MARK, json.dumps(mark))
 
@@ -228,12 +228,12 @@ def write_mark(mark: Path, text: str) -> None:
     draft.rename(mark)
 
 
-def lend_instruments(packages: Path) -> None:
-    """Give the environment the worker's instruments, unless the commit requires its own; BuildError."""
+def copy_harness_dependencies(packages: Path) -> None:
+    """Give the environment the worker's psutil and pynvml, unless the commit requires its own; BuildError."""
     folder = packages.parents[2]
     if packages.resolve() != folder.resolve() / packages.relative_to(folder):
         raise BuildError("The environment can't be used: a package has put a link in place of its folders.")
-    for name in INSTRUMENTS:
+    for name in HARNESS_DEPENDENCIES:
         spec = importlib.util.find_spec(name)
         if spec is None or spec.origin is None or any(packages.glob(f"{name}*")):
             continue
@@ -243,11 +243,11 @@ def lend_instruments(packages: Path) -> None:
             shutil.copytree(origin.parent, packages / name, ignore=left_out)
         else:
             shutil.copy(origin, packages / origin.name)
-        lend_record(name, packages)
+        copy_package_record(name, packages)
 
 
-def lend_record(module: str, packages: Path) -> None:
-    """Give what was lent its package's record: what no record describes would have every commit counted."""
+def copy_package_record(module: str, packages: Path) -> None:
+    """Give what was copied its package's record: what no record describes would have every commit counted."""
     for name in importlib.metadata.packages_distributions().get(module, ()):
         for file in importlib.metadata.files(name) or ():
             if file.name == "RECORD":
