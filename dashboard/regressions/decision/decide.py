@@ -3,6 +3,13 @@
 Pure: no database, no clock, no repository. What it needs to know beside the snapshot it asks for; see
 `requested_facts`. The changes are grouped anew each time, so that the same facts give the same regressions in
 whatever order they came in.
+
+In this order: changes become groups of one cause (`grouping`); a group goes on with a stored regression, or
+opens one (`continuation`); with its primary change and range it is a draft (`primary_change`); each draft
+that something touched has an outcome: its state, what is measured next (`next_step`), and whether it is told.
+Regressions without changes, crossed limits (`limit_outcomes`) and what is left of a step come after them.
+A fact that lacks raises `FactNotGathered`: the rest is decided all the same, so that one answer names all
+that lack.
 """
 
 from __future__ import annotations
@@ -130,6 +137,7 @@ class _Draft:
 
     @property
     def opens(self) -> bool:
+        """True for a new regression, and for one that had been withdrawn."""
         return self.regression is None or self.regression.withdrawn
 
     @property
@@ -138,6 +146,13 @@ class _Draft:
 
 
 class _Decider:
+    """One decision, its methods in the order in which they are called.
+
+    `home` are the regressions of the snapshot's branch, `foreign` those of others, whose step may have come
+    here by a merge. `off_branch` have lost their commits: they are withdrawn, and take no part in the rest.
+    `placed_apart` are experiments whose verdict tells of another commit than their regression's.
+    """
+
     def __init__(self, snapshot: Snapshot, facts: GatheredFacts) -> None:
         self.off_branch = [row for row in snapshot.regressions if row.first_bad.off_branch]
         standing = without_regressions(snapshot, {row.pk for row in self.off_branch})
@@ -251,6 +266,7 @@ class _Decider:
         return [regression for regression in (continued.regression, *continued.absorbed) if regression]
 
     def _draft(self, continued: ContinuedGroup) -> _Draft | None:
+        """None where nothing tells of it any more: neither a change nor pairs that have confirmed it."""
         known = [verdict for row in self._rows_of(continued) for verdict in self.verdicts.get(row.pk, ())]
         apart = [verdict for verdict in continued.group.verdicts if verdict.experiment in self.placed_apart]
         verdicts = newest_first(
@@ -273,6 +289,7 @@ class _Decider:
             return True
         if self._lost_changes(regression, changes):
             return True
+        # An improvement of its series may have repaired it.
         series = draft.primary.change.series.pk
         return any(
             change.pk in snapshot.altered and change.direction == BETTER and change.series.pk == series
@@ -280,6 +297,7 @@ class _Decider:
         )
 
     def _lost_changes(self, regression: Regression, kept: Sequence[Change] = ()) -> bool:
+        """True where its row still holds a change that isn't among those kept."""
         keys = {change.pk for change in kept}
         return any(
             change.regression_id == regression.pk and change.pk not in keys
@@ -289,6 +307,7 @@ class _Decider:
     # Outcomes
 
     def _outcome(self, draft: _Draft) -> Outcome:
+        """What becomes of a draft. `away`: a person ended it; `active`: experiments of it are asked for."""
         regression, primary = draft.regression, draft.primary
         size = measured_size(primary.change, draft.verdicts, draft.bad)
         resized = bool(regression and not draft.opens and regression.ratio != size.ratio)
@@ -381,17 +400,20 @@ class _Decider:
         regression, state = draft.regression, draft.primary.state
         going_on = any(row.proving for row in self._rows_of(draft.continued))
         if not draft.primary.change.series.measured_here:
+            # What another tool measured can't be measured again.
             return False
         if not self.snapshot.live:
             return going_on or self._left_its_pairs(draft)
         if regression is not None and not regression.series.measured_here:
             # It was imported; now that it is seen here as well, it is news.
             return not draft.is_environment_only
+        # Where only the environment changed no commit is blamed, so there is nothing to prove.
         if draft.opens:
             return going_on or not draft.is_environment_only
         if going_on or regression is None or draft.is_environment_only:
             return going_on
         if state == State.CONFIRMED:
+            # Its proof was of a smaller step than what has joined it.
             return draft.primary.larger_unproved is not None
         if state in NOT_PROVED:
             return self._is_proved_again(draft)
@@ -533,6 +555,7 @@ class _Decider:
         known = CauseClass(regression.cause, regression.cause_evidence) if regression else CauseClass()
         around = draft.is_environment_only and proof is None
         if not around:
+            # Nothing is blamed for what may be noise, nor anew while a proved range is narrowed.
             if standing.state == State.SUSPECTED:
                 return CauseClass(), ""
             if standing.state == State.CONFIRMED and standing.proving:
@@ -580,6 +603,7 @@ class _Decider:
         ]
 
     def _outcome_without_changes(self, regression: Regression) -> Outcome:
+        """It is withdrawn, unless a limit holds it, or a residual cause that waits for its first pairs."""
         active = bool(regression.active)
         if regression.has_limit:
             # The manifest's bound stands, as it did before a change joined it.
