@@ -30,7 +30,7 @@ from dashboard.experiments import EstimateRequest, ExperimentError
 from dashboard.models import Experiment, Project
 from dashboard.problem_details import ApiError
 from dashboard.querysets import experiments as experiment_queries
-from dashboard.querysets.picked_rows import PAIR_DETAILS
+from dashboard.querysets.deferred_joins import PAIR_DETAILS
 from dashboard.sentences import experiments as sentences
 
 router = Router(tags=["experiments"])

@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field
 
 from dashboard.problem_details import ApiError
 from dashboard.querysets.compiled_queries import CompiledQuery
-from dashboard.querysets.picked_rows import read_picked
+from dashboard.querysets.deferred_joins import read_with_details
 
 DEFAULT_LIMIT, MOST_ITEMS = 50, 200
 LONGEST_CURSOR = 1000
@@ -62,7 +62,7 @@ def read_page(
     if query.after:
         found = _rows_behind(found, columns, read_cursor(query.after, len(columns)), falling=falling)
     found = found[: query.limit + 1]
-    listed = list(found) if details is None else read_picked(details, found)
+    listed = list(found) if details is None else read_with_details(details, found)
     shown = listed[: query.limit]
     following = next_address(request, shown[-1], columns) if len(listed) > len(shown) else None
     return {"items": [describe(row) for row in shown], "next": following}

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from dashboard.querysets.compiled_queries import CompiledQuery
-from dashboard.querysets.picked_rows import read_picked
+from dashboard.querysets.deferred_joins import read_with_details
 
 ROWS_PER_PAGE = 40
 # So many rows can be paged through, and no more are counted: what is older is found by a filter.
@@ -87,7 +87,7 @@ def first_page(first: list[Any], count: int, size: int) -> Page[Any]:
 def _read_details(rows: Any, details: CompiledQuery[Any] | None) -> Any:
     if details is None or not isinstance(rows, QuerySet):
         return rows
-    return read_picked(details, rows)
+    return read_with_details(details, rows)
 
 
 def parse_whole_number(request: HttpRequest, name: str, default: int, most: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db.models import QuerySet
 
 from dashboard.models import Check
-from dashboard.querysets.picked_rows import PROJECT_DETAILS, compose_details
+from dashboard.querysets.deferred_joins import PROJECT_DETAILS, compose_details
 
 
 def checks_with_related() -> QuerySet[Check]:

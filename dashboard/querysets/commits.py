@@ -23,8 +23,8 @@ from dashboard.models import (
     Trigger,
 )
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.querysets.deferred_joins import compose_details, read_with_details
 from dashboard.querysets.experiments import EXPERIMENTS_OF_KEYS
-from dashboard.querysets.picked_rows import compose_details, read_picked
 from dashboard.querysets.projects import commits_with_counts
 from dashboard.querysets.regressions import CAUSES_WITH_COMMIT, REGRESSION_DETAILS, REGRESSIONS_OF_KEYS
 from dashboard.querysets.run_costs import with_machine_seconds
@@ -69,7 +69,7 @@ def find_commits(project: Project, text: str) -> list[Commit]:
     if whole or len(text) < SHORTEST_PREFIX:
         return whole
     begin_so = Commit.objects.filter(project=project, hash__startswith=text.lower())
-    return read_picked(COSTED_OF_KEYS, begin_so.order_by("pk")[:2])
+    return read_with_details(COSTED_OF_KEYS, begin_so.order_by("pk")[:2])
 
 
 def commits_with_costs() -> QuerySet[Commit]:
@@ -181,7 +181,7 @@ def troubled_runs(commit: Commit) -> list[Run]:
     """LISTED of those that failed, that are kept out of judgement, and that are under way; newest first."""
     rows = Run.objects.filter(commit=commit).exclude(origin=Run.Origin.SENTINEL)
     trouble = Q(state=Run.State.FAILED) | Q(tainted=True) | ~Q(state__in=Run.TERMINAL)
-    return read_picked(RUNS_OF_KEYS, rows.filter(trouble).order_by("-requested_at", "-pk")[:LISTED])
+    return read_with_details(RUNS_OF_KEYS, rows.filter(trouble).order_by("-requested_at", "-pk")[:LISTED])
 
 
 def regressions_of_commit(commit: Commit) -> list[Regression]:
@@ -195,13 +195,13 @@ def regressions_of_commit(commit: Commit) -> list[Regression]:
     )
     about = within | Q(first_bad=commit) | Q(culprit=commit) | Q(recovered_by=commit)
     rows = Regression.objects.filter(about, project=commit.project_id).order_by("-opened_at")
-    return read_picked(REGRESSIONS_OF_KEYS, rows[:LISTED])
+    return read_with_details(REGRESSIONS_OF_KEYS, rows[:LISTED])
 
 
 def experiments_of_commit(commit: Commit) -> list[Experiment]:
     """LISTED of them, the newest first."""
     rows = Experiment.objects.filter(Q(base_commit=commit) | Q(head_commit=commit), project=commit.project_id)
-    return read_picked(EXPERIMENTS_OF_KEYS, rows.order_by("-requested_at", "-pk")[:LISTED])
+    return read_with_details(EXPERIMENTS_OF_KEYS, rows.order_by("-requested_at", "-pk")[:LISTED])
 
 
 def checks_of_commit(commit: Commit) -> list[Check]:

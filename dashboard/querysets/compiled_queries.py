@@ -17,8 +17,8 @@ from django.db.models import DateTimeField, Expression, Field, ForeignKey, Looku
 from django.db.models.sql import Query
 from django.db.models.sql.compiler import SQLCompiler
 
+from dashboard.querysets.identity_map import map_identities
 from dashboard.querysets.prepared_statements import preparing_statements, write_constants
-from dashboard.querysets.shared_related import share_related
 
 Row = TypeVar("Row", bound=Model)
 Made = TypeVar("Made")
@@ -204,7 +204,7 @@ class _BoundCompiler(SQLCompiler):
     def as_sql(self, *args: Any, **kwargs: Any) -> tuple[str, Any]:  # noqa: ARG002
         compiled = self.query.compiled
         self.__dict__.update(compiled.compiler_results)
-        self.klass_info = share_related(compiled.compiler_results["klass_info"])
+        self.klass_info = map_identities(compiled.compiler_results["klass_info"])
         return compiled.statement.bind(self.query.parameter_values, self.connection)
 
     def get_converters(self, expressions: Any) -> dict[int, Any]:

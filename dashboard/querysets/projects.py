@@ -21,7 +21,7 @@ from dashboard.models import (
     Trigger,
 )
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
-from dashboard.querysets.picked_rows import compose_details
+from dashboard.querysets.deferred_joins import compose_details
 from dashboard.querysets.regressions import OPEN
 
 # A machine says that it lives every ten seconds.

@@ -8,7 +8,7 @@ from django.db.models import Count, Min, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from dashboard.models import Change, Experiment, Project, Regression, RegressionExperiment
-from dashboard.querysets.picked_rows import compose_details
+from dashboard.querysets.deferred_joins import compose_details
 from dashboard.querysets.regressions import listed_regressions
 
 # So many of the newest are told of a period, however many there are.

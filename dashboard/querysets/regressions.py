@@ -39,7 +39,7 @@ from dashboard.models import (
     Triage,
 )
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
-from dashboard.querysets.picked_rows import PROJECT_DETAILS, compose_details, is_among
+from dashboard.querysets.deferred_joins import PROJECT_DETAILS, compose_details, is_among
 from dashboard.querysets.visibility import ProjectVisibility, VisibilityRule
 
 # So long an alert that didn't get through stands on the overview.

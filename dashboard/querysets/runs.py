@@ -25,7 +25,7 @@ from django.db.models.functions import Cast, Coalesce, Now, Right
 from dashboard.models import Document, Machine, Project, Run, RunLog, Telemetry, Trigger
 from dashboard.models.measured_json import MeasuredJsonDecoder
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
-from dashboard.querysets.picked_rows import MACHINE_DETAILS, PROJECT_DETAILS, compose_details, is_among
+from dashboard.querysets.deferred_joins import MACHINE_DETAILS, PROJECT_DETAILS, compose_details, is_among
 
 RECENT_FAILURES = timedelta(days=7)
 # A machine says that it lives every ten seconds.

@@ -9,7 +9,7 @@ from django.db.models.functions import RowNumber
 
 from dashboard.models import Change, Point, Project, Series, SeriesLatest
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
-from dashboard.querysets.picked_rows import compose_details
+from dashboard.querysets.deferred_joins import compose_details
 from dashboard.querysets.regressions import REGRESSION_DETAILS
 
 # What the overview shows of a project: this metric, of so many cases.

@@ -18,7 +18,7 @@ from dashboard import experiments, repositories, runs
 from dashboard.models import Commit, Experiment, Point, Project, Regression, Run
 from dashboard.models import RegressionExperiment as Asked
 from dashboard.models import Series as SeriesRow
-from dashboard.querysets.picked_rows import PAIR_DETAILS
+from dashboard.querysets.deferred_joins import PAIR_DETAILS
 from dashboard.regressions.branch_causes import find_cause_on_other_branch
 from dashboard.regressions.decision import facts, requested_facts
 from dashboard.regressions.decision.requested_facts import (

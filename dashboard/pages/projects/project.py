@@ -23,7 +23,7 @@ from dashboard.pages.triggers.form import trigger_form_context
 from dashboard.querysets import disturbances, limits, nonempty_lists, projects, regressions, runs, sentinels
 from dashboard.querysets.case_grid import LACKING_CASES, CaseState
 from dashboard.querysets.compiled_queries import NOW, CompiledQuery, Parameter
-from dashboard.querysets.picked_rows import read_picked
+from dashboard.querysets.deferred_joins import read_with_details
 from dashboard.runs.planning import PUSHED
 from dashboard.sentences import numbers
 
@@ -51,7 +51,7 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
     grid = grid_context(request, project)
     unresolved = regressions.unresolved_regressions(project, SUMMARY_ROWS)
     newest = projects.project_triggers(project)[:TRIGGERS_READ]
-    triggers = read_picked(projects.TRIGGERS_OF_KEYS, newest)
+    triggers = read_with_details(projects.TRIGGERS_OF_KEYS, newest)
     warned = nonempty_lists.read_nonempty(
         WARNED_OF,
         ROWS_PER_PAGE,

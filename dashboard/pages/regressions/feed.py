@@ -16,7 +16,7 @@ from dashboard.alerts.messages import flat_text
 from dashboard.models import Delivery, Regression
 from dashboard.pages.requested_project import requested_project
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
-from dashboard.querysets.picked_rows import is_among
+from dashboard.querysets.deferred_joins import is_among
 from dashboard.querysets.regressions import IMPORTED, regressions_with_related, with_titles
 from dashboard.sentences import alerts as sentences
 

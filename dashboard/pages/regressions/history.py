@@ -17,7 +17,7 @@ from dashboard.models import Commit, Project, Regression, Run
 from dashboard.pages.list_filters import FilterError, ListFilter, match_words, read_choice, read_list_filter
 from dashboard.pages.requested_project import requested_project
 from dashboard.querysets.costs import PROPORTIONAL_METRICS, slowdown_ratio
-from dashboard.querysets.picked_rows import read_picked
+from dashboard.querysets.deferred_joins import read_with_details
 from dashboard.querysets.regression_history import (
     MOST_LISTED,
     PROVED_OF_KEYS,
@@ -75,7 +75,7 @@ def history_page(request: HttpRequest, slug: str) -> HttpResponse:
         filters.case, f"{case}__benchmark", f"{case}__key"
     )
     listed = regressions_of_period(project, began, proven=bool(proven))
-    found = read_picked(PROVED_OF_KEYS, listed[: MOST_LISTED + 1])
+    found = read_with_details(PROVED_OF_KEYS, listed[: MOST_LISTED + 1])
     with_gpu = gpu_pools({row.series.configuration.pool_id for row in found})
     dated = [date_regression(row, project, now, with_gpu) for row in found[:MOST_LISTED]]
     context = {

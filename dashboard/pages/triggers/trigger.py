@@ -17,8 +17,8 @@ from dashboard.pages.requested_project import requested_project
 from dashboard.pages.triggers.form import expect_cases, form_query, trigger_form_context
 from dashboard.project_setup.duration_sentences import remaining_sentence
 from dashboard.querysets import projects, runs
+from dashboard.querysets.deferred_joins import read_with_details
 from dashboard.querysets.durations import newest_durations
-from dashboard.querysets.picked_rows import read_picked
 from dashboard.sentences.numbers import format_count
 from dashboard.triggers.checking import check_revisions_exist
 from dashboard.triggers.receiving import TriggerError
@@ -120,4 +120,4 @@ def _runs_of_commit(trigger: Trigger) -> list[Run]:
     if commit is None:
         return []
     newest = runs.project_runs(trigger.project).filter(commit=commit)[:MOST_RUNS]
-    return read_picked(runs.RUNS_OF_KEYS, newest)
+    return read_with_details(runs.RUNS_OF_KEYS, newest)

@@ -19,7 +19,7 @@ from django.utils import timezone
 from dashboard.models import Commit, Membership, Point, Project, Regression, Run
 from dashboard.querysets import nonempty_lists, regressions
 from dashboard.querysets.compiled_queries import NOW, CompiledQuery, Parameter
-from dashboard.querysets.picked_rows import is_among, read_picked
+from dashboard.querysets.deferred_joins import is_among, read_with_details
 from dashboard.querysets.runs import RUNS_OF_KEYS, runs_with_related
 from dashboard.querysets.visibility import ProjectVisibility, VisibilityRule
 from tests.dashboard import factories
@@ -119,7 +119,7 @@ def test_rows_are_picked_in_their_order_with_their_details_in_one_query() -> Non
     commits = builders.create_measured_commits(5)
     rows = Run.objects.filter(commit__in=commits[1:]).order_by("-commit__position")[:3]
     with CaptureQueriesContext(connection) as queries:
-        picked = read_picked(RUNS_OF_KEYS, rows)
+        picked = read_with_details(RUNS_OF_KEYS, rows)
         assert [run.commit for run in picked] == commits[:1:-1]
         assert {run.configuration.case.project.slug for run in picked} == {"snake"}
     assert len(queries) == 1

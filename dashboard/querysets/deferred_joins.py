@@ -1,4 +1,4 @@
-"""Rows with all that they belong to, picked before anything is joined to them.
+"""Deferred joins: the rows of a list are chosen before anything is joined to them.
 
 A list shows a few rows of many, each with what a dozen joins bring. Asked in one breath, PostgreSQL joins
 what belongs to every row that fits, sorts, and throws nearly all of it away.
@@ -26,11 +26,11 @@ def is_among(rows: QuerySet[Any]) -> Q:
 
 
 def compose_details(rows: Callable[[], QuerySet[Row]]) -> CompiledQuery[Row]:
-    """What `read_picked` reads of rows: as `rows()` lists them."""
+    """What `read_with_details` reads of rows: as `rows()` lists them."""
     return CompiledQuery(lambda *order: rows().filter(pk__in_array=Parameter("keys")).order_by(*order))
 
 
-def read_picked(details: CompiledQuery[Row], rows: QuerySet[Row]) -> list[Row]:
+def read_with_details(details: CompiledQuery[Row], rows: QuerySet[Row]) -> list[Row]:
     """These rows, in their order, each with what `details` reads of those whose keys are its `keys`.
 
     `rows` say which there are: filtered, sorted, cut. The shape of `details` is the order.

@@ -1,4 +1,4 @@
-"""One object for each related row of what a query lists, not one for each time that it is named.
+"""An identity map: one object for each related row of what a query lists, however often it is named there.
 
 Fifty regressions of a project name the same project, cases and metrics: to make those fifty times takes
 longer than PostgreSQL takes to find them.
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 
-class SharedModel:
+class IdentityMap:
     """Stands for a model where rows become objects, for one answer: of one key there is one object."""
 
     def __init__(self, model: Any) -> None:
@@ -28,13 +28,13 @@ class SharedModel:
         return self._made[key]
 
 
-def share_related(described: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def map_identities(described: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """`described` is what a compiler says of a query's classes (`klass_info`); returns it for one answer."""
     if described is None:
         return None
     related = [
-        {**shared, "model": SharedModel(shared["model"])}
-        for shared in map(share_related, described.get("related_klass_infos", ()))
+        {**shared, "model": IdentityMap(shared["model"])}
+        for shared in map(map_identities, described.get("related_klass_infos", ()))
         if shared is not None
     ]
     return {**described, "related_klass_infos": related}
