@@ -115,7 +115,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     # First: what the others log and answer has the request's id too.
     "dashboard.structured_logs.identify_requests",
-    "dashboard.client_addresses.name_clients",
+    "dashboard.middleware.client_addresses.name_clients",
     # Before what answers by itself: files and refusals have the headers too.
     "dashboard.middleware.browser_security.restrict_browsers",
     "django.middleware.security.SecurityMiddleware",

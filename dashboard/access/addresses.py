@@ -8,7 +8,7 @@ from django.http import HttpRequest
 
 
 def request_address(request: HttpRequest) -> str | None:
-    """The client's, as dashboard.client_addresses has found it; None where it has none: a Unix socket's."""
+    """The client's, as dashboard.middleware.client_addresses found it; None of a Unix socket."""
     try:
         return str(ipaddress.ip_address(request.META.get("REMOTE_ADDR", "")))
     except ValueError:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from dashboard.client_addresses import client_address
 from dashboard.environment_variables import read_networks
+from dashboard.middleware.client_addresses import client_address
 
 
 @pytest.mark.parametrize(
