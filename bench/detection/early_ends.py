@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from paceline.enough_repetitions import is_precise_enough
+from paceline.protocol.enough_repetitions import is_precise_enough
 
 from bench.detection.printing import print_tables
 from dashboard.detection import Point, Series, judge_series

@@ -21,9 +21,10 @@ from tests import prepared_python
 # machine is worth beside each repetition is asked in a tenth of the time: it took most of the harness's own.
 MEASURING_ONCE = """
 import sys
-from paceline import __main__, protocol
+from paceline import __main__
+from paceline.protocol import case_runner
 from paceline.watching import calibration
-protocol.CONTENTION_SHARE = 1.0
+case_runner.CONTENTION_SHARE = 1.0
 calibration.ROUNDS //= 10
 sys.exit(__main__.main())
 """

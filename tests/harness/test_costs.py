@@ -11,10 +11,11 @@ from time import perf_counter
 from typing import Any
 
 import pytest
-from paceline import manifest, protocol
+from paceline import manifest
 from paceline.document import read_document
-from paceline.enough_repetitions import LOOKS, is_precise_enough
 from paceline.measurement import MeasurementRequest, TimedRepetition
+from paceline.protocol import case_runner
+from paceline.protocol.enough_repetitions import LOOKS, is_precise_enough
 from paceline.reports.report_sections import costs_table
 from paceline.watching import nvml
 
@@ -124,7 +125,7 @@ def measured_times(
     """The step times that count, of repetitions that would take so long and wait so much."""
     benchmark = manifest.parse_manifest(PRECISE, "paceline.toml").benchmarks["tiny"]
     request = MeasurementRequest(benchmark, benchmark.cases[0], Path("/nowhere"), quick=False)
-    runner = protocol._CaseRunner(request, Path(), nvml.Devices(), perf_counter() + 60, lambda *_: None)
+    runner = case_runner._CaseRunner(request, Path(), nvml.Devices(), perf_counter() + 60, lambda *_: None)
 
     def repeat(_runner: object, index: int) -> TimedRepetition:
         waited = waits[index] if index < len(waits) else 0.0
@@ -132,7 +133,7 @@ def measured_times(
         seen |= {"environment": {}, "sampler": None, "calibration_before": 0.01, "calibration_after": 0.01}
         return TimedRepetition(index=index, started=0, took=1, **seen)
 
-    monkeypatch.setattr(protocol._CaseRunner, "measure_repetition", repeat)
+    monkeypatch.setattr(case_runner._CaseRunner, "measure_repetition", repeat)
     counting, _ = runner.measure_repetitions()
     return [repetition.result["step_time"]["mean"] for repetition in counting]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paceline import protocol
 from paceline.counting import counter_reuse
 from paceline.manifest import load_manifest
 from paceline.measurement import CountedCommit, MeasurementRequest
+from paceline.protocol import case_runner
 from paceline.watching import nvml
 
 from tests.harness.conftest import Project
@@ -118,7 +118,7 @@ def test_the_warm_up_of_the_times_is_in_the_key_where_counting_has_it(
         checkout.create_files(counting_warmup_steps=1, warmup_steps=warmup_steps)
         benchmark = load_manifest(checkout.folder / "paceline.toml").benchmarks["tiny"]
         request = MeasurementRequest(benchmark, benchmark.cases[0], checkout.folder, quick=False)
-        runner = protocol._CaseRunner(request, Path(), nvml.Devices(), 0.0, lambda *_: None)
+        runner = case_runner._CaseRunner(request, Path(), nvml.Devices(), 0.0, lambda *_: None)
         runner._succeeded_after = 1 if succession else None
         found.add(runner.find_counting_inputs({}).key)
     assert len(found) == keys
@@ -133,7 +133,7 @@ def test_counting_behind_a_succession_takes_no_more_steps_than_the_times(
     checkout.create_files(counting_warmup_steps=1, warmup_steps=19, steps=steps, counting_steps=1)
     benchmark = load_manifest(checkout.folder / "paceline.toml").benchmarks["tiny"]
     request = MeasurementRequest(benchmark, benchmark.cases[0], checkout.folder, quick=False)
-    runner = protocol._CaseRunner(request, Path(), nvml.Devices(), 0.0, lambda *_: None)
+    runner = case_runner._CaseRunner(request, Path(), nvml.Devices(), 0.0, lambda *_: None)
     runner._succeeded_after = after
     assert runner._make_plan("counting").warmup_steps == warmup_steps
     assert runner._make_plan("timing").warmup_steps == 19

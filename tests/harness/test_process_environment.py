@@ -1,9 +1,10 @@
 import json
 
 import pytest
-from paceline import manifest, process_environment
+from paceline import manifest
 from paceline.command_line import listing
 from paceline.manifest.environment_variables import FORBIDDEN_VARIABLES, KEY_OF_VARIABLE
+from paceline.protocol import process_environment
 
 from tests.harness.conftest import LOOP, Project, Value
 

@@ -6,8 +6,9 @@ from time import perf_counter
 from typing import Any
 
 import pytest
-from paceline import manifest, protocol
+from paceline import manifest
 from paceline.measurement import MeasurementRequest, TimedRepetition
+from paceline.protocol import case_runner
 from paceline.watching import nvml
 
 MANIFEST = '[benchmarks.tiny]\nversion = 1\nscript = "t.py"\nsteps = 10\nwarmup_steps = 1\nrepetitions = 3\n'
@@ -20,14 +21,14 @@ def waits_after_repeating(
     benchmark = manifest.parse_manifest(MANIFEST, "paceline.toml").benchmarks["tiny"]
     request = MeasurementRequest(benchmark, benchmark.cases[0], Path(), quick=False)
     devices = nvml.Devices()
-    runner = protocol._CaseRunner(request, Path(), devices, perf_counter() + seconds, lambda *_: None)
+    runner = case_runner._CaseRunner(request, Path(), devices, perf_counter() + seconds, lambda *_: None)
 
     def timed(_runner: object, index: int) -> TimedRepetition:
         seen: dict[str, Any] = {"result": {"waited": waits[index]}, "environment": {}, "sampler": None}
         seen |= {"calibration_before": 0.01, "calibration_after": 0.01}
         return TimedRepetition(index=index, started=0, took=1, **seen)
 
-    monkeypatch.setattr(protocol._CaseRunner, "measure_repetition", timed)
+    monkeypatch.setattr(case_runner._CaseRunner, "measure_repetition", timed)
     counting, aside = runner.measure_repetitions()
     assert [repetition.index for repetition in counting] == [0, 1, 2]
     return [repetition.waited for repetition in counting], [repetition.waited for repetition in aside]

@@ -6,8 +6,9 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from paceline import claims, manifest, protocol
+from paceline import claims, manifest
 from paceline.claims import Claim
+from paceline.manifest.script_arguments import format_arguments
 
 from tests.trainers.conftest import ROOT, import_script, parse_arguments
 
@@ -38,7 +39,7 @@ def test_every_case_of_a_claim_is_one_that_the_script_takes(
     sides = [side for claim in claims_of(name) for side in (claim.before, claim.after) if side is not None]
     assert len(sides) > 30
     for side in sides:
-        args = parse_arguments(train, protocol.format_arguments(side))
+        args = parse_arguments(train, format_arguments(side))
         assert all(getattr(args, key) == value for key, value in side.items())
 
 

@@ -20,7 +20,8 @@ import numpy as np
 import paceline
 import pytest
 import torch
-from paceline import claims, protocol
+from paceline import claims
+from paceline.manifest.script_arguments import format_arguments
 
 from tests import prepared_python
 from tests.harness.strangers import UNCOMPILED
@@ -421,7 +422,7 @@ def test_every_case_of_a_claim_is_one_that_the_script_takes(
     found = claims.load_claims(FOLDER / claims.FILE_NAME).claims
     assert len(found) == 63
     for side in [side for claim in found for side in (claim.before, claim.after) if side is not None]:
-        args = parse_arguments(vision, protocol.format_arguments(side))
+        args = parse_arguments(vision, format_arguments(side))
         assert all(getattr(args, key) == value for key, value in side.items())
 
 

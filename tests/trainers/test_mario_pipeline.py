@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from paceline import claims, protocol
+from paceline import claims
+from paceline.manifest.script_arguments import format_arguments
 
 from tests.trainers.conftest import ROOT, import_script, parse_arguments, run_script
 
@@ -325,7 +326,7 @@ def test_every_claim_can_be_measured_or_says_why_not(
     sides = [side for claim in found for side in (claim.before, claim.after) if side is not None]
     assert len(found) == 135
     for side in sides:
-        args = parse_arguments(train, protocol.format_arguments(side))
+        args = parse_arguments(train, format_arguments(side))
         assert all(getattr(args, key) == value for key, value in side.items())
 
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from paceline import claims, document, protocol
+from paceline import claims, document
 from paceline.claims import (
     Claim,
     ClaimResult,
@@ -19,6 +19,7 @@ from paceline.claims import (
     unfinished,
 )
 from paceline.manifest.toml_table import ManifestError
+from paceline.protocol import case_runner
 
 from tests.harness.conftest import Project
 from tests.workers.scripts import UNDISTURBED
@@ -279,7 +280,7 @@ def test_an_interrupted_call_goes_on(project: Project, monkeypatch: pytest.Monke
     (project.folder / "claims.toml").write_text(chosen)
     monkeypatch.chdir(project.folder)
     # Other tests beside it are no reason to measure again.
-    monkeypatch.setattr(protocol, "CONTENTION_SHARE", 1.0)
+    monkeypatch.setattr(case_runner, "CONTENTION_SHARE", 1.0)
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
     arguments = parser.parse_args(["tiny", "--pairs", "2", "--json", "claims.json"])

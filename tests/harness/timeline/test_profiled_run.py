@@ -9,8 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from paceline import document, profiled_repetition
+from paceline import document
 from paceline.command_line.script_command import is_profile_wanted
+from paceline.protocol import profiled_repetition
 from paceline.reports import comparison, report
 
 from tests.harness.conftest import LOOP, Project

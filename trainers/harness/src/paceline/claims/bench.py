@@ -14,10 +14,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from .. import document, process_environment, protocol
+from .. import document, protocol
 from ..document import Document
 from ..manifest.benchmarks import Benchmark, Case, case_key
 from ..measurement import MeasurementRequest
+from ..protocol import process_environment
 from ..units import format_count
 from ..watching import nvml
 from ..watching.process import MeasurementError

@@ -10,11 +10,12 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from .. import document, metrics, process_environment, protocol
+from .. import document, metrics, protocol
 from ..document import Document
 from ..manifest.benchmarks import Benchmark, QuickSettings, make_case
 from ..manifest.toml_table import Scalar
 from ..measurement import MeasurementRequest
+from ..protocol import process_environment
 from ..watching import nvml
 from .findings import LeftOutError
 

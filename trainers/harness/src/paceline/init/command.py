@@ -7,9 +7,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from .. import manifest, process_environment
+from .. import manifest
 from ..document import Document
 from ..manifest.toml_table import ManifestError
+from ..protocol import process_environment
 from ..reports import report
 from ..reports.report_sections import step_lines
 from ..units import format_amount

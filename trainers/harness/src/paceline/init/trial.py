@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
-from .. import metrics, process_environment
+from .. import metrics
 from ..manifest.benchmarks import Benchmark, QuickSettings, make_case
 from ..measured.plan import ProcessPlan
+from ..protocol import process_environment
 from ..units import format_count
 from ..watching.process import MeasuredProcess, MeasurementError, TooFewStepsError
 from .candidates import Candidate

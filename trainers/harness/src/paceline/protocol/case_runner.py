@@ -13,16 +13,15 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from . import process_environment, processor_affinity, profiled_repetition
-from .counting import counter_reuse
-from .document_building import costs, document_builder
-from .enough_repetitions import is_precise_enough
-from .manifest import scaling
-from .manifest.benchmarks import Benchmark
-from .manifest.script_arguments import format_arguments
-from .measured.plan import ProcessPlan
-from .measured.processor import CONTENTION_SHARE
-from .measurement import (
+from .. import processor_affinity
+from ..counting import counter_reuse
+from ..document_building import costs, document_builder
+from ..manifest import scaling
+from ..manifest.benchmarks import Benchmark
+from ..manifest.script_arguments import format_arguments
+from ..measured.plan import ProcessPlan
+from ..measured.processor import CONTENTION_SHARE
+from ..measurement import (
     CountingInputs,
     LearningProcess,
     Measurement,
@@ -30,17 +29,19 @@ from .measurement import (
     ProfiledRepetition,
     TimedRepetition,
 )
-from .watching import calibration, nvml
-from .watching.output_forwarding import OutputForwarder
-from .watching.process import (
+from ..watching import calibration, nvml
+from ..watching.output_forwarding import OutputForwarder
+from ..watching.process import (
     MeasuredProcess,
     MeasurementError,
     NothingMeasuredError,
     TimeLimitError,
     TooFewStepsError,
 )
-from .watching.process_tree import ProcessTree
-from .watching.sampler import Sampler
+from ..watching.process_tree import ProcessTree
+from ..watching.sampler import Sampler
+from . import process_environment, profiled_repetition
+from .enough_repetitions import is_precise_enough
 
 # A profiled repetition, with its trace, takes so many times as long as a timed one at most.
 PROFILE_FACTOR = 3

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .statistics import mean
+from ..statistics import mean
 
 LOOKS = (3, 4, 6, 10)
 # Student's t for a two-sided error of 5 % over the number of looks: a row for each number, by look.

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .manifest.benchmarks import Benchmark
-from .measurement import ProfiledRepetition
-from .timeline.device_profile import EmptyTraceError, build_device_profile
-from .timeline.profiler_errors import find_profiler_error, read_profiler_output
-from .timeline.trace_events import read_trace
-from .timeline.trace_file import TraceFileError, load_trace, write_trace
-from .watching.process import MeasuredProcess
+from ..manifest.benchmarks import Benchmark
+from ..measurement import ProfiledRepetition
+from ..timeline.device_profile import EmptyTraceError, build_device_profile
+from ..timeline.profiler_errors import find_profiler_error, read_profiler_output
+from ..timeline.trace_events import read_trace
+from ..timeline.trace_file import TraceFileError, load_trace, write_trace
+from ..watching.process import MeasuredProcess
 
 # Where nothing was counted it isn't known how many events a step has.
 UNCOUNTED_STEPS = 20

@@ -6,8 +6,8 @@ import os
 import sysconfig
 from pathlib import Path
 
-from .manifest.benchmarks import Benchmark
-from .manifest.environment_variables import THREAD_VARIABLES
+from ..manifest.benchmarks import Benchmark
+from ..manifest.environment_variables import THREAD_VARIABLES
 
 
 def child_environment(
@@ -43,5 +43,5 @@ def unchanged_environment() -> dict[str, str]:
 def _package_root() -> str:
     """Return the folder to import this package from; empty where the measured process will anyway."""
     # Not resolved: a link to the package alone must not become the folder that the package really lies in.
-    root = str(Path(__file__).absolute().parent.parent)
+    root = str(Path(__file__).absolute().parents[2])
     return "" if root == sysconfig.get_path("purelib") else root
