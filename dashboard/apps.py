@@ -11,7 +11,7 @@ class DashboardConfig(AppConfig):
         from dashboard import checks  # noqa: F401  (importing registers them)
         from dashboard.access import checks as access_checks  # noqa: F401
         from dashboard.access import sign_in_records  # noqa: F401
-        from dashboard.forges.receivers import comment_received, pull_request_received
+        from dashboard.forges.signals import comment_received, pull_request_received
         from dashboard.page_cache.database_triggers import connect_installation
         from dashboard.postgresql.query_planning import connect_limit
         from dashboard.postgresql.timestamps import connect_loader

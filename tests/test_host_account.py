@@ -94,7 +94,7 @@ def test_a_host_imports_nothing_of_the_site() -> None:
     """No Django, no database driver, nothing of the dashboard but what both sides share."""
     code = (
         "import os, sys; sys.argv = ['x', '--help']\n"
-        "import workers.host.agent, workers.host.work, workers.host.execution.experiment_executor\n"
+        "import workers.host.agent, workers.host.next_job, workers.host.execution.experiment_executor\n"
         "ours = {name for name in sys.modules if name.startswith(('dashboard.', 'workers.site'))}\n"
         "shared = ('dashboard.repositories', 'dashboard.host_protocol', 'dashboard.structured_logs', "
         "'dashboard.heartbeat_file')\n"

@@ -21,7 +21,7 @@ from dashboard.forges.events import (
     PushEvent,
     WebhookDelivery,
 )
-from dashboard.forges.receivers import comment_received
+from dashboard.forges.signals import comment_received
 from dashboard.models import ForgeConnection, ForgeDelivery, Project, Trigger
 from dashboard.projects.names import find_named_project
 from dashboard.secrets import is_lost

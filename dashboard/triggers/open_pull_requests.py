@@ -9,7 +9,7 @@ from django.db import transaction
 from dashboard.forges.errors import ForgeRefused
 from dashboard.forges.events import Action, PullRequestEvent
 from dashboard.forges.forge_api import Forge
-from dashboard.forges.receivers import pull_request_received
+from dashboard.forges.signals import pull_request_received
 from dashboard.models import ForgeConnection, Project
 
 OPEN = (Action.OPENED, Action.UPDATED)

@@ -19,8 +19,8 @@ from tests.workers.scripts import UNDISTURBED
 from workers.host.configuration import HostConfiguration, OwnerSettings, Registration, write_identity
 from workers.host.execution.launching import Measurement
 from workers.host.machine import take_fingerprint
+from workers.host.next_job import execute_next
 from workers.host.site_api.client import SiteClient
-from workers.host.work import execute_next
 
 MANIFEST = """
 [benchmarks.tiny]

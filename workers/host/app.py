@@ -14,7 +14,7 @@ from celery.signals import setup_logging, worker_init, worker_process_init, work
 
 from dashboard.heartbeat_file import keep_heartbeat_file
 from dashboard.host_protocol import queues
-from workers.host import work
+from workers.host import next_job
 from workers.host.configuration import configure_logging, load_configuration
 from workers.host.processes import reaper
 from workers.host.site_api.client import SiteClient
@@ -33,7 +33,7 @@ client = SiteClient.of_identity(configuration.identity)
 broker = configuration.registration.broker or OWN_BROKER
 queue = queues.pool_queue(configuration.registration.pool)
 
-# A message is only a bell; what comes of it `work` says.
+# A message is only a bell; what comes of it `next_job` says.
 for name in ("celery.worker.strategy", "celery.app.trace", "celery.pool"):
     logging.getLogger(name).setLevel(logging.WARNING)
 
@@ -66,7 +66,7 @@ def configure_logs(**_: Any) -> None:
 @app.task(name=queues.MEASURE)
 def measure_next(_pool: str) -> None:
     """Execute what waits, one after the other, until nothing does."""
-    while work.execute_next(configuration, client):
+    while next_job.execute_next(configuration, client):
         pass
 
 

@@ -20,7 +20,7 @@ from dashboard.project_setup import repository_test_sentences as sentences
 from dashboard.project_setup.changing import keep_manifest
 from dashboard.project_setup.errors import SetupError
 from dashboard.project_setup.manifests import EXAMPLE, compare_texts, plan_benchmarks, read_manifest_text
-from dashboard.project_setup.testing import request_test
+from dashboard.project_setup.repository_tests import request_test
 
 SECTION = "project-manifest"
 

@@ -20,7 +20,7 @@ from dashboard.project_setup import repository_test_sentences as sentences
 from dashboard.project_setup.allowed_repositories import PERMISSION, read_address
 from dashboard.project_setup.errors import SetupError
 from dashboard.project_setup.manifests import PlannedBenchmark, plan_benchmarks, read_manifest_text
-from dashboard.project_setup.testing import request_test
+from dashboard.project_setup.repository_tests import request_test
 from dashboard.sentences import numbers
 
 FIELDS = ("repository", "user", "password", "branch")

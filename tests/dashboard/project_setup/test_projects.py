@@ -30,7 +30,7 @@ from dashboard.project_setup.changing import (
 from dashboard.project_setup.errors import SetupError
 from dashboard.project_setup.manifests import EXAMPLE, compare_texts, plan_benchmarks, read_manifest_text
 from dashboard.project_setup.removal import delete_project, remove_project
-from dashboard.project_setup.testing import perform_test, request_test
+from dashboard.project_setup.repository_tests import perform_test, request_test
 from tests.dashboard.conftest import MANIFEST, Repository
 
 pytestmark = pytest.mark.django_db

@@ -16,7 +16,7 @@ from pytest_django import Settings
 
 from dashboard.models import RepositoryTest
 from dashboard.project_setup.repository_test_sentences import ADVICE, manifest_sentence, outcome_sentence
-from dashboard.project_setup.testing import (
+from dashboard.project_setup.repository_tests import (
     drop_old_tests,
     folder_of_test,
     perform_test,

@@ -15,7 +15,7 @@ from django.test import Client
 
 from dashboard import runs
 from dashboard.forges.events import CommentEvent, PullRequestEvent
-from dashboard.forges.receivers import comment_received, pull_request_received
+from dashboard.forges.signals import comment_received, pull_request_received
 from dashboard.models import Commit, ForgeConnection, ForgeDelivery, Project, Run, Trigger
 from dashboard.runs import planning
 from dashboard.secrets import LostSecret

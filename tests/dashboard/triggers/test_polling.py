@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from dashboard import dispatch, runs, triggers
 from dashboard.forges.events import Action, PullRequestEvent
-from dashboard.forges.receivers import pull_request_received
+from dashboard.forges.signals import pull_request_received
 from dashboard.models import Commit, ForgeConnection, Project, RepositoryPoll, Run, Trigger
 from dashboard.triggers import polling
 from dashboard.triggers.reading_commits import read_newest_commits

@@ -13,7 +13,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from dashboard.models import Project, RepositoryTest, Run, Trigger
-from dashboard.project_setup.testing import perform_test
+from dashboard.project_setup.repository_tests import perform_test
 from dashboard.querysets.durations import newest_durations
 from tests.dashboard.access.conftest import create_member, create_permitted
 from tests.dashboard.conftest import MANIFEST, Repository

@@ -21,7 +21,7 @@ from dashboard.models import (
     RepositoryTest,
 )
 from dashboard.project_setup.removal import delete_project
-from dashboard.project_setup.testing import perform_test
+from dashboard.project_setup.repository_tests import perform_test
 from tests.dashboard.access.conftest import create_member
 from tests.dashboard.conftest import MANIFEST, Repository
 from tests.dashboard.forges.stand_ins import TOKEN, StandIn

@@ -1,4 +1,4 @@
-"""What other rooms may listen to. Receivers get `project` and `event`.
+"""The signals of what forges tell, for other rooms. Receivers get `project` and `event`.
 
 They are called within the transaction that keeps the delivery: they write rows and send tasks, nothing that
 takes long, and what they raise has the delivery refused as a whole.
