@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paceline.counting import counter_reuse
+from paceline.document_building import counter_reuse
 from paceline.manifest import load_manifest
 from paceline.measurement import CountedCommit, MeasurementRequest
 from paceline.protocol import case_runner

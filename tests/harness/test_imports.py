@@ -40,3 +40,24 @@ def test_a_planted_circle_for_types_is_found(tmp_path: Path) -> None:
     (package / "two.py").write_text(typed)
     with pytest.raises(CycleError):
         TopologicalSorter(import_graph(tmp_path)).prepare()
+
+
+# What the site and its hosts read manifests and documents with.
+FORMATS = frozenset(
+    {
+        *("document", "document_rows", "manifest", "metrics"),
+        *("phase_names", "schema", "statistics", "step_kinds"),
+    }
+)
+
+
+def room_of(module: str) -> str:
+    return [*module.split("."), ""][1]
+
+
+def test_formats_import_nothing_that_measures() -> None:
+    graph = import_graph(SOURCE)
+    assert {room_of(name) for name in graph} >= FORMATS
+    pairs = [(name, other) for name, others in graph.items() for other in others if room_of(name) in FORMATS]
+    assert len(pairs) > 10
+    assert [pair for pair in pairs if room_of(pair[1]) not in FORMATS] == []

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import paceline
 import pytest
 import torch
+from paceline import step_kinds
 from paceline.auto import backward_passes, copies, import_hooks, step_finder, wrapping
 from paceline.measured.timing import TimingRecorder
 
@@ -206,26 +207,26 @@ class TestPacing:
         finder, loop = self.make_finder()
         first, second = Owner(), Owner()
         for owner in (first, second, second, first, second, first):
-            finder.end_owner_step(step_finder.ENVIRONMENT, owner)
-        finder.end_owner_step(step_finder.OPTIMIZER, Owner())
+            finder.end_owner_step(step_kinds.ENVIRONMENT, owner)
+        finder.end_owner_step(step_kinds.OPTIMIZER, Owner())
         assert (loop.begun, loop.steps, loop.called) == (1, 2, True)
 
     def test_an_environment_takes_over_before_the_first_step(self) -> None:
         finder, loop = self.make_finder()
         optimizer, environment = Owner(), Owner()
         for _ in range(3):
-            finder.end_owner_step(step_finder.OPTIMIZER, optimizer)
-            finder.end_owner_step(step_finder.ENVIRONMENT, environment)
+            finder.end_owner_step(step_kinds.OPTIMIZER, optimizer)
+            finder.end_owner_step(step_kinds.ENVIRONMENT, environment)
         assert (loop.begun, loop.steps) == (1, 3)
 
     def test_a_successor_takes_over_from_what_is_gone(self) -> None:
         finder, loop = self.make_finder()
         first = Owner()
-        finder.end_owner_step(step_finder.ENVIRONMENT, first)
+        finder.end_owner_step(step_kinds.ENVIRONMENT, first)
         del first
         second = Owner()
         for _ in range(2):
-            finder.end_owner_step(step_finder.ENVIRONMENT, second)
+            finder.end_owner_step(step_kinds.ENVIRONMENT, second)
         assert (loop.begun, loop.steps) == (1, 2)
 
     def test_another_kind_of_successor_is_named(self) -> None:
@@ -233,10 +234,10 @@ class TestPacing:
         for task in range(3):
             inner = Owner()
             for _ in range(2):
-                finder.end_owner_step(step_finder.OPTIMIZER, inner)
+                finder.end_owner_step(step_kinds.OPTIMIZER, inner)
             assert "succeeded" not in (finder.describe_step() or {}), task
             del inner
-        finder.end_owner_step(step_finder.OPTIMIZER, Loop(1))
+        finder.end_owner_step(step_kinds.OPTIMIZER, Loop(1))
         step = finder.describe_step() or {}
         assert (step["succeeded"], step["succeeded_after"], step["alternates"]) == ("Owner", 5, False)
 
@@ -245,7 +246,7 @@ class TestPacing:
         for number in range(3):
             owner = Owner() if number % 2 == 0 else Loop(1)
             for _ in range(2):
-                finder.end_owner_step(step_finder.OPTIMIZER, owner)
+                finder.end_owner_step(step_kinds.OPTIMIZER, owner)
             del owner
         step = finder.describe_step() or {}
         assert (step["owner"], step["succeeded"], step["alternates"]) == ("Owner", "Loop", True)
@@ -261,8 +262,8 @@ class TestPacing:
         pretraining, training, second = Owner(), Owner(), Owner()
         for owner, number in ((pretraining, before), (training, after)):
             for _ in range(number):
-                finder.end_owner_step(step_finder.OPTIMIZER, owner)
-                finder.end_owner_step(step_finder.OPTIMIZER, second) if owner is training else None
+                finder.end_owner_step(step_kinds.OPTIMIZER, owner)
+                finder.end_owner_step(step_kinds.OPTIMIZER, second) if owner is training else None
         assert loop.steps == steps
         assert ((finder.describe_step() or {}).get("succeeded") == "Owner") == (steps > before)
 
@@ -273,9 +274,9 @@ class TestPacing:
         first, second, optimizer = Owner(), Owner(), Owner()
         for owner, number in ((first, 5), (second, 140)):
             for _ in range(number):
-                finder.end_owner_step(step_finder.ENVIRONMENT, owner)
+                finder.end_owner_step(step_kinds.ENVIRONMENT, owner)
                 if learns or owner is first:
-                    finder.end_owner_step(step_finder.OPTIMIZER, optimizer)
+                    finder.end_owner_step(step_kinds.OPTIMIZER, optimizer)
         # The first step of each begins to be measured.
         assert loop.steps == (45 if learns else 4)
         assert ("succeeded" in (finder.describe_step() or {})) == learns
@@ -285,11 +286,11 @@ class TestPacing:
         kept = [Owner() for _ in range(3)]
         for owner, number in zip(kept, (3, 102, 150), strict=True):
             for _ in range(number):
-                finder.end_owner_step(step_finder.OPTIMIZER, owner)
+                finder.end_owner_step(step_kinds.OPTIMIZER, owner)
         step = finder.describe_step() or {}
         assert (step["succeeded_after"], step["alternates"]) == (5, False)
 
-    @pytest.mark.parametrize("kind", [step_finder.ENVIRONMENT, step_finder.OPTIMIZER])
+    @pytest.mark.parametrize("kind", [step_kinds.ENVIRONMENT, step_kinds.OPTIMIZER])
     def test_one_that_was_looked_at_too_bars_nobody_from_taking_over(self, kind: str) -> None:
         finder, loop = self.make_finder()
         optimizer = Owner()
@@ -298,8 +299,8 @@ class TestPacing:
             for _ in range(number):
                 finder.end_owner_step(kind, owner)
                 finder.end_owner_step(
-                    step_finder.OPTIMIZER, optimizer
-                ) if kind == step_finder.ENVIRONMENT else None
+                    step_kinds.OPTIMIZER, optimizer
+                ) if kind == step_kinds.ENVIRONMENT else None
         # A hundred steps make it the rival of the owner, and a hundred its successor.
         assert loop.steps == 4 + 52
 
@@ -308,7 +309,7 @@ class TestPacing:
         outer, inner = Owner(), Owner()
         for _ in range(10):
             for owner in (outer, *[inner] * 90):
-                finder.end_owner_step(step_finder.OPTIMIZER, owner)
+                finder.end_owner_step(step_kinds.OPTIMIZER, owner)
         assert loop.steps == 9
 
     @pytest.mark.parametrize("within", [False, True], ids=["a pass", "a pass within a pass"])
@@ -339,20 +340,20 @@ class TestPacing:
 
         for _ in range(3):
             backward_passes.wrap_backward(run_pass, wrapping.is_never_traced)()
-        assert (seen, loop.steps, finder.seen[step_finder.OPTIMIZER]) == ([0, 0, 1], 2, 6)
+        assert (seen, loop.steps, finder.seen[step_kinds.OPTIMIZER]) == ([0, 0, 1], 2, 6)
 
     def test_the_end_is_raised_and_raised_again(self) -> None:
         finder, loop = self.make_finder(1)
         owner = Owner()
-        finder.end_owner_step(step_finder.OPTIMIZER, owner)
+        finder.end_owner_step(step_kinds.OPTIMIZER, owner)
         for _ in range(2):
             with pytest.raises(step_finder.ScriptEnded):
-                finder.end_owner_step(step_finder.OPTIMIZER, owner)
+                finder.end_owner_step(step_kinds.OPTIMIZER, owner)
         assert (loop.steps, finder.ended) == (1, True)
 
 
 def test_wrappers_hold_nothing_that_cannot_be_pickled() -> None:
-    wrapped = wrapping.wrap_step("env_step", step_finder.ENVIRONMENT, len, wrapping.is_never_traced)
+    wrapped = wrapping.wrap_step("env_step", step_kinds.ENVIRONMENT, len, wrapping.is_never_traced)
     held = [cell.cell_contents for cell in wrapped.__closure__ or ()]
     # A script's classes may travel to other processes by value, and what a wrapper holds with them.
     assert all(pickle.dumps(value) for value in held)

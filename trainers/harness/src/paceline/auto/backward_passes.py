@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from threading import _DummyThread, current_thread, get_ident
 
+from ..step_kinds import OPTIMIZER
 from . import step_finder
 from .wrapping import Function, threads_inside, wrap_outermost
 
@@ -36,7 +37,7 @@ def end_optimizer_step(optimizer: object, wrapper: object) -> None:
     """End the step of an optimizer now, or with the backward pass that this is called in."""
     caller = _find_caller()
     if caller is None:
-        step_finder.end_owner_step(step_finder.OPTIMIZER, optimizer, wrapper)
+        step_finder.end_owner_step(OPTIMIZER, optimizer, wrapper)
     else:
         _stepped.setdefault(caller, {})[id(optimizer)] = optimizer, wrapper
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
-from . import step_finder
+from ..step_kinds import ENVIRONMENT
 from .wrapping import Function, is_never_traced, wrap_in_every_class, wrap_outermost, wrap_step
 
 STEP = "env_step"
@@ -45,7 +45,7 @@ def _patch_family(base: Any) -> None:
 
 
 def _wrap_env_step(original: Function) -> Function:
-    return wrap_step(STEP, step_finder.ENVIRONMENT, original, is_never_traced)
+    return wrap_step(STEP, ENVIRONMENT, original, is_never_traced)
 
 
 def _wrap_env_reset(original: Function) -> Function:

@@ -21,12 +21,8 @@ from time import sleep
 from typing import Any, Protocol
 
 from ..measured.step_loop import StepLoop
+from ..step_kinds import BATCH, ENVIRONMENT, MARK, OPTIMIZER
 
-ENVIRONMENT = "environment"
-OPTIMIZER = "optimizer"
-BATCH = "batch"
-MARK = "mark"
-CHOICES = (OPTIMIZER, BATCH, ENVIRONMENT, MARK)
 # How often the end is raised again in a script that swallows it, and the seconds it may take to tidy up.
 TRIES = 3
 PATIENCE = 10.0

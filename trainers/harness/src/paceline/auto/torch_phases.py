@@ -6,6 +6,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from ..step_kinds import BATCH
 from . import (
     backward_passes,
     collectives,
@@ -15,7 +16,6 @@ from . import (
     import_hooks,
     loaders,
     optimizers,
-    step_finder,
 )
 from .wrapping import Function, is_never_traced, wrap_in_every_class, wrap_outermost, wrap_step
 
@@ -103,7 +103,7 @@ def _patch_loaders(torch: Any, is_traced: Any) -> None:
     wrap_in_every_class(torch.utils.data.DataLoader, "__iter__", data_loading)
 
     def next_batch(original: Function) -> Function:
-        return wrap_step(DATA_LOADING, step_finder.BATCH, original, is_traced, _dataset_of_batches)
+        return wrap_step(DATA_LOADING, BATCH, original, is_traced, _dataset_of_batches)
 
     wrap_in_every_class(torch.utils.data.dataloader._BaseDataLoaderIter, "__next__", next_batch)
     loaders.patch_loaders(torch.utils.data.dataloader, is_traced)

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from .. import metrics, protocol
-from ..auto.step_finder import CHOICES
 from ..document_building import document_builder
 from ..manifest import REPETITIONS_LIMIT, STEPS_LIMIT
 from ..manifest.benchmarks import RANKS_LIMIT, Benchmark, Case, QuickSettings, case_key
 from ..manifest.toml_table import ManifestError, Scalar
 from ..measurement import MeasurementRequest
+from ..step_kinds import CHOICES
 from ..watching.process import MeasurementError, TooFewStepsError
 
 STEPS = 200

@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any
 
 from .. import __version__, metrics, profile, run_warnings
-from ..counting import counter_reuse, read_files
+from ..counting import read_files
 from ..document import FORMAT, READINGS_LIMIT
 from ..manifest import limits
 from ..measurement import Measurement, MeasurementRequest, TimedRepetition
@@ -19,7 +19,7 @@ from ..ranks.rank_metrics import is_exact_counter, rank_samples
 from ..ranks.rank_rows import build_ranks_member
 from ..statistics import mean, median, median_interval, theil_sen_slope
 from ..watching.sampler import thin_series
-from . import costs, counters, derived_metrics, device_use
+from . import costs, counter_reuse, counters, derived_metrics, device_use
 from .learning_guards import diverged_names, finite_qualities, judge_guards, values_by_seed
 from .reported_numbers import leave_out_unusable
 

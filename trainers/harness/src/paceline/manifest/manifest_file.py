@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from .. import metrics, processor_affinity
-from ..auto.step_finder import CHOICES
+from .. import metrics
+from ..step_kinds import CHOICES
 from . import environment_variables, limits, projection, scaling
 from .benchmarks import GC_MODES, RANKS_LIMIT, Benchmark, Case, Guard, QuickSettings, make_case
 from .environment_table import Environment, parse_environment, refuse_outside
@@ -27,6 +27,7 @@ INTEGER_LIMIT = 2**31 - 1  # of the database's columns
 # So that whatever is pushed is parsed, or refused, within a quarter of a second.
 SIZE_LIMIT = 256 * 2**10
 CASES_LIMIT = 1_000  # of one benchmark
+CPU_LIMIT = 4096
 BENCHMARKS_LIMIT = 200
 
 
@@ -151,7 +152,7 @@ def _parse_benchmark(name: str, table: TomlTable) -> Benchmark:
         scaling=scaling.parse_sweep(table.table("scaling")),
         limits=limits.parse_limits(table.table("limits")),
         job=projection.parse_job(table.table("job")),
-        affinity=table.integers("affinity", maximum=processor_affinity.CPU_LIMIT - 1),
+        affinity=table.integers("affinity", maximum=CPU_LIMIT - 1),
         gc=table.choice("gc", GC_MODES),
         variables=environment_variables.parse_variables(table.table("variables")),
         learning_seeds=table.integers("learning_seeds", maximum=SEED_LIMIT) or (),

@@ -18,8 +18,8 @@ import paceline
 
 from .. import auto
 from ..auto import loaders
-from ..auto.step_finder import ENVIRONMENT
 from ..counting.recorder import CountingRecorder
+from ..step_kinds import ENVIRONMENT
 from . import child_hooks, rank_identity
 from .helper_records import HelperRecord, SharedTotal, read_records
 from .mark_recorder import reported_number

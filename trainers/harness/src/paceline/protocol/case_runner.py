@@ -13,9 +13,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from .. import processor_affinity
-from ..counting import counter_reuse
-from ..document_building import costs, document_builder
+from ..document_building import costs, counter_reuse, document_builder
 from ..manifest import scaling
 from ..manifest.benchmarks import Benchmark
 from ..manifest.script_arguments import format_arguments
@@ -40,7 +38,7 @@ from ..watching.process import (
 )
 from ..watching.process_tree import ProcessTree
 from ..watching.sampler import Sampler
-from . import process_environment, profiled_repetition
+from . import process_environment, processor_affinity, profiled_repetition
 from .enough_repetitions import is_precise_enough
 
 # A profiled repetition, with its trace, takes so many times as long as a timed one at most.

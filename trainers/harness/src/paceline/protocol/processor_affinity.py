@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-from .manifest.benchmarks import Benchmark
-
-CPU_LIMIT = 4096
+from ..manifest.benchmarks import Benchmark
 
 
 def missing_processors(benchmark: Benchmark) -> list[int]:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__, metrics
+from ..counting.read_files import digest_environment, hash_file
 from ..measurement import CountedCommit, MeasurementRequest
-from .read_files import digest_environment, hash_file
 
 Raw = dict[str, Any]
 
