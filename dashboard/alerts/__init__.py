@@ -2,9 +2,9 @@
 
 from dashboard.alerts.announcing import (
     ALERTED_STATES,
+    announce_changes,
     announce_growth,
     announce_regression,
-    tell_changes,
     transfer_deliveries,
 )
 from dashboard.alerts.channel_tests import request_test
@@ -19,6 +19,7 @@ __all__ = [
     "ALERTED_STATES",
     "ChannelError",
     "add_channel",
+    "announce_changes",
     "announce_claim",
     "announce_growth",
     "announce_regression",
@@ -30,6 +31,5 @@ __all__ = [
     "request_test",
     "schedule_digests",
     "snooze_regression",
-    "tell_changes",
     "transfer_deliveries",
 ]

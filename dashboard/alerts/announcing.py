@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from dashboard import dispatch
 from dashboard.alerts import reported_states, rules, snoozing
 from dashboard.alerts.kinds import kind_of
-from dashboard.alerts.reported_states import NextMessage, ToldMessage
+from dashboard.alerts.reported_states import NextMessage, SentMessage
 from dashboard.alerts.rules import RegressionFacts
 from dashboard.models import AlertRule, Channel, Delivery, Regression, Snooze
 
@@ -65,7 +65,7 @@ def open_channels(regression: Regression) -> QuerySet[Channel]:
     return channels.prefetch_related("rules").order_by("pk")
 
 
-def tell_changes(regression: Regression) -> list[Delivery]:
+def announce_changes(regression: Regression) -> list[Delivery]:
     """Tell each channel what has changed since what it was told of the regression, and nobody else."""
     if snoozing.is_snoozed(regression):
         return []
@@ -73,7 +73,7 @@ def tell_changes(regression: Regression) -> list[Delivery]:
     if reported == Delivery.Told.NOTHING:
         return []
     created = []
-    for channel, told in told_channels(regression):
+    for channel, told in notified_channels(regression):
         kind = kind_of(channel)
         suspicions = reported != AlertRule.State.SUSPECTED or takes_suspicions(channel)
         following = reported_states.next_message(
@@ -88,13 +88,13 @@ def takes_suspicions(channel: Channel) -> bool:
     return rules.wants_suspicions(rules.rules_of(channel))
 
 
-def told_channels(regression: Regression) -> list[tuple[Channel, list[ToldMessage]]]:
+def notified_channels(regression: Regression) -> list[tuple[Channel, list[SentMessage]]]:
     """The channels that were told of it, or are about to be, each with its messages in order."""
     rows = Delivery.objects.filter(regression=regression, channel__enabled=True)
     rows = rows.exclude(state=Delivery.State.FAILED).select_related("channel__project")
     ordered = rows.order_by("channel_id", "pk")
     return [
-        (channel, [ToldMessage(row.event, row.told, row.round) for row in messages])
+        (channel, [SentMessage(row.event, row.told, row.round) for row in messages])
         for channel, messages in groupby(ordered, key=lambda row: row.channel)
     ]
 

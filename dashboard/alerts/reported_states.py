@@ -15,7 +15,7 @@ ENDING_EVENTS = (Event.RECOVERED, Event.WITHDRAWN, Event.CLOSED, Event.CLAIM_HOL
 
 
 @dataclass(frozen=True, slots=True)
-class ToldMessage:
+class SentMessage:
     """A message about the regression that the channel has got, or will."""
 
     event: str
@@ -45,7 +45,7 @@ def reported_state(regression: Regression) -> str:
 
 
 def next_message(
-    told: Sequence[ToldMessage], reported: str, *, suspicions: bool, keeps_incidents: bool
+    told: Sequence[SentMessage], reported: str, *, suspicions: bool, keeps_incidents: bool
 ) -> NextMessage | None:
     """What has changed since the newest of what a channel was told; None where nothing worth a message has.
 

@@ -63,7 +63,7 @@ def apply_decision(project: Project, branch: str, decision: Decision) -> list[Re
     for residual in decision.residuals:
         _open_residual(project, residual)
     for outcome, regression in rows:
-        _tell_channels(outcome, regression)
+        _notify_channels(outcome, regression)
     for _ in refuted_alerts:
         false_alarm_budget.count_refuted_alert(project)
     return [regression for outcome, regression in rows if outcome.opened]
@@ -205,7 +205,7 @@ def _write_branch_cause(cause: BranchCause) -> None:
     if cause.repair_known:
         regression = Regression.objects.get(pk=cause.key)
         _save_differences(regression, {"recovered_by_id": cause.recovered_by})
-        alerts.tell_changes(regression)
+        alerts.announce_changes(regression)
 
 
 def _measure_next(project: Project, outcome: Outcome, regression: Regression) -> None:
@@ -335,11 +335,11 @@ def _open_residual(project: Project, rest: ResidualCause) -> None:
     ask_for_regression(project, regression, asked)
 
 
-def _tell_channels(outcome: Outcome, regression: Regression) -> None:
+def _notify_channels(outcome: Outcome, regression: Regression) -> None:
     """What opens or has grown enough, and to those who were told of it what has become of it."""
     if outcome.standing is not None and outcome.tell:
         alerts.announce_regression(regression, Delivery.Event.OPENED)
     if outcome.standing is not None and outcome.resized:
         before = None if outcome.ratio_before is None else 100 * (outcome.ratio_before - 1)
         alerts.announce_growth(regression, before)
-    alerts.tell_changes(regression)
+    alerts.announce_changes(regression)

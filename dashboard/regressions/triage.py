@@ -90,7 +90,7 @@ def change_triage(project: Project, row: Triage, wanted: Triaged) -> None:
     elif was_away and regression.state == Regression.State.CONFIRMED:
         # To those whom the message hadn't reached: it was dropped on its way. Who was told isn't told twice.
         alerts.announce_regression(regression)
-    alerts.tell_changes(regression)
+    alerts.announce_changes(regression)
 
 
 def stop_proof(project: Project, regression: Regression, reason: Mapping[str, Any]) -> None:

@@ -30,15 +30,15 @@ def note_pull_request(connection: ForgeConnection, event: PullRequestEvent) -> N
     keep_state(connection, known)
 
 
-def tell_changes(connection: ForgeConnection, forge: Forge) -> None:
+def send_changes(connection: ForgeConnection, forge: Forge) -> None:
     """Tell what has changed since the last look. Asks the forge before anything is locked."""
     listed = {str(event.number): event for event in forge.list_open_pull_requests()}
     known = dict(connection.open_pull_requests)
     ended = [read_ended(forge, number) for number in list(known.keys() - listed.keys())[:MOST_ENDED]]
     for event in listed.values():
-        tell_open(connection, event)
+        send_open(connection, event)
     for number, found in ended:
-        tell_ended(connection, number, found)
+        send_ended(connection, number, found)
 
 
 def read_ended(forge: Forge, number: str) -> tuple[str, PullRequestEvent | None]:
@@ -51,7 +51,7 @@ def read_ended(forge: Forge, number: str) -> tuple[str, PullRequestEvent | None]
         return number, None
 
 
-def tell_open(connection: ForgeConnection, event: PullRequestEvent) -> None:
+def send_open(connection: ForgeConnection, event: PullRequestEvent) -> None:
     with transaction.atomic():
         known = locked_state(connection)
         before = known.get(str(event.number))
@@ -63,7 +63,7 @@ def tell_open(connection: ForgeConnection, event: PullRequestEvent) -> None:
         send_event(connection.project, replace(event, action=action))
 
 
-def tell_ended(connection: ForgeConnection, number: str, event: PullRequestEvent | None) -> None:
+def send_ended(connection: ForgeConnection, number: str, event: PullRequestEvent | None) -> None:
     with transaction.atomic():
         known = locked_state(connection)
         if number not in known or (event is not None and event.action not in ENDING_ACTIONS):

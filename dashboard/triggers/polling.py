@@ -17,7 +17,7 @@ from dashboard.models import ForgeConnection, Project, RepositoryPoll, Run, Trig
 from dashboard.policy.project_policy import project_policy
 from dashboard.repositories import RepositoryError
 from dashboard.runs.planning import PUSHED
-from dashboard.triggers.open_pull_requests import tell_changes
+from dashboard.triggers.open_pull_requests import send_changes
 from dashboard.triggers.receiving import receive_trigger
 from dashboard.triggers.refs import HEADS, ignored_ref
 
@@ -177,7 +177,7 @@ def is_pushed(project: Project, commit: str) -> bool:
 def follow_pull_requests(project: Project) -> None:
     connection = ForgeConnection.objects.select_related("project").filter(project=project).first()
     if connection is not None:
-        tell_changes(connection, forge_of(connection))
+        send_changes(connection, forge_of(connection))
 
 
 def note_failure(project: Project, sentence: str, asked: PollColumns) -> None:

@@ -36,8 +36,8 @@ def deliver_all() -> None:
 def told_after(**fields: Any) -> list[str]:
     """The events that are told once the regression has these fields."""
     Regression.objects.update(**fields)
-    made = alerts.tell_changes(Regression.objects.get())
-    assert alerts.tell_changes(Regression.objects.get()) == []
+    made = alerts.announce_changes(Regression.objects.get())
+    assert alerts.announce_changes(Regression.objects.get()) == []
     deliver_all()
     return [delivery.event for delivery in made]
 

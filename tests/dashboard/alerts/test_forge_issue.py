@@ -93,7 +93,7 @@ def test_it_is_opened_commented_and_closed(forge: StandIn, tell: Tell, regressio
     assert "@everyone" not in text
     assert "<b>" not in text
     Regression.objects.update(recovered_by=regression.first_bad)
-    ended = tell(alerts.tell_changes(Regression.objects.get()))
+    ended = tell(alerts.announce_changes(Regression.objects.get()))
     assert ended.state == "delivered"
     kind = forge.kind
     assert request_names(forge) == [ISSUES[kind], CHANGE[kind], COMMENT[kind]]

@@ -111,14 +111,14 @@ def test_a_digest_says_what_became_of_it_and_what_waits(
 ) -> None:
     send_digest()
     Regression.objects.update(recovered_by=regression.last_good)
-    alerts.tell_changes(Regression.objects.get())
+    alerts.announce_changes(Regression.objects.get())
     send_digest()
     assert mailbox.messages[1]["Subject"] == "[snakes] Digest of snakes: 1 recovered"
 
 
 def test_what_was_withdrawn_before_its_digest_is_dropped(collecting: Channel, mailbox: MailSink) -> None:
     Regression.objects.update(withdrawn_at=timezone.now())
-    alerts.tell_changes(Regression.objects.get())
+    alerts.announce_changes(Regression.objects.get())
     send_digest()
     assert mailbox.messages == []
 

@@ -178,7 +178,7 @@ def test_an_incident_ends_with_its_regression(
 ) -> None:
     send()
     Regression.objects.update(recovered_by=regression.first_bad)
-    (ended,) = alerts.tell_changes(Regression.objects.get())
+    (ended,) = alerts.announce_changes(Regression.objects.get())
     alerts.attempt_delivery(ended.pk)
     assert [body["event_action"] for body in service.bodies] == ["trigger", "resolve"]
     assert len({body["dedup_key"] for body in service.bodies}) == 1
