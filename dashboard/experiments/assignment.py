@@ -1,3 +1,5 @@
+"""What a host is given of an experiment that it has claimed: sides, metric, how pairs are measured."""
+
 from __future__ import annotations
 
 from dashboard.host_protocol import ExperimentAssignment, SideAssignment

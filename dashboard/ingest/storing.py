@@ -1,3 +1,5 @@
+"""A document becomes rows, all in one transaction, and its run is asked to be judged."""
+
 from __future__ import annotations
 
 import hashlib

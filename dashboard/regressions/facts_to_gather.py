@@ -1,3 +1,5 @@
+"""How a judgement says which facts it lacks: it ends, and begins again once they are gathered."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable

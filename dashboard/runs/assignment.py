@@ -1,3 +1,5 @@
+"""What a host is given of a run that it has claimed: commit, case, limits, whose counters it may reuse."""
+
 from __future__ import annotations
 
 from django.db.models import Q

@@ -1,3 +1,5 @@
+"""Asking for runs: one row for each case at each commit, whoever asks, never two that are alike."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable

@@ -1,3 +1,5 @@
+"""Finds static files by their hashed names, for servers that ask Django's finders."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable

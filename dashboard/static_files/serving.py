@@ -1,3 +1,5 @@
+"""Serves static files by plain and by hashed names, the site's own compressed."""
+
 from __future__ import annotations
 
 from functools import cached_property

@@ -1,3 +1,5 @@
+"""The addresses of static files in templates: their hashed names."""
+
 from __future__ import annotations
 
 from django.conf import settings

@@ -1,3 +1,5 @@
+"""A trigger of the command line: resolved at once, while whoever typed it waits."""
+
 from __future__ import annotations
 
 import time
