@@ -47,7 +47,7 @@ class NotMeasurableError(Exception):
 
 
 @dataclass(frozen=True)
-class Plan:
+class CheckPlan:
     """The commits of both sides, the cases to measure, and those that are left out, with the code of why."""
 
     base: CommitFacts
@@ -95,7 +95,7 @@ def end_unmeasured(check: Check, reason: dict[str, Any]) -> None:
             outbox.send_kept(dispatch.TELL_CHECK, check.pk)
 
 
-def make_plan(check: Check, patience: float | None = None) -> Plan:
+def make_plan(check: Check, patience: float | None = None) -> CheckPlan:
     """Reads the repository, writes nothing."""
     project, mirror = check.project, check.project.mirror
     mirror.fetch(patience)
@@ -109,7 +109,7 @@ def make_plan(check: Check, patience: float | None = None) -> Plan:
     base, head = repositories.read_commits(mirror, [found, check.head_hash])
     before, after = (read_manifest(project, mirror, facts) for facts in (base, head))
     paths = changed_paths(mirror, base.hash, head.hash)
-    return choose_cases(check, Plan(base, head, [], []), before, after, paths)
+    return choose_cases(check, CheckPlan(base, head, [], []), before, after, paths)
 
 
 def bring_head(mirror: Mirror, check: Check, patience: float | None) -> None:
@@ -138,8 +138,12 @@ def read_manifest(project: Project, mirror: Mirror, facts: CommitFacts) -> dict[
 
 
 def choose_cases(
-    check: Check, plan: Plan, before: dict[str, Benchmark], after: dict[str, Benchmark], paths: Sequence[str]
-) -> Plan:
+    check: Check,
+    plan: CheckPlan,
+    before: dict[str, Benchmark],
+    after: dict[str, Benchmark],
+    paths: Sequence[str],
+) -> CheckPlan:
     """The cases of both commits that the changed files touch, as many as there are minutes for."""
     both, left_out = cases_of_both(before, after)
     if check.benchmarks:
@@ -168,7 +172,7 @@ def choose_cases(
         )
         for case in chosen[:fitting]
     ]
-    return Plan(plan.base, plan.head, wanted, left_out)
+    return CheckPlan(plan.base, plan.head, wanted, left_out)
 
 
 def cases_of_both(
@@ -190,7 +194,7 @@ def cases_of_both(
     return both, left_out
 
 
-def ask_planned(check: Check, plan: Plan) -> None:
+def ask_planned(check: Check, plan: CheckPlan) -> None:
     """Ask for one experiment of each case, and for one of the base against itself."""
     with transaction.atomic():
         locked = Check.objects.select_for_update().filter(pk=check.pk, state=State.REQUESTED).first()

@@ -55,7 +55,7 @@ from dashboard.regressions.explanation.surroundings import read_surroundings
 from dashboard.regressions.false_alarm_budget import error_of_next_proof
 from dashboard.regressions.merged_checks import merged_check_facts
 from dashboard.regressions.row_facts import commit_fact, regression_fact
-from dashboard.regressions.series.branch_line import Line, branch_line
+from dashboard.regressions.series.branch_line import BranchLine, branch_line
 from dashboard.regressions.series.history import load_history
 from dashboard.repositories import DETACHED, RepositoryError
 
@@ -70,10 +70,10 @@ MOST_REUSED = 3
 MOST_BETWEEN = 100_000
 
 
-class Lines:
+class BranchLines:
     """The lines of a project's branches, each read in the repository once."""
 
-    def __init__(self, project: Project, known: Mapping[str, Line]) -> None:
+    def __init__(self, project: Project, known: Mapping[str, BranchLine]) -> None:
         self.project = project
         self.known = dict(known)
 
@@ -81,20 +81,20 @@ class Lines:
         """True where no repository is asked for it; the project's own needs none."""
         return branch in self.known or branch in (self.project.branch, DETACHED)
 
-    def of_branch(self, branch: str) -> Line:
+    def of_branch(self, branch: str) -> BranchLine:
         if branch not in self.known:
             self.known[branch] = branch_line(self.project, branch)
         return self.known[branch]
 
 
-def gather_facts(lines: Lines, requests: Iterable[Request[Any]], facts_: GatheredFacts) -> None:
+def gather_facts(lines: BranchLines, requests: Iterable[Request[Any]], facts_: GatheredFacts) -> None:
     """Answer all requests."""
     for request in requests:
         answer = ANSWERS[type(request)]
         facts_.answers[request] = answer(lines, request)
 
 
-def is_quick(lines: Lines, request: Request[Any]) -> bool:
+def is_quick(lines: BranchLines, request: Request[Any]) -> bool:
     """True for what a few queries answer, and no repository: branches' lines are read there."""
     return type(request) in QUICK and all(lines.is_known(branch) for branch in branches_of(request))
 
@@ -115,7 +115,7 @@ def forget_quick_facts(facts_: GatheredFacts) -> None:
 # From the repository
 
 
-def commits_between(lines: Lines, request: CommitsBetween) -> tuple[str, ...]:
+def commits_between(lines: BranchLines, request: CommitsBetween) -> tuple[str, ...]:
     good, bad = request.good, request.bad
     if bad.position - good.position <= 1:
         return ()
@@ -127,11 +127,11 @@ def commits_between(lines: Lines, request: CommitsBetween) -> tuple[str, ...]:
         return ()
 
 
-def asks_for_environment(lines: Lines, request: AsksForEnvironment) -> bool:
+def asks_for_environment(lines: BranchLines, request: AsksForEnvironment) -> bool:
     return asks_for_other_environment(lines.project, request.good.hash, request.bad.hash)
 
 
-def commit_row(lines: Lines, request: CommitRow) -> facts.Commit:
+def commit_row(lines: BranchLines, request: CommitRow) -> facts.Commit:
     known = Commit.objects.filter(project=lines.project, hash=request.hash).first()
     if known is None:
         mirror = lines.project.mirror
@@ -140,7 +140,7 @@ def commit_row(lines: Lines, request: CommitRow) -> facts.Commit:
     return commit_fact(known)
 
 
-def history_of_merge(lines: Lines, request: HistoryOfMerge) -> MergedHistory:
+def history_of_merge(lines: BranchLines, request: HistoryOfMerge) -> MergedHistory:
     main, tip = request.merge.parents
     try:
         mirror = lines.project.mirror
@@ -154,7 +154,7 @@ def history_of_merge(lines: Lines, request: HistoryOfMerge) -> MergedHistory:
         return MergedHistory(trouble=str(error))
 
 
-def merge_base(lines: Lines, request: MergeBase) -> str | None:
+def merge_base(lines: BranchLines, request: MergeBase) -> str | None:
     try:
         return repositories.merge_base(lines.project.mirror, request.first, request.second)
     except RepositoryError as error:
@@ -162,26 +162,26 @@ def merge_base(lines: Lines, request: MergeBase) -> str | None:
         return None
 
 
-def merged_checks(lines: Lines, request: MergedChecks) -> tuple[requested_facts.MergedCheck, ...]:
+def merged_checks(lines: BranchLines, request: MergedChecks) -> tuple[requested_facts.MergedCheck, ...]:
     return merged_check_facts(lines.project, request)
 
 
-def cause_on_other_branch(lines: Lines, request: CauseOnOtherBranch) -> int | None:
+def cause_on_other_branch(lines: BranchLines, request: CauseOnOtherBranch) -> int | None:
     return find_cause_on_other_branch(lines.project, request.change)
 
 
-def explanation_of_step(lines: Lines, request: Explanation) -> requested_facts.StepExplanation:
+def explanation_of_step(lines: BranchLines, request: Explanation) -> requested_facts.StepExplanation:
     return explain_step(lines.project, lines.of_branch(request.change.first_bad.branch), request)
 
 
-def surroundings_of_step(lines: Lines, request: SurroundingsRequest) -> Any:
+def surroundings_of_step(lines: BranchLines, request: SurroundingsRequest) -> Any:
     return read_surroundings(lines.project, request)
 
 
 # From rows
 
 
-def runs_at_commits(lines: Lines, request: RunsAtCommits) -> Mapping[str, CommitRuns]:
+def runs_at_commits(lines: BranchLines, request: RunsAtCommits) -> Mapping[str, CommitRuns]:
     """A sentinel's run is none; one that was cancelled counts where the regression waited for it.
 
     One that waits for a calmer hour is none yet: who asks for it has it measured at once.
@@ -220,7 +220,7 @@ def disturbed_before(rows: list[Run]) -> int:
     return next((index for index, run in enumerate(rows) if not run.tainted), 0)
 
 
-def series_around(lines: Lines, request: PointsAroundRequest) -> PointsAround:
+def series_around(lines: BranchLines, request: PointsAroundRequest) -> PointsAround:
     series = SeriesRow.objects.select_related("metric").get(pk=request.series.pk)
     past = load_history(series, lines.of_branch(request.bad.branch))
     good, bad = past.index_of(request.good.position), past.index_of(request.bad.position)
@@ -242,7 +242,7 @@ def series_around(lines: Lines, request: PointsAroundRequest) -> PointsAround:
     )
 
 
-def points_judged_since(_: Lines, request: PointsJudgedSince) -> int:
+def points_judged_since(_: BranchLines, request: PointsJudgedSince) -> int:
     ended = Experiment.objects.filter(pk=request.experiment).values("finished_at")
     points = Point.objects.filter(
         series=request.series.pk,
@@ -254,13 +254,13 @@ def points_judged_since(_: Lines, request: PointsJudgedSince) -> int:
     return points[: request.most].count()
 
 
-def step_in_pairs(_: Lines, request: StepInPairs) -> str:
+def step_in_pairs(_: BranchLines, request: StepInPairs) -> str:
     experiment = Experiment.objects.select_related("metric").get(pk=request.experiment)
     pairs = experiment.pairs.defer(*PAIR_DETAILS)
     return experiments.place_step(experiment, list(pairs), request.before, request.after)
 
 
-def proofs_of_series(_: Lines, request: ProofsOfSeries) -> tuple[AskedProof, ...]:
+def proofs_of_series(_: BranchLines, request: ProofsOfSeries) -> tuple[AskedProof, ...]:
     links = Asked.objects.filter(series=request.series, experiment__purpose=Experiment.Purpose.PROOF)
     rows = links.select_related("experiment__base_commit", "experiment__head_commit").order_by("pk")
     return tuple(
@@ -273,7 +273,7 @@ def proofs_of_series(_: Lines, request: ProofsOfSeries) -> tuple[AskedProof, ...
     )
 
 
-def times_answered(_: Lines, request: TimesAnswered) -> int:
+def times_answered(_: BranchLines, request: TimesAnswered) -> int:
     answered = Asked.objects.filter(
         series=request.series,
         experiment__purpose=request.purpose,
@@ -287,7 +287,7 @@ def times_answered(_: Lines, request: TimesAnswered) -> int:
     return measured.values("experiment").distinct().count()
 
 
-def refuted_for_another(lines: Lines, request: RefutedForAnother) -> ReusedProof | None:
+def refuted_for_another(lines: BranchLines, request: RefutedForAnother) -> ReusedProof | None:
     answered = Asked.objects.filter(
         series=request.series.pk,
         experiment__purpose=Experiment.Purpose.PROOF,
@@ -325,7 +325,7 @@ def refuted_for_another(lines: Lines, request: RefutedForAnother) -> ReusedProof
     )
 
 
-def regressions_between(lines: Lines, request: RegressionsBetween) -> tuple[facts.Regression, ...]:
+def regressions_between(lines: BranchLines, request: RegressionsBetween) -> tuple[facts.Regression, ...]:
     near = Regression.objects.filter(
         project=lines.project,
         first_bad__branch=request.bad.branch,
@@ -336,12 +336,12 @@ def regressions_between(lines: Lines, request: RegressionsBetween) -> tuple[fact
     return tuple(regression_fact(row) for row in near.select_related(*related).order_by("pk"))
 
 
-def left_over(lines: Lines, request: PhaseLeftOver) -> float | None:
+def left_over(lines: BranchLines, request: PhaseLeftOver) -> float | None:
     line = lines.of_branch(request.step.first_bad.branch)
     return phase_left_over(line, request.step, request.improvement, request.phase)
 
 
-QUICK: dict[type[Request[Any]], Callable[[Lines, Any], Any]] = {
+QUICK: dict[type[Request[Any]], Callable[[BranchLines, Any], Any]] = {
     RunsAtCommits: runs_at_commits,
     PointsAroundRequest: series_around,
     PointsJudgedSince: points_judged_since,
@@ -352,7 +352,7 @@ QUICK: dict[type[Request[Any]], Callable[[Lines, Any], Any]] = {
     RegressionsBetween: regressions_between,
     PhaseLeftOver: left_over,
 }
-ANSWERS: dict[type[Request[Any]], Callable[[Lines, Any], Any]] = {
+ANSWERS: dict[type[Request[Any]], Callable[[BranchLines, Any], Any]] = {
     **QUICK,
     AsksForEnvironment: asks_for_environment,
     CommitsBetween: commits_between,

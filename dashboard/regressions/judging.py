@@ -42,7 +42,7 @@ from dashboard.regressions.decision.requested_facts import GatheredFacts
 from dashboard.regressions.decision.series_kinds import may_open_regression
 from dashboard.regressions.environment_only import mark_environment_only
 from dashboard.regressions.facts_to_gather import FactsToGather
-from dashboard.regressions.gathering import Lines, forget_quick_facts, gather_facts, is_quick
+from dashboard.regressions.gathering import BranchLines, forget_quick_facts, gather_facts, is_quick
 from dashboard.regressions.judged_rows import (
     changes_to_open,
     judged_series_of_run,
@@ -72,7 +72,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(slots=True)
-class Outcome:
+class JudgementResult:
     """What a judgement did: changes found, moved, measured again, kept, withdrawn; regressions opened."""
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -88,7 +88,7 @@ def judge_run(run_id: int) -> None:
     if run is None:
         return
     project = run.commit.project
-    lines = Lines(project, {run.commit.branch: branch_line(project, run.commit.branch)})
+    lines = BranchLines(project, {run.commit.branch: branch_line(project, run.commit.branch)})
 
     def judge(facts: GatheredFacts) -> None:
         locked = lock_project(project.pk)
@@ -103,7 +103,7 @@ def judge_run(run_id: int) -> None:
     with_facts(lines, judge)
 
 
-def judge_measured(project: Project, run: Run, lines: Lines, facts: GatheredFacts) -> None:
+def judge_measured(project: Project, run: Run, lines: BranchLines, facts: GatheredFacts) -> None:
     branch = run.commit.branch
     series = judged_series_of_run(run)
     judged = find_all_changes(project, branch, series, lines, facts, run.commit.position)
@@ -150,7 +150,7 @@ def waiting_for_run(run: Run) -> WaitingForRun:
     return row
 
 
-def judge_sentinel(project: Project, run: Run, lines: Lines, facts: GatheredFacts) -> None:
+def judge_sentinel(project: Project, run: Run, lines: BranchLines, facts: GatheredFacts) -> None:
     """The same code as ever: it can open nothing, only say that its machine moved."""
     sentinels.judge_sentinel(run)
     lately = Regression.objects.filter(
@@ -190,7 +190,7 @@ def advance_proof(regression_id: int) -> None:
     row = Regression.objects.select_related("project", "first_bad").filter(pk=regression_id).first()
     if row is None:
         return
-    lines = Lines(row.project, {})
+    lines = BranchLines(row.project, {})
 
     def go_on(facts: GatheredFacts) -> None:
         project = lock_project(row.project_id)
@@ -210,7 +210,7 @@ def history_rewritten(project_id: int, commits: Sequence[int], branches: Sequenc
     Regressions at commits that no branch holds are withdrawn. Nobody is alerted. Safe to repeat.
     """
     project = Project.objects.get(pk=project_id)
-    lines = Lines(project, {})
+    lines = BranchLines(project, {})
 
     def withdraw(facts: GatheredFacts) -> None:
         locked = lock_project(project_id)
@@ -234,7 +234,7 @@ def history_rewritten(project_id: int, commits: Sequence[int], branches: Sequenc
 
 def judge_limits_again(project: Project, branch: str, commits: Sequence[int]) -> None:
     """Judge how a branch stands to its limits, which commits have left or returned to."""
-    lines = Lines(project, {branch: branch_line(project, branch)})
+    lines = BranchLines(project, {branch: branch_line(project, branch)})
     touched = AffectedChanges(limits=limits_of_commits(commits), line=lines.of_branch(branch), live=False)
 
     def judge(facts: GatheredFacts) -> None:
@@ -274,12 +274,12 @@ def sweep_proofs() -> None:
         outbox.send_kept(dispatch.HISTORY_REWRITTEN, project, sorted(lost[project]), branches)
 
 
-def redetect_project(project: Project, show: Callable[[int, int], None] | None = None) -> Outcome:
+def redetect_project(project: Project, show: Callable[[int, int], None] | None = None) -> JudgementResult:
     """Judge a project's whole history again, case by case; `show` gets (cases done, cases) after each.
 
     Nobody is alerted: what a better detection sees in old commits isn't news.
     """
-    total = Outcome()
+    total = JudgementResult()
     groups = series_judged_together(project)
     for done, (branch, series) in enumerate(groups, start=1):
         outcome = redetect_series(project, branch, series, is_last=done == len(groups))
@@ -290,16 +290,18 @@ def redetect_project(project: Project, show: Callable[[int, int], None] | None =
     return total
 
 
-def redetect_series(project: Project, branch: str, series: Sequence[Series], *, is_last: bool) -> Outcome:
+def redetect_series(
+    project: Project, branch: str, series: Sequence[Series], *, is_last: bool
+) -> JudgementResult:
     """Judge these series of a branch again; after the last ones all of the branch is explained anew."""
-    lines = Lines(project, {branch: branch_line(project, branch)})
+    lines = BranchLines(project, {branch: branch_line(project, branch)})
 
-    def judge_again(facts: GatheredFacts) -> Outcome:
+    def judge_again(facts: GatheredFacts) -> JudgementResult:
         locked = lock_project(project.pk)
         judged = find_all_changes(locked, branch, series, lines, facts)
         judged.touched.live, judged.touched.anew = False, is_last
         opened = decide_and_apply(locked, branch, judged.touched, lines, facts)
-        return Outcome(judged.counts, opened)
+        return JudgementResult(judged.counts, opened)
 
     return with_facts(lines, judge_again)
 
@@ -323,7 +325,7 @@ def by_configuration(rows: Iterable[Series]) -> list[list[Series]]:
 # One judgement
 
 
-def with_facts(lines: Lines, work: Callable[[GatheredFacts], Result]) -> Result:
+def with_facts(lines: BranchLines, work: Callable[[GatheredFacts], Result]) -> Result:
     """Do it in one transaction; where it lacks facts, find them out without the lock and do it again."""
     facts = GatheredFacts()
     for _ in range(MOST_ROUNDS):
@@ -337,7 +339,7 @@ def with_facts(lines: Lines, work: Callable[[GatheredFacts], Result]) -> Result:
 
 
 def decide_and_apply(
-    project: Project, branch: str, touched: AffectedChanges, lines: Lines, facts: GatheredFacts
+    project: Project, branch: str, touched: AffectedChanges, lines: BranchLines, facts: GatheredFacts
 ) -> list[Regression]:
     """Raises FactsToGather where something is to be found out that no lock may wait for."""
     snapshot = take_snapshot(project, branch, touched)
@@ -368,7 +370,7 @@ def find_all_changes(
     project: Project,
     branch: str,
     series: Sequence[Series],
-    lines: Lines,
+    lines: BranchLines,
     facts: GatheredFacts,
     position: int | None = None,
 ) -> JudgedSeries:

@@ -19,7 +19,7 @@ from dashboard.models import Change, Limit, Run, Series
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.regressions.decision import facts
 from dashboard.regressions.row_facts import series_fact
-from dashboard.regressions.series.branch_line import Line, given_line
+from dashboard.regressions.series.branch_line import BranchLine, given_line
 from dashboard.regressions.series.limit_episodes import (
     Episode,
     LimitPoint,
@@ -128,7 +128,7 @@ def _is_open_since(start: Coalesce) -> Q:
 _LIMITS_ALONG_LINE: CompiledQuery[Any] = CompiledQuery(_build_limits_along_line)
 
 
-def read_limits(measured: LimitsMeasured, line: Line) -> list[LimitRow]:
+def read_limits(measured: LimitsMeasured, line: BranchLine) -> list[LimitRow]:
     """How the runs of a line stand to limits, undisturbed ones alone."""
     given = {"run": measured.run, "series": list(measured.series), "position": measured.position}
     return _LIMITS_ALONG_LINE.read_long(limit_row, line.has_fork, **line.given_values, **given)
@@ -159,7 +159,7 @@ def limits_of_commits(commits: Collection[int]) -> LimitsMeasured:
     )
 
 
-def limit_crossings(measured: LimitsMeasured, line: Line) -> LimitCrossings:
+def limit_crossings(measured: LimitsMeasured, line: BranchLine) -> LimitCrossings:
     """What limits say along a line, where it may be otherwise than is stored.
 
     With all that the same regressions tell of: at one commit several cases and pools may cross theirs.
@@ -182,7 +182,7 @@ def series_told_at(commits: Collection[int]) -> set[int]:
     return set(told.values_list("series", flat=True).distinct())
 
 
-def crossings_along_line(rows: Sequence[LimitRow], changed_from: int, line: Line) -> LimitCrossings:
+def crossings_along_line(rows: Sequence[LimitRow], changed_from: int, line: BranchLine) -> LimitCrossings:
     """What these rows say; what was over before position `changed_from` is as it was."""
     episodes: list[tuple[int, Episode]] = []
     kept: list[facts.LimitLink] = []
@@ -257,7 +257,7 @@ def with_gone(
     group: Group,
     stored: Mapping[int, Sequence[StoredPoint]],
     places: Mapping[int, facts.Commit],
-    line: Line,
+    line: BranchLine,
 ) -> Group:
     """A group whose series that aren't measured any more say since when; of a series alone nobody knows.
 
@@ -294,7 +294,7 @@ def with_disturbed(
     return points
 
 
-def disturbed_since(series: int, position: int, line: Line) -> list[StoredPoint]:
+def disturbed_since(series: int, position: int, line: BranchLine) -> list[StoredPoint]:
     """What disturbed runs behind a position have stored of a series: it is measured all the same."""
     rows = Limit.objects.filter(
         line.lookup("run__commit"), series=series, tainted=True, position__gt=position

@@ -30,7 +30,7 @@ from dashboard.regressions.decision import facts
 from dashboard.regressions.decision.ranges import Range
 from dashboard.regressions.limit_violations import LimitCrossings, LimitsMeasured, limit_crossings
 from dashboard.regressions.row_facts import change_fact, regression_fact, verdict_fact
-from dashboard.regressions.series.branch_line import Line
+from dashboard.regressions.series.branch_line import BranchLine
 
 SERIES = ("series__metric", "series__configuration")
 RELATED = (*SERIES, "last_good", "first_bad")
@@ -62,7 +62,7 @@ class AffectedChanges:
     reconsidered: set[int] = field(default_factory=set)
     perhaps_recovered: set[int] = field(default_factory=set)
     limits: LimitsMeasured = field(default_factory=LimitsMeasured)
-    line: Line | None = None
+    line: BranchLine | None = None
     live: bool = True
     anew: bool = False
 
@@ -70,7 +70,7 @@ class AffectedChanges:
 def take_snapshot(project: Project, branch: str, touched: AffectedChanges) -> facts.Snapshot:
     changes, keys = reached_keys(project, branch, touched)
     rows = changed_rows(branch, changes, keys)
-    line = touched.line or Line(branch)
+    line = touched.line or BranchLine(branch)
     limits = limit_crossings(touched.limits, line) if touched.limits.series else LimitCrossings()
     regressions = regression_rows(project, rows, keys, limits)
     active, verdicts = read_experiments([row.pk for row in regressions])

@@ -14,7 +14,7 @@ from dashboard.runs.backlog import rank_backlog
 from dashboard.runs.errors import Busy
 from dashboard.runs.planning import (
     MOST_PUSHED,
-    Plan,
+    TriggerPlan,
     add_changed_paths,
     event_of,
     keep_to_budget,
@@ -41,7 +41,7 @@ def fill_backlog(project_id: int) -> int:
     except RepositoryError as error:
         raise Busy(str(error)) from error
     except ManifestError:
-        plan = Plan()
+        plan = TriggerPlan()
     with transaction.atomic():
         held = Backlog.objects.select_for_update().filter(pk=row.pk).first()
         if held is None or held.hashes != before:
@@ -56,13 +56,13 @@ def fill_backlog(project_id: int) -> int:
     return number
 
 
-def plan_backlog(row: Backlog) -> Plan:
+def plan_backlog(row: Backlog) -> TriggerPlan:
     """Which of its commits fit into the queue now."""
     project: Project = row.trigger.project
     mirror = project.mirror
     there = repositories.commits_on_branch(mirror, row.branch, row.hashes) or set()
     found = repositories.read_commits(mirror, [sha for sha in row.hashes if sha in there])
-    plan = Plan(facts={facts.hash: facts for facts in sorted(found, key=lambda facts: facts.position)})
+    plan = TriggerPlan(facts={facts.hash: facts for facts in sorted(found, key=lambda facts: facts.position)})
     if not found:
         return plan
     policy = project_policy(project)

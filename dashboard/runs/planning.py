@@ -46,7 +46,7 @@ HEADS, TAGS = "refs/heads/", "refs/tags/"
 
 
 @dataclass
-class Plan:
+class TriggerPlan:
     """What to measure, and a sentence for each commit whose manifest can't be read.
 
     `pushed` is the number of commits of a push of which only some are measured, else 0. `fork`: where the
@@ -74,7 +74,7 @@ class UnmeasurableError(ManifestError):
         self.unreadable = unreadable
 
 
-def make_plan(trigger: Trigger) -> Plan:
+def make_plan(trigger: Trigger) -> TriggerPlan:
     """Reads the fetched repository, writes nothing. Raises RepositoryError, ManifestError, TooManyRuns."""
     project, mirror = trigger.project, trigger.project.mirror
     policy = project_policy(project)
@@ -86,7 +86,7 @@ def make_plan(trigger: Trigger) -> Plan:
     pushed = repositories.select_commits(mirror, pushed_revisions(mirror, trigger), LARGEST_PUSH)
     if trigger.source in PUSHED and (reason := refuse_push(mirror, policy, event, pushed[-1])):
         said_so = pushed[-1] if reason == Reason.SKIP_MARK else ""
-        return Plan(Decision(left_out=[SkippedCommits(reason, len(pushed))]), skipped_by=said_so)
+        return TriggerPlan(Decision(left_out=[SkippedCommits(reason, len(pushed))]), skipped_by=said_so)
     hashes = spread_evenly(pushed, min(len(pushed), MOST_COALESCED))
     plan = plan_commits(trigger, event, policy, hashes)
     plan.always = event.schedule is not None and event.schedule.always
@@ -137,11 +137,13 @@ def pushed_revisions(mirror: Mirror, trigger: Trigger) -> dict[str, Any]:
     return {"commit": final}
 
 
-def plan_commits(trigger: Trigger, event: Event, policy: EffectivePolicy, hashes: Sequence[str]) -> Plan:
+def plan_commits(
+    trigger: Trigger, event: Event, policy: EffectivePolicy, hashes: Sequence[str]
+) -> TriggerPlan:
     """The plan for these commits, oldest first; raises where none of them can be measured."""
     project, mirror = trigger.project, trigger.project.mirror
     found = repositories.read_commits(mirror, hashes)
-    plan = Plan(facts={facts.hash: facts for facts in found})
+    plan = TriggerPlan(facts={facts.hash: facts for facts in found})
     candidates = list(read_candidates(project, mirror, found, trigger.benchmarks, plan))
     if not candidates:
         said = plan.skipped[-1]
@@ -158,7 +160,7 @@ def plan_commits(trigger: Trigger, event: Event, policy: EffectivePolicy, hashes
 
 
 def read_candidates(
-    project: Project, mirror: Mirror, commits: Sequence[CommitFacts], names: list[str], plan: Plan
+    project: Project, mirror: Mirror, commits: Sequence[CommitFacts], names: list[str], plan: TriggerPlan
 ) -> Iterable[Candidate]:
     """The commits that can be measured; what is wrong with the others goes to the plan."""
     policies: dict[int, EffectivePolicy] = {}
@@ -176,7 +178,7 @@ def read_candidates(
         yield Candidate(facts.hash, facts.position, benchmarks, own)
 
 
-def add_changed_paths(mirror: Mirror, candidates: list[Candidate], plan: Plan) -> list[Candidate]:
+def add_changed_paths(mirror: Mirror, candidates: list[Candidate], plan: TriggerPlan) -> list[Candidate]:
     """The files that each commit changes, where a pattern asks for them."""
     if not any(candidate.policy.reads_paths for candidate in candidates):
         return candidates
@@ -202,7 +204,7 @@ def find_base(mirror: Mirror, facts: CommitFacts) -> str | None:
 
 
 def read_queue(
-    project: Project, policy: EffectivePolicy, candidates: Sequence[Candidate], plan: Plan
+    project: Project, policy: EffectivePolicy, candidates: Sequence[Candidate], plan: TriggerPlan
 ) -> Queue:
     positions = [candidate.position for candidate in candidates]
     branch = plan.facts[candidates[-1].hash].branch
@@ -236,7 +238,7 @@ def measured_positions(project: Project, branch: str, first: int, last: int) -> 
     return set(runs.filter(state__in=states).values_list("commit__position", flat=True))
 
 
-def find_fork(project: Project, mirror: Mirror, plan: Plan) -> int | None:
+def find_fork(project: Project, mirror: Mirror, plan: TriggerPlan) -> int | None:
     """Where a branch beside the project's left it."""
     asked = [*plan.decision.newest, *plan.decision.backlog]
     branch = plan.facts[asked[0][0].hash].branch if asked else project.branch

@@ -23,7 +23,7 @@ from dashboard.runs.backlog import BACKLOG_PRIORITY, rank_backlog, supersede_run
 from dashboard.runs.caps import TooManyRuns
 from dashboard.runs.commits import forget_problems, get_or_create_commits, keep_unreadable
 from dashboard.runs.errors import Busy
-from dashboard.runs.planning import PUSHED, UNATTENDED, Plan, UnmeasurableError, make_plan
+from dashboard.runs.planning import PUSHED, UNATTENDED, TriggerPlan, UnmeasurableError, make_plan
 from dashboard.runs.requests import request_runs
 from dashboard.runs.rewritten_history import follow_rewritten_history
 from dashboard.runs.tags import follow_tags
@@ -100,7 +100,7 @@ def _resolve_received(received: Trigger, quick: bool, patience: float | None) ->
     return []
 
 
-def _request_planned(trigger: Trigger, plan: Plan, quick: bool) -> list[int]:
+def _request_planned(trigger: Trigger, plan: TriggerPlan, quick: bool) -> list[int]:
     decision, project = plan.decision, trigger.project
     with transaction.atomic():
         # Held until the end: a second resolving of the same trigger waits here and then finds it closed.
@@ -136,7 +136,7 @@ def _request_planned(trigger: Trigger, plan: Plan, quick: bool) -> list[int]:
     return [run.pk for run in runs]
 
 
-def store_commits(project: Project, plan: Plan) -> dict[str, Commit]:
+def store_commits(project: Project, plan: TriggerPlan) -> dict[str, Commit]:
     """The rows of the commits that are asked for, by hash."""
     asked = [candidate.hash for candidate, _ in (*plan.decision.backlog, *plan.decision.newest)]
     commits = get_or_create_commits(project, [plan.facts[sha] for sha in asked])
@@ -213,7 +213,7 @@ def _leave_out_measured(wanted: list[RequestedRun]) -> list[RequestedRun]:
     ]
 
 
-def request_backlog(trigger: Trigger, plan: Plan) -> int:
+def request_backlog(trigger: Trigger, plan: TriggerPlan) -> int:
     """Ask for what the backlog of a push still lacks, behind everything else; how many runs. Called within a
     transaction."""
     project = trigger.project
@@ -228,7 +228,7 @@ def _broken_manifests(trigger: Trigger, commits: int) -> list[dict[str, object]]
     return [asdict(SkippedCommits(Reason.MANIFEST, commits))]
 
 
-def _describe_runs(runs: list[Run], plan: Plan, trigger: Trigger) -> str:
+def _describe_runs(runs: list[Run], plan: TriggerPlan, trigger: Trigger) -> str:
     if plan.skipped_by:
         return f"Nothing is measured: the message of {plan.skipped_by[:10]} says so."
     if not plan.decision.newest:

@@ -35,7 +35,7 @@ from dashboard.regressions.explanation.profiles import profile_of_level
 from dashboard.regressions.explanation.slow_processes import find_slow_processes, phase_of_slow_rank
 from dashboard.regressions.explanation.suspects import rank_suspects
 from dashboard.regressions.explanation.tensor_operations import rank_operations
-from dashboard.regressions.series.branch_line import Line
+from dashboard.regressions.series.branch_line import BranchLine
 from dashboard.regressions.series.history import load_history
 from dashboard.repositories import RepositoryError
 
@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 MOST_COMPARED = 20
 
 
-def explain_step(project: Project, line: Line, request: Explanation) -> StepExplanation:
+def explain_step(project: Project, line: BranchLine, request: Explanation) -> StepExplanation:
     change = request.change
     series = SeriesRow.objects.select_related("metric").get(pk=change.series.pk)
     sides = sides_of_step(change_at_proof(request), load_history(series, line))

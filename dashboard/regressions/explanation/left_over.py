@@ -12,7 +12,7 @@ from dashboard.regressions.decision.facts import Change, Series
 from dashboard.regressions.decision.repair import LEAST_SHARE
 from dashboard.regressions.explanation import phase_shares
 from dashboard.regressions.explanation.phase_shares import Sides
-from dashboard.regressions.series.branch_line import Line
+from dashboard.regressions.series.branch_line import BranchLine
 from dashboard.regressions.series.history import load_history
 
 # So many other phases say how fast the machine is: their median is none of a single commit's.
@@ -21,7 +21,7 @@ FEWEST_OTHERS = 4
 LEAST_PART = 0.01
 
 
-def phase_left_over(line: Line, step: Change, improvement: Change, phase: str = "") -> float | None:
+def phase_left_over(line: BranchLine, step: Change, improvement: Change, phase: str = "") -> float | None:
     """The part of a step that an improvement left in its phase; None where no phase explains the step.
 
     `phase`: the one that does; empty where the points are to say which.

@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class BranchLine:
     """The commits that a branch is judged on.
 
     `own` are the hashes of those that the project's branch, `trunk`, doesn't have; None: all that are known
@@ -66,28 +66,28 @@ class Line:
 
 
 def given_line(commit: str, has_fork: bool) -> Q:
-    """`Line.lookup` of a line that is known when the query is asked; see `querysets.compiled_queries`."""
+    """`BranchLine.lookup` of a line that is known once the query is asked; see `compiled_queries`."""
     if not has_fork:
         return Q(**{f"{commit}__branch": Parameter("branch")})
     before = {f"{commit}__branch": Parameter("trunk"), f"{commit}__position__lte": Parameter("fork")}
     return Q(**{f"{commit}__hash__in_array": Parameter("own")}) | Q(**before)
 
 
-def branch_line(project: Project, branch: str) -> Line:
+def branch_line(project: Project, branch: str) -> BranchLine:
     """The line of a branch, read in the repository; where that can't tell, its known commits alone."""
     if branch in (project.branch, DETACHED) or not project.repository:
-        return Line(branch)
+        return BranchLine(branch)
     mirror = project.mirror
     try:
         own, fork = repositories.commits_since_fork(mirror, branch_tip(project, branch, mirror.branches()))
     except RepositoryError as error:
         logger.warning("Where %s left %s can't be told: %s", branch, project.branch, error)
-        return Line(branch)
+        return BranchLine(branch)
     if not own:
-        return Line(branch)  # It was merged by moving the project's branch there.
+        return BranchLine(branch)  # It was merged by moving the project's branch there.
     # Commits that another branch has too are judged there.
     shared = project.commits.filter(hash__in=own).exclude(branch=branch).aggregate(last=Max("position"))
-    return Line(branch, frozenset(own), project.branch, fork, max(fork, shared["last"] or -1))
+    return BranchLine(branch, frozenset(own), project.branch, fork, max(fork, shared["last"] or -1))
 
 
 def branch_tip(project: Project, branch: str, branches: list[str]) -> str:

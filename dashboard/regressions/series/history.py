@@ -16,7 +16,7 @@ from dashboard import detection
 from dashboard.models import GuardResult, Point, Run, Series
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.prepared_statements import preparing_statements
-from dashboard.regressions.series.branch_line import Line, given_line
+from dashboard.regressions.series.branch_line import BranchLine, given_line
 
 # All of a history is judged again by this many points at most: what is older was judged when it was new.
 NEWEST = 2000
@@ -25,7 +25,7 @@ RECENT = 400
 # Near the cut the first level is short: what is found there isn't believed over what was found in full view.
 FROZEN_SHARE = 0.1
 # Of a history that wasn't read from rows.
-NOWHERE = Line("")
+NOWHERE = BranchLine("")
 # Where a commit lacks a phase.
 ABSENT = detection.Point(0.0, tainted=True)
 
@@ -103,7 +103,7 @@ class History:
     series: Series
     measured: Sequence[MeasuredCommit]
     frozen_until: int = -1
-    line: Line = NOWHERE
+    line: BranchLine = NOWHERE
     is_cut: bool = False
     positions: Sequence[int] = field(init=False)
 
@@ -157,13 +157,13 @@ class History:
         )
 
 
-def load_history(series: Series, line: Line | str, newest: int = NEWEST) -> History:
+def load_history(series: Series, line: BranchLine | str, newest: int = NEWEST) -> History:
     """The newest points of a series on the line of a branch, or on what is known of the branch alone."""
-    (history,) = load_histories([series], Line(line) if isinstance(line, str) else line, newest)
+    (history,) = load_histories([series], BranchLine(line) if isinstance(line, str) else line, newest)
     return history
 
 
-def load_histories(series: Sequence[Series], line: Line, newest: int = NEWEST) -> list[History]:
+def load_histories(series: Sequence[Series], line: BranchLine, newest: int = NEWEST) -> list[History]:
     """The same of many series, in their order, by as many queries as of one."""
     points = newest_rows([row.pk for row in series], line, newest)
     measured = {
@@ -184,7 +184,7 @@ def load_histories(series: Sequence[Series], line: Line, newest: int = NEWEST) -
     ]
 
 
-def load_recent(series: Sequence[Series], line: Line, position: int) -> list[History]:
+def load_recent(series: Sequence[Series], line: BranchLine, position: int) -> list[History]:
     """As much of histories as judges what was measured at a position: all of them for an old commit."""
     recent = load_histories(series, line, RECENT)
     old = [history.series for history in recent if position <= history.frozen_until]
@@ -192,7 +192,7 @@ def load_recent(series: Sequence[Series], line: Line, position: int) -> list[His
     return [whole.get(history.series.pk, history) for history in recent]
 
 
-def newest_rows(series: Sequence[int], line: Line, newest: int) -> dict[int, list[Row]]:
+def newest_rows(series: Sequence[int], line: BranchLine, newest: int) -> dict[int, list[Row]]:
     """By series its newest points on a line, so many at most; oldest first."""
     condition, parameters = line.condition("commit")
     rows: dict[int, list[Row]] = {key: [] for key in series}
@@ -292,7 +292,7 @@ _GUARD_RESULTS: CompiledQuery[Any] = CompiledQuery(
 
 
 def with_guards(
-    series: Sequence[int], measured: Mapping[int, Sequence[MeasuredCommit]], line: Line
+    series: Sequence[int], measured: Mapping[int, Sequence[MeasuredCommit]], line: BranchLine
 ) -> dict[int, list[MeasuredCommit]]:
     """By guarded series its commits as they stand to the guard, and those that don't report the quality.
 

@@ -13,12 +13,12 @@ from dashboard.environments import RunEnvironments
 from dashboard.models import Case, Commit, GuardResult, Project, Run, Series, SeriesLatest
 from dashboard.regressions import judge_run
 from dashboard.regressions.changes import FoundChange, find_changes
-from dashboard.regressions.series.branch_line import Line
+from dashboard.regressions.series.branch_line import BranchLine
 from dashboard.regressions.series.history import load_histories, load_recent
 from tests.dashboard import factories
 
 COMMITS, SLOW, TAKEN_OVER = 24, 12, 18
-MAIN = Line("main")
+MAIN = BranchLine("main")
 QUALITY = "quality.score"
 
 

@@ -9,7 +9,7 @@ import pytest
 from dashboard import repositories
 from dashboard.models import Limit, Regression
 from dashboard.regressions import advance_proof, judge_run
-from dashboard.regressions.series.branch_line import Line, branch_line
+from dashboard.regressions.series.branch_line import BranchLine, branch_line
 from dashboard.sentences.regressions import regression_title
 from tests.dashboard import factories
 from tests.dashboard.regressions.planted import History, linear_history
@@ -111,7 +111,7 @@ def test_a_limit_that_was_crossed_before_the_branch_began_is_not_told_again() ->
 
 def test_a_line_without_its_repository_is_what_is_known_of_the_branch() -> None:
     history = History(linear_history(3), {}, main="m3").make()
-    assert branch_line(history.project, "gone") == Line("gone")
+    assert branch_line(history.project, "gone") == BranchLine("gone")
 
 
 def test_a_branch_leaves_the_main_branch_once() -> None:

@@ -7,7 +7,7 @@ import pytest
 from dashboard.environments import RunEnvironments
 from dashboard.models import Case, Change, Commit, Point, Project, Run, Series
 from dashboard.regressions import changes
-from dashboard.regressions.series.branch_line import Line
+from dashboard.regressions.series.branch_line import BranchLine
 from dashboard.regressions.series.history import RECENT, History, load_history, load_recent
 from tests.dashboard import factories
 
@@ -106,7 +106,7 @@ def test_a_new_commit_is_judged_by_the_newest_points_an_old_one_by_all(project: 
     Point.objects.bulk_create(
         Point(series=series, position=run.commit.position, run=run, value=1.0) for run in runs
     )
-    main = Line("main")
+    main = BranchLine("main")
     (newest,) = load_recent([series], main, count - 1)
     assert (len(newest.measured), newest.frozen_until > 100) == (RECENT, True)
     (recent,) = load_recent([series], main, newest.frozen_until + 1)
