@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from paceline import document, manifest
+from paceline import document
 
 from workers.host.box.box import NO_BOX, Box, BoxedCommand, BoxView
 from workers.host.environments.build_runner import PATH
@@ -41,6 +41,8 @@ PASSED_ON = (
 )
 # Under these names the harness takes its side of two that take turns; the first one begins.
 TURNS = ("first", "second")
+# A module at its top, whose folder is that of the package.
+HARNESS_PACKAGE = Path(document.__file__).parent
 # What the harness leaves out: the counting, the sweep, or both.
 NO_COUNTING, NO_SWEEP, TIMED_ONLY = "--no-counting", "--no-sweep", "--timed-only"
 LARGEST_PROGRESS = 4096
@@ -187,7 +189,7 @@ def measurement_view(measurement: Measurement, scratch: Path, box: Box) -> BoxVi
         for pipe in pipes:
             with contextlib.suppress(FileExistsError):
                 os.mkfifo(pipe, 0o600)
-    package = Path(manifest.__file__).parent
+    package = HARNESS_PACKAGE
     imported = package if package.parent.name == "site-packages" else package.parent
     box.let_read(measurement.checkout, renewed=True)
     for folder in (measurement.python.parent.parent, imported, *measurement.folders):
@@ -236,7 +238,7 @@ def harness_environment(python: Path, scratch: Path, surroundings: Mapping[str, 
 
 def harness_folder(scratch: Path) -> Path:
     """A folder to import the worker's harness from, and nothing else of the worker's."""
-    package = Path(manifest.__file__).parent
+    package = HARNESS_PACKAGE
     if package.parent.name != "site-packages":
         return package.parent
     (scratch / "harness").mkdir()
