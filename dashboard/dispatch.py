@@ -44,6 +44,7 @@ READ_CLAIMS = "workers.read_claims"
 PRUNE = "workers.prune"
 REMIND = "workers.remind"
 POLL = "workers.poll_project"
+READ_COMMITS = "workers.read_newest_commits"
 TEST_REPOSITORY = "workers.test_repository"
 REMOVE_PROJECT = "workers.remove_project"
 
@@ -55,6 +56,7 @@ SUBJECTS = {
     PROVE: "regression",
     HISTORY_REWRITTEN: "project",
     POLL: "project",
+    READ_COMMITS: "project",
     FILL_BACKLOG: "project",
     REMOVE_PROJECT: "project",
     READ_CLAIMS: "project",
@@ -73,7 +75,7 @@ SERVICE = "service"
 FETCHES = "fetches"
 FETCHING = frozenset(
     {
-        *(RESOLVE, POLL, FILL_BACKLOG, TEST_REPOSITORY),
+        *(RESOLVE, POLL, READ_COMMITS, FILL_BACKLOG, TEST_REPOSITORY),
         *(PREPARE_CHECK, TELL_CHECK, COMPLETE_PULL_REQUEST, OBEY_COMMENT),
     }
 )

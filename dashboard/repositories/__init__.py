@@ -4,7 +4,14 @@ Each failure is a RepositoryError of one sentence.
 """
 
 from dashboard.repositories.credentials import join_credentials, split_credentials
-from dashboard.repositories.errors import GitError, RepositoryBusy, RepositoryError, Stopped, Unreachable
+from dashboard.repositories.errors import (
+    FetchTimeout,
+    GitError,
+    RepositoryBusy,
+    RepositoryError,
+    Stopped,
+    Unreachable,
+)
 from dashboard.repositories.failures import FailureKind, classify_failure
 from dashboard.repositories.file_changes import ChangedFile, changed_files, changed_paths, file_texts
 from dashboard.repositories.git import OPTIONS, Git, hide_password
@@ -48,6 +55,7 @@ __all__ = [
     "ChangedFile",
     "CommitFacts",
     "FailureKind",
+    "FetchTimeout",
     "Git",
     "GitError",
     "GitObject",

@@ -13,8 +13,16 @@ class GitError(RepositoryError):
         self.status = status
 
 
+class GitTimeout(RepositoryError):  # noqa: N818 - reads as a fact
+    """git was ended: it had taken longer than it might."""
+
+
 class Unreachable(RepositoryError):  # noqa: N818 - reads as a fact
     """Fetching failed, perhaps for a moment only."""
+
+
+class FetchTimeout(Unreachable):
+    """Fetching took longer than whoever asked could wait."""
 
 
 class RepositoryBusy(RepositoryError):  # noqa: N818 - reads as a fact

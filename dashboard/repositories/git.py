@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dashboard.repositories.child import Output, run_child
-from dashboard.repositories.errors import GitError, RepositoryError
+from dashboard.repositories.errors import GitError, GitTimeout, RepositoryError
 
 TIME_LIMIT = 60.0
 MOST_BYTES = 256 * 1024 * 1024
@@ -102,7 +102,7 @@ class Git:
                 stop=self.stop,
             )
         except TimeoutError:
-            raise RepositoryError(
+            raise GitTimeout(
                 f"git {_subcommand_name(arguments)} took longer than {time_limit:g} seconds."
             ) from None
         except OSError as error:

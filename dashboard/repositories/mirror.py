@@ -13,7 +13,13 @@ from urllib.parse import unquote, urlsplit
 
 from dashboard.repositories.child import Output
 from dashboard.repositories.credentials import credential_variables, split_credentials
-from dashboard.repositories.errors import RepositoryBusy, RepositoryError, Unreachable
+from dashboard.repositories.errors import (
+    FetchTimeout,
+    GitTimeout,
+    RepositoryBusy,
+    RepositoryError,
+    Unreachable,
+)
 from dashboard.repositories.git import TIME_LIMIT, Git, hide_password
 from dashboard.repositories.hashes import FULL_HASH
 from dashboard.repositories.locks import hold_lock, try_lock
@@ -102,7 +108,7 @@ class Mirror:
     def fetch(self, patience: float | None = None, time_limit: float | None = None) -> None:
         """Bring the mirror up to date, in FETCH_SECONDS where no other limit is given.
 
-        Raises Unreachable, RepositoryBusy as `locked` does.
+        Raises Unreachable (FetchTimeout where that limit was too short), RepositoryBusy as `locked` does.
         """
         if not self.repository:
             raise Unreachable(f"{self.project} has no repository, only an imported history.")
@@ -210,7 +216,8 @@ class Mirror:
                     time_limit=FETCH_SECONDS if time_limit is None else time_limit,
                 )
             except RepositoryError as error:
-                raise Unreachable(f"{hide_password(repository)} can't be fetched: {error}") from error
+                kind = FetchTimeout if isinstance(error, GitTimeout) else Unreachable
+                raise kind(f"{hide_password(repository)} can't be fetched: {error}") from error
 
     def collect_garbage(self) -> None:
         """Pack what fetches have left, where that is much. Only where nothing is measured meanwhile.

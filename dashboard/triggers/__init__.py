@@ -2,6 +2,7 @@
 
 from dashboard.triggers.command import from_command
 from dashboard.triggers.polling import poll_project, send_due_polls
+from dashboard.triggers.reading_commits import read_slow_repository
 from dashboard.triggers.receiving import TriggerError, parse_revisions
 from dashboard.triggers.schedule import send_due_schedules
 from dashboard.triggers.web import from_web
@@ -12,6 +13,7 @@ __all__ = [
     "from_web",
     "parse_revisions",
     "poll_project",
+    "read_slow_repository",
     "send_due_polls",
     "send_due_schedules",
 ]

@@ -1,28 +1,62 @@
-"""The newest commits of a project's branch, read while a person waits; no run of them is asked for."""
+"""The newest commits of a project's branch, read because a person asks; no run of them is asked for."""
 
 from __future__ import annotations
 
-from dashboard import repositories, runs
-from dashboard.models import Project
-from dashboard.repositories import RepositoryError
+from django.utils import timezone
+
+from dashboard import dispatch, outbox, repositories, runs
+from dashboard.models import Project, Trigger
+from dashboard.repositories import FetchTimeout, RepositoryBusy, RepositoryError
 from dashboard.runs.rewritten_history import follow_rewritten_history
 from dashboard.runs.tags import follow_tags
 from dashboard.triggers.checking import CHECK_SECONDS
 from dashboard.triggers.receiving import TriggerError
 
 
-def read_newest_commits(project: Project, count: int) -> int:
-    """Store the `count` newest commits of the branch as the repository has them now. How many are new here.
+def read_newest_commits(project: Project, count: int) -> int | None:
+    """Store the `count` newest commits of the branch as the repository has them now. How many are new here;
+    None where that takes longer than CHECK_SECONDS, and a worker reads them.
 
-    Raises TriggerError where the repository doesn't answer within CHECK_SECONDS, or has no such branch.
+    Raises TriggerError where the repository can't be read, or has no such branch.
     """
-    mirror = project.mirror
     try:
-        mirror.fetch(CHECK_SECONDS, CHECK_SECONDS)
-        hashes = repositories.newest_commits(mirror, count)
-        found = repositories.read_commits(mirror, hashes)
+        project.mirror.fetch(CHECK_SECONDS, CHECK_SECONDS)
+        return _store_newest_commits(project, count)
+    except (FetchTimeout, RepositoryBusy):
+        outbox.send_kept(dispatch.READ_COMMITS, project.pk, count)
+        return None
     except RepositoryError as error:
         raise TriggerError(str(error)) from error
+
+
+def read_slow_repository(project_id: int, count: int, patience: float | None = None) -> None:
+    """The same with the time that a fetch takes, as nobody waits. A failure is told by a refused trigger.
+
+    Raises Busy where somebody else has the repository for longer than `patience` seconds.
+    """
+    project = Project.objects.filter(pk=project_id).exclude(repository="").first()
+    if project is None:
+        return
+    try:
+        project.mirror.fetch(patience)
+        _store_newest_commits(project, count)
+    except RepositoryBusy as error:
+        raise runs.Busy(str(error)) from error
+    except RepositoryError as error:
+        Trigger.objects.create(
+            project=project,
+            source=Trigger.Source.POLL,
+            state=Trigger.State.REFUSED,
+            detail=str(error),
+            resolved_at=timezone.now(),
+        )
+
+
+def _store_newest_commits(project: Project, count: int) -> int:
+    """From the mirror. Raises RepositoryError."""
+    mirror = project.mirror
+    hashes = repositories.newest_commits(mirror, count)
+    found = repositories.read_commits(mirror, hashes)
     follow_rewritten_history(project)
     known = project.commits.filter(hash__in=hashes, branch=project.branch).count()
     # The known ones too: what another branch had may have been merged by moving the project's branch there.

@@ -178,6 +178,15 @@ def poll_project(project_id: int) -> None:
     triggers.poll_project(project_id)
 
 
+@app.task(name=dispatch.READ_COMMITS, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
+@count_failures(dispatch.READ_COMMITS)
+@from_outbox(dispatch.READ_COMMITS)
+def read_newest_commits(project_id: int, count: int) -> None:
+    from dashboard import triggers
+
+    triggers.read_slow_repository(project_id, count, NO_PATIENCE)
+
+
 @app.task(name=dispatch.TEST_REPOSITORY, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
 @count_failures(dispatch.TEST_REPOSITORY)
 def test_repository(test_id: int) -> None:

@@ -16,6 +16,7 @@ from dashboard.pages.requested_project import requested_project
 from dashboard.querysets.durations import newest_durations
 from dashboard.querysets.projects import LOOKED_AT, unmeasured_commits
 from dashboard.sentences.numbers import format_count, format_duration
+from dashboard.triggers.checking import CHECK_SECONDS
 from dashboard.triggers.reading_commits import read_newest_commits
 from dashboard.triggers.receiving import TriggerError
 from dashboard.triggers.web import from_web
@@ -67,8 +68,17 @@ def read_commits(request: HttpRequest, slug: str) -> HttpResponse:
     except TriggerError as error:
         messages.error(request, str(error))
     else:
-        said = f"Each of the newest commits of {project.branch} was known."
-        if new:
-            said = f"{format_count(new, 'commit')} more {'is' if new == 1 else 'are'} known now."
-        messages.success(request, said)
+        messages.success(request, describe_reading(project, new))
     return redirect("project-commits", slug)
+
+
+def describe_reading(project: Project, new: int | None) -> str:
+    """What reading brought: `new` commits, or None where a worker goes on with it."""
+    if new is None:
+        return (
+            f"The repository takes longer than {CHECK_SECONDS:g} seconds. A worker goes on reading it: "
+            "new commits are listed here as soon as it is done."
+        )
+    if not new:
+        return f"Each of the newest commits of {project.branch} was known."
+    return f"{format_count(new, 'commit')} more {'is' if new == 1 else 'are'} known now."

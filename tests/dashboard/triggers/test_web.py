@@ -7,10 +7,12 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from dashboard import runs
-from dashboard.models import Project, Run, Trigger
+from dashboard import dispatch, runs
+from dashboard.models import OutboxMessage, Project, Run, Trigger
 from dashboard.repositories import MOST_COMMITS
+from dashboard.triggers import reading_commits
 from tests.dashboard.conftest import Repository
+from workers.site import tasks
 
 pytestmark = pytest.mark.django_db
 URL = "/projects/snakes/trigger/"
@@ -178,6 +180,33 @@ def test_commits_that_nobody_asked_for_are_looked_for_and_offered(
     assert "Measure what is missing" in shown
     assert not Run.objects.filter(commit__hash__in=newer).exists()
     assert "Each of the newest commits of main was known." in client.post(button, follow=True).text
+
+
+def test_a_slow_repository_is_read_by_a_worker(
+    client: Client,
+    tracked: Project,
+    repository: Repository,
+    operator: User,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client.force_login(operator)
+    runs.resolve_trigger(Trigger.objects.create(project=tracked, source=Trigger.Source.COMMAND).pk)
+    repository.commit("Sleep")
+    known = tracked.commits.count()
+    monkeypatch.setattr(reading_commits, "CHECK_SECONDS", 0.0001)
+    shown = client.post("/projects/snakes/read-commits/", follow=True).text
+    assert "A worker goes on reading it" in shown
+    message = OutboxMessage.objects.get(task=dispatch.READ_COMMITS)
+    assert tracked.commits.count() == known
+    tasks.read_newest_commits(*message.arguments)
+    # The first commit too: it came before the one that was asked for.
+    assert tracked.commits.count() == known + 2
+    assert not OutboxMessage.objects.exists()
+
+
+def test_what_a_worker_cannot_read_is_told_by_a_refused_trigger(project: Project) -> None:
+    reading_commits.read_slow_repository(project.pk, 40)
+    assert "/nowhere can't be fetched" in Trigger.objects.get(state=Trigger.State.REFUSED).detail
 
 
 def test_a_repository_that_cannot_be_read_says_so(client: Client, project: Project, operator: User) -> None:
