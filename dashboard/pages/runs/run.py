@@ -66,7 +66,8 @@ def run_page(request: HttpRequest, pk: int) -> HttpResponse:
         if measurable and is_offered(visitor_of(request), "experiment-new", run.case.project):
             context["comparisons"] = run_links(run, context["previous"])
     elif run.state == Run.State.DONE:  # It was imported, or has become too old for its document.
-        context["points"] = run_points.points_of_run(run.pk)
+        points = run_points.points_of_run(run.pk)
+        context |= {"points": points, "points_have_intervals": any(point.low is not None for point in points)}
     context["preview"] = preview_of(run)
     return render(request, "runs/run.html", context)
 

@@ -265,3 +265,7 @@ def test_a_run_whose_document_was_dropped_keeps_its_values(client: Client, measu
     assert "The document of a run this old isn't kept" in page
     assert re.search(r"Throughput [\d,]+ steps/s \[", page)
     assert "The log of a run this old isn't kept." in page
+    # Other tools tell none.
+    Point.objects.filter(run=measured).update(low=None, high=None)
+    page = shown_text(client.get(measured.get_absolute_url()))
+    assert "Metric Value Throughput" in page
