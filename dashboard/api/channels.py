@@ -131,7 +131,9 @@ def create_channel(request: HttpRequest, slug: str, body: NewChannelBody) -> New
     blank = Channel(project=project, kind=body.kind)
     written = written_texts(blank, body)
     with transaction.atomic():
-        channel = apply_change(lambda: channel_changes.create_channel(visitor, project, body.kind, written))
+        channel = apply_change(
+            blank, lambda: channel_changes.create_channel(visitor, project, body.kind, written)
+        )
         if body.enabled is False:
             channel_changes.enable_channel(visitor, channel, enabled=False)
     secret = channel.secret if KINDS[channel.kind].makes_secret else None
@@ -161,7 +163,7 @@ def change_channel(request: HttpRequest, slug: str, pk: int, body: ChannelBody) 
     written = written_texts(channel, body)
     with transaction.atomic():
         if body.model_fields_set - {"enabled"}:
-            apply_change(lambda: channel_changes.edit_channel(visitor, channel, written))
+            apply_change(channel, lambda: channel_changes.edit_channel(visitor, channel, written))
         if body.enabled is not None and body.enabled != channel.enabled:
             channel_changes.enable_channel(visitor, channel, enabled=body.enabled)
     return describe_channel(find_channel(slug, pk))
@@ -196,12 +198,14 @@ def find_channel(slug: str, pk: int) -> Channel:
     return get_object_or_404(rows, project__slug=slug, pk=pk)
 
 
-def apply_change(change: Callable[[], Any]) -> Any:
+def apply_change(channel: Channel, change: Callable[[], Any]) -> Any:
     """What the change gives; ApiError on the first field that keeps it from being done."""
     try:
         return change()
     except WrongSettings as error:
         field, sentence = next(iter(error.errors.items()))
+        if field in {known.name for known in KINDS[channel.kind].fields}:
+            field = f"destination.{field}"
         raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, f"{field}: {sentence}", field) from error
 
 
@@ -216,7 +220,8 @@ def written_texts(channel: Channel, body: ChannelBody) -> dict[str, str]:
     if unknown:
         field = f"destination.{min(unknown)[:40]}"
         names = ", ".join(known.name for known in kind.fields)
-        raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, f"{field}: the fields are {names}.", field)
+        sentence = f"{field}: there is no field of that name, it has {names}."
+        raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, sentence, field)
     refused = dict.fromkeys(OF_MESSAGES, "this kind of channel has none") if kind.keeps_incidents else {}
     if channel.pk and channel.rules.all():
         refused |= dict.fromkeys(OF_RULES, "the rules of the channel say it")

@@ -123,7 +123,7 @@ def measure_claims(request: HttpRequest, slug: str, body: ClaimsBody) -> Status[
             project, body.benchmark, body.commit, body.claims, pool=body.pool, actor=visitor_of(request)
         )
     except claims.ClaimsError as error:
-        raise ApiError(HTTPStatus.BAD_REQUEST, f"{error.field}: {error}", error.field) from error
+        raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, f"{error.field}: {error}", error.field) from error
     return Status(
         HTTPStatus.ACCEPTED,
         AskedClaims(

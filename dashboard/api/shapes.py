@@ -9,11 +9,20 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 from django.db.models import Model
 from django.http import HttpRequest
-from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError, core_schema
 
 from dashboard.models import Commit, Configuration, Metric
@@ -41,6 +50,18 @@ class Body(BaseModel):
     """What a request says. A misspelt field is refused, not left out."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_boolean_numbers(cls, value: Any, info: ValidationInfo) -> Any:
+        """For pydantic true is the number 1."""
+        annotation = cls.model_fields[info.field_name or ""].annotation
+        kinds = {annotation, *get_args(annotation)}
+        if isinstance(value, bool) and bool not in kinds:
+            for kind, problem in ((int, "int_type"), (float, "float_type")):
+                if kind in kinds:
+                    raise PydanticCustomError(problem, "a boolean is no number")
+        return value
 
     @model_validator(mode="wrap")
     @classmethod

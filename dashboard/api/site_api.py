@@ -87,8 +87,16 @@ class JsonParser(Parser):
         body = orjson.loads(request.body)
         # Postgres has no text for it.
         if b"\\u0000" in request.body and holds_unstorable(body):
-            raise ApiError(HTTPStatus.BAD_REQUEST, "The body has a NUL in a text.")
+            raise _refuse_nul(body)
         return body
+
+
+def _refuse_nul(body: Any) -> ApiError:
+    members = body.items() if isinstance(body, dict) else ()
+    field = next((name for name, value in members if holds_unstorable(value)), "")
+    if not field or holds_unstorable(field):
+        return ApiError(HTTPStatus.BAD_REQUEST, "The body has a NUL in a text.")
+    return ApiError(HTTPStatus.BAD_REQUEST, f"{field[:40]}: there is a NUL in it.", field[:40])
 
 
 class JsonRenderer(BaseRenderer):
@@ -161,7 +169,7 @@ def _answer_http_error(_request: HttpRequest, error: Any) -> HttpResponse:
     """Ninja's own: a body that can't be read."""
     cause = error.__cause__
     if isinstance(cause, ApiError):
-        return answer_problem(cause.status, cause.detail)
+        return answer_problem(cause.status, cause.detail, cause.field)
     return answer_problem(error.status_code, "The body is no JSON that can be read.")
 
 
@@ -210,10 +218,14 @@ class OperationsView:
             if model.__ninja_param_source__ == "query":
                 known |= set(model.__ninja_flatten_map__)
             reads_json |= model.__ninja_param_source__ == "body"
-        for name in request.GET:
+        for name, values in request.GET.lists():
+            problem = ""
             if name not in known:
-                sentence = f"{name[:40]}: there is no parameter of that name here."
-                return answer_problem(HTTPStatus.UNPROCESSABLE_ENTITY, sentence, name[:40])
+                problem = "there is no parameter of that name here."
+            elif len(values) > 1:
+                problem = "it is given more than once."
+            if problem:
+                return answer_problem(HTTPStatus.UNPROCESSABLE_ENTITY, f"{name[:40]}: {problem}", name[:40])
         if reads_json and request.content_type != JSON_TYPE and request.headers.get("Content-Length") != "0":
             sentence = f"Send the body as {JSON_TYPE}: it is {(request.content_type or 'of no type')[:60]!r}."
             return answer_problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, sentence)

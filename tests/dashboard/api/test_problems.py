@@ -28,6 +28,7 @@ def read_problem(response: Any) -> tuple[int, str]:
         ("/api/v1/projects?limit=x", 422, "limit: it must be a whole number."),
         ("/api/v1/regressions?state=lost", 422, "state: it must be 'open', "),
         ("/api/v1/projects?limits=1", 422, "limits: there is no parameter of that name here."),
+        ("/api/v1/projects?limit=1&limit=2", 422, "limit: it is given more than once."),
         ("/api/v1/projects?after=%00", 400, "The address has a NUL in 'after'."),
         ("/api/v1/projects?after=nonsense", 422, "after: take it from `next` of the page before, as it "),
         ("/api/v1/projects?after=WzEsMl0", 422, "after: take it from `next` of the page before, as it "),

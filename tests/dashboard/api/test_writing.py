@@ -113,6 +113,32 @@ def test_a_body_that_cannot_be_read_is_a_problem(
     assert (answer.status_code, answer["Content-Type"]) == (status, "application/problem+json")
 
 
+@pytest.mark.parametrize(
+    ("body", "field", "detail"),
+    [
+        ({"commit": "a\0"}, "commit", "commit: there is a NUL in it."),
+        ({"benchmarks": ["a\0"]}, "benchmarks", "benchmarks: there is a NUL in it."),
+        ({"a\0": 1}, None, "The body has a NUL in a text."),
+    ],
+)
+def test_a_nul_is_told_with_its_field(
+    script: Client, project: Project, body: dict[str, Any], field: str | None, detail: str
+) -> None:
+    problem = post_json(script, "/projects/snake/runs", **body).json()
+    assert (problem.get("field"), problem["detail"]) == (field, detail)
+
+
+def test_true_is_no_number_of_commits(script: Client, project: Project) -> None:
+    answer = post_json(script, "/projects/snake/runs", last=True)
+    assert (answer.status_code, answer.json()["detail"]) == (422, "last: it must be a whole number.")
+    assert not Trigger.objects.exists()
+
+
+def test_claims_of_an_unknown_pool_are_refused(script: Client, project: Project) -> None:
+    problem = post_json(script, "/projects/snake/claims", pool="nowhere").json()
+    assert (problem["status"], problem["field"]) == (422, "pool")
+
+
 def test_a_session_needs_its_csrf_token(admin: User, project: Project) -> None:
     browser = Client(enforce_csrf_checks=True)
     browser.force_login(admin)
@@ -273,7 +299,9 @@ def test_the_secret_of_a_webhook_is_told_once(script: Client, project: Project, 
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        ({"kind": "slack"}, "url"),
+        ({"kind": "slack"}, "destination.url"),
+        ({**SLACK, "remind_days": True}, "remind_days"),
+        ({**SLACK, "minimum_percent": True}, "minimum_percent"),
         ({"kind": "smoke"}, "kind"),
         ({**SLACK, "time_zone": "Moon/Crater"}, "time_zone"),
         ({**SLACK, "quiet_from": "22:00"}, "quiet_until"),

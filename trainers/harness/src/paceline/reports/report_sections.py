@@ -34,9 +34,9 @@ def step_lines(step: Mapping[str, Any]) -> list[str]:
         lines = [f"a step ends with the {step['kind']} of {step['owner']}, {why}"]
     passes = step.get("passes", {})
     held = [
-        f"{format_number(passes[name])} {nouns[passes[name] != 1]}"
+        f"{number} {nouns[number != '1']}"
         for name, nouns in PASSES.items()
-        if passes.get(name)
+        if passes.get(name) and (number := format_number(passes[name]))
     ]
     return [*lines, f"a step holds {', '.join(held)}"] if held else lines
 
