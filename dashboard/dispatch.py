@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from contextvars import Token
+from threading import get_ident
 from typing import Any
 
 from celery import Celery
@@ -119,8 +120,9 @@ def make_app(broker: str) -> Celery:
 app = make_app(settings.BROKER_URL)
 app.set_default()
 keep_heartbeat_file(app, settings.PACELINE_HEARTBEAT_FILE)
-# Id of a task that runs -> what its log context is left with.
-_task_contexts: dict[str, Token[Ids]] = {}
+# Thread and id of a task that runs -> what its log context is left with. The thread, since a task that is
+# tried again at once, or delivered twice, begins in one thread before it has ended in another.
+_task_contexts: dict[tuple[int, str], Token[Ids]] = {}
 
 
 def send_task(name: str, *args: Any) -> None:
@@ -182,10 +184,10 @@ def enter_task_context(task_id: str, task: Any, args: Sequence[Any], **_: Any) -
         ids["request"] = request
     if args and task.name in SUBJECTS:
         ids[SUBJECTS[task.name]] = args[0]
-    _task_contexts[task_id] = enter_context(**ids)
+    _task_contexts[get_ident(), task_id] = enter_context(**ids)
 
 
 @task_postrun.connect
 def leave_task_context(task_id: str, **_: Any) -> None:
-    if token := _task_contexts.pop(task_id, None):
+    if token := _task_contexts.pop((get_ident(), task_id), None):
         leave_context(token)

@@ -7,8 +7,10 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -145,6 +147,20 @@ def test_a_tasks_lines_have_its_id_and_its_subjects(monkeypatch: pytest.MonkeyPa
     tasks.resolve_trigger.apply(args=[7], task_id="t-1")
     assert seen == [{"task": "t-1", "trigger": 7}]
     assert current_ids() == {}
+
+
+def test_one_task_in_two_threads_leaves_neither_of_them_named() -> None:
+    began, ended = Barrier(2, timeout=30), Barrier(2, timeout=30)
+
+    def run_task() -> dict[str, str | int]:
+        dispatch.enter_task_context("t-1", tasks.resolve_trigger, [7])
+        began.wait()
+        dispatch.leave_task_context("t-1")
+        ended.wait()
+        return dict(current_ids())
+
+    with ThreadPoolExecutor(2) as threads:
+        assert [each.result() for each in [threads.submit(run_task) for _ in range(2)]] == [{}, {}]
 
 
 def test_every_subject_is_that_of_a_task() -> None:
