@@ -13,6 +13,8 @@ import pytest
 from tests.harness.conftest import Project
 from tests.harness.strangers import UNCOMPILED
 
+# Both scripts end their group, as they should: on a busy machine gloo's threads otherwise still let go of
+# tensors while Python ends, without us too, which aborts the process.
 MPI = (
     UNCOMPILED
     + """
@@ -28,6 +30,7 @@ for step in range(60):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
+dist.destroy_process_group()
 """
 )
 ACCELERATE = (
@@ -47,6 +50,7 @@ for (batch,) in loader:
     accelerator.backward(loss)
     optimizer.step()
     accelerator.gather(loss.detach())
+accelerator.end_training()
 """
 )
 
