@@ -29,7 +29,7 @@ def grant_grace() -> bool:
     silent = Heartbeat.objects.filter(name__in=(WEB, SWEEP), seen_at__lt=Now() - AWAY)
     parts = sorted(silent.values_list("name", flat=True))
     if parts:
-        logger.warning("%s was silent: hosts get time to renew what they hold", " and ".join(parts))
+        logger.warning("Silent for too long: %s. Hosts get time to renew what they hold", " and ".join(parts))
         for model in (Run, Experiment):
             leases.renew_all(model)
     runs.part_seen(SWEEP)

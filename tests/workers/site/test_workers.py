@@ -10,6 +10,7 @@ from typing import Any
 
 import psutil
 import pytest
+from django.db import connection
 from pytest_django.live_server_helper import LiveServer
 
 from dashboard import dispatch, hosts, runs
@@ -38,6 +39,29 @@ def test_a_service_worker_says_that_it_lives_and_takes_messages(
         dispatch.send_task(dispatch.SCHEDULER_HEARTBEAT)
         wait_until(lambda: Heartbeat.objects.filter(name="scheduler"))
     assert Heartbeat.objects.count() == 3
+
+
+def test_a_worker_goes_on_after_the_database_was_away(
+    site_environment: dict[str, str], tmp_path: Path
+) -> None:
+    scheduler = Heartbeat.objects.filter(name="scheduler")
+    ours = connected_backends()
+    with running_worker(site_environment, "service", log=tmp_path / "worker.log") as worker:
+        dispatch.send_task(dispatch.SCHEDULER_HEARTBEAT)
+        wait_until(scheduler.exists)
+        scheduler.delete()
+        with connection.cursor() as cursor:
+            for pid in connected_backends() - ours:
+                cursor.execute("SELECT pg_terminate_backend(%s, 30000)", [pid])
+        dispatch.send_task(dispatch.SCHEDULER_HEARTBEAT)
+        wait_until(scheduler.exists)
+        assert "the connection is closed" not in worker.output
+
+
+def connected_backends() -> set[int]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pid FROM pg_stat_activity WHERE datname = current_database()")
+        return {pid for (pid,) in cursor.fetchall()}
 
 
 def test_a_host_is_woken_by_a_message_and_claims_once(
