@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
 from http import HTTPStatus
 
 from django.core.exceptions import BadRequest
+from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseServerError
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
@@ -15,11 +17,19 @@ from django.views import defaults
 from dashboard.problem_details import NOT_HERE, answer_problem, is_api_request
 from dashboard.structured_logs import current_ids
 
+# Of SQLSTATE: the server is shutting down, or has no connection left. Without one there was no connection.
+NO_CONNECTION = frozenset({"57P01", "57P02", "57P03", "53300"})
+RETRY_SECONDS = 10
 OF_DJANGO = re.compile(r"No \w+ matches the given query\.")
 
 
 def show_server_error(request: HttpRequest) -> HttpResponse:
-    """Answer 500 with the id by which the log tells what went wrong."""
+    """Answer 500 with the id by which the log tells what went wrong; 503 where the database doesn't answer.
+
+    Called while the exception is being handled.
+    """
+    if is_database_away(sys.exception()):
+        return show_no_database(request)
     known = current_ids().get("request")
     if is_api_request(request):
         sentence = "The site failed at this: its log says why, by the id of the request."
@@ -27,6 +37,23 @@ def show_server_error(request: HttpRequest) -> HttpResponse:
     # Without the request: context processors ask the database, which may be what went wrong.
     page = loader.get_template("500.html").render({"request_id": known})
     return HttpResponseServerError(page)
+
+
+def is_database_away(error: BaseException | None) -> bool:
+    """Whether a connection is missing: a statement that took too long, or a deadlock, is another failure."""
+    if not isinstance(error, OperationalError | InterfaceError):
+        return False
+    state = getattr(error.__cause__, "sqlstate", None)
+    return state is None or state in NO_CONNECTION or state.startswith("08")
+
+
+def show_no_database(request: HttpRequest) -> HttpResponse:
+    headers = {"Retry-After": str(RETRY_SECONDS)}
+    if is_api_request(request):
+        sentence = "The database doesn't answer: ask again in a moment."
+        return answer_problem(HTTPStatus.SERVICE_UNAVAILABLE, sentence, headers=headers)
+    page = loader.get_template("503.html").render()
+    return HttpResponse(page, status=HTTPStatus.SERVICE_UNAVAILABLE, headers=headers)
 
 
 def show_not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import psycopg
 import pytest
+from django.db import InterfaceError, OperationalError
 from django.test import Client
 
 from dashboard.models import Project
@@ -49,6 +51,42 @@ def test_another_method_is_told_which_there_are(client: Client, project: Project
 def test_several_wrong_fields_are_all_told(client: Client) -> None:
     answer = client.get(f"/api/v1/projects?limit=0&after={'x' * 2000}")
     assert {problem["field"] for problem in answer.json()["errors"]} == {"limit", "after"}
+
+
+@pytest.mark.parametrize(
+    ("cause", "status"),
+    [
+        (psycopg.OperationalError("the connection is closed"), 503),
+        (psycopg.errors.AdminShutdown(), 503),
+        (psycopg.errors.QueryCanceled(), 500),
+        (psycopg.errors.DiskFull(), 500),
+    ],
+)
+def test_a_database_that_does_not_answer_is_told_as_such(
+    client: Client, project: Project, monkeypatch: pytest.MonkeyPatch, cause: Exception, status: int
+) -> None:
+    def fail(*_: object) -> None:
+        raise OperationalError("user paceline, socket /run") from cause
+
+    monkeypatch.setattr("dashboard.api.projects.describe_project", fail)
+    client.raise_request_exception = False
+    answer = client.get("/api/v1/projects/snake")
+    found, detail = read_problem(answer)
+    assert (found, "user paceline" in detail) == (status, False)
+    assert answer.get("Retry-After") == ("10" if status == 503 else None)
+
+
+def test_a_page_says_that_the_database_does_not_answer(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise InterfaceError("connection already closed")
+
+    monkeypatch.setattr("dashboard.pages.search.find_everything", fail)
+    client.raise_request_exception = False
+    answer = client.get("/search/?q=snake")
+    assert (answer.status_code, answer["Retry-After"]) == (503, "10")
+    assert "The database doesn't answer" in answer.content.decode()
 
 
 def test_a_failure_of_the_site_names_its_line_in_the_log(
