@@ -8,6 +8,8 @@ from typing import Any
 from django.conf import settings
 from django.core import checks
 
+from dashboard.mail_server import sends_mail
+
 # What this machine has to have for the site's own commands.
 PROGRAMS = "programs"
 
@@ -22,7 +24,7 @@ def check_git(**_: Any) -> list[checks.CheckMessage]:
 
 @checks.register(deploy=True)
 def check_email(**_: Any) -> list[checks.CheckMessage]:
-    if not settings.EMAIL_BACKEND.endswith("console.EmailBackend"):
+    if sends_mail():
         return []
     hint = "Set EMAIL_URL, for example smtp://user:password@mail.example.org:587."
     message = "Alerts by e-mail are printed to the log, not sent."

@@ -24,16 +24,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.accounts import second_factors
+from dashboard.mail_server import sends_mail
 
 
 def provider_name() -> str:
     """The OpenID provider's; empty where the site has none."""
     return settings.PACELINE_OIDC.name if settings.PACELINE_OIDC else ""
-
-
-def sends_mail() -> bool:
-    """Whether mail leaves the site."""
-    return not settings.EMAIL_BACKEND.endswith("console.EmailBackend")
 
 
 class SignInView(passwords.LoginView):

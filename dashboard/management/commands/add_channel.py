@@ -13,6 +13,7 @@ from dashboard.alerts import ChannelError, add_channel
 from dashboard.alerts.channel_kind import KindField
 from dashboard.alerts.channels import recorded_address
 from dashboard.alerts.kinds import KINDS
+from dashboard.mail_server import PRINTED, sends_mail
 from dashboard.management.base import SiteCommand, project_named
 from dashboard.models import Channel
 
@@ -90,6 +91,8 @@ class Command(SiteCommand):
         alerts = "Regressions and suspicions" if channel.suspicions else "Confirmed regressions"
         place = channel.address if kind in OWN_OPTIONS else str(channel)
         self.stdout.write(f"{alerts} of {project}{minimum} are told to {place}.")
+        if kind == Channel.Kind.EMAIL and not sends_mail():
+            self.stdout.write(PRINTED)
         if new and KINDS[kind].makes_secret:
             self.stdout.write(f"Its requests are signed with this secret, shown only now: {channel.secret}")
 

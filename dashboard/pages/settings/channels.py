@@ -18,6 +18,7 @@ from dashboard import alerts
 from dashboard.access import visitor_of
 from dashboard.alerts import channel_changes
 from dashboard.alerts.kinds import KINDS, kind_of
+from dashboard.mail_server import PRINTED, sends_mail
 from dashboard.models import Channel, Delivery, Project
 from dashboard.pages.settings.sections import settings_context
 from dashboard.querysets import channels as channel_queries
@@ -51,6 +52,7 @@ def render_channels(request: HttpRequest, project: Project, **extra: Any) -> Htt
             "told": sentences.told_text(channel),
             "when": sentences.timing_text(channel, now),
             "state": sentences.channel_state(channel, now),
+            "undelivered": PRINTED if channel.kind == Channel.Kind.EMAIL and not sends_mail() else "",
         }
         for channel in channel_queries.listed_channels(project)
     ]

@@ -19,7 +19,8 @@ from dashboard.accounts import account_changes
 from dashboard.accounts.account_changes import CODES, SITE_PERMISSIONS, AccountError
 from dashboard.accounts.invitations import send_invitation
 from dashboard.accounts.links import password_link
-from dashboard.accounts.views import provider_name, sends_mail
+from dashboard.accounts.views import provider_name
+from dashboard.mail_server import sends_mail
 from dashboard.pages.paging import requested_page
 from dashboard.pages.site.sections import site_context
 from dashboard.querysets.accounts import listed_accounts, shown_account

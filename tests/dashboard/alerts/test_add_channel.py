@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
+from pytest_django import Settings
 
+from dashboard.mail_server import PRINTED
 from dashboard.models import Channel, Project
 
 
@@ -21,6 +23,12 @@ def test_a_mail_address_is_added(project: Project) -> None:
     channel = Channel.objects.get()
     assert (channel.kind, channel.address, channel.minimum_percent) == ("email", "team@example.org", 5)
     assert output == "Confirmed regressions of snakes of 5 % and more are told to team@example.org.\n"
+
+
+def test_mail_that_nobody_gets_is_told_as_such(project: Project, settings: Settings) -> None:
+    settings.EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
+    assert PRINTED in add_channel("--email", "team@example.org")
+    assert PRINTED not in add_channel("--webhook", "https://203.0.113.9.invalid/hook")
 
 
 def test_the_secret_of_a_webhook_is_shown_once(project: Project) -> None:

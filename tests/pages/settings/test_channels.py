@@ -13,6 +13,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from dashboard import alerts
+from dashboard.mail_server import PRINTED
 from dashboard.models import AlertRule, AuditEntry, Channel, Delivery, Project, Regression
 from tests.pages import builders
 
@@ -51,6 +52,12 @@ def test_only_who_may_change_channels_sees_them(client: Client, regression: Regr
     assert client.get(PAGE).status_code == 403
     assert client.post(f"{PAGE}new/email/", {**FIELDS, "address": "eve@example.org"}).status_code == 403
     assert not Channel.objects.exists()
+
+
+def test_mail_that_nobody_gets_is_told_as_such(keeper: Client, channel: Channel, settings: Settings) -> None:
+    assert PRINTED not in page_text(keeper.get(PAGE))
+    settings.EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
+    assert PRINTED in page_text(keeper.get(PAGE))
 
 
 def test_a_chat_is_added_and_its_url_never_shown(keeper: Client) -> None:
