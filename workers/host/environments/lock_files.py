@@ -15,7 +15,8 @@ from workers.host.environments.build_runner import BUILD_FOLDER, BuildRunner, Bu
 from workers.host.errors import BuildError, CheckoutError
 
 CONDA_PROGRAMS = ("micromamba", "mamba", "conda")
-# The format that conda-lock writes; the others list the addresses of packages, which every program reads.
+# The format that conda-lock writes, by the end of the name, as in `gpu.conda-lock.yml`; the others list the
+# addresses of packages, which every program reads.
 UNIFIED_NAMES = ("conda-lock.yml", "conda-lock.yaml")
 UNIFIED_PROGRAMS = ("micromamba",)
 
@@ -37,7 +38,7 @@ class LockFile:
         """What can build it, the best first."""
         if self.is_uv:
             return ("uv",)
-        return UNIFIED_PROGRAMS if PurePosixPath(self.name).name in UNIFIED_NAMES else CONDA_PROGRAMS
+        return UNIFIED_PROGRAMS if self.name.endswith(UNIFIED_NAMES) else CONDA_PROGRAMS
 
 
 def read_lock(checkout: Path, environment: Environment) -> LockFile:

@@ -94,6 +94,7 @@ def test_extras_belong_to_what_is_locked(checkout: Path) -> None:
     [
         ("uv.lock", "it needs uv, for example by pip install uv in the worker's environment"),
         ("conda-lock.yml", "it needs micromamba on the path of its worker"),
+        ("gpu.conda-lock.yaml", "it needs micromamba on the path of its worker"),
         ("linux-64.lock", "it needs micromamba or mamba or conda on the path of its worker"),
     ],
 )
