@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from paceline.auto import collectives
 from paceline.measured import collective_log
-from paceline.measured.collective_log import BEHIND_BACKWARD, KINDS, CollectiveLog
+from paceline.measured.collective_log import BATCH, BEHIND_BACKWARD, KINDS, CollectiveLog
 
 ALL_REDUCE, BARRIER, SEND = (KINDS.index(kind) for kind in ("all_reduce", "barrier", "send"))
 
@@ -56,6 +56,26 @@ def test_beyond_the_limit_only_sums_are_kept(log: CollectiveLog, monkeypatch: py
     result = result_of(log)
     assert result["arrived"] == [1.0]
     assert (result["kinds"][0]["bytes"], result["blocked_seconds"]) == (60.0, 3.0)
+
+
+def test_many_keep_their_order_beside_one_that_was_launched(
+    log: CollectiveLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collective_log, "LIMIT", 2 * BATCH + 5)
+    for moment in range(BATCH + 2):
+        log.add(ALL_REDUCE, 10, True, moment, moment + 0.5)
+    launched = log.launch(SEND, 7, True, BATCH + 2, BATCH + 2)
+    for moment in range(BATCH + 3, 3 * BATCH):
+        log.add(BARRIER, 0, True, moment, moment + 0.25)
+    log.finish(launched, 3 * BATCH, 3 * BATCH + 1, had_ended=False)
+    result = result_of(log)
+    assert result["arrived"] == list(range(2 * BATCH + 5))
+    assert result["order"] == ["all_reduce"] * (BATCH + 2) + ["send"] + ["barrier"] * (BATCH + 2)
+    assert {row["kind"]: (2 * row["count"], 2 * row["bytes"]) for row in result["kinds"]} == {
+        "all_reduce": (BATCH + 2, 10 * (BATCH + 2)),
+        "barrier": (2 * BATCH - 3, 0),
+        "send": (1, 7),
+    }
 
 
 def test_what_was_launched_is_blocked_only_at_its_end(log: CollectiveLog) -> None:

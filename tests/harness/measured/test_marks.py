@@ -8,7 +8,7 @@ import paceline
 import pytest
 from paceline.measured.mark_recorder import NODE_LIMIT, MarkRecorder, stable_thread_name
 from paceline.measured.phase_nodes import PhaseNode
-from paceline.measured.timing import TimingRecorder
+from paceline.measured.timing import PENDING_STEPS, TimingRecorder
 
 
 def make_recorder() -> MarkRecorder[PhaseNode]:
@@ -227,6 +227,27 @@ def test_warmup_is_kept_out_of_the_window() -> None:
     assert result["warmup_seconds"] >= 0.04
     assert learn["total"] < 0.015
     assert learn["count"] == 1
+
+
+def test_each_step_has_its_own_time_of_a_phase_that_came_later() -> None:
+    recorder = make_timing_recorder(0, 2 * PENDING_STEPS + 9)
+    began = PENDING_STEPS + 3
+    ended = []
+    for number in recorder.steps(range(10**6)):
+        with recorder.phase("learn"):
+            pass
+        if number >= began and number % 2:
+            with recorder.phase("save"):
+                pass
+        ended.append(recorder.main.nodes[-1].total)
+    learn, save = recorder.main.nodes
+    assert all(share > 0 for share in learn.series)
+    assert sum(learn.series) == pytest.approx(learn.total)
+    assert [number for number, share in enumerate(save.series) if share] == list(
+        range(began, len(save.series), 2)
+    )
+    assert save.series[-2:].tolist() == pytest.approx([ended[-2] - ended[-3], ended[-1] - ended[-2]])
+    assert min(recorder.loop.times) > 0
 
 
 def test_fetching_an_item_belongs_to_its_step() -> None:

@@ -18,6 +18,7 @@ BACKWARD = "backward"
 
 # By the thread that called a backward pass: the optimizers that stepped in it, with what the code called.
 _stepped: dict[int, dict[int, tuple[object, object]]] = {}
+_inside = threads_inside(BACKWARD)
 
 
 def wrap_backward(original: Function, is_traced: Callable[[], bool]) -> Function:
@@ -35,7 +36,8 @@ def _end_steps(caller: int, has_returned: bool) -> None:
 
 def end_optimizer_step(optimizer: object, wrapper: object) -> None:
     """End the step of an optimizer now, or with the backward pass that this is called in."""
-    caller = _find_caller()
+    # Mostly nobody is inside a pass: then this is all that is asked.
+    caller = _find_caller() if _inside else None
     if caller is None:
         step_finder.end_owner_step(OPTIMIZER, optimizer, wrapper)
     else:
@@ -44,11 +46,11 @@ def end_optimizer_step(optimizer: object, wrapper: object) -> None:
 
 def _find_caller() -> int | None:
     """Return the thread that waits for the backward pass in which this is called; None outside of any."""
-    inside, ident = threads_inside(BACKWARD), get_ident()
-    if ident in inside:
+    ident = get_ident()
+    if ident in _inside:
         return ident
     # Python didn't start autograd's own threads. Of several passes at once any is as good.
-    return min(inside, default=None) if inside and isinstance(current_thread(), _DummyThread) else None
+    return min(_inside, default=None) if isinstance(current_thread(), _DummyThread) else None
 
 
 def forget_calls() -> None:

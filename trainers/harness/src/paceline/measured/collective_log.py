@@ -4,7 +4,8 @@ The clock of `perf_counter` is the same for all processes of a host, so that the
 compared: the one that comes last to a collective is the one that the others wait for.
 
 Between two collectives a training computes, so that nothing of what notes them is in the processor's caches.
-It is as short as it can be: one record is written, and summed up in `result`.
+Then to extend a list costs a fifth of packing a record, whose code nothing else runs. So a collective is put
+into a list, which is packed now and then; all are summed up in `result`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import copy
 import math
 from dataclasses import dataclass, field
 from struct import Struct
+from threading import Lock
 from typing import Any
 
 from .overlap import OverlappedTime
@@ -25,6 +27,8 @@ KINDS = (
 BARRIER = KINDS.index("barrier")
 # Collectives of a window whose times are kept; of those that follow only the sums.
 LIMIT = 8192
+# So many are packed into records at once.
+BATCH = 64
 # How a rank was blocked: from begin to end, or at the end of what went on beside it: a reduction in the
 # backward pass, or a collective that it had launched.
 THROUGHOUT, BEHIND_BACKWARD, LAUNCHED = range(3)
@@ -33,6 +37,7 @@ THROUGHOUT, BEHIND_BACKWARD, LAUNCHED = range(3)
 _RECORD = Struct("=dddqBB")
 _write_record = _RECORD.pack_into
 _RECORD_SIZE = _RECORD.size
+_PENDING_FIELDS = 5
 
 
 @dataclass(slots=True)
@@ -82,11 +87,20 @@ class CollectiveLog:
     bytes this one gives in.
     """
 
+    __slots__ = (
+        *("is_open", "on_device", "overlap"),
+        *("_kept", "_lock", "_most_pending", "_pending", "_records", "_unrecorded"),
+    )
+
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
         """Begin anew, in a forked process."""
+        self._lock = Lock()
+        # One after the other, of each: when it arrived and left, its bytes, kind, and how it was blocked.
+        self._pending: list[float] = []
+        self._most_pending = _PENDING_FIELDS * BATCH
         self.is_open = False
         self.overlap = OverlappedTime()
         self.on_device = False
@@ -109,18 +123,21 @@ class CollectiveLog:
         self, kind: int, size: int, of_all: bool, arrived: float, left: float, how: int = THROUGHOUT
     ) -> None:
         """Add a collective that blocked this rank from the moment when it arrived until it left."""
-        kept = self._kept
-        if of_all and kept < LIMIT:
-            _write_record(self._records, _RECORD_SIZE * kept, arrived, arrived, left, size, kind, how)
-            self._kept = kept + 1
+        if of_all:
+            pending = self._pending
+            pending.extend((arrived, left, size, kind, how))
+            if len(pending) >= self._most_pending:
+                self._pack_pending()
         else:
-            self._unrecorded.add(kind, size, of_all, left - arrived, how)
+            self._unrecorded.add(kind, size, False, left - arrived, how)
 
     def launch(self, kind: int, size: int, of_all: bool, arrived: float, launched: float) -> Collective:
         """Add a collective that goes on while this rank does, from `launched` on."""
         total = self._unrecorded.totals[kind]
         total.count += 1
         total.size += size
+        if self._pending:
+            self._pack_pending()
         place = self._kept if of_all and self._kept < LIMIT else None
         if place is not None:
             self._kept += 1
@@ -142,6 +159,7 @@ class CollectiveLog:
 
     def result(self, steps: int) -> dict[str, Any] | None:
         """Return the sums per step and the times of those of all ranks; None where there were none."""
+        self._pack_pending()
         records = list(_RECORD.iter_unpack(self._records[: _RECORD_SIZE * self._kept]))
         sums = copy.deepcopy(self._unrecorded)
         for _, blocked, left, size, kind, how in records:
@@ -168,6 +186,22 @@ class CollectiveLog:
             "overlap": self.overlap.share(sums.unhidden),
             "on_device": self.on_device,
         }
+
+    def _pack_pending(self) -> None:
+        """Write a record of each that is pending, in their order; of those beyond the limit keep the sums."""
+        # Another thread may add one meanwhile, or pack.
+        with self._lock:
+            count = len(self._pending)
+            fields = self._pending[:count]
+            del self._pending[:count]
+            for arrived, left, *numbers in zip(*[iter(fields)] * _PENDING_FIELDS, strict=True):
+                size, kind, how = map(int, numbers)
+                if self._kept < LIMIT:
+                    place = _RECORD_SIZE * self._kept
+                    _write_record(self._records, place, arrived, arrived, left, size, kind, how)
+                    self._kept += 1
+                else:
+                    self._unrecorded.add(kind, size, True, left - arrived, how)
 
     def _write_launched(self, place: int, kind: int, arrived: float, blocked: float, left: float) -> None:
         # Its sums are kept apart: launching takes time as well.

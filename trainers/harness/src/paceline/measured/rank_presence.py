@@ -34,15 +34,17 @@ class RankPresence:
 class PresenceRecord:
     """This process's own record; until it comes to a collective, and without a folder, it is kept nowhere."""
 
+    __slots__ = ("_arrived", "_folder", "_left", "_numbers")
+
     def __init__(self) -> None:
         self._folder: Path | None = None
-        self._numbers: Any = array("d", bytes(8 * FIELDS))
+        self._numbers: Any = array("q", bytes(8 * FIELDS))
         self._arrived = self._left = 0
 
     def keep_in(self, folder: Path) -> None:
         """Begin anew, in a file of this folder once there is something to keep."""
         self._folder = folder
-        self._numbers = array("d", bytes(8 * FIELDS))
+        self._numbers = array("q", bytes(8 * FIELDS))
         self._arrived = self._left = 0
 
     def arrive_at(self, kind: int) -> None:
@@ -63,7 +65,7 @@ class PresenceRecord:
         # The harness and its folder may be gone, while its script goes on.
         shared = share_memory(folder / f"presence-{os.getpid()}", 8 * FIELDS)
         if shared is not None:
-            self._numbers = memoryview(shared).cast("d")
+            self._numbers = memoryview(shared).cast("q")
             identity = find_rank()
             self._numbers[RANK] = identity.rank if identity is not None else 0
 
@@ -72,8 +74,8 @@ def read_presence(folder: Path) -> list[RankPresence]:
     """Return where all ranks stand, by rank."""
     found = []
     for path in folder.glob("presence-*"):
-        numbers = array("d", path.read_bytes().ljust(8 * FIELDS, b"\0")[: 8 * FIELDS])
-        rank, arrived, left, kind = map(int, numbers)
+        numbers = array("q", path.read_bytes().ljust(8 * FIELDS, b"\0")[: 8 * FIELDS])
+        rank, arrived, left, kind = numbers
         found.append(RankPresence(rank, arrived, left, KINDS[kind]))
     return sorted(found, key=lambda presence: presence.rank)
 

@@ -92,7 +92,7 @@ class ResultWriter:
             # Without torch there is nothing to count in a second one.
             outcome["windows"] = 2 if "torch" in sys.modules else 1
         if self.step_finder is not None:
-            outcome |= {"step": self.step_finder.describe_step(), "seen": dict(self.step_finder.seen)}
+            outcome |= {"step": self.step_finder.describe_step(), "seen": self.step_finder.seen}
             if not loop.called:
                 outcome["work"] = describe_work_without_steps(recorder)
             add_gradient_overlap()

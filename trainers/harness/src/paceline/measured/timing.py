@@ -11,6 +11,8 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
+from itertools import chain
+from operator import sub
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -28,6 +30,8 @@ from .turns import Turns
 SERIES_LIMIT = 20_000
 MEMORY_SAMPLES = 64
 WARMUP_SAMPLES = 500
+# Steps whose times are put into the arrays at once.
+PENDING_STEPS = 64
 
 _Item = TypeVar("_Item")
 Children = dict[int, HelperTotals]
@@ -69,6 +73,7 @@ class TimingRecorder(MarkRecorder[TimedPhaseNode]):
         if node.state is self.main:
             if not node.series:
                 node.series = array("d", bytes(8 * self._series_length))
+                self.loop.begin_rows()
             if self.device.every:
                 cuda_device.record_phase_events(node, self.device)
 
@@ -175,6 +180,9 @@ class _TimedStepLoop(StepLoop):
         self.children_before: Children = {}
         self.children_after: Children = {}
         self._stride = math.ceil(steps / SERIES_LIMIT)
+        # Rows of steps that are in no array yet: a step's time, and the totals of these nodes at its end.
+        self._pending: list[float] = []
+        self._pending_nodes: list[TimedPhaseNode] = []
         self._report_every = max(1, steps // MEMORY_SAMPLES)
         self._warmup_every = max(1, math.ceil(warmup_steps / WARMUP_SAMPLES))
         self._warmup_sums = array("d", bytes(8 * (warmup_steps // self._warmup_every + 1)))
@@ -193,6 +201,7 @@ class _TimedStepLoop(StepLoop):
     def begin(self) -> None:
         self._main, self._root = self._timing.main, self._timing.main.root
         self._nodes = self._timing.nodes(self._main)
+        self.begin_rows()
         now = perf_counter()
         self._split_open_phases(now, now)
         if not self.first_step:
@@ -303,9 +312,14 @@ class _TimedStepLoop(StepLoop):
         return entered / self.warmup_steps / seconds if seconds > 0 else None
 
     def _end_window_step(self, now: float) -> bool:
-        done = self.done
-        self.times[done] = now - self._start
-        if self._stride == 1 or done % self._stride == 0:
+        # After a step little of this is in the processor's caches: there, appending costs half as much as
+        # setting items of arrays.
+        done, append = self.done, self._pending.append
+        append(now - self._start)
+        if self._stride == 1:
+            for node in self._pending_nodes:
+                append(node.total)
+        elif done % self._stride == 0:
             sample = done // self._stride
             for node in self._nodes:
                 total = node.total
@@ -317,10 +331,27 @@ class _TimedStepLoop(StepLoop):
         self.done = done = done + 1
         return done >= self._periodic_work_at and self._do_periodic_work(done, now)
 
+    def begin_rows(self) -> None:
+        """Put the pending steps into the arrays; the rows that follow are of the nodes that are there now."""
+        nodes, pending = self._pending_nodes, self._pending
+        width = 1 + len(nodes)
+        steps = len(pending) // width
+        if steps:
+            taken = slice(self.done - steps, self.done)
+            self.times[taken] = array("d", pending[::width])
+            for place, node in enumerate(nodes, 1):
+                totals = pending[place::width]
+                node.series[taken] = array("d", map(sub, totals, chain((node.sampled_total,), totals)))
+                node.sampled_total = totals[-1]
+            pending.clear()
+        self._pending_nodes = self._nodes.copy() if self._stride == 1 else []
+
     def _do_periodic_work(self, done: int, now: float) -> bool:
         """Do what isn't done after every step, and choose the step for the next time."""
         events = self._timing.device
         events.next_step(done)
+        if done % PENDING_STEPS == 0 or done == self.steps:
+            self.begin_rows()
         if done % self._report_every == 0 or done == self.steps:
             self._report(self.warmup_steps + done)
         if done % self._report_every == 0 and (resident := self._resident.read()):
@@ -328,7 +359,8 @@ class _TimedStepLoop(StepLoop):
         if done == self.steps:
             self._close(now)
         next_report = done - done % self._report_every + self._report_every
-        self._periodic_work_at = done + 1 if events.every else min(next_report, self.steps)
+        next_rows = done - done % PENDING_STEPS + PENDING_STEPS
+        self._periodic_work_at = done + 1 if events.every else min(next_report, next_rows, self.steps)
         return self.complete
 
     def _close(self, last_step_ended: float) -> None:
