@@ -120,7 +120,7 @@ def reached_keys(project: Project, branch: str, touched: AffectedChanges) -> tup
     if touched.anew:
         return {span[0] for span in spans}, {place[0] for place in places}
     nodes: list[Node] = [("change", pk, Range(good, bad), owner) for pk, good, bad, owner in spans]
-    nodes += [("regression", pk, Range(good, bad), pk) for pk, good, bad in places]
+    nodes += [("regression", pk, with_neighbours(pk, good, bad, touched), pk) for pk, good, bad in places]
     seeds = [
         index
         for index, (kind, pk, _, owner) in enumerate(nodes)
@@ -131,6 +131,14 @@ def reached_keys(project: Project, branch: str, touched: AffectedChanges) -> tup
         {nodes[index][1] for index in taken if nodes[index][0] == "change"},
         {nodes[index][1] for index in taken if nodes[index][0] == "regression"} | asked,
     )
+
+
+def with_neighbours(regression: int, good: int, bad: int, touched: AffectedChanges) -> Range:
+    """A regression's range; where something of it was asked, with what lies right beside it.
+
+    It may be the rest of a step that pairs have placed there.
+    """
+    return Range(good - 1, bad + 1) if regression in touched.regressions else Range(good, bad)
 
 
 def _changes_of_branch() -> QuerySet[Change]:

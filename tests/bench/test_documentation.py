@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bench import phase_pairs
 from bench.detection import (
+    close_causes,
     early_ends,
     false_alarms,
     lost_learning,
@@ -68,6 +69,15 @@ def test_the_tables_of_verdicts_are_those_that_are_printed():
     for kind in verdicts.KINDS:
         assert text.count(f"\n| {kind} |") == 2
     assert f"up to {verdicts.BUDGET} pairs" in " ".join(text.split())
+
+
+def test_the_table_of_close_causes_is_the_one_that_is_printed():
+    text = (METHOD / "bisection.md").read_text()
+    lines = close_causes.cause_table(1)
+    assert f"{next(lines)}\n{next(lines)}\n| " in text
+    for noise in close_causes.NOISES:
+        for causes in close_causes.CAUSES:
+            assert f"\n| {noise} | {causes} | " in text
 
 
 def test_the_table_of_verdicts_by_phases_is_the_one_that_is_printed():

@@ -33,7 +33,12 @@ from dashboard.regressions.decision.facts import (
 from dashboard.regressions.decision.grouping import Group, group_changes, verdicts_by_regression
 from dashboard.regressions.decision.limit_outcomes import with_limits
 from dashboard.regressions.decision.lost_learning import learning_of
-from dashboard.regressions.decision.next_step import NOT_PROVED, end_repeated_bisection, plan_next_step
+from dashboard.regressions.decision.next_step import (
+    NOT_PROVED,
+    end_repeated_bisection,
+    plan_next_step,
+    rest_beside,
+)
 from dashboard.regressions.decision.outcomes import (
     BranchCause,
     Decision,
@@ -193,7 +198,9 @@ class _Decider:
         outcomes += self._answered(self._outcome_without_changes, self._left_alone(drafts))
         outcomes, released_limits = with_limits(outcomes, self.snapshot, self.home)
         outcomes += self._withdrawn_off_branch()
-        residuals = self._answered(lambda outcome: self._open_residual(outcome, outcomes), outcomes)
+        rests = [(outcome.key, outcome.next_step.residual) for outcome in outcomes]
+        rests += self._answered(lambda draft: self._second_rest(draft, outcomes), drafts)
+        residuals = self._answered(lambda rest: self._open_residual(*rest, outcomes), rests)
         if self.missing:
             return Decision(missing=frozenset(self.missing))
         return Decision(
@@ -346,7 +353,17 @@ class _Decider:
             return NextStep()
         if not proving or (regression and (regression.away or regression.active)):
             return NextStep(waiting=True)
-        proving_now = Proving(
+        proving_now = self._proving(draft)
+        step = end_repeated_bisection(proving_now, plan_next_step(proving_now))
+        step = with_proof_on_branch(proving_now, step, self.snapshot.checked)
+        step = without_repeated(step, draft.primary.state, draft.range.width, self.facts)
+        if expected and not step.proof:
+            return NextStep(waiting=True)
+        return with_refutation_for_another(proving_now, step)
+
+    def _proving(self, draft: _Draft) -> Proving:
+        regression = draft.regression
+        return Proving(
             key=regression.pk if regression else None,
             good=draft.good,
             bad=draft.bad,
@@ -355,14 +372,9 @@ class _Decider:
             verdicts=draft.verdicts,
             other_steps=self._other_steps(draft),
             proved_again=draft.primary.state in NOT_PROVED and self._is_proved_again(draft),
+            nearby=self.snapshot.verdicts,
             facts=self.facts,
         )
-        step = end_repeated_bisection(proving_now, plan_next_step(proving_now))
-        step = with_proof_on_branch(proving_now, step, self.snapshot.checked)
-        step = without_repeated(step, draft.primary.state, draft.range.width, self.facts)
-        if expected and not step.proof:
-            return NextStep(waiting=True)
-        return with_refutation_for_another(proving_now, step)
 
     def _intended(self, draft: _Draft, size: Size) -> int | None:
         """The check whose slowdown somebody called intended, where the step is that one, at its merge.
@@ -644,9 +656,30 @@ class _Decider:
 
     # What is left over
 
-    def _open_residual(self, outcome: Outcome, outcomes: Sequence[Outcome]) -> ResidualCause | None:
-        """The rest of its step, unless a regression of the same measurement is known there."""
-        rest = outcome.next_step.residual
+    def _second_rest(
+        self, draft: _Draft, outcomes: Sequence[Outcome]
+    ) -> tuple[int | None, ResidualCause | None]:
+        """What a step that was proved before leaves, once the rest that was looked for first is settled."""
+        regression = draft.regression
+        if regression is None or draft.opens or regression.away or regression.active:
+            return None, None
+        own = [outcome for outcome in outcomes if outcome.key == regression.pk]
+        if any(outcome.next_step.residual or not outcome.standing for outcome in own):
+            return None, None
+        if any(row.proving for row in (*(outcome.standing for outcome in own), regression) if row):
+            return None, None
+        settled = [
+            verdict
+            for outcome in outcomes
+            if outcome.key in self.snapshot.focus and (outcome.standing is None or outcome.next_step.ended)
+            for verdict in self.verdicts.get(outcome.key or 0, ())
+        ]
+        return regression.pk, rest_beside(self._proving(draft), settled) if settled else None
+
+    def _open_residual(
+        self, key: int | None, rest: ResidualCause | None, outcomes: Sequence[Outcome]
+    ) -> ResidualCause | None:
+        """The rest of a regression's step, unless one of the same measurement is known there."""
         if rest is None:
             return None
         near = {row.pk: row for row in self.facts.answer_to(RegressionsBetween(rest.good, rest.bad))}
@@ -657,11 +690,7 @@ class _Decider:
             if regression.first_bad.pk == rest.bad.pk and (not regression.withdrawn or regression.away):
                 return None
             inside = rest.range.holds(regression.range) and not regression.withdrawn
-            if (
-                inside
-                and regression.pk != outcome.key
-                and is_same_measurement(regression.series, rest.series)
-            ):
+            if inside and regression.pk != key and is_same_measurement(regression.series, rest.series):
                 return None
         return rest
 

@@ -22,6 +22,7 @@ from dashboard.regressions.decision.proofs import (
     Proof,
     State,
     bisection_steps,
+    has_part,
     may_be_gradual,
     unmeasured_proofs,
     verdict_on_last,
@@ -204,6 +205,22 @@ def narrow_confirmed(proving: Proving) -> NextStep:
     step = merge_bisection.look_into_merge(proving, skipped, None)
     step = measure_ends(proving, step) if step.ended else step
     return replace(step, residual=residual)
+
+
+def rest_beside(proving: Proving, settled: Iterable[Verdict]) -> ResidualCause | None:
+    """What a step whose proof has ended leaves beside it still, where `settled` ones have told of a rest."""
+    proof = proving.primary.proof
+    if proof is None or proof.state != State.CONFIRMED or proof.gradual or proving.counters():
+        return None
+    told = {verdict.experiment for verdict in settled}
+    region = residual_cause.ProvedRegion.around(proof.verdict, proving)
+    if not any(verdict.experiment in told for verdict in region.beside):
+        return None
+    return (
+        None
+        if has_part(proving.verdicts, proof.verdict)
+        else residual_cause.beside_proof(proving, proof.verdict)
+    )
 
 
 def cleared_commits(proving: Proving, line: Sequence[str]) -> set[str]:

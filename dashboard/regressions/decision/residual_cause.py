@@ -6,9 +6,14 @@ around one of them show a part only, and the rest becomes a regression of its ow
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import takewhile
+from typing import cast
 
+from dashboard.detection import EFFECT_FLOORS
+from dashboard.detection.types import Kind
 from dashboard.experiments.scale import StepScale
 from dashboard.measured_kinds import is_exact_counter
 from dashboard.models import Experiment, Regression
@@ -27,6 +32,13 @@ from dashboard.regressions.decision.wanted import Proving, ResidualCause, Wanted
 
 Purpose = Experiment.Purpose
 Outcome = Experiment.Verdict
+
+# The rest of a step is looked for up to so many measured commits beside what is proved: at the first one
+# whose point has moved by so much of it.
+REACH = 3
+MOVED_ON = 1 / 3
+# Points that show so much of a relevant step may have been lucky.
+WORTH_A_PROOF = 0.5
 
 
 def weigh_counters_commit(
@@ -70,30 +82,131 @@ def weigh_counters_commit(
 def beside_proof(proving: Proving, whole: Verdict) -> ResidualCause | None:
     """Where pairs surely show a part only of what the points show: the rest, beside the proved range.
 
-    It lies on the side where the range's own point stands between the levels, as the pairs say. Where none
-    does, later points were slow for another reason than commits, and nothing is looked for.
+    First on the side where the points show more of it. Once pairs have told of that, and the parts that they
+    have confirmed aren't the whole yet, the next part, on either side. Where the points at both ends stand at
+    the levels already, later points were slow for another reason than commits, and nothing is looked for.
     """
     change = proving.primary.change
     series, before, after = change.series, change.before, change.after
-    metric = series.metric
     if whole.series.pk != series.pk or not whole.ratio:
         return None
-    if place_of(proving, whole, before, after) != Outcome.PART:
+    if place_of(proving, whole, before, after) not in (Outcome.PART, Outcome.NONE):
         return None
-    points = proving.facts.answer_to(PointsAroundRequest(series, whole.base, whole.head))
+    region = ProvedRegion.around(whole, proving)
+    points = proving.facts.answer_to(PointsAroundRequest(series, region.base, region.head))
     if points.good_value is None or points.bad_value is None:
         return None
-    scale = StepScale.of_values(metric, before, after, [points.good_value, points.bad_value])
-    if not scale.logarithmic:
+    scale = StepScale.of_values(series.metric, before, after, [points.good_value, points.bad_value])
+    least = least_rest(series, scale)
+    missing = 1.0 - region.share(scale)
+    if not scale.logarithmic or missing < least:
         return None
-    part = scale.share_of_step(metric.level(before, whole.ratio))
-    if is_nearer(scale.share_of_step(points.bad_value), part, 1.0) and points.behind:
-        return residual_between(
-            proving, series, (whole.head, points.behind), (metric.level(before, whole.ratio), after)
-        )
-    if is_nearer(scale.share_of_step(points.good_value), 1.0 - part, 0.0) and points.before:
-        rest = metric.level(before, scale.ratio_of(1.0 - part) or 1.0)
-        return residual_between(proving, series, (points.before, whole.base), (before, rest))
+    earlier = scale.share_of_step(points.good_value)
+    later = 1.0 - scale.share_of_step(points.bad_value)
+    if max(earlier, 0.0) + max(later, 0.0) <= missing / 2:
+        return None
+    # Each by its own point, and by what the other point and the pairs leave of the step.
+    earlier, later = (earlier + missing - later) / 2, (later + missing - earlier) / 2
+    sides = [(later, True), (earlier, False)] if later >= earlier else [(earlier, False), (later, True)]
+    for part, is_behind in sides:
+        if part < least or (region.is_closed_behind if is_behind else region.is_closed_before):
+            continue
+        part = min(part, missing)
+        ends = ends_of_rest(proving, scale, region, part, is_behind=is_behind)
+        if ends is None:
+            continue
+        shares = (1.0 - part, 1.0) if is_behind else (0.0, part)
+        low, high = (series.metric.level(before, scale.effect_of(share)) for share in shares)
+        return residual_between(proving, series, ends, (low, high))
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class ProvedRegion:
+    """Commits in a row of which pairs have confirmed a part each: a proved range, and rests beside it.
+
+    `beside` are the proofs that make it wider, or have shown nothing beside it: that side is closed then.
+    """
+
+    base: Commit
+    head: Commit
+    confirmed: tuple[Verdict, ...]
+    beside: tuple[Verdict, ...] = ()
+    is_closed_before: bool = False
+    is_closed_behind: bool = False
+
+    @classmethod
+    def around(cls, whole: Verdict, proving: Proving) -> ProvedRegion:
+        """The range of a confirmed proof, with what proofs of the same series have told of beside it."""
+        told = [
+            verdict
+            for verdict in newest_first(proving.nearby)
+            if verdict.purpose == Purpose.PROOF and verdict.series.pk == whole.series.pk
+        ]
+        region = cls(whole.base, whole.head, (whole,))
+        while beside := region._next_beside(told):
+            region = region._with(beside, proving.other_steps)
+        return region
+
+    def _next_beside(self, told: Iterable[Verdict]) -> Verdict | None:
+        for verdict in told:
+            if verdict.base.pk == self.head.pk and not self.is_closed_behind:
+                return verdict
+            if verdict.head.pk == self.base.pk and not self.is_closed_before:
+                return verdict
+        return None
+
+    def _with(self, told: Verdict, other_steps: Sequence[int]) -> ProvedRegion:
+        """The region with one that begins at its head, or ends at its base."""
+        is_behind, beside = told.base.pk == self.head.pk, (*self.beside, told)
+        if told.verdict != Outcome.CONFIRMED or holds_step(told.range, other_steps):
+            if is_behind:
+                return replace(self, beside=beside, is_closed_behind=True)
+            return replace(self, beside=beside, is_closed_before=True)
+        wide = replace(self, confirmed=(*self.confirmed, told), beside=beside)
+        return replace(wide, head=told.head) if is_behind else replace(wide, base=told.base)
+
+    def share(self, scale: StepScale) -> float:
+        """How much of a step its parts have together."""
+        return sum(math.log(verdict.ratio) for verdict in self.confirmed if verdict.ratio) / scale.step
+
+
+def holds_step(commits: Range, steps: Iterable[int]) -> bool:
+    return any(commits.good < position <= commits.bad for position in steps)
+
+
+def least_rest(series: Series, scale: StepScale) -> float:
+    """The smallest part of a step that is worth a proof of its own."""
+    floor = EFFECT_FLOORS[cast(Kind, series.metric.kind)]
+    relevant = math.log1p(max(floor.long, floor.least / scale.before))
+    return WORTH_A_PROOF * relevant / abs(scale.step)
+
+
+def ends_of_rest(
+    proving: Proving, scale: StepScale, region: ProvedRegion, part: float, *, is_behind: bool
+) -> tuple[Commit, Commit] | None:
+    """From the region up to the first measured commit at which the points have moved on.
+
+    A commit that changes nothing may lie between two causes. None where no point within reach has moved.
+    """
+    series = proving.primary.change.series
+    ends = region.base, region.head
+    for reach in range(1, REACH + 1):
+        around = proving.facts.answer_to(PointsAroundRequest(series, *ends, reach))
+        far = around.behind if is_behind else around.before
+        if far is None:
+            return None
+        wide = (region.base, far) if is_behind else (far, region.head)
+        points = proving.facts.answer_to(PointsAroundRequest(series, *wide))
+        value = points.bad_value if is_behind else points.good_value
+        if value is None:
+            return None
+        share = scale.share_of_step(value)
+        left = 1.0 - share if is_behind else share
+        if left <= part * (1.0 - MOVED_ON):
+            rest = (region.head, far) if is_behind else (far, region.base)
+            between = Range(*(end.position for end in rest))
+            return None if holds_step(between, proving.other_steps) else rest
     return None
 
 
@@ -103,10 +216,6 @@ def place_of(proving: Proving, verdict: Verdict, before: float, after: float) ->
         # The whole's values don't tell, and what phases show is told by them as one step.
         return Outcome.WHOLE
     return proving.facts.answer_to(StepInPairs(verdict.experiment, before, after))
-
-
-def is_nearer(value: float, target: float, other: float) -> bool:
-    return abs(value - target) < abs(value - other)
 
 
 def behind_parts(proving: Proving, parts: Iterable[Verdict], bad: Commit) -> ResidualCause | None:

@@ -96,6 +96,7 @@ class Proving:
 
     `other_steps` are the positions at which the series by which it is told steps beside that.
     `proved_again`: its last proof couldn't be measured, or refuted what still stands, and another is due.
+    `nearby`: all verdicts that are known here, those of other regressions too.
     """
 
     key: int | None
@@ -106,6 +107,7 @@ class Proving:
     verdicts: Sequence[Verdict]
     other_steps: Sequence[int] = ()
     proved_again: bool = False
+    nearby: Sequence[Verdict] = ()
     facts: GatheredFacts = field(default_factory=GatheredFacts)
 
     @property

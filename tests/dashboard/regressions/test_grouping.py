@@ -11,6 +11,7 @@ from dashboard.regressions.explanation.explain import change_at_proof
 from dashboard.regressions.explanation.phase_shares import sides_of_step
 from dashboard.regressions.row_facts import change_fact, commit_fact
 from dashboard.regressions.series.history import load_history
+from dashboard.regressions.snapshot import AffectedChanges, reached_keys
 from dashboard.sentences.causes import cause_sentence
 from dashboard.sentences.doubts import describe_doubts
 from tests.dashboard import factories
@@ -233,3 +234,23 @@ def test_one_cause_is_told_once(project: Project, line: list[Commit], of: Case) 
         },
     )
     assert Delivery.objects.get().regression == Regression.objects.get()
+
+
+def test_a_decision_on_a_rest_knows_the_proved_step_right_before_it(project: Project, of: Case) -> None:
+    line = factories.create_commits(project, 12)
+    proved = factories.create_regression(line, 5, "step_time", 5)
+    rest, far = (
+        Regression.objects.create(
+            project=project,
+            last_good=line[at - 1],
+            first_bad=line[at],
+            series=proved.series,
+            before=1,
+            after=2,
+        )
+        for at in (7, 10)
+    )
+    _, regressions = reached_keys(project, "main", AffectedChanges(regressions={rest.pk}))
+    assert regressions == {proved.pk, rest.pk}
+    _, regressions = reached_keys(project, "main", AffectedChanges(regressions={far.pk}))
+    assert regressions == {far.pk}

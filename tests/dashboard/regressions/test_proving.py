@@ -10,6 +10,7 @@ from pytest_django.plugin import DjangoDbBlocker
 from dashboard import experiments, repositories, runs
 from dashboard.host_protocol import PairMeasured
 from dashboard.models import (
+    Change,
     Channel,
     Commit,
     Delivery,
@@ -214,6 +215,23 @@ def test_the_rest_of_a_step_is_looked_for_beside_the_part_that_pairs_show(
     ]
     assert [regression.ratio for regression in found] == [pytest.approx(1.3, rel=0.05)] * 2
     assert Delivery.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    "steps", [(1.3, 1.25, 1.3), (1.4, 1.2, 1.2), (1.5, 1.2, 1.2, 1.2), (1.2, 1.2, 1.2, 1.5)]
+)
+def test_each_of_several_causes_in_a_row_is_told(line: list[Commit], steps: tuple[float, ...]) -> None:
+    """Detection sees them as one step; pairs of its place show one, and each next one beside these."""
+    places = range(6, 6 + len(steps))
+    truth = stepping_truth(line, *zip(places, steps, strict=True))
+    measure_and_judge(line, truth)
+    assert Change.objects.count() == 1
+    run_all_requested(truth)
+    found = Regression.objects.order_by("first_bad__position")
+    assert [(regression.first_bad, regression.state) for regression in found] == [
+        (line[index], "confirmed") for index in places
+    ]
+    assert [regression.ratio for regression in found] == [pytest.approx(step, rel=0.05) for step in steps]
 
 
 def test_what_was_withdrawn_at_a_commit_hides_no_second_cause(line: list[Commit]) -> None:

@@ -227,7 +227,10 @@ class SimulatedProject:
             focus=frozenset(focus),
             altered=frozenset(altered),
         )
-        self.apply(decide(snapshot, TrueFacts(self)))
+        self.apply(decide(snapshot, self.make_facts()))
+
+    def make_facts(self) -> GatheredFacts:
+        return TrueFacts(self)
 
     def with_active(self, regression: Regression) -> Regression:
         active = tuple(key for key, asked in self.asked.items() if asked.regression == regression.pk)
@@ -345,8 +348,8 @@ class TrueFacts(GatheredFacts):
                 return make_commit(int(sha, 16))
             case RunsAtCommits(series, hashes):
                 return self.runs_at(series, hashes)
-            case PointsAroundRequest(series, good, bad):
-                return self.points_around(series, good.position, bad.position)
+            case PointsAroundRequest(series, good, bad, reach):
+                return self.points_around(series, good.position, bad.position, reach)
             case PointsJudgedSince():
                 return 0
             case StepInPairs(key, before, after):
@@ -410,13 +413,12 @@ class TrueFacts(GatheredFacts):
             for sha in hashes
         }
 
-    def points_around(self, series: Series, good: int, bad: int) -> PointsAround:
+    def points_around(self, series: Series, good: int, bad: int, reach: int) -> PointsAround:
         line = sorted(self.project.measured)
-        before = max((at for at in line if at < good), default=None)
-        behind = min((at for at in line if at > bad), default=None)
+        before, behind = [at for at in line if at < good][-reach:], [at for at in line if at > bad][:reach]
         return PointsAround(
             good_value=self.project.level(series, good) if good in line else None,
             bad_value=self.project.level(series, bad) if bad in line else None,
-            before=None if before is None else make_commit(before),
-            behind=None if behind is None else make_commit(behind),
+            before=make_commit(before[0]) if before else None,
+            behind=make_commit(behind[-1]) if behind else None,
         )

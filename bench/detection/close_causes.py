@@ -1,0 +1,156 @@
+"""How many of several causes close to each other are told: `python -m bench.detection.close_causes`.
+
+Whole histories are simulated: noisy points, the steps that detection finds in them, and the pairs that the
+decision asks for, weighed as a site weighs them. A machine that is slower from some commit on shows in the
+points and not in the pairs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import django
+
+from bench.detection.printing import print_tables
+
+if TYPE_CHECKING:
+    from bench.detection.noisy_project import NoisyProject
+
+TRIALS, SEED = 150, 21
+# Each history has a seed of its own.
+SEEDS = 1_000_000
+# So many commits are measured before the first cause, and from it on.
+QUIET, BEHIND = 20, 14
+
+
+@dataclass(frozen=True, slots=True)
+class Causes:
+    """By how much each of some commits in a row is slower, in percent; 0 is a quiet one.
+
+    `machine`: by how much the machine is slower from the commit `machine_at` on, counted from the first.
+    """
+
+    steps: Sequence[float]
+    machine: float = 0.0
+    machine_at: int = 0
+
+    def __str__(self) -> str:
+        told = ", ".join(f"{step:g}" if step else "-" for step in self.steps)
+        if not self.machine:
+            return told
+        return f"{told}; machine {self.machine:g} from {self.machine_at:+d} on"
+
+    @property
+    def places(self) -> list[int]:
+        return [QUIET + index for index, step in enumerate(self.steps) if step]
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Standard deviations of a run and of a pair; `late`: so many commits later an experiment is answered."""
+
+    run: float
+    pair: float
+    late: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.run:.1%}{', late' if self.late else ''}"
+
+
+NOISES = (Noise(0.005, 0.005), Noise(0.01, 0.01, late=10), Noise(0.02, 0.02, late=10))
+CAUSES = (
+    Causes((5, 4, 5)),
+    Causes((3, 5, 3)),
+    Causes((5, 0, 4, 0, 5)),
+    Causes((5, 5)),
+    Causes((3, 6)),
+    Causes((5, 0, 5)),
+    Causes((8,)),
+    Causes((5,), machine=5, machine_at=1),
+    Causes((5,), machine=5, machine_at=-1),
+    Causes((5, 5), machine=5, machine_at=1),
+)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was told of simulated histories, added up."""
+
+    histories: int = 0
+    planted: int = 0
+    told: int = 0
+    all_told: int = 0
+    wide: int = 0
+    false: int = 0
+    pairs: int = 0
+    experiments: int = 0
+
+    def add(self, project: NoisyProject, places: Sequence[int]) -> None:
+        self.histories += 1
+        self.planted += len(places)
+        told = set()
+        for good, bad in project.confirmed_ranges():
+            inside = [place for place in places if good < place <= bad]
+            if not inside:
+                self.false += 1
+            elif bad - good == 1:
+                told |= set(inside)
+            else:
+                self.wide += 1
+        self.told += len(told)
+        self.all_told += len(told) == len(places)
+        self.pairs += project.pairs_measured
+        self.experiments += len(project.pairs)
+
+    def row(self) -> str:
+        """In percent of causes or histories, then per history."""
+        parts = [self.told / self.planted, self.all_told / self.histories]
+        cells = [f"{100 * part:.1f}" for part in parts]
+        cells += [f"{100 * count / self.histories:.1f}" for count in (self.wide, self.false)]
+        cells += [f"{count / self.histories:.1f}" for count in (self.experiments, self.pairs)]
+        return " | ".join(cells)
+
+
+def simulate_history(causes: Causes, noise: Noise, seed: int) -> NoisyProject:
+    """One history, each commit of which is measured in its order."""
+    from bench.detection.noisy_project import NoisyProject
+
+    project = NoisyProject.of_history(causes, noise, seed, QUIET + BEHIND)
+    project.measured = set(range(QUIET - 2))
+    for position in range(QUIET - 2, project.count):
+        project.measure(position)
+        project.answer_due()
+    project.answer_all()
+    return project
+
+
+def cause_table(
+    trials: int, seed: int = SEED, causes: Sequence[Causes] = CAUSES, noises: Sequence[Noise] = NOISES
+) -> Iterator[str]:
+    heads = ["noise", "causes, %", "told", "all told", "a range", "false", "experiments", "pairs"]
+    yield f"| {' | '.join(heads)} |"
+    yield "|" + "---|" * len(heads)
+    for noise in noises:
+        for planted in causes:
+            tally = Tally()
+            for trial in range(trials):
+                tally.add(simulate_history(planted, noise, seed * SEEDS + trial), planted.places)
+            yield f"| {noise} | {planted} | {tally.row()} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("trials", nargs="?", type=int, default=TRIALS, help="histories in a row")
+    parser.add_argument("--seed", type=int, default=SEED)
+    options = parser.parse_args()
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
+    django.setup()
+    print_tables([cause_table(options.trials, options.seed)])
+
+
+if __name__ == "__main__":
+    main()
