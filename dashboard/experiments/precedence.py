@@ -33,7 +33,7 @@ def order_claimable(machine: Machine) -> QuerySet[Experiment]:
     waiting = waiting.exclude(project__in=quiet_projects()).annotate(awaited=Experiment.IS_AWAITED)
     if awaited_runs(machine).exists() and had_last_turn(machine):
         waiting = waiting.filter(awaited=True)
-    return waiting.order_by("-awaited", "requested_at", "pk")
+    return waiting.order_by("-awaited", Experiment.NEWEST_COMMIT_FIRST, "requested_at", "pk")
 
 
 def must_yield(experiment: Experiment) -> bool:

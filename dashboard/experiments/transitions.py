@@ -37,7 +37,7 @@ MOST_TEXT = 2000
 
 
 def claim_experiment(pool: str, machine: str) -> ExperimentAssignment | None:
-    """Take the pool's oldest requested experiment.
+    """Take the requested experiment of a pool whose turn it is.
 
     None where none waits, or their projects' share of time is spent.
     """

@@ -69,7 +69,7 @@ _WAITING_EXPERIMENTS = CompiledQuery(
         experiments_with_related()
         .filter(state=Experiment.State.REQUESTED)
         .annotate(awaited=Case(When(Experiment.IS_AWAITED, then=1), default=0))
-        .order_by("-awaited", "requested_at", "pk")[:MOST_WAITING]
+        .order_by("-awaited", Experiment.NEWEST_COMMIT_FIRST, "requested_at", "pk")[:MOST_WAITING]
     )
 )
 

@@ -11,7 +11,8 @@ from dashboard import experiments, hosts
 from dashboard.experiments.transitions import YIELDED
 from dashboard.host_protocol import ExperimentAssignment, RunAssignment
 from dashboard.leases import LeaseLost
-from dashboard.models import Experiment, Machine, Run, Trigger
+from dashboard.models import Experiment, Machine, Project, Run, Trigger
+from dashboard.querysets.queue import waiting_experiments
 from tests.dashboard import factories
 from tests.dashboard.experiments.conftest import MakeExperiment, claim_held, measured_pair
 
@@ -117,3 +118,24 @@ def test_a_verdict_is_no_reason_to_go_on_later(other_row: Experiment) -> None:
     Experiment.objects.update(most_pairs=1)
     held = claim_held()
     assert experiments.add_pair(held.lease, measured_pair(0, 1.0, 1.4)) == "undecided"
+
+
+def test_what_a_whole_history_asks_for_holds_up_no_proof_of_a_new_commit(
+    make_experiment: MakeExperiment, project: Project
+) -> None:
+    line = factories.create_commits(project, 52, first=100)
+    old = [make_experiment(base_commit=line[at], head_commit=line[at + 1]) for at in range(50)]
+    new = make_experiment(base_commit=line[50], head_commit=line[51])
+    assert [row.pk for row in waiting_experiments()] == [new.pk, *(row.pk for row in reversed(old))]
+    assert [claim_held().lease.key for _ in range(2)] == [new.pk, old[-1].pk]
+
+
+def test_what_people_wait_for_is_measured_in_the_order_in_which_they_asked(
+    make_experiment: MakeExperiment, project: Project
+) -> None:
+    line = factories.create_commits(project, 3, first=100)
+    first, then = (
+        make_experiment(question="estimate", base_commit=line[0], head_commit=line[at]) for at in (1, 2)
+    )
+    make_experiment(base_commit=line[1], head_commit=line[2])
+    assert [claim_held().lease.key for _ in range(2)] == [first.pk, then.pk]
