@@ -6,7 +6,10 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
+from typing import cast
 
+from dashboard.detection import EFFECT_FLOORS
+from dashboard.detection.types import Kind
 from dashboard.metric_scale import LEAST_NOISE, MetricScale
 
 # Of few pairs an interval may reach beyond what a ratio can be written as.
@@ -60,6 +63,11 @@ class StepScale:
         """The least deviation of a pair to believe in, in steps."""
         least = LEAST_NOISE if self.logarithmic else LEAST_NOISE * self.level
         return least / abs(self.step)
+
+    def relevant_share(self, kind: str) -> float:
+        """The smallest share of a step by logarithms that is relevant for this kind of metric."""
+        floor = EFFECT_FLOORS[cast(Kind, kind)]
+        return math.log1p(max(floor.long, floor.least / self.before)) / abs(self.step)
 
     def share_of_step(self, value: float) -> float:
         """How many steps a value lies above the level before, towards the worse."""

@@ -16,7 +16,14 @@ from dashboard.host_protocol.messages import MOST_STEPS
 from dashboard.models import Experiment, Project
 from dashboard.querysets.sentinels import MOVED_WITHIN
 from dashboard.regressions import apply, branch_causes, changes, false_alarm_budget
-from dashboard.regressions.decision import cause_class, continuation, primary_change, repair, series_kinds
+from dashboard.regressions.decision import (
+    cause_class,
+    continuation,
+    primary_change,
+    repair,
+    residual_cause,
+    series_kinds,
+)
 from dashboard.regressions.explanation import left_over, phase_shares, profiles, suspects, tensor_operations
 from dashboard.regressions.series import history
 from dashboard.repositories.history import MOST_COMMITS
@@ -107,9 +114,9 @@ PROJECT, EXPERIMENT = Project(), Experiment()
         ("experiments", PROJECT.experiment_share, 0.25, "share of its time (a quarter)"),
         (
             "bisection",
-            (pairs.NEARLY_NONE, pairs.NEARLY_ALL),
-            (0.25, 0.75),
-            "(between a quarter and three quarters)",
+            (pairs.NEARLY_ALL, residual_cause.REACH, residual_cause.MOVED_ON, residual_cause.WORTH_A_PROOF),
+            (0.75, 3, 1 / 3, 0.5),
+            "(less than three quarters)",
         ),
         ("bisection", MOST_COMMITS, 1000, "of more than 1,000 commits stay named as a whole"),
         ("regressions", history.RECENT, 400, "the newest 400 points of a series"),

@@ -10,10 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import cast
 
-from dashboard.detection import EFFECT_FLOORS
-from dashboard.detection.types import Kind
 from dashboard.experiments.scale import StepScale
 from dashboard.measured_kinds import is_exact_counter
 from dashboard.models import Experiment, Regression
@@ -97,9 +94,11 @@ def beside_proof(proving: Proving, whole: Verdict) -> ResidualCause | None:
     if points.good_value is None or points.bad_value is None:
         return None
     scale = StepScale.of_values(series.metric, before, after, [points.good_value, points.bad_value])
-    least = least_rest(series, scale)
+    if not scale.logarithmic:
+        return None
+    least = WORTH_A_PROOF * scale.relevant_share(series.metric.kind)
     missing = 1.0 - region.share(scale)
-    if not scale.logarithmic or missing < least:
+    if missing < least:
         return None
     earlier = scale.share_of_step(points.good_value)
     later = 1.0 - scale.share_of_step(points.bad_value)
@@ -173,13 +172,6 @@ class ProvedRegion:
 
 def holds_step(commits: Range, steps: Iterable[int]) -> bool:
     return any(commits.good < position <= commits.bad for position in steps)
-
-
-def least_rest(series: Series, scale: StepScale) -> float:
-    """The smallest part of a step that is worth a proof of its own."""
-    floor = EFFECT_FLOORS[cast(Kind, series.metric.kind)]
-    relevant = math.log1p(max(floor.long, floor.least / scale.before))
-    return WORTH_A_PROOF * relevant / abs(scale.step)
 
 
 def ends_of_rest(
