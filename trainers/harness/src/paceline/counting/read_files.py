@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import site
+import stat
 import sys
 import sysconfig
+from collections import defaultdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,8 @@ ABSENT = 64 * "0"
 # Files whose digests a document holds; a counting that read more isn't shared.
 READ_FILES_LIMIT = 2_000
 BYTES_LIMIT = 512 * 2**20
+# What each line of a package's record begins with.
+TOPS = re.compile(rb"^[^/,\r\n]+", re.MULTILINE)
 PACKAGE = str(Path(__file__).resolve().parent.parent)
 
 
@@ -76,7 +81,10 @@ class ReadFiles:
         files: dict[str, str] = {}
         size = 0
         for name in sorted((self._read | loaded) - self._written):
-            kind, there = _classify_file(name, folder), Path(name).is_file()
+            kind = _classify_file(name, folder)
+            if kind == "environment":
+                continue
+            there = Path(name).is_file()
             if kind == "unrecorded" and there:
                 doubts.add(UNRECORDED)
             elif kind == "input" and (there or not _lies_in(name, folder)):
@@ -90,8 +98,10 @@ class ReadFiles:
 
 def _classify_file(name: str, folder: Path) -> str:
     """Whether a file is an `input`, or one that the environment stands for, or `unrecorded` in it."""
-    real = os.path.realpath(name)
-    if real.startswith(PACKAGE + os.sep) or "__pycache__" in real or name.startswith(SYSTEM_FOLDERS):
+    if name.startswith(SYSTEM_FOLDERS):
+        return "environment"
+    real = _real_path(name)
+    if real.startswith(PACKAGE + os.sep) or "__pycache__" in real:
         return "environment"
     if _lies_in(name, folder):
         return "input"
@@ -107,7 +117,22 @@ def _classify_file(name: str, folder: Path) -> str:
 
 def _absolute_path(name: str) -> str:
     """As `open` finds it now, its links not followed."""
-    return os.path.normpath(Path(name).absolute())
+    return os.path.normpath(name if name.startswith(os.sep) else Path(name).absolute())
+
+
+def _real_path(name: str) -> str:
+    """As `os.path.realpath`, which asks about every folder again for each of a thousand files in it."""
+    folder, _, last = name.rpartition(os.sep)
+    try:
+        is_link = stat.S_ISLNK(os.lstat(name).st_mode)
+    except OSError:
+        is_link = True
+    return os.path.realpath(name) if is_link else f"{_real_folder(folder)}{os.sep}{last}"
+
+
+@cache
+def _real_folder(folder: str) -> str:
+    return os.path.realpath(folder)
 
 
 def _can_be_told(name: str) -> bool:
@@ -136,12 +161,22 @@ def _package_records(packages: str) -> dict[str, bytes]:
 
 
 @cache
+def _records_by_top(packages: str) -> dict[bytes, list[bytes]]:
+    """The records that name something in each folder or file of a folder of packages."""
+    found: defaultdict[bytes, list[bytes]] = defaultdict(list)
+    for record in _package_records(packages).values():
+        for top in set(TOPS.findall(record)):
+            found[top].append(record)
+    return found
+
+
+@cache
 def recorded_files(packages: str, top: bytes) -> frozenset[bytes]:
     """The files of `top`, a folder or a file in a folder of packages, whose contents their records name.
 
     Not those of all packages at once: there may be a hundred thousand, and few are read.
     """
-    records = [record for record in _package_records(packages).values() if top in record]
+    records = _records_by_top(packages).get(top, [])
     lines = (line for record in records for line in record.splitlines() if line.startswith(top))
     return frozenset(line.partition(b",")[0] for line in lines)
 
