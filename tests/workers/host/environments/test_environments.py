@@ -52,7 +52,9 @@ def test_without_requirements_the_workers_own_is_used(tmp_path: Path) -> None:
         assert environments_at(tmp_path).base(tmp_path, environment).python == Path(sys.executable)
 
 
-def test_one_is_built_once_and_used_again(tmp_path: Path, commit: Path) -> None:
+def test_one_is_built_once_for_each_wheel_and_used_again(tmp_path: Path, commit: Path) -> None:
+    build_wheel(commit / "wheels", "tiny", "SIZE = 3")
+    (commit / "requirements.txt").write_text("-f wheels\ntiny\n")
     # The rest of a build that was interrupted does not count.
     key = read_requirements(commit, ["requirements.txt"]).key()
     half = tmp_path / "environments" / key[:32]
@@ -73,6 +75,11 @@ def test_one_is_built_once_and_used_again(tmp_path: Path, commit: Path) -> None:
     assert [cached.folder for cached in list_environments(tmp_path) if cached.complete] == [half]
     marked = json.loads((python.parent.parent / COMPLETION_MARK).read_text())
     assert list(marked["requirements"]) == ["requirements.txt"]
+    # Another commit gets its own wheel.
+    build_wheel(commit / "wheels", "tiny", "SIZE = 4")
+    other = environments_at(tmp_path).base(commit, REQUIREMENTS).python
+    assert subprocess.check_output([other, "-c", "import tiny; print(tiny.SIZE)"], text=True) == "4\n"
+    assert subprocess.check_output([python, "-c", "import tiny; print(tiny.SIZE)"], text=True) == "3\n"
 
 
 def test_what_is_lent_has_its_record(tmp_path: Path) -> None:
@@ -186,16 +193,6 @@ def test_code_beside_a_wheel_makes_no_other_key(commit: Path) -> None:
     (commit / "train.py").write_text("print('faster')")
     build_wheel(commit / "tests", "tiny", "SIZE = 2")
     assert read_requirements(commit, ["requirements.txt"]).key() == before
-
-
-def test_each_commit_gets_its_own_wheel(tmp_path: Path) -> None:
-    shown = []
-    for size in (1, 2):
-        build_wheel(tmp_path / "checkout" / "wheels", "tiny", f"SIZE = {size}")
-        (tmp_path / "checkout" / "requirements.txt").write_text("-f wheels\ntiny\n")
-        python = environments_at(tmp_path).base(tmp_path / "checkout", REQUIREMENTS).python
-        shown.append(subprocess.check_output([python, "-c", "import tiny; print(tiny.SIZE)"], text=True))
-    assert shown == ["1\n", "2\n"]
 
 
 LOCAL = (

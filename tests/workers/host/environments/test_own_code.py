@@ -60,6 +60,23 @@ def build_editable(folder, settings=None, metadata=None):
         wheel.writestr(f"{info}/RECORD", "")
     return name
 """
+# One that builds the extension without setuptools, whose start takes most of a short build's time.
+NATIVE_BACKEND = """
+import os, pathlib, subprocess, sysconfig, zipfile
+
+def build_wheel(folder, settings=None, metadata=None):
+    name, info = "learner-1-py3-none-any.whl", "learner-1.dist-info"
+    library = "_native" + sysconfig.get_config_var("EXT_SUFFIX")
+    include = "-I" + sysconfig.get_path("include")
+    subprocess.run(["cc", "-shared", "-fPIC", include, "native.c", "-o", library], check=True)
+    with zipfile.ZipFile(pathlib.Path(folder, name), "w") as wheel:
+        wheel.write("src/learner/__init__.py", "learner/__init__.py")
+        wheel.write(library, f"learner/{library}")
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\\nName: learner\\nVersion: 1\\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: false\\nTag: py3-none-any\\n")
+        wheel.writestr(f"{info}/RECORD", "")
+    return name
+"""
 # Whether counting takes what is imported from the shared environment for a part of it.
 RECORDED = f"""
 import sys, tiny
@@ -101,6 +118,9 @@ def test_commits_side_by_side_have_their_own_code(tmp_path: Path) -> None:
     runner = small_runner(tmp_path / "home", box)
     environment = Environment(install=("--no-build-isolation .",))
     checkouts = [write_commit(tmp_path / f"checkout-{value}", value) for value in (1, 2)]
+    for checkout in checkouts:
+        (checkout / "pyproject.toml").write_text(DECLARED.replace('["tiny"]', "[]"))
+        (checkout / "backend.py").write_text(NATIVE_BACKEND)
     built = [build_code(folder, folder.name, environment, runner) for folder in checkouts]
     assert [printed_by(each, SHOW, tmp_path) for each in built] == ["1 1", "2 2"]
     # The worker's own packages lie below it, where the commit requires none.
@@ -127,6 +147,8 @@ def test_what_is_built_in_place_comes_back(tmp_path: Path, box: Box) -> None:
     assert (printed_by(built, SHOW, tmp_path), again.log.finish()) == ("3 3", "")
     # In another folder the links of an editable package would lead to this one.
     other = write_commit(tmp_path / "other", 3)
+    (other / "pyproject.toml").write_text(DECLARED.replace('["tiny"]', "[]"))
+    (other / "backend.py").write_text(BACKEND)
     assert build_code(other, "tree", environment, small_runner(tmp_path / "home", box)) != built
 
 
