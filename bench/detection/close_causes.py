@@ -1,7 +1,7 @@
 """How many of several causes close to each other are told: `python -m bench.detection.close_causes`.
 
 Whole histories are simulated: noisy points, the steps that detection finds in them, and the pairs that the
-decision asks for, weighed as a site weighs them. A machine that is slower from some commit on shows in the
+decision asks for, judged as a site judges them. A machine that is slower from some commit on shows in the
 points and not in the pairs.
 """
 

@@ -1,4 +1,4 @@
-"""A project in memory with noise: points, the steps that detection sees in them, and pairs that are weighed.
+"""A project in memory with noise: points, the steps that detection sees in them, and pairs with verdicts.
 
 The tests' project without noise carries the decisions out.
 """
@@ -14,7 +14,7 @@ import numpy as np
 
 from bench.detection.close_causes import QUIET, Causes, Noise
 from dashboard import detection
-from dashboard.experiments.weighing import Interval, place_step, weigh_experiment
+from dashboard.experiments.verdicts import Interval, evaluate_experiment, place_step
 from dashboard.models import Experiment, ExperimentPair
 from dashboard.models import Metric as MetricRow
 from dashboard.regressions.apply import FEWEST_OF_PLACE, PAIRS_FOR_EACH
@@ -114,13 +114,13 @@ class NoisyProject(SimulatedProject):
             measured.append(
                 ExperimentPair(index=len(measured), base=base * ends[0], head=head * ends[1], disturbed=False)
             )
-            weighed = weigh_experiment(experiment, measured, PAIR_SECONDS * len(measured))
-            if weighed.verdict:
+            evaluated = evaluate_experiment(experiment, measured, PAIR_SECONDS * len(measured))
+            if evaluated.verdict:
                 break
         self.pairs[key] = measured
         self.ended_at[key] = len(self.measured)
-        ratio = weighed.ratio or Interval()
-        self.keep_verdict(key, asked.regression, wanted.purpose, wanted, str(weighed.verdict), ratio.value)
+        ratio = evaluated.ratio or Interval()
+        self.keep_verdict(key, asked.regression, wanted.purpose, wanted, str(evaluated.verdict), ratio.value)
         self.verdicts[-1] = replace(self.verdicts[-1], low=ratio.low, high=ratio.high)
         self.decide(focus=[asked.regression])
 
@@ -236,6 +236,6 @@ class NoisyFacts(TrueFacts):
             most_seconds=1e9,
             in_turns=False,
         )
-        if weigh_experiment(test, project.pairs[measured], 0.0).verdict != "refuted":
+        if evaluate_experiment(test, project.pairs[measured], 0.0).verdict != "refuted":
             return None
         return ReusedProof(measured, request.series, request.base, request.head, "refuted", *levels, 0.01)
