@@ -66,7 +66,7 @@ def post_document(request: HttpRequest, slug: str, query: Query[DocumentQuery]) 
     except DocumentRefused as error:
         raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), error.field) from error
     except BadDocument as error:
-        raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, f"{error}.") from error
+        raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, f"{error}.", error.field) from error
     except RepositoryBusy as error:
         raise ApiError(
             HTTPStatus.SERVICE_UNAVAILABLE, str(error), headers={"Retry-After": str(BUSY_SECONDS)}

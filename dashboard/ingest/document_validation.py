@@ -15,7 +15,14 @@ LARGEST_DEVICE = 32767
 
 
 class BadDocument(Exception):  # noqa: N818 - reads as a fact
-    """The document is refused; the message is one sentence that names the field."""
+    """The document is refused; the message is one sentence that names the field.
+
+    `field` is its path, such as `metrics[0].unit`; empty for the document itself.
+    """
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field or 'document'}: {problem}")
+        self.field = field
 
 
 def validate_document(data: bytes, run: Run) -> Document:
@@ -23,14 +30,14 @@ def validate_document(data: bytes, run: Run) -> Document:
     try:
         checked = document.read_document(data)
     except DocumentError as error:
-        raise BadDocument(str(error)) from error
+        raise BadDocument(error.path, error.sentence) from error
     for problems in (
         _benchmark_mismatches(checked, run),
         _misfit_fields(checked),
         _repeated_limits(checked),
     ):
         for path, problem in problems:
-            raise BadDocument(f"{path}: {problem}")
+            raise BadDocument(path, problem)
     return checked
 
 

@@ -109,24 +109,24 @@ def read_posted(data: bytes) -> Document:
     try:
         checked = documents.read_document(data)
     except DocumentError as error:
-        raise BadDocument(str(error)) from error
+        raise BadDocument(error.path, error.sentence) from error
     benchmark = checked.benchmark
     for path, text, most in (
         ("benchmark.name", benchmark.name, LONGEST_BENCHMARK),
         ("benchmark.case", benchmark.case, LONGEST_KEY),
     ):
         if len(text) > most:
-            raise BadDocument(f"{path}: has {len(text)} characters, at most {most} are allowed")
+            raise BadDocument(path, f"has {len(text)} characters, at most {most} are allowed")
         if not text.isprintable():
-            raise BadDocument(f"{path}: has a character that can't be shown")
+            raise BadDocument(path, "has a character that can't be shown")
     # A quick look may have other parameters than the case that it is of.
     if not checked.protocol["quick"] and benchmark.case != case_key(benchmark.params):
         raise BadDocument(
-            f"benchmark.case: is {benchmark.case!r}, its parameters spell {case_key(benchmark.params)!r}"
+            "benchmark.case", f"is {benchmark.case!r}, its parameters spell {case_key(benchmark.params)!r}"
         )
     # Postgres has no text for it.
     if "\\u0000" in json.dumps(checked.raw):
-        raise BadDocument("document: has a NUL in a text")
+        raise BadDocument("", "has a NUL in a text")
     return checked
 
 

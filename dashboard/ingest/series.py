@@ -75,8 +75,9 @@ def _get_or_create_series(
     ]
     if missing and len(by_key) + len(missing) > settings.PACELINE_MOST_SERIES:
         raise BadDocument(
-            f"metrics: {len(missing)} of them are new to the case, which has {len(by_key)} series; this site "
-            f"keeps {settings.PACELINE_MOST_SERIES} of a case at most (PACELINE_MOST_SERIES)"
+            "metrics",
+            f"{len(missing)} of them are new to the case, which has {len(by_key)} series; this site "
+            f"keeps {settings.PACELINE_MOST_SERIES} of a case at most (PACELINE_MOST_SERIES)",
         )
     by_key |= {(row.metric_id, row.phase): row for row in Series.objects.bulk_create(missing)}
     series = [by_key[metric.pk, value.phase or ""] for metric, value in wanted]

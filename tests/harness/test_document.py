@@ -1,4 +1,5 @@
 import copy
+import errno
 import json
 import math
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 from paceline import document, schema
+from paceline.command_line.command_output import write_and_show
 from paceline.document import DocumentError
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -219,6 +221,28 @@ def test_what_is_no_document_is_refused(text: str) -> None:
 def test_bytes_that_are_not_utf8_are_refused() -> None:
     with pytest.raises(DocumentError, match="is not valid JSON"):
         document.read_document(b'{"format": "\xff\xfe"}')
+
+
+def test_a_document_that_cannot_be_written_names_its_file_and_leaves_nothing(
+    golden: Raw, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill_disk(partial: Path, data: bytes) -> None:
+        partial.touch()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", fill_disk)
+    with pytest.raises(OSError, match="No space left") as caught:
+        document.write_document(golden, tmp_path / "out.json")
+    assert caught.value.filename == str(tmp_path / "out.json")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_cannot_be_written_is_shown(
+    golden: Raw, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(FileNotFoundError):
+        write_and_show(golden, tmp_path / "gone" / "out.json", lambda *_: None)
+    assert "step_time" in capsys.readouterr().out
 
 
 def test_writing_checks_first_and_renames(golden: Raw, tmp_path: Path) -> None:

@@ -109,6 +109,12 @@ def test_what_is_wrong_is_named_and_nothing_is_kept(
     assert not AuditEntry.objects.filter(action="document posted").exists()
 
 
+def test_the_path_of_what_is_wrong_is_the_field(post: Post) -> None:
+    assert post(b'{"format": "paceline.document/1"}').json()["field"] == "harness"
+    assert post(renamed_document(case="size=3")).json()["field"] == "benchmark.case"
+    assert "field" not in post(b"{").json()
+
+
 def test_a_token_that_only_views_may_not(post: Post, bearing: Callable[..., Client]) -> None:
     assert post(encoded_document(), bearing("view")).status_code == 403
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -163,12 +164,18 @@ def read_document(data: bytes | str) -> Document:
 
 
 def write_document(raw: Raw, path: Path) -> Document:
-    """Check a document and rename it into place when it is whole; raises DocumentError."""
+    """Check a document and rename it into place when it is whole; raises DocumentError, OSError of `path`."""
     data = json.dumps(raw, ensure_ascii=True, separators=(",", ":")).encode()
     checked = read_document(data)
     partial = path.with_name(f".{path.name}.partial")
-    partial.write_bytes(data)
-    partial.replace(path)
+    try:
+        partial.write_bytes(data)
+        partial.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink()
+        # A full disk names no file.
+        raise OSError(error.errno, error.strerror, str(path)) from error
     return checked
 
 

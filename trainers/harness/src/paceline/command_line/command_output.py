@@ -39,18 +39,28 @@ def read_document(path: Path) -> document.Document:
 
 
 def write_and_show(raw: dict[str, Any], target: Path | None, progress: Progress) -> int:
-    """Write what was measured, where a file is wanted, and print its report; return the exit status."""
+    """Write what was measured, where a file is wanted, and print its report; return the exit status.
+
+    OSError where the file can't be written, once the report is printed: what was measured isn't lost.
+    """
     try:
-        measured = _check_and_write(raw, target)
+        measured = _check_document(raw)
     except document.DocumentError:
-        measured = _check_and_write(without_refused_parts(raw), target)
+        raw = without_refused_parts(raw)
+        measured = _check_document(raw)
+    try:
+        if target:
+            document.write_document(raw, target)
+    except OSError:
+        print(report.format_document(measured), flush=True)
+        raise
     progress(1.0, "done")
     print(report.format_document(measured))
     return 0
 
 
-def _check_and_write(raw: dict[str, Any], target: Path | None) -> document.Document:
-    return document.write_document(raw, target) if target else document.read_document(json.dumps(raw))
+def _check_document(raw: dict[str, Any]) -> document.Document:
+    return document.read_document(json.dumps(raw))
 
 
 def print_message(text: str) -> None:
