@@ -27,7 +27,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     own = tmp_path_factory.getbasetemp()
     path = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "detector.pt"
     with prepared_python.prepared_starts():
-        import_script(FOLDER, "weights").make(path, steps=60, seed=0)
+        import_script(FOLDER, "weights").make(path, steps=48, seed=0)
     return path
 
 

@@ -15,7 +15,7 @@ COUNTED = (
     + """
 import json, os, threading
 from collections import Counter
-import paceline
+import gymnasium, paceline
 def note(frame, event, _):
     if event == "call" and frame.f_code.co_filename.startswith(folder):
         called.append((frame.f_code.co_qualname, 1))
@@ -36,6 +36,7 @@ torch.set_num_interop_threads = lambda _: None  # a process may do so once
 # Several threads call: to append takes one step, to add a number two, between which another one adds.
 called = []
 paceline.count = lambda name, number=1: called.append((name, number))
+gc.freeze()  # an emulator collects garbage whenever it begins
 for folder, given in json.loads(sys.argv[1]).items():
     print("begin", folder, flush=True)
     child = os.fork()
@@ -52,7 +53,7 @@ for folder, given in json.loads(sys.argv[1]).items():
 SHORT = {
     "mario_pipeline": "--environments 2 --collectors 2 --epoch 24 --samples 1 --batch-size 8 --accumulate 1 "
     "--capacity 56 --chunk 8 --total-steps 24 --exploration-steps 16 --target-every 2",
-    "snake_dqn": "--total-steps 80 --batch-size 16 --score-episodes 1",
+    "snake_dqn": "--total-steps 48 --batch-size 16 --score-episodes 1",
     "snake_vectorized": "--environments 4 --warm-steps 4 --total-steps 8 --updates 8 --batch-size 16 "
     "--score-games 1",
     "zelda_overworld": "--total-steps 32 --rollout 16 --minibatch 16 --score-games 1 --score-steps 2",

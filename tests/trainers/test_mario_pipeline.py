@@ -42,6 +42,10 @@ NEUTRAL = [
     "--queues local",
     "--queues local --chunk 1024",
     "--chunk 3",
+    "--overlap",
+    "--overlap --queues local",
+]
+NEUTRAL_OF_FEW = [
     "--memory ring",
     "--memory ring --preallocate",
     "--preallocate",
@@ -49,8 +53,6 @@ NEUTRAL = [
     "--memory ring --no-uint8",
     "--inplace",
     "--clear-every 1",
-    "--overlap",
-    "--overlap --queues local",
 ]
 
 
@@ -162,6 +164,13 @@ def test_collectors_wait_for_the_lock_and_say_how_long(train: ModuleType) -> Non
 @pytest.mark.parametrize("toggle", NEUTRAL)
 def test_a_neutral_toggle_changes_no_bit(train: ModuleType, baseline: str, toggle: str) -> None:
     assert learned_fingerprint(train, *toggle.split()) == baseline
+
+
+@pytest.mark.parametrize("toggle", NEUTRAL_OF_FEW)
+def test_a_neutral_toggle_of_memory_changes_no_bit(
+    train: ModuleType, baseline_of_few: str, toggle: str
+) -> None:
+    assert learned_fingerprint(train, *FEW_CONSOLES, *toggle.split()) == baseline_of_few
 
 
 @pytest.mark.parametrize(
