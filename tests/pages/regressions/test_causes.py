@@ -9,7 +9,6 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.models import Machine, Point, Regression, Run, Sentinel
-from tests.pages import builders
 
 pytestmark = pytest.mark.django_db
 UPGRADE = {"code": "system changed", "items": [["driver", "550.1", "560.2"]], "count": 1}
@@ -29,8 +28,8 @@ MOVED = {
 
 
 @pytest.fixture
-def regression(db: None) -> Regression:
-    return builders.create_stepped_regression()
+def regression(suspected: Regression) -> Regression:
+    return suspected
 
 
 def get_page(client: Client, where: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.utils import timezone
+from pytest_django.plugin import DjangoDbBlocker
 
 from dashboard.models import Commit, Experiment, ExperimentPair, Project, Regression, Run, Series
 from dashboard.querysets import alarm_tallies as tallies
@@ -15,16 +17,27 @@ from dashboard.querysets import regressions as read
 from dashboard.querysets.costs import weekly_cost
 from dashboard.sentences.costs import cost_sentence
 from tests.dashboard import factories
+from tests.dashboard.shared_rows import share_rows
 from tests.pages import builders
 
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def line(db: None) -> list[Commit]:
-    project = builders.create_history(count=6, step_at=2)
+@pytest.fixture(scope="module")
+def trained_project(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """What each test's `line` is read from."""
+    with share_rows(django_db_blocker, create_trained_project):
+        yield
+
+
+def create_trained_project() -> None:
+    builders.create_history(count=6, step_at=2)
     Project.objects.update(training_hours_per_week=200)
-    return list(Commit.objects.filter(project=project).order_by("position"))
+
+
+@pytest.fixture
+def line(trained_project: None, db: None) -> list[Commit]:
+    return list(Commit.objects.order_by("position"))
 
 
 @pytest.fixture

@@ -32,8 +32,8 @@ SPENT = {"code": "both answers possible", "pairs": 24, "seconds": 1200}
 
 
 @pytest.fixture
-def regression(db: None) -> Regression:
-    return builders.create_stepped_regression()
+def regression(suspected: Regression) -> Regression:
+    return suspected
 
 
 def create_proof(regression: Regression, verdict: str, purpose: str = "proof", **fields: Any) -> Experiment:

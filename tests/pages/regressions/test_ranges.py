@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import pytest
 from django.test import Client
+from pytest_django.plugin import DjangoDbBlocker
 
 from dashboard.models import Commit, Regression
+from tests.dashboard.shared_rows import share_rows
 from tests.pages import builders
 
 pytestmark = pytest.mark.django_db
@@ -22,9 +25,16 @@ PLACES = {
 }
 
 
+@pytest.fixture(scope="module")
+def measured_line(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """What each test's `line` is read from."""
+    with share_rows(django_db_blocker, lambda: builders.create_measured_commits(8, step_at=5)):
+        yield
+
+
 @pytest.fixture
-def line(db: None) -> list[Commit]:
-    return builders.create_measured_commits(8, step_at=5)
+def line(measured_line: None, db: None) -> list[Commit]:
+    return list(Commit.objects.order_by("position"))
 
 
 @pytest.fixture(params=["suspected", "confirmed"])

@@ -15,9 +15,9 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def regression(db: None) -> Regression:
+def regression(confirmed: Regression) -> Regression:
     """Of +38 %, between two neighbouring commits."""
-    return builders.create_stepped_regression(state="confirmed")
+    return confirmed
 
 
 @pytest.fixture

@@ -9,14 +9,13 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from dashboard.models import Regression, Triage
-from tests.pages import builders
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def regression(db: None) -> Regression:
-    return builders.create_stepped_regression(state="confirmed")
+def regression(confirmed: Regression) -> Regression:
+    return confirmed
 
 
 @pytest.fixture

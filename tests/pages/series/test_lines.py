@@ -6,16 +6,19 @@ import csv
 import html
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from pytest_django.plugin import DjangoDbBlocker
 
 from dashboard.models import Commit, Metric, Point, Pool, Run, Series
 from dashboard.sentences import numbers
 from tests.dashboard import factories
+from tests.dashboard.shared_rows import share_rows
 from tests.pages import builders
 from tests.pages.conftest import shown_text
 from tests.pages.series.test_series import embedded_figure
@@ -23,9 +26,20 @@ from tests.pages.series.test_series import embedded_figure
 pytestmark = pytest.mark.django_db
 
 
+@pytest.fixture(scope="module")
+def measured_line(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[int]:
+    """The key of what each test's `series` is read from."""
+    with share_rows(django_db_blocker, measure_line) as made:
+        yield made
+
+
 @pytest.fixture
-def series(db: None) -> Series:
+def series(measured_line: int, db: None) -> Series:
     """Six commits, slower from the fourth on; the fifth is tainted, and the second failed once."""
+    return Series.objects.get(pk=measured_line)
+
+
+def measure_line() -> int:
     line = builders.create_measured_commits(6, step_at=3)
     case = line[0].runs.get().case
     tainted = line[4].runs.get()
@@ -33,7 +47,7 @@ def series(db: None) -> Series:
     Point.objects.filter(run=tainted).update(tainted=True)
     builders.create_run(line[1], case, Run.State.FAILED, failure="crash", reason="It ended with 1.")
     Commit.objects.filter(position=2).update(tags=["v1.0"])
-    return builders.headline_series(case)
+    return builders.headline_series(case).pk
 
 
 @pytest.fixture
@@ -231,10 +245,10 @@ def test_a_step_has_the_size_that_its_regression_tells(client: Client, series: S
 @pytest.fixture
 def long_series(db: None) -> list[Series]:
     """Six hundred commits on four pools, with one extreme on each."""
-    project = builders.create_project()
+    project = builders.create_project("long")
     commits = builders.create_commits(project, 600)
     case = builders.create_case(project)
-    metric = Metric.objects.create(name="step_time", unit="s", better="lower", kind="time")
+    metric, _ = Metric.objects.get_or_create(name="step_time", unit="s", better="lower", kind="time")
     made = []
     for number in range(4):
         pool = Pool.objects.create(name=f"pool-{number}")

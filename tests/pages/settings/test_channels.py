@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
@@ -11,10 +12,12 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
+from pytest_django.plugin import DjangoDbBlocker
 
 from dashboard import alerts
 from dashboard.mail_server import PRINTED
 from dashboard.models import AlertRule, AuditEntry, Channel, Delivery, Project, Regression
+from tests.dashboard.shared_rows import share_rows
 from tests.pages import builders
 
 pytestmark = pytest.mark.django_db
@@ -23,9 +26,18 @@ HOOK = "https://93.184.216.34/services/T0/B0/a-secret-key"
 FIELDS = {"minimum_percent": "5", "remind_days": "7", "digest": "", "digest_at": "09:00", "time_zone": "UTC"}
 
 
+@pytest.fixture(scope="module")
+def confirmed_regression(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[int]:
+    """The key of what each test's `regression` is read from."""
+    with share_rows(
+        django_db_blocker, lambda: builders.create_stepped_regression(state="confirmed").pk
+    ) as made:
+        yield made
+
+
 @pytest.fixture
-def regression() -> Regression:
-    return builders.create_stepped_regression(state="confirmed")
+def regression(confirmed_regression: int, db: None) -> Regression:
+    return Regression.objects.get(pk=confirmed_regression)
 
 
 @pytest.fixture
@@ -296,12 +308,12 @@ def test_a_feed_is_sent_again_once_a_suspicion_is_told(client: Client, regressio
 def test_a_feed_asks_the_same_number_of_questions(
     client: Client, django_assert_num_queries: Any, count: int
 ) -> None:
-    line = builders.create_measured_commits(count + 1)
-    series = builders.headline_series(line[0].runs.get().case)
-    for good, bad in pairwise(line):
+    project = builders.create_history("fed", count + 1)
+    series = builders.headline_series(project.cases.get())
+    for good, bad in pairwise(project.commits.order_by("position")):
         builders.create_regression(series, good, bad, state="confirmed")
     with django_assert_num_queries(5):
-        page = client.get("/projects/snake/regressions.atom")
+        page = client.get("/projects/fed/regressions.atom")
     assert page_text(page).count("<entry>") == count
 
 
