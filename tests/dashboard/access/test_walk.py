@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 import pytest
+from allauth.account.auth_backends import AuthenticationBackend
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.test import Client
@@ -238,7 +240,9 @@ def site(request: pytest.FixtureRequest, db: None) -> Site:
 
 
 @pytest.fixture
-def _views_not_called(settings: Any, caplog: pytest.LogCaptureFixture) -> None:
+def _views_not_called(
+    settings: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # Two in three are refused, which would be logged each time.
     caplog.set_level(logging.ERROR, "django.request")
     settings.MIDDLEWARE = [*settings.MIDDLEWARE, f"{__name__}.reach_view"]
@@ -247,6 +251,9 @@ def _views_not_called(settings: Any, caplog: pytest.LogCaptureFixture) -> None:
     settings.PACELINE_RATES = {}
     # Ten thousand requests: a session that asks no database.
     settings.SESSION_ENGINE = "django.contrib.sessions.backends.signed_cookies"
+    # And people, whom no request changes, are read once each.
+    read_user = cache(AuthenticationBackend().get_user)
+    monkeypatch.setattr(AuthenticationBackend, "get_user", lambda _, key: read_user(key))
 
 
 def all_names() -> list[str]:
