@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import django
+import numpy as np
 
 from bench.detection.printing import print_tables
 
@@ -74,6 +75,9 @@ CAUSES = (
     Causes((5,), machine=5, machine_at=-1),
     Causes((5, 5), machine=5, machine_at=1),
 )
+# Every twelfth commit is measured first, then a part of those in a range that holds the cause.
+EVERY, FILLED, FILLED_PARTS, FILLED_STEP = 12, range(48, 96), (1.0, 0.3, 0.0), 15
+FILLED_NOISES = tuple(Noise(noise, noise, late=SEEDS) for noise in (0.01, 0.02, 0.03))
 
 
 @dataclass(slots=True)
@@ -142,6 +146,41 @@ def cause_table(
             yield f"| {noise} | {planted} | {tally.row()} |"
 
 
+def simulate_filled(noise: Noise, filled: float, seed: int) -> tuple[NoisyProject, int]:
+    """A history of which each twelfth commit is measured, and then a part of the others before pairs are.
+
+    With the place of its cause.
+    """
+    from bench.detection.noisy_project import NoisyProject
+
+    rng = np.random.default_rng(seed)
+    at, count = int(rng.integers(FILLED.start + EVERY, FILLED.stop - EVERY)), 2 * FILLED.stop
+    project = NoisyProject.of_history(Causes((FILLED_STEP,)), noise, seed, count, at)
+    *first, last = range(0, count, EVERY)
+    project.measured = set(first)
+    project.measure(last)
+    rest = [position for position in FILLED if position % EVERY and rng.random() < filled]
+    if rest:
+        project.measured |= set(rest[:-1])
+        project.measure(rest[-1])
+    project.answer_all()
+    return project, at
+
+
+def filled_table(trials: int, seed: int = SEED) -> Iterator[str]:
+    heads = ["noise", "filled", "told", "a range", "false", "experiments", "pairs"]
+    yield f"| {' | '.join(heads)} |"
+    yield "|" + "---|" * len(heads)
+    for noise in FILLED_NOISES:
+        for filled in FILLED_PARTS:
+            tally = Tally()
+            for trial in range(trials):
+                project, at = simulate_filled(noise, filled, seed * SEEDS + trial)
+                tally.add(project, [at])
+            told, _, *rest = tally.row().split(" | ")
+            yield f"| {noise.run:.1%} | {filled:.0%} | {told} | {' | '.join(rest)} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("trials", nargs="?", type=int, default=TRIALS, help="histories in a row")
@@ -149,7 +188,7 @@ def main() -> None:
     options = parser.parse_args()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
     django.setup()
-    print_tables([cause_table(options.trials, options.seed)])
+    print_tables([table(options.trials, options.seed) for table in (cause_table, filled_table)])
 
 
 if __name__ == "__main__":

@@ -52,14 +52,17 @@ class NoisyProject(SimulatedProject):
     ended_at: dict[int, int] = field(default_factory=dict)
 
     @classmethod
-    def of_history(cls, causes: Causes, noise: Noise, seed: int, count: int) -> NoisyProject:
+    def of_history(
+        cls, causes: Causes, noise: Noise, seed: int, count: int, first: int = QUIET
+    ) -> NoisyProject:
+        """`count` commits, none of which is measured yet; the causes begin at commit `first`."""
         rng = np.random.default_rng(seed)
         planted = [
-            Planted(TIME, QUIET + index, 1 + step / 100) for index, step in enumerate(causes.steps) if step
+            Planted(TIME, first + index, 1 + step / 100) for index, step in enumerate(causes.steps) if step
         ]
         project = cls(count, planted, noise=noise, rng=rng)
         for position in range(count):
-            slower = 1 + causes.machine / 100 * (position >= QUIET + causes.machine_at)
+            slower = 1 + causes.machine / 100 * (position >= first + causes.machine_at)
             level = math.log(project.level(TIME, position) * slower)
             level += rng.normal(0, noise.run * math.sqrt(SHARED))
             samples = np.exp(level + rng.normal(0, noise.run, SAMPLES))

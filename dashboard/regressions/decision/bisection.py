@@ -33,12 +33,14 @@ def narrow_range(
     bad: str,
     verdicts: Mapping[str, str],
     cleared: Collection[str] = frozenset(),
+    seen: tuple[str, str] | None = None,
 ) -> RangeLeft:
     """Narrow a range by the verdicts on the commits `between`, oldest first, its ends left out.
 
     A commit that doesn't run, or on which the budget was spent, is left out as `git bisect skip` would: the
     middle of the others is measured instead. `cleared` are commits of which a proof inside the range has said
-    that the step isn't theirs: they are believed only as far as they say where to measure next.
+    that the step isn't theirs: they are believed only as far as they say where to measure next. So are runs
+    of commits inside the range, by which detection has `seen` the step between two.
     """
     line = [good, *between, bad]
     low, high, with_part = 0, len(line) - 1, None
@@ -54,8 +56,34 @@ def narrow_range(
             with_part = commit
     # The middle of those that may tell, so that each verdict halves them, wherever others were left out.
     tellable = [commit for commit in line[low + 1 : high] if commit not in verdicts]
-    middle = middle_of_suspects([*tellable, line[high]], cleared)
+    middle = end_of_seen(line, low, high, tellable, cleared, seen) if seen else None
+    middle = middle or middle_of_suspects([*tellable, line[high]], cleared)
     return RangeLeft(line[low], line[high], middle, with_part)
+
+
+def end_of_seen(
+    line: Sequence[str],
+    low: int,
+    high: int,
+    tellable: Collection[str],
+    cleared: Collection[str],
+    seen: tuple[str, str],
+) -> str | None:
+    """That end of what detection has seen which leaves fewer commits, if the step is there.
+
+    None where halving takes no more experiments than both ends do, or pairs have refuted the step there.
+    """
+    if not set(seen) <= set(line):
+        return None
+    first, last = (line.index(end) for end in seen)
+    inside = line[max(first, low) + 1 : min(last, high) + 1]
+    ends = {line[last]: high - last, line[first]: first - low}
+    ends = {end: commits for end, commits in ends.items() if end in tellable}
+    if not ends or not inside or set(inside) & set(cleared):
+        return None
+    if len(ends) + (len(inside) - 1).bit_length() >= len(tellable).bit_length():
+        return None
+    return max(ends, key=lambda end: ends[end])
 
 
 def middle_of_suspects(commits: Sequence[str], cleared: Collection[str]) -> str | None:

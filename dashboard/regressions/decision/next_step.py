@@ -190,8 +190,14 @@ def narrow_confirmed(proving: Proving) -> NextStep:
     line = proving.facts.answer_to(CommitsBetween(good, bad))
     steps = bisection_steps(proving.verdicts, confirmed)
     verdicts = {step.head.hash: step.verdict for step in steps}
+    change = proving.primary.change
     left = bisection.narrow_range(
-        good.hash, line, bad.hash, verdicts, cleared_commits(proving, [good.hash, *line, bad.hash])
+        good.hash,
+        line,
+        bad.hash,
+        verdicts,
+        cleared_commits(proving, [good.hash, *line, bad.hash]),
+        (change.last_good.hash, change.first_bad.hash),
     )
     if left.middle is not None:
         middle = proving.facts.answer_to(CommitRow(left.middle))

@@ -44,6 +44,38 @@ def test_a_proof_that_erred_hides_no_culprit(culprit: str, cleared: str) -> None
     assert (chr(ord(left.good) + 1), left.bad) == (culprit, culprit)
 
 
+def measured_commits(culprit: str, seen: tuple[str, str], cleared: str = "") -> str:
+    """What is measured of b to o, one after the other, where detection sees the step between two commits."""
+    verdicts: dict[str, str] = {}
+    while middle := (left := narrow_range("a", "bcdefghijklmno", "p", verdicts, cleared, seen)).middle:
+        verdicts[middle] = "whole" if middle >= culprit else "none"
+    assert (chr(ord(left.good) + 1), left.bad) == (culprit, culprit)
+    return "".join(verdicts)
+
+
+@pytest.mark.parametrize(
+    ("seen", "measured"), [(("c", "d"), "dc"), (("l", "m"), "lm"), (("a", "b"), "b"), (("o", "p"), "o")]
+)
+def test_where_stored_runs_show_the_step_is_measured_first(seen: tuple[str, str], measured: str) -> None:
+    assert measured_commits(seen[1], seen) == measured
+
+
+@pytest.mark.parametrize("culprit", list("bcdefghijklmnop"))
+@pytest.mark.parametrize("seen", [("c", "d"), ("h", "i"), ("a", "b"), ("f", "i"), ("o", "p"), ("x", "y")])
+def test_stored_runs_that_err_hide_no_culprit(culprit: str, seen: tuple[str, str]) -> None:
+    assert len(measured_commits(culprit, seen)) <= 4 + 2
+
+
+def test_where_pairs_refuted_the_step_stored_runs_are_not_believed() -> None:
+    assert measured_commits("d", ("g", "h"), cleared="h")[0] not in "gh"
+
+
+def test_a_few_commits_are_halved_whatever_stored_runs_show() -> None:
+    assert (
+        narrow_range("a", "bcd", "e", {}, seen=("b", "c")).middle == narrow_range("a", "bcd", "e", {}).middle
+    )
+
+
 @pytest.mark.parametrize("skipped", ["untestable", "undecided"])
 def test_a_commit_that_cannot_tell_is_left_out(skipped: str) -> None:
     truth = dict(zip(BETWEEN, ["none", "none", skipped, skipped, "whole", "whole"], strict=True))

@@ -25,6 +25,7 @@ from tests.dashboard.regressions.decision.builders import (
     make_series,
     make_verdict,
 )
+from tests.dashboard.regressions.decision.simulated_project import Planted, SimulatedProject
 
 TIME, MEMORY = make_series("step_time"), make_series("peak_memory")
 GOOD, BAD = 20, 22
@@ -207,3 +208,16 @@ def test_a_commit_that_ran_before_is_not_left_out_of_its_bisection() -> None:
     verdicts = verdicts_on_wide_step(Outcome.UNTESTABLE)
     steps = {step.head.position: step.verdict for step in bisection_steps(verdicts, verdicts[0])}
     assert (steps[19], steps[18]) == (Outcome.PART, Outcome.NONE)
+
+
+def test_what_was_measured_since_the_proof_was_asked_says_where_to_bisect() -> None:
+    project = SimulatedProject(60, [Planted(TIME, 28, 1.2)])
+    for position in (*range(0, 60, 12), *range(25, 36)):
+        project.measure(position)
+    project.answer_all()
+    told = [(row.purpose, row.base.position, row.head.position, row.verdict) for row in project.verdicts]
+    assert told == [
+        ("proof", 24, 36, "confirmed"),
+        ("bisection", 24, 28, "whole"),
+        ("bisection", 24, 27, "none"),
+    ]
