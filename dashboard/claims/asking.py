@@ -116,7 +116,7 @@ def refuse_unknown_keys(chosen: dict[str, FoundClaims], keys: Collection[str]) -
     known = [claim.key for file in chosen.values() for claim, _ in file.claims]
     unknown = next((key for key in keys if key not in known), None)
     if unknown is not None:
-        raise ClaimsError("claim", f"There is no claim {unknown!r}; there are {', '.join(known[:12])}.")
+        raise ClaimsError("claims", f"There is no claim {unknown!r}; there are {', '.join(known[:12])}.")
 
 
 def is_newest(project: Project, commit: Commit) -> bool:

@@ -28,7 +28,7 @@ BEFORE = {
     State.MEASURING: State.PREPARING,
     State.STORING: State.MEASURING,
 }
-AGAIN = {"machine": None, "progress": 0}
+AGAIN = {"machine": None, "claimed_at": None, "measuring_at": None, "progress": 0}
 LOST = f"Its worker was lost {Run.MOST_ATTEMPTS} times: no heartbeat came within the lease."
 GIVEN_UP = {"state": State.FAILED, "failure": Failure.LOST, "reason": LOST}
 

@@ -311,19 +311,20 @@ def test_claims_beside_two_scripts_name_their_benchmark(project: Project, reposi
 
 
 @pytest.mark.parametrize(
-    ("how", "sentence"),
+    ("how", "field", "sentence"),
     [
-        ({"revision": "nowhere"}, "has no commit 'nowhere'"),
-        ({"benchmark": "walker"}, "walker has no claims.toml; snake has."),
-        ({"keys": ["fusde"]}, "There is no claim 'fusde'; there are fused, together"),
-        ({"pool": "lab"}, "There is no pool 'lab'."),
+        ({"revision": "nowhere"}, "commit", "has no commit 'nowhere'"),
+        ({"benchmark": "walker"}, "benchmark", "walker has no claims.toml; snake has."),
+        ({"keys": ["fusde"]}, "claims", "There is no claim 'fusde'; there are fused, together"),
+        ({"pool": "lab"}, "pool", "There is no pool 'lab'."),
     ],
 )
 def test_what_is_not_there_gets_one_sentence(
-    project: Project, repository: Repository, how: dict[str, Any], sentence: str
+    project: Project, repository: Repository, how: dict[str, Any], field: str, sentence: str
 ) -> None:
-    with pytest.raises(claims.ClaimsError, match=re.escape(sentence)):
+    with pytest.raises(claims.ClaimsError, match=re.escape(sentence)) as refused:
         ask_by_command(project, **how)
+    assert refused.value.field == field
     assert not Claim.objects.exists()
 
 

@@ -99,6 +99,20 @@ def test_a_heartbeat_shows_progress(run: Run, assignment: RunAssignment) -> None
     assert run.lease_until > timezone.now()
 
 
+@pytest.mark.parametrize("ended_by", ["its lease", "its owner"])
+def test_a_run_that_waits_again_has_not_begun(run: Run, assignment: RunAssignment, ended_by: str) -> None:
+    runs.advance_run(assignment.lease, "preparing")
+    runs.advance_run(assignment.lease, "measuring")
+    if ended_by == "its lease":
+        let_the_lease_end(run)
+        assert runs.requeue_lost_runs() == 1
+    else:
+        run.refresh_from_db()
+        assert runs.release_runs(run.machine.name) == 1
+    run.refresh_from_db()
+    assert (run.state, run.machine, run.claimed_at, run.measuring_at) == ("requested", None, None, None)
+
+
 def test_a_later_attempt_adds_to_the_log(run: Run, assignment: RunAssignment) -> None:
     runs.heartbeat_run(assignment.lease, log="before\n")
     let_the_lease_end(run)
