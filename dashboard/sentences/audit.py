@@ -24,6 +24,18 @@ ACCOUNT_CHANGES = {
     "second factor": "reset the second factor of",
     "provider": "unlinked from its provider the account",
 }
+CHANNEL_CHANGES = {
+    "added": "added the channel",
+    "edited": "edited the channel",
+    "turn-on": "turned on the channel",
+    "turn-off": "turned off the channel",
+    "mute": "muted the channel",
+    "unmute": "unmuted the channel",
+    "renew-secret": "made a new secret for the channel",
+    "rules": "changed the rules of the channel",
+    "remove": "removed the channel",
+    "test": "sent a test to the channel",
+}
 JOB_CHANGES = {"retry": "tried again", "drop": "forgotten"}
 
 
@@ -117,7 +129,9 @@ SENTENCES: dict[str, Callable[[AuditEntry, Details], str]] = {
     ),
     AuditAction.EXPERIMENT_REQUESTED: _say_numbered("asked for", "experiment"),
     AuditAction.EXPERIMENT_CANCELLED: _say_numbered("cancelled", "experiment"),
-    AuditAction.CLAIMS_MEASURED: lambda _, details: f"asked for {details.get('claims')} claims",
+    AuditAction.CLAIMS_MEASURED: lambda _, details: (
+        f"asked for {format_count(details.get('claims', 0), 'claim')}"
+    ),
     AuditAction.CHECK_REQUESTED: _say_numbered("asked for", "check"),
     AuditAction.CHECK_APPROVED: _say_numbered("let the head run of", "check"),
     AuditAction.CHECK_INTENDED: _say_numbered("called intended", "check"),
@@ -157,7 +171,8 @@ SENTENCES: dict[str, Callable[[AuditEntry, Details], str]] = {
         f"revoked the token {details.get('name')} ({details.get('prefix')}…)"
     ),
     AuditAction.CHANNEL_CHANGED: lambda _, details: (
-        f"changed the channel {details.get('kind')} {details.get('address')}"
+        f"{CHANNEL_CHANGES.get(details.get('change', ''), 'changed the channel')} "
+        f"{details.get('kind')} {details.get('address')}"
     ),
     AuditAction.MESSAGE_RESENT: lambda _, details: (
         f"sent a message again to the {details.get('channel')} channel: {details.get('event')}"

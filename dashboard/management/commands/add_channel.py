@@ -85,7 +85,8 @@ class Command(SiteCommand):
             )
         except ChannelError as error:
             raise CommandError(str(error)) from error
-        about = {"kind": str(kind), "address": recorded_address(channel)}
+        change = "added" if new else "edited"
+        about = {"kind": str(kind), "address": recorded_address(channel), "change": change}
         record_action(command_account(), AuditAction.CHANNEL_CHANGED, project, channel, **about)
         minimum = f" of {channel.minimum_percent:g} % and more" if channel.minimum_percent else ""
         alerts = "Regressions and suspicions" if channel.suspicions else "Confirmed regressions"

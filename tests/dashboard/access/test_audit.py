@@ -56,6 +56,26 @@ def test_a_sentence_needs_no_detail(action: AuditAction) -> None:
     assert describe_entry(entry)
 
 
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ("added", "added the channel webhook ci.example.org"),
+        ("remove", "removed the channel webhook ci.example.org"),
+        ("test", "sent a test to the channel webhook ci.example.org"),
+        (None, "changed the channel webhook ci.example.org"),
+    ],
+)
+def test_what_was_done_to_a_channel_is_told(change: str | None, sentence: str) -> None:
+    about = {"kind": "webhook", "address": "ci.example.org", "change": change}
+    assert describe_entry(record_action(Visitor(), AuditAction.CHANNEL_CHANGED, **about)) == sentence
+
+
+def test_one_claim_is_told_in_the_singular() -> None:
+    assert (
+        describe_entry(record_action(Visitor(), AuditAction.CLAIMS_MEASURED, claims=1)) == "asked for 1 claim"
+    )
+
+
 def test_an_unknown_action_is_refused() -> None:
     with pytest.raises(ValueError, match="made coffee"):
         record_action(Visitor(), "made coffee")

@@ -9,7 +9,7 @@ from django.db import connection
 from pytest_django import Settings
 
 from dashboard.mail_server import PRINTED
-from dashboard.models import Channel, Project
+from dashboard.models import AuditEntry, Channel, Project
 
 
 def add_channel(*arguments: str) -> str:
@@ -44,6 +44,8 @@ def test_adding_again_changes_the_minimum(project: Project) -> None:
     add_channel("--email", "team@example.org")
     Channel.objects.update(enabled=False)
     add_channel("--email", "team@example.org", "--minimum-percent", "7")
+    recorded = AuditEntry.objects.filter(action="channel changed").order_by("pk")
+    assert [entry.details["change"] for entry in recorded] == ["added", "edited"]
     channel = Channel.objects.get()
     assert (channel.minimum_percent, channel.enabled) == (7, True)
 
