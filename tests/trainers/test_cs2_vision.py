@@ -116,7 +116,8 @@ def test_messages_share_the_bandwidth_and_wait_for_latency_side_by_side(
 
 def test_a_request_takes_as_long_as_its_network(vision: ModuleType, weights: Path, screen: Any) -> None:
     setup = vision.Setup("cpu", str(weights), threads=2, latency_ms=500, bandwidth_mbit=10)
-    service = vision.Service(setup)
+    with prepared_python.prepared_starts():
+        service = vision.Service(setup)
     client = vision.Client(service, keep_alive=True, transfer="palette", compact=True)
     request = vision_request(screen.tobytes(), later=False)
 

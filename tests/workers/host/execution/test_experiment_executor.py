@@ -238,7 +238,9 @@ def test_a_person_is_told_how_large_the_difference_is(host: Host, requested: Req
     assert asked.seconds > sum(asked.pairs.values_list("seconds", flat=True))
 
 
-CALLING = """
+CALLING = (
+    UNDISTURBED
+    + """
 import paceline
 
 def push(number):
@@ -248,6 +250,7 @@ for _ in paceline.steps(range(10**9)):
     for number in range({calls}):
         push(number)
 """
+)
 
 
 def test_an_exact_counter_takes_two_pairs(host: Host, requested: Requested) -> None:
@@ -334,7 +337,7 @@ def test_a_phase_that_a_side_lacks_is_named_with_those_that_it_has(host: Host, s
 
 
 def test_loops_too_short_for_an_exponent_are_named(host: Host, requested: Requested) -> None:
-    empty = "import paceline\n\nfor _ in paceline.steps(range(20)):\n    pass\n"
+    empty = UNDISTURBED + "import paceline\n\nfor _ in paceline.steps(range(20)):\n    pass\n"
     run = requested({"train.py": empty, "paceline.toml": SWEPT})
     asked = ask_proof(run, {"train.py": empty + "\n"}, "scaling_exponent", (1.0, 1.6))
     assert host.execute_next()

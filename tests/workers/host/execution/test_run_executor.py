@@ -22,6 +22,7 @@ from tests.harness.strangers import UNCOMPILED
 from tests.workers.conftest import MANIFEST, TRAIN, Host, Requested, join_host, request_run_at
 from tests.workers.host.wheels import build_wheel
 from tests.workers.repositories import commit_files, create_repository, head_commit
+from tests.workers.scripts import UNDISTURBED
 from tests.workers.waiting import wait_until
 from workers.host import machine
 from workers.host.box.box import NO_BOX
@@ -48,6 +49,7 @@ RANKS_MANIFEST = MANIFEST.replace(
 )
 RANKS_TRAIN = (
     UNCOMPILED
+    + UNDISTURBED
     + """
 import torch.distributed
 from .sizes import WIDTH
