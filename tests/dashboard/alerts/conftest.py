@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 from pytest_django import Settings
+from pytest_django.plugin import DjangoDbBlocker
 
 from dashboard import dispatch
-from dashboard.models import Channel, Delivery, Project, Regression
+from dashboard.models import Channel, Delivery, Regression
 from tests.dashboard import factories
 from tests.dashboard.alerts.sinks import HttpSink, MailSink, serve_in_thread
+from tests.dashboard.shared_rows import share_rows
 
 OPERATION = {
     "operation": "aten::stack",
@@ -35,8 +37,21 @@ SUSPECT = {
 }
 
 
+@pytest.fixture(scope="module")
+def confirmed_regression(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[int]:
+    """Its key. No test of such a module commits: that takes a module that makes its own."""
+    with share_rows(django_db_blocker, lambda: create_regression().pk) as made:
+        yield made
+
+
 @pytest.fixture
-def regression(project: Project) -> Regression:
+def regression(confirmed_regression: int, db: None) -> Regression:
+    return Regression.objects.get(pk=confirmed_regression)
+
+
+def create_regression() -> Regression:
+    """Confirmed, of a new project."""
+    project = factories.create_project()
     good, bad = factories.create_commits(project, 2)
     run = factories.store_measured_run(
         bad, factories.create_case(project, variant="optimized"), {"step_time": 0.0138}

@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from django.db import connection
 from django.utils import timezone
 
 from dashboard import alerts, dispatch, failed_jobs
@@ -155,21 +153,3 @@ def test_a_channel_turned_off_since_is_not_told(make_delivery: Make, receiver: H
     alerts.attempt_delivery(delivery.pk)
     delivery.refresh_from_db()
     assert (receiver.requests, delivery.errors) == ([], ["The channel was turned off."])
-
-
-@pytest.mark.django_db(transaction=True)
-def test_two_workers_announce_once(regression: Regression) -> None:
-    Channel.objects.create(project=regression.project, kind="email", address="a@example.org")
-    start = threading.Barrier(2)
-
-    def work() -> None:
-        start.wait()
-        alerts.announce_regression(regression)
-        connection.close()
-
-    workers = [threading.Thread(target=work) for _ in range(2)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(30)
-    assert Delivery.objects.count() == 1
