@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from importlib import import_module
 from statistics import median
@@ -9,16 +10,29 @@ from statistics import median
 import pytest
 from django.db import connection
 from django.utils import timezone
+from pytest_django.plugin import DjangoDbBlocker
 
 from dashboard.ingest.latest import write_latest
 from dashboard.models import Commit, Point, Series, SeriesLatest
+from tests.dashboard.shared_rows import share_rows
 from tests.pages import builders
 
 pytestmark = pytest.mark.django_db
 
 
+@pytest.fixture(scope="module")
+def growing_series(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[int]:
+    """The key of what each test's `series` is read from."""
+    with share_rows(django_db_blocker, lambda: create_growing_series().pk) as made:
+        yield made
+
+
 @pytest.fixture
-def series(db: None) -> Series:
+def series(growing_series: int, db: None) -> Series:
+    return Series.objects.get(pk=growing_series)
+
+
+def create_growing_series() -> Series:
     """Of 40 commits, one a day, whose step time grows by a millisecond each; one of them is tainted."""
     project = builders.create_project()
     line = builders.create_commits(project, 40)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.test import Client
+from pytest_django.plugin import DjangoDbBlocker
 
 from dashboard.models import Commit, Project, Series
+from tests.dashboard.shared_rows import share_rows
 from tests.pages import builders
 from tests.pages.conftest import shown_text
 from tests.pages.series.test_series import embedded_figure
@@ -20,12 +23,22 @@ pytestmark = pytest.mark.django_db
 OLD, NEW = 0.00105, 0.00145
 
 
-@pytest.fixture
-def step_time(db: None) -> Series:
-    builders.create_history(count=6, step_at=3)
-    series = builders.headline_series(Series.objects.all()[0].case)
+@pytest.fixture(scope="module")
+def stepped_history(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[int]:
+    """The key of what each test's `step_time` is read from."""
+    with share_rows(django_db_blocker, create_stepped_history) as made:
+        yield made
+
+
+def create_stepped_history() -> int:
+    project = builders.create_history(count=6, step_at=3)
     Commit.objects.filter(position=1).update(tags=["v1.0"])
-    return series
+    return builders.headline_series(project.cases.get()).pk
+
+
+@pytest.fixture
+def step_time(stepped_history: int, db: None) -> Series:
+    return Series.objects.get(pk=stepped_history)
 
 
 def commit_at(position: int) -> Commit:

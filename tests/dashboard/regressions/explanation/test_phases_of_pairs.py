@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from pytest_django.plugin import DjangoDbBlocker
 
-from dashboard.models import Project, Regression
+from dashboard.models import Regression
 from dashboard.regressions import advance_proof
 from tests.dashboard import factories
 from tests.dashboard.regressions.explanation.test_explain import TIMES, judge_history
+from tests.dashboard.shared_rows import share_rows
 
 LEARN = {"learn": (0.005, 0.009)}
 
 
-@pytest.fixture
-def regression(project: Project) -> Regression:
-    """The runs show `replay/sample` four milliseconds slower."""
+@pytest.fixture(scope="module")
+def judged_history(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[int]:
+    """The key of what each test's `regression` is read from."""
+    with share_rows(django_db_blocker, lambda: judge_slower_replay().pk) as made:
+        yield made
+
+
+def judge_slower_replay() -> Regression:
+    project = factories.create_project()
     line = factories.create_commits(project, 9)
     return judge_history(
         line, factories.create_case(project), "step_time", (0.010, 0.014), phase_self_time=TIMES
     )
+
+
+@pytest.fixture
+def regression(judged_history: int, db: None) -> Regression:
+    """The runs show `replay/sample` four milliseconds slower."""
+    return Regression.objects.get(pk=judged_history)
 
 
 def end_proof(regression: Regression, verdict: str, *pairs: Any) -> Regression:
