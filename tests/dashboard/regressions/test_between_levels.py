@@ -14,6 +14,8 @@ from tests.dashboard.regressions.test_proved_again import LOST, end_proof, measu
 
 # Many enough before it that pairs can look well inside the level.
 LATE = 10
+# The last commit of a history: many enough behind its steps that all of them are told.
+LAST = 32
 
 
 @pytest.fixture
@@ -90,14 +92,18 @@ def measure_history(
 
     `memory`: its steps, where they aren't those of the time.
     """
-    history = History(linear_history(44), steps, others={"peak_memory": memory or steps}).make()
+    history = History(linear_history(LAST), steps, others={"peak_memory": memory or steps}).make()
     case = factories.create_case(history.project)
     for commit in history.rows.values():
-        place = "m44" if commit.position >= seen else "m0"
+        place = f"m{LAST}" if commit.position >= seen else "m0"
         values = {name: history.level(place, name) for name in ("step_time", "peak_memory")}
         values = {name: value * factories.run_noise(commit.position) for name, value in values.items()}
         values["peak_memory"] *= 1e11
-        judge_run(factories.store_measured_run(commit, case, values).pk)
+        run = factories.store_measured_run(commit, case, values)
+        # Of the points before it nothing is to be said: they are judged with those behind them.
+        if commit.position < seen - 2:
+            continue
+        judge_run(run.pk)
         if history.project.experiments.filter(state="requested").exists():
             history.answer_all()
     return list(Regression.objects.filter(withdrawn_at=None).order_by("first_bad__position"))
