@@ -35,8 +35,11 @@ def parse_url(address: str, subject: str) -> SplitResult:
         url = urlsplit(address)
         port = url.port
     except ValueError as error:
-        # Behind ` as ` stands what was written there, which may be a secret.
-        raise WrongUrlError(f"{subject} is wrong: {str(error).partition(' as ')[0]}.") from None
+        # Never what was written there, which Python repeats: it may be a secret.
+        problem = (
+            "its port is no number up to 65535" if str(error).startswith("Port ") else "it can't be read"
+        )
+        raise WrongUrlError(f"{subject} is wrong: {problem}.") from None
     if url.scheme not in DEFAULT_PORTS or not url.hostname:
         raise WrongUrlError(f"{subject} must begin with http:// or https:// and name a host.")
     if url.username or url.password:

@@ -40,6 +40,20 @@ def test_the_secret_of_a_webhook_is_shown_once(project: Project) -> None:
     assert secret not in second
 
 
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("https://ci.example.org:s3cret/hook", "its port is no number up to 65535"),
+        ("https://ci.example.org:99999/hook", "its port is no number up to 65535"),
+        ("https://[::1/hook", "it can't be read"),
+    ],
+)
+def test_a_url_that_cannot_be_read_is_told_without_it(project: Project, url: str, problem: str) -> None:
+    with pytest.raises(CommandError, match=f"^The webhook's URL is wrong: {problem}\\.$"):
+        add_channel("--webhook", url)
+    assert not Channel.objects.exists()
+
+
 def test_adding_again_changes_the_minimum(project: Project) -> None:
     add_channel("--email", "team@example.org")
     Channel.objects.update(enabled=False)

@@ -102,7 +102,7 @@ def test_the_name_is_looked_up_once(
         ("ftp://example.org/x", "must begin with http"),
         ("https:///x", "name a host"),
         ("https://ada:secret@example.org/", "must not hold a user"),
-        ("https://example.org:99999/", "Port out of range"),
+        ("https://example.org:99999/", "its port is no number up to 65535"),
         ("https://example.org/a b", "a character or a port"),
         ("https://example.org/a\x7fb", "a character or a port"),
         ("https://example.org/a\r\nX: y", "a character or a port"),
