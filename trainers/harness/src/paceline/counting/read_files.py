@@ -124,10 +124,11 @@ def _real_path(name: str) -> str:
     """As `os.path.realpath`, which asks about every folder again for each of a thousand files in it."""
     folder, _, last = name.rpartition(os.sep)
     try:
-        is_link = stat.S_ISLNK(os.lstat(name).st_mode)
+        # In the root there is no folder to ask about.
+        is_joined = folder != "" and not stat.S_ISLNK(os.lstat(name).st_mode)
     except OSError:
-        is_link = True
-    return os.path.realpath(name) if is_link else f"{_real_folder(folder)}{os.sep}{last}"
+        is_joined = False
+    return f"{_real_folder(folder)}{os.sep}{last}" if is_joined else os.path.realpath(name)
 
 
 @cache
