@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import Exists, Max, Min, OuterRef, Q, QuerySet, Value
+from django.db.models import Case, Exists, F, Max, Min, OuterRef, Q, QuerySet, Subquery, Value, When
+from django.db.models.functions import Greatest, Least
 
 from dashboard.models import (
     Change,
@@ -113,14 +114,15 @@ def reached_keys(project: Project, branch: str, touched: AffectedChanges) -> tup
     """
     asked = touched.regressions | touched.reconsidered | touched.perhaps_recovered
     given: dict[str, Any] = {"project": project.pk, "branch": branch, "asked": list(asked)}
+    focus = list(touched.regressions)
     if not touched.anew:
         given["least"], given["most"] = reached_positions(given, touched)
     spans = _CHANGE_SPANS.read_rows(touched.anew, **given)
-    places = _REGRESSION_PLACES.read_rows(touched.anew, **given)
+    places = _REGRESSION_PLACES.read_rows(touched.anew, **given, focus=focus)
     if touched.anew:
         return {span[0] for span in spans}, {place[0] for place in places}
     nodes: list[Node] = [("change", pk, Range(good, bad), owner) for pk, good, bad, owner in spans]
-    nodes += [("regression", pk, with_neighbours(pk, good, bad, touched), pk) for pk, good, bad in places]
+    nodes += [("regression", pk, with_neighbours(pk, Range(*ends), touched), pk) for pk, *ends in places]
     seeds = [
         index
         for index, (kind, pk, _, owner) in enumerate(nodes)
@@ -133,12 +135,12 @@ def reached_keys(project: Project, branch: str, touched: AffectedChanges) -> tup
     )
 
 
-def with_neighbours(regression: int, good: int, bad: int, touched: AffectedChanges) -> Range:
-    """A regression's range; where something of it was asked, with what lies right beside it.
+def with_neighbours(regression: int, place: Range, touched: AffectedChanges) -> Range:
+    """A regression's place; where something of it was asked, with what lies right beside it.
 
     It may be the rest of a step that pairs have placed there.
     """
-    return Range(good - 1, bad + 1) if regression in touched.regressions else Range(good, bad)
+    return Range(place.good - 1, place.bad + 1) if regression in touched.regressions else place
 
 
 def _changes_of_branch() -> QuerySet[Change]:
@@ -166,7 +168,21 @@ def _build_regression_places(anew: bool) -> QuerySet[Any, Any]:
         rows = rows.filter(
             first_bad__position__gt=Parameter("least"), last_good__position__lt=Parameter("most")
         )
-    return rows.values_list("pk", "last_good__position", "first_bad__position")
+    return rows.values_list(
+        "pk", _end_with_proofs(Min, "base", "last_good"), _end_with_proofs(Max, "head", "first_bad")
+    )
+
+
+def _end_with_proofs(end: type[Min | Max], side: str, column: str) -> Case:
+    """An end of a regression's range; of one of which something was asked, of all in which pairs proved it.
+
+    Bisection may lead the rest of a step away from the step that it is the rest of.
+    """
+    proofs = Asked.objects.filter(regression=OuterRef("pk"), experiment__purpose=Experiment.Purpose.PROOF)
+    ends = proofs.order_by().values("regression").annotate(end=end(f"experiment__{side}_commit__position"))
+    farther, own = Least if end is Min else Greatest, F(f"{column}__position")
+    both = farther(own, Subquery(ends.values("end")))
+    return Case(When(pk__in_array=Parameter("focus"), then=both), default=own)
 
 
 _CHANGE_SPANS: CompiledQuery[Any] = CompiledQuery(_build_change_spans)

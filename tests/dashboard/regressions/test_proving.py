@@ -234,6 +234,19 @@ def test_each_of_several_causes_in_a_row_is_told(line: list[Commit], steps: tupl
     assert [regression.ratio for regression in found] == [pytest.approx(step, rel=0.05) for step in steps]
 
 
+def test_a_second_side_is_asked_where_bisection_led_the_first_away(line: list[Commit]) -> None:
+    """The rest behind the step ends with a run of a commit that nobody had measured."""
+    truth = stepping_truth(line, (6, 1.05), (7, 1.15), (10, 1.06))
+    measure_and_judge([*line[:9], *line[10:]], truth)
+    run_all_requested(truth)
+    rest = Regression.objects.get(proving=True)
+    assert (rest.last_good, rest.first_bad) == (line[9], line[10])
+    advance_proof(rest.pk)
+    run_all_requested(truth)
+    found = Regression.objects.filter(state="confirmed").order_by("first_bad__position")
+    assert [regression.first_bad for regression in found] == [line[6], line[7], line[10]]
+
+
 def test_what_was_withdrawn_at_a_commit_hides_no_second_cause(line: list[Commit]) -> None:
     truth = stepping_truth(line, (7, 1.3), (9, 1.3))
     measure_and_judge([*line[:8], *line[10:]], truth)
