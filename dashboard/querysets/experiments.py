@@ -66,9 +66,15 @@ def count_by_state(project: Project, purpose: str = "") -> dict[str, int]:
 
 
 def active_experiments(projects: QuerySet[Project]) -> QuerySet[Experiment]:
-    """Those that are being measured, then those that wait."""
+    """Those that are being measured, then those that wait, in the order in which they are claimed."""
     rows = experiments_with_related().filter(state__in=Experiment.ACTIVE, project__in=projects)
-    return rows.order_by(F("measuring_at").desc(nulls_last=True), "requested_at", "pk")
+    return rows.annotate(awaited=Experiment.IS_AWAITED).order_by(
+        F("measuring_at").desc(nulls_last=True),
+        "-awaited",
+        Experiment.NEWEST_COMMIT_FIRST,
+        "requested_at",
+        "pk",
+    )
 
 
 def find_with_pairs(pk: int) -> Experiment | None:

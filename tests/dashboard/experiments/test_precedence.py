@@ -12,6 +12,7 @@ from dashboard.experiments.transitions import YIELDED
 from dashboard.host_protocol import ExperimentAssignment, RunAssignment
 from dashboard.leases import LeaseLost
 from dashboard.models import Experiment, Machine, Project, Run, Trigger
+from dashboard.querysets.experiments import active_experiments
 from dashboard.querysets.queue import waiting_experiments
 from tests.dashboard import factories
 from tests.dashboard.experiments.conftest import MakeExperiment, claim_held, measured_pair
@@ -126,7 +127,9 @@ def test_what_a_whole_history_asks_for_holds_up_no_proof_of_a_new_commit(
     line = factories.create_commits(project, 52, first=100)
     old = [make_experiment(base_commit=line[at], head_commit=line[at + 1]) for at in range(50)]
     new = make_experiment(base_commit=line[50], head_commit=line[51])
-    assert [row.pk for row in waiting_experiments()] == [new.pk, *(row.pk for row in reversed(old))]
+    expected = [new.pk, *(row.pk for row in reversed(old))]
+    assert [row.pk for row in waiting_experiments()] == expected
+    assert [row.pk for row in active_experiments(Project.objects.all())] == expected
     assert [claim_held().lease.key for _ in range(2)] == [new.pk, old[-1].pk]
 
 
