@@ -76,8 +76,8 @@ def describe_reading(project: Project, new: int | None) -> str:
     """What reading brought: `new` commits, or None where a worker goes on with it."""
     if new is None:
         return (
-            f"The repository takes longer than {CHECK_SECONDS:g} seconds. A worker goes on reading it: "
-            "new commits are listed here as soon as it is done."
+            f"The repository takes longer than {format_duration(CHECK_SECONDS)}. "
+            "A worker goes on reading it: new commits are listed here as soon as it is done."
         )
     if not new:
         return f"Each of the newest commits of {project.branch} was known."
