@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import django
 import numpy as np
 
-from bench.detection.printing import print_tables
+from bench.detection.printing import print_tables, table_head
 
 if TYPE_CHECKING:
     from bench.detection.noisy_project import NoisyProject
@@ -110,13 +110,13 @@ class Tally:
         self.pairs += project.pairs_measured
         self.experiments += len(project.pairs)
 
-    def row(self) -> str:
+    def cells(self) -> list[str]:
         """In percent of causes or histories, then per history."""
         parts = [self.told / self.planted, self.all_told / self.histories]
         cells = [f"{100 * part:.1f}" for part in parts]
         cells += [f"{100 * count / self.histories:.1f}" for count in (self.wide, self.false)]
         cells += [f"{count / self.histories:.1f}" for count in (self.experiments, self.pairs)]
-        return " | ".join(cells)
+        return cells
 
 
 def simulate_history(causes: Causes, noise: Noise, seed: int) -> NoisyProject:
@@ -136,14 +136,13 @@ def cause_table(
     trials: int, seed: int = SEED, causes: Sequence[Causes] = CAUSES, noises: Sequence[Noise] = NOISES
 ) -> Iterator[str]:
     heads = ["noise", "causes, %", "told", "all told", "a range", "false", "experiments", "pairs"]
-    yield f"| {' | '.join(heads)} |"
-    yield "|" + "---|" * len(heads)
+    yield from table_head(heads)
     for noise in noises:
         for planted in causes:
             tally = Tally()
             for trial in range(trials):
                 tally.add(simulate_history(planted, noise, seed * SEEDS + trial), planted.places)
-            yield f"| {noise} | {planted} | {tally.row()} |"
+            yield f"| {noise} | {planted} | {' | '.join(tally.cells())} |"
 
 
 def simulate_filled(noise: Noise, filled: float, seed: int) -> tuple[NoisyProject, int]:
@@ -169,16 +168,16 @@ def simulate_filled(noise: Noise, filled: float, seed: int) -> tuple[NoisyProjec
 
 def filled_table(trials: int, seed: int = SEED) -> Iterator[str]:
     heads = ["noise", "filled", "told", "a range", "false", "experiments", "pairs"]
-    yield f"| {' | '.join(heads)} |"
-    yield "|" + "---|" * len(heads)
+    yield from table_head(heads)
     for noise in FILLED_NOISES:
         for filled in FILLED_PARTS:
             tally = Tally()
             for trial in range(trials):
                 project, at = simulate_filled(noise, filled, seed * SEEDS + trial)
                 tally.add(project, [at])
-            told, _, *rest = tally.row().split(" | ")
-            yield f"| {noise.run:.1%} | {filled:.0%} | {told} | {' | '.join(rest)} |"
+            # There is one cause, so that all are told where it is.
+            told, _, *rest = tally.cells()
+            yield f"| {noise.run:.1%} | {filled:.0%} | {' | '.join([told, *rest])} |"
 
 
 def main() -> None:

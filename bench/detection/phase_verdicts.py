@@ -16,7 +16,7 @@ from itertools import product
 
 import numpy as np
 
-from bench.detection.printing import print_tables
+from bench.detection.printing import print_tables, table_head
 from bench.detection.verdicts import BUDGET, DEGREES, TRIALS, verdict_cells
 from dashboard.detection import paired_steps, pairs
 from dashboard.detection.paired_parts import decide_step, estimate_parts
@@ -122,8 +122,7 @@ def phase_table(trials: int) -> Iterator[str]:
     """Of each machine, phase and truth, decided by pairs of the whole step alone, or by more."""
     heads = ["machine", "phase", "what is there"]
     heads += [f"{by}: {told}" for by in LOOKS for told in ("right", "wrong", "undecided", "pairs")]
-    yield f"| {' | '.join(heads)} |"
-    yield "|" + "---|" * len(heads)
+    yield from table_head(heads)
     for (machine, noise), (share, suspected) in product(MACHINES.items(), SUSPECTED.items()):
         for name, (truth, right) in TRUTHS.items():
             wrong = {"confirmed", "refuted", "moved"} - right

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 
@@ -12,6 +12,12 @@ def print_line(line: str) -> None:
     """A line as soon as it is known."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
+
+
+def table_head(columns: Sequence[str]) -> Iterator[str]:
+    """The two lines that a table of Markdown begins with."""
+    yield f"| {' | '.join(columns)} |"
+    yield "|" + "---|" * len(columns)
 
 
 def print_tables(tables: Iterable[Iterable[str]]) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from bench.detection.printing import print_tables
+from bench.detection.printing import print_tables, table_head
 from bench.detection.trials import Trial, load_trials
 from dashboard.detection import EFFECT_FLOORS, pairs
 
@@ -128,8 +128,7 @@ def bisection_table(trials: int) -> Iterator[str]:
     """Of a commit in the middle that has all or nothing of the step, and of one that has half of it."""
     heads = ["noise", "all or nothing: wrong", "undecided", "pairs"]
     heads += ["half: part seen", "one side told", "undecided", "pairs"]
-    yield f"| {' | '.join(heads)} |"
-    yield "|" + "---|" * len(heads)
+    yield from table_head(heads)
     for kind in KINDS:
         sides = [
             (side, *bisect_budget(budget))

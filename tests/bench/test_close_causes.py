@@ -13,7 +13,7 @@ def test_one_large_cause_is_told_by_one_experiment() -> None:
     tally.add(project, [QUIET])
     assert project.confirmed_ranges() == [(QUIET - 1, QUIET)]
     assert (tally.told, tally.all_told, tally.wide, tally.false) == (1, 1, 0, 0)
-    assert tally.row() == f"100.0 | 100.0 | 0.0 | 0.0 | 1.0 | {project.pairs_measured:.1f}"
+    assert tally.cells() == ["100.0", "100.0", "0.0", "0.0", "1.0", f"{project.pairs_measured:.1f}"]
 
 
 def test_a_slower_machine_shows_in_points_and_not_in_pairs() -> None:
