@@ -220,13 +220,10 @@ def rest_beside(proving: Proving, settled: Iterable[Verdict]) -> ResidualCause |
         return None
     told = {verdict.experiment for verdict in settled}
     region = residual_cause.ProvedRegion.around(proof.verdict, proving)
-    if not any(verdict.experiment in told for verdict in region.beside):
+    is_news = any(verdict.experiment in told for verdict in region.beside)
+    if not is_news or has_part(proving.verdicts, proof.verdict):
         return None
-    return (
-        None
-        if has_part(proving.verdicts, proof.verdict)
-        else residual_cause.beside_proof(proving, proof.verdict)
-    )
+    return residual_cause.beside_proof(proving, proof.verdict)
 
 
 def cleared_commits(proving: Proving, line: Sequence[str]) -> set[str]:
