@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 from django.apps import apps
+from django.core.management import get_commands
 from django.core.management.base import BaseCommand
 from paceline.metrics import METRICS
 
 from dashboard.management.commands.experiment import Command as ExperimentCommand
 from dashboard.pages.experiments.form import FIELDS
+from dashboard.services.processes import HOST_VARIABLES
 from tests.generate_docs import generated_files
 from tests.rooms import LAYERS, imported_names
 
@@ -79,9 +81,28 @@ def test_the_options_of_an_experiment_are_those_of_the_command() -> None:
     assert {"base", "head", *re.findall(r"`(\w+)`", fields[1])} == set(FIELDS)
 
 
-def test_the_readme_names_only_targets_that_exist() -> None:
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_make_target_that_is_named_exists(page: Path) -> None:
     targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    assert set(re.findall(r"`make ([a-z-]+)", (ROOT / "README.md").read_text())) <= targets
+    assert set(re.findall(r"`make ([a-z-]+)", page.read_text())) - targets == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_management_command_that_is_named_exists(page: Path) -> None:
+    assert set(re.findall(r"manage\.py ([a-z_]+)", page.read_text())) - set(get_commands()) == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_setting_that_is_named_is_read(page: Path) -> None:
+    assert set(re.findall(r"\bPACELINE_[A-Z_]*[A-Z]\b", page.read_text())) - settings_in_code() == set()
+
+
+@cache
+def settings_in_code() -> set[str]:
+    """The variables that code names, those of a host, and the one that a reader gives to their own CI."""
+    files = [file for room in ROOMS for file in (ROOT / room).rglob("*.py")] + [ROOT / "docker-compose.yml"]
+    names = {name for file in files for name in re.findall(r"\bPACELINE_[A-Z_]*[A-Z]\b", file.read_text())}
+    return names | set(HOST_VARIABLES) | {"PACELINE_SOURCE"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -105,11 +126,9 @@ def is_there(name: str) -> bool:
 
 
 ROOMS = ("bench", "dashboard", "deploy", "docs", "templates", "tests", "trainers", "workers")
-# The changelog names files of earlier times.
-PRESENT_PAGES = [page for page in PAGES if page.name != "CHANGELOG.md"]
 
 
-@pytest.mark.parametrize("page", PRESENT_PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_path_that_is_named_exists(page: Path) -> None:
     """From the root, or the end of one, such as `pages/runs/run.py`."""
     names = set(re.findall(r"`((?:\w+/)+\w+\.(?:py|html|css))`", page.read_text()))
