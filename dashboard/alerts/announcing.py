@@ -56,7 +56,7 @@ def state_when_opened(regression: Regression) -> str:
 
 
 def may_be_announced(regression: Regression) -> bool:
-    return not regression.is_away and regression.state in ALERTED_STATES
+    return not regression.is_triaged_away and regression.state in ALERTED_STATES
 
 
 def open_channels(regression: Regression) -> QuerySet[Channel]:

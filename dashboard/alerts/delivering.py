@@ -150,7 +150,11 @@ def is_outdated(delivery: Delivery) -> bool:
         return is_claim_outdated(delivery)
     reported = reported_states.reported_state(regression)
     if delivery.event in FIRST_EVENTS:
-        ended = bool(regression.withdrawn_at) or regression.is_away or regression.state not in ALERTED_STATES
+        ended = (
+            bool(regression.withdrawn_at)
+            or regression.is_triaged_away
+            or regression.state not in ALERTED_STATES
+        )
         # An incident that nothing would end any more.
         incident = kinds.kind_of(delivery.channel).keeps_incidents and reported in reported_states.ENDED
         return ended or incident

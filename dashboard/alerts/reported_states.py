@@ -37,7 +37,7 @@ def reported_state(regression: Regression) -> str:
         return Told.WITHDRAWN
     if regression.recovered_by_id:
         return Told.RECOVERED
-    if regression.is_away:
+    if regression.is_triaged_away:
         return Told.CLOSED
     if regression.state == Regression.State.CONFIRMED:
         return Told.NOTHING if regression.proving else Told.CONFIRMED

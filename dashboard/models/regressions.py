@@ -45,7 +45,7 @@ class Regression(models.Model):
         WONT_FIX = "won't fix"
 
     # A person has decided: out of the open ones, told to nobody any more, not reopened by the same step.
-    AWAY = (Triaged.INTENDED, Triaged.NOT_REAL, Triaged.WONT_FIX)
+    TRIAGED_AWAY = (Triaged.INTENDED, Triaged.NOT_REAL, Triaged.WONT_FIX)
 
     class Place(models.TextChoices):
         # Where a phase lost its time.
@@ -216,9 +216,9 @@ class Regression(models.Model):
         }
 
     @property
-    def is_away(self) -> bool:
+    def is_triaged_away(self) -> bool:
         """True where a person has triaged it away."""
-        return self.triaged in self.AWAY
+        return self.triaged in self.TRIAGED_AWAY
 
     @property
     def blamed(self) -> Commit:

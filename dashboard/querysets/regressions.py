@@ -47,7 +47,7 @@ RECENT_DELIVERIES = timedelta(days=7)
 
 # ONGOING: real as far as we know, whatever people decided about it. UNRESOLVED: nor has anybody put it away.
 ONGOING = Q(recovered_by=None, withdrawn_at=None) & ~Q(state=Regression.State.REFUTED)
-UNRESOLVED = ONGOING & ~Q(triaged__in=Regression.AWAY)
+UNRESOLVED = ONGOING & ~Q(triaged__in=Regression.TRIAGED_AWAY)
 # IMPORTED: another tool's results alone show it, and nothing of them can be measured again.
 _POINTS_OF_STEP = Point.objects.filter(
     Q(run__commit=OuterRef("first_bad")) | Q(run__commit=OuterRef("last_good")), series=OuterRef("series")

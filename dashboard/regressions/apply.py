@@ -26,10 +26,10 @@ from dashboard.models import (
     Triage,
 )
 from dashboard.regressions import false_alarm_budget
-from dashboard.regressions.decision.outcomes import BranchCause, Decision, Outcome, Standing
+from dashboard.regressions.decision.outcomes import BranchCause, DecidedRow, Decision, Outcome
 from dashboard.regressions.decision.primary_change import Size
 from dashboard.regressions.decision.requested_facts import ReusedProof, StepExplanation
-from dashboard.regressions.decision.wanted import ResidualCause, WantedExperiment, WantedRun
+from dashboard.regressions.decision.wanted_measurements import ResidualCause, WantedExperiment, WantedRun
 
 # Of a proof's own runs: before history, behind what somebody waits for.
 RUN_PRIORITY = 5
@@ -82,18 +82,18 @@ def _regression_keys(decision: Decision) -> set[int]:
 def _is_refuted_alert(outcome: Outcome, stored: dict[int, Regression]) -> bool:
     """True where somebody was told of a suspicion that an experiment has refuted now."""
     before = stored.get(outcome.key or 0)
-    if before is None or outcome.standing is None or before.state != SUSPECTED:
+    if before is None or outcome.decided is None or before.state != SUSPECTED:
         return False
-    return outcome.standing.state == Regression.State.REFUTED and before.deliveries.exists()
+    return outcome.decided.state == Regression.State.REFUTED and before.deliveries.exists()
 
 
 def _write_outcome(project: Project, outcome: Outcome, stored: dict[int, Regression]) -> Regression:
     regression = stored[outcome.key] if outcome.key else Regression(project=project)
-    if outcome.standing is None:
+    if outcome.decided is None:
         _withdraw_regression(regression, outcome.withdrawal)
         return regression
-    values = standing_values(outcome.standing) | {"withdrawn_at": None, "withdrawal": ""}
-    if outcome.standing.state != SUSPECTED or outcome.changes:
+    values = row_values(outcome.decided) | {"withdrawn_at": None, "withdrawal": ""}
+    if outcome.decided.state != SUSPECTED or outcome.changes:
         values["residual"] = False
     _save_differences(regression, values)
     return regression
@@ -104,28 +104,28 @@ def _withdraw_regression(regression: Regression, reason: str) -> None:
         _save_differences(regression, {"withdrawn_at": timezone.now(), "withdrawal": reason})
 
 
-def standing_values(standing: Standing) -> dict[str, Any]:
+def row_values(decided: DecidedRow) -> dict[str, Any]:
     """The columns of a regression's row by what it is to say."""
-    size, explained = standing.size, standing.explained
+    size, explained = decided.size, decided.explained
     values: dict[str, Any] = {
-        "last_good_id": standing.last_good.pk,
-        "first_bad_id": standing.first_bad.pk,
-        "series_id": standing.series.pk,
+        "last_good_id": decided.last_good.pk,
+        "first_bad_id": decided.first_bad.pk,
+        "series_id": decided.series.pk,
         "before": size.before,
         "after": size.after,
         "paired_before": size.paired_before,
         "ratio": size.ratio,
         "low": size.low,
         "high": size.high,
-        "state": standing.state,
-        "proving": standing.proving,
-        "recovered_by_id": standing.recovered_by,
-        "culprit_id": standing.culprit.pk if standing.culprit else None,
-        "bisection": standing.bisection.as_json() if standing.bisection else {},
-        "learning": standing.learning.as_json() if standing.learning else {},
-        "cause": standing.cause.cause,
-        "cause_evidence": [evidence.as_json() for evidence in standing.cause.evidence],
-        "decided_for": standing.decided_for,
+        "state": decided.state,
+        "proving": decided.proving,
+        "recovered_by_id": decided.recovered_by,
+        "culprit_id": decided.culprit.pk if decided.culprit else None,
+        "bisection": decided.bisection.as_json() if decided.bisection else {},
+        "learning": decided.learning.as_json() if decided.learning else {},
+        "cause": decided.cause.cause,
+        "cause_evidence": [evidence.as_json() for evidence in decided.cause.evidence],
+        "decided_for": decided.decided_for,
     }
     if explained:
         values |= {
@@ -139,20 +139,20 @@ def standing_values(standing: Standing) -> dict[str, Any]:
             "excerpts": list(explained.excerpts),
             "only_changed_by": explained.only_changed_by,
             "slow_processes": list(explained.slow_processes),
-            "explained_for": standing.explained_for,
+            "explained_for": decided.explained_for,
         }
     return values
 
 
 def keep_triage(regression: Regression, triaged: str, person: Any) -> None:
     """Write down what people have made of a regression; reopened, it forgets who decided."""
-    decided = triaged != Regression.Triaged.OPEN
+    is_triaged = triaged != Regression.Triaged.OPEN
     _save_differences(
         regression,
         {
             "triaged": triaged,
-            "triaged_by": person if decided else None,
-            "triaged_at": timezone.now() if decided else None,
+            "triaged_by": person if is_triaged else None,
+            "triaged_at": timezone.now() if is_triaged else None,
         },
     )
 
@@ -172,10 +172,10 @@ def _save_differences(regression: Regression, values: dict[str, Any]) -> None:
 def _keep_changes(branch: str, outcome: Outcome, regression: Regression) -> None:
     Change.objects.filter(pk__in=outcome.changes).exclude(regression=regression).update(regression=regression)
     Limit.objects.filter(pk__in=outcome.limits).update(regression=regression)
-    if outcome.standing is None or outcome.release_branches:
+    if outcome.decided is None or outcome.release_branches:
         abroad = regression.changes.exclude(first_bad__branch=branch)
         abroad.update(regression=None)
-    if outcome.standing is None:
+    if outcome.decided is None:
         regression.changes.update(regression=None)
 
 
@@ -196,8 +196,8 @@ def _hand_over_triage(regression: Regression, heir: Regression) -> None:
     """What people said of either holds for the one that is left."""
     regression.triages.update(regression=heir)
     if regression.triaged and not heir.triaged:
-        decided = {name: getattr(regression, name) for name in ("triaged", "triaged_by_id", "triaged_at")}
-        _save_differences(heir, decided)
+        triage = {name: getattr(regression, name) for name in ("triaged", "triaged_by_id", "triaged_at")}
+        _save_differences(heir, triage)
 
 
 def _write_branch_cause(cause: BranchCause) -> None:
@@ -209,8 +209,8 @@ def _write_branch_cause(cause: BranchCause) -> None:
 
 
 def _measure_next(project: Project, outcome: Outcome, regression: Regression) -> None:
-    if outcome.stop or outcome.standing is None:
-        code = "triaged" if regression.is_away else "withdrawn"
+    if outcome.stop or outcome.decided is None:
+        code = "triaged" if regression.is_triaged_away else "withdrawn"
         experiments.cancel_experiments(regression.experiments.all(), {"code": code})
     for wanted in outcome.next_step.experiments:
         ask_for_regression(project, regression, wanted)
@@ -309,37 +309,45 @@ def _request_run(wanted: WantedRun) -> Run | None:
     return runs.repeat_run(pattern, Commit.objects.get(pk=wanted.commit.pk), priority=RUN_PRIORITY)
 
 
-def _open_residual(project: Project, rest: ResidualCause) -> None:
+def _open_residual(project: Project, residual: ResidualCause) -> None:
     """Prove the rest of a step between two commits, as a regression of its own.
 
     What was withdrawn at this commit was an earlier step that detection saw there: nothing that was found out
     of that one is said of the rest. Where pairs have told of that one it keeps its row: of the rest they
     know nothing.
     """
-    ratio = rest.series.metric.ratio(rest.before, rest.after)
-    size = Size(rest.before, rest.after, ratio, None, None)
-    standing = Standing(
-        rest.good, rest.bad, rest.series, size, SUSPECTED, proving=True, explained=StepExplanation()
+    ratio = residual.series.metric.ratio(residual.before, residual.after)
+    size = Size(residual.before, residual.after, ratio, None, None)
+    decided = DecidedRow(
+        residual.good,
+        residual.bad,
+        residual.series,
+        size,
+        SUSPECTED,
+        proving=True,
+        explained=StepExplanation(),
     )
     answered = RegressionExperiment.objects.filter(
         regression=OuterRef("pk"), experiment__state=Experiment.State.DONE
     )
-    there = Regression.objects.filter(~Exists(answered), project=project, first_bad=rest.bad.pk)
+    there = Regression.objects.filter(~Exists(answered), project=project, first_bad=residual.bad.pk)
     there = there.exclude(withdrawn_at=None)
     regression = there.order_by("-withdrawn_at").first() or Regression(project=project)
     _save_differences(
         regression,
-        standing_values(standing) | {"residual": True, "withdrawn_at": None, "withdrawal": ""},
+        row_values(decided) | {"residual": True, "withdrawn_at": None, "withdrawal": ""},
     )
-    asked = WantedExperiment(Purpose.PROOF, rest.good, rest.bad, rest.series, rest.before, rest.after)
+    asked = WantedExperiment(
+        Purpose.PROOF, residual.good, residual.bad, residual.series, residual.before, residual.after
+    )
     ask_for_regression(project, regression, asked)
 
 
 def _notify_channels(outcome: Outcome, regression: Regression) -> None:
     """What opens or has grown enough, and to those who were told of it what has become of it."""
-    if outcome.standing is not None and outcome.tell:
+    if outcome.decided is not None and outcome.tell:
         alerts.announce_regression(regression, Delivery.Event.OPENED)
-    if outcome.standing is not None and outcome.resized:
+    if outcome.decided is not None and outcome.resized:
         before = None if outcome.ratio_before is None else 100 * (outcome.ratio_before - 1)
         alerts.announce_growth(regression, before)
     alerts.announce_changes(regression)

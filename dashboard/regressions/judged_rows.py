@@ -69,7 +69,7 @@ def _build_unrecovered() -> QuerySet[Any, Any]:
         recovered_by=None,
         withdrawn_at=None,
     )
-    rows = rows.exclude(state=Regression.State.REFUTED).exclude(triaged__in=Regression.AWAY)
+    rows = rows.exclude(state=Regression.State.REFUTED).exclude(triaged__in=Regression.TRIAGED_AWAY)
     return rows.values_list("pk", flat=True)
 
 

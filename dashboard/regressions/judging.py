@@ -261,7 +261,7 @@ def sweep_proofs() -> None:
         proving=True,
         withdrawn_at=None,
         updated_at__lt=timezone.now() - FORGOTTEN,
-    ).exclude(triaged__in=Regression.AWAY)
+    ).exclude(triaged__in=Regression.TRIAGED_AWAY)
     keys |= set(going.values_list("pk", flat=True))
     for key in sorted(keys.difference(failed_jobs.failing_keys(dispatch.PROVE))):
         dispatch.send_task(dispatch.PROVE, key)

@@ -163,7 +163,9 @@ def _build_change_spans(anew: bool) -> QuerySet[Any, Any]:
 
 def _build_regression_places(anew: bool) -> QuerySet[Any, Any]:
     asked = Q(pk__in_array=Parameter("asked"))
-    rows = _regressions_of_branch().filter(Q(withdrawn_at=None) | Q(triaged__in=Regression.AWAY) | asked)
+    rows = _regressions_of_branch().filter(
+        Q(withdrawn_at=None) | Q(triaged__in=Regression.TRIAGED_AWAY) | asked
+    )
     if not anew:
         rows = rows.filter(
             first_bad__position__gt=Parameter("least"), last_good__position__lt=Parameter("most")

@@ -81,9 +81,9 @@ def change_triage(project: Project, row: Triage, wanted: Triaged) -> None:
     regression = row.regression
     if regression.triaged == wanted:
         raise TriageError(f"action: it is {wanted or 'open'} already.")
-    was_away = regression.is_away
+    was_away = regression.is_triaged_away
     keep_triage(regression, wanted, row.person)
-    if regression.is_away:
+    if regression.is_triaged_away:
         stop_proof(project, regression, {"code": "triaged", "person": str(row.person), "action": str(wanted)})
     elif was_away and regression.proving:
         dispatch.send_task(dispatch.PROVE, regression.pk)

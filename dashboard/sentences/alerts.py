@@ -74,7 +74,7 @@ def event_of_state(regression: Regression) -> str:
         return Event.WITHDRAWN
     if regression.recovered_by_id:
         return Event.RECOVERED
-    return Event.CLOSED if regression.is_away else Event.OPENED
+    return Event.CLOSED if regression.is_triaged_away else Event.OPENED
 
 
 def short_line(regression: Regression) -> str:

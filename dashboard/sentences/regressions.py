@@ -288,7 +288,7 @@ def nobody_told(
 
     `imported`: it was found in another tool's results. `unasked`: there are rules, and none asks for it.
     """
-    if regression.is_away:
+    if regression.is_triaged_away:
         return f"Nobody: it was triaged as {regression.triaged}, and what is triaged away isn't told."
     if regression.withdrawn_at:
         return "Nobody: it was withdrawn before anybody had to know."
@@ -364,7 +364,7 @@ def regression_state_label(regression: Regression) -> str:
         return regression.triaged
     if regression.recovered_by_id:
         return "recovered"
-    if regression.is_away:
+    if regression.is_triaged_away:
         return regression.triaged
     if regression.state == Regression.State.SUSPECTED and not regression.proving:
         # A new driver or another machine: no two commits' runs could prove it.

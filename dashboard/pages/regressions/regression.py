@@ -120,7 +120,7 @@ def render_regression(
 def available_actions(regression: Regression) -> list[tuple[str, str, str, str]]:
     """What a person may do now: (value, label, what it does, key)."""
     possible = {action for action, triaged in BECOMES.items() if triaged != regression.triaged}
-    if regression.is_away:
+    if regression.is_triaged_away:
         possible.discard(Triage.Action.ACKNOWLEDGE)
     labelled = [(str(action), *label) for action, label in ACTION_LABELS.items() if action in possible]
     return [*labelled, (str(Triage.Action.COMMENT), *COMMENT_LABEL)]

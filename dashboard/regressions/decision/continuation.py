@@ -139,7 +139,7 @@ def decided_before(group: Group, snapshot: Snapshot) -> Regression | None:
         regression
         for regression in snapshot.regressions
         if regression.withdrawn
-        and regression.away
+        and regression.triaged_away
         and regression.branch == snapshot.branch
         and regression.range.overlap(change.widened)
         and is_alike_measured(regression, change)

@@ -37,16 +37,16 @@ from dashboard.regressions.decision.next_step import (
     NOT_PROVED,
     end_repeated_bisection,
     plan_next_step,
-    rest_beside,
+    residual_beside,
 )
 from dashboard.regressions.decision.outcomes import (
     BranchCause,
+    DecidedRow,
     Decision,
     Outcome,
-    Standing,
     as_decided,
     opens_at,
-    standing_as_stored,
+    row_as_stored,
 )
 from dashboard.regressions.decision.primary_change import (
     PrimaryChange,
@@ -71,7 +71,7 @@ from dashboard.regressions.decision.proofs import (
 )
 from dashboard.regressions.decision.ranges import Range
 from dashboard.regressions.decision.repair import LEAST_SHARE, find_repair
-from dashboard.regressions.decision.repeated_pairs import often_answered, without_repeated
+from dashboard.regressions.decision.repeated_pairs import answered_often_evidence, without_repeated
 from dashboard.regressions.decision.requested_facts import (
     CauseOnOtherBranch,
     Explanation,
@@ -90,12 +90,12 @@ from dashboard.regressions.decision.reused_proofs import (
     with_refutation_for_another,
 )
 from dashboard.regressions.decision.series_kinds import BETTER, is_same_measurement
-from dashboard.regressions.decision.wanted import (
+from dashboard.regressions.decision.wanted_measurements import (
     NextStep,
     Proving,
     ResidualCause,
     WantedExperiment,
-    is_unknown,
+    is_answered_often,
 )
 
 # Classes of what moved around the commits and was proved by nothing but where it lies.
@@ -160,10 +160,8 @@ class _Decider:
 
     def __init__(self, snapshot: Snapshot, facts: GatheredFacts) -> None:
         self.off_branch = [row for row in snapshot.regressions if row.first_bad.off_branch]
-        standing = without_regressions(snapshot, {row.pk for row in self.off_branch})
-        self.snapshot = snapshot = replace(
-            standing, verdicts=with_steps_between(standing.verdicts, standing.changes)
-        )
+        kept = without_regressions(snapshot, {row.pk for row in self.off_branch})
+        self.snapshot = snapshot = replace(kept, verdicts=with_steps_between(kept.verdicts, kept.changes))
         self.facts = facts
         self.missing: set[Request[object]] = set()
         self.placed_apart: set[int] = set()
@@ -198,9 +196,9 @@ class _Decider:
         outcomes += self._answered(self._outcome_without_changes, self._left_alone(drafts))
         outcomes, released_limits = with_limits(outcomes, self.snapshot, self.home)
         outcomes += self._withdrawn_off_branch()
-        rests = [(outcome.key, outcome.next_step.residual) for outcome in outcomes]
-        rests += self._answered(lambda draft: self._second_rest(draft, outcomes), drafts)
-        residuals = self._answered(lambda rest: self._open_residual(*rest, outcomes), rests)
+        candidates = [(outcome.key, outcome.next_step.residual) for outcome in outcomes]
+        candidates += self._answered(lambda draft: self._second_residual(draft, outcomes), drafts)
+        residuals = self._answered(lambda candidate: self._open_residual(*candidate, outcomes), candidates)
         if self.missing:
             return Decision(missing=frozenset(self.missing))
         return Decision(
@@ -208,7 +206,7 @@ class _Decider:
             tuple(branch_causes),
             self._released(drafts, branch_causes),
             # Of one commit one: the first.
-            tuple({rest.bad.pk: rest for rest in reversed(residuals) if rest}.values()),
+            tuple({residual.bad.pk: residual for residual in reversed(residuals) if residual}.values()),
             released_limits=released_limits,
         )
 
@@ -314,22 +312,24 @@ class _Decider:
     # Outcomes
 
     def _outcome(self, draft: _Draft) -> Outcome:
-        """What becomes of a draft. `away`: a person ended it; `active`: experiments of it are asked for."""
+        """What becomes of a draft: what its row says, what is measured next, and whether it is told."""
         regression, primary = draft.regression, draft.primary
         size = measured_size(primary.change, draft.verdicts, draft.bad)
         resized = bool(regression and not draft.opens and regression.ratio != size.ratio)
         proving = self._is_proving(draft, resized)
-        away, active = bool(regression and regression.away), bool(regression and regression.active)
+        triaged_away = regression is not None and regression.triaged_away
+        asked_for = regression is not None and bool(regression.active)
         intended = self._intended(draft, size) if proving or draft.opens else None
         step = self._next_step(draft, proving=proving, expected=intended is not None)
         ended = step.ended
         # Where nothing is asked, since it was triaged away or is no news, it stays as it had ended.
-        unknown = step.ended_unknown or (step.waiting and self._stays_unknown(draft))
-        standing = self._standing(draft, size, step, unknown, proving and not ended and not unknown)
+        answered_often = step.ended_answered_often or (step.waiting and self._stays_ended(draft))
+        goes_on = proving and not ended and not answered_often
+        decided = self._decided_row(draft, size, step, answered_often=answered_often, proving=goes_on)
         grown = resized and self.snapshot.live and not draft.is_environment_only
         return Outcome(
             key=regression.pk if regression else None,
-            standing=standing,
+            decided=decided,
             changes=tuple(change.pk for change in draft.continued.group.changes if change.pk),
             absorbed=tuple(absorbed.pk for absorbed in draft.continued.absorbed),
             experiments=tuple(
@@ -340,7 +340,7 @@ class _Decider:
             resized=grown,
             ratio_before=regression.ratio if regression else None,
             tell=ended and intended is None,
-            stop=active and (away or intended is not None or not proving),
+            stop=asked_for and (triaged_away or intended is not None or not proving),
             release_branches=primary.state == State.REFUTED,
             # With what was proved on the branch it is decided once more.
             intended_by_check=None if step.proof else intended,
@@ -351,7 +351,7 @@ class _Decider:
         regression = draft.regression
         if expected and draft.primary.state != State.SUSPECTED:
             return NextStep()
-        if not proving or (regression and (regression.away or regression.active)):
+        if not proving or (regression and (regression.triaged_away or regression.active)):
             return NextStep(waiting=True)
         proving_now = self._proving(draft)
         step = end_repeated_bisection(proving_now, plan_next_step(proving_now))
@@ -382,7 +382,7 @@ class _Decider:
         While other commits are left beside it, one of them may be the cause.
         """
         change, regression = draft.primary.change, draft.regression
-        if draft.primary.state in NOT_PROVED or (regression and regression.away):
+        if draft.primary.state in NOT_PROVED or (regression and regression.triaged_away):
             return None
         key = regression.pk if regression else None
         merge = MergedChecks(
@@ -440,7 +440,7 @@ class _Decider:
         regression, primary = draft.regression, draft.primary
         if regression is None or draft.opens or draft.is_environment_only or primary.state != State.SUSPECTED:
             return False
-        if regression.away or regression.recovered_by or is_unknown(regression.bisection):
+        if regression.triaged_away or regression.recovered_by or is_answered_often(regression.bisection):
             return False
         told = verdicts_on_step(draft.verdicts, primary.change.series)
         if not any(row.verdict in (Proved.REFUTED, *CANNOT_TELL) for row in told):
@@ -452,7 +452,7 @@ class _Decider:
         """Whether a proof is due again, since its step still stands points later: one that couldn't be
         measured, or a second one that refuted it."""
         proof, regression, series = draft.primary.proof, draft.regression, draft.primary.change.series
-        if proof is None or regression is None or regression.away or regression.recovered_by:
+        if proof is None or regression is None or regression.triaged_away or regression.recovered_by:
             return False
         if draft.primary.state == State.REFUTED:
             proofs = verdicts_on_step(draft.verdicts, series)
@@ -471,7 +471,7 @@ class _Decider:
         judged = self.facts.answer_to(PointsJudgedSince(series, draft.bad, tried[0].experiment, enough))
         return judged >= enough
 
-    def _stays_unknown(self, draft: _Draft) -> bool:
+    def _stays_ended(self, draft: _Draft) -> bool:
         """Whether the proof of the same suspicion has ended, since its pairs have answered often already.
 
         Its range may have moved: what isn't asked now is suspected there once it may be proved.
@@ -480,28 +480,30 @@ class _Decider:
         if regression is None or regression.active or primary.state != State.SUSPECTED:
             return False
         same = regression.series.pk == primary.change.series.pk
-        return same and regression.state == State.UNDECIDED and is_unknown(regression.bisection)
+        return same and regression.state == State.UNDECIDED and is_answered_often(regression.bisection)
 
-    def _standing(self, draft: _Draft, size: Size, step: NextStep, unknown: bool, proving: bool) -> Standing:
-        """`unknown`: its proof has ended, since its pairs have answered often already."""
+    def _decided_row(
+        self, draft: _Draft, size: Size, step: NextStep, *, answered_often: bool, proving: bool
+    ) -> DecidedRow:
+        """`answered_often`: its proof has ended, since its pairs have answered often already."""
         regression, primary = draft.regression, draft.primary
         culprit, bisection = None, None
-        state = State.UNDECIDED if unknown and primary.state == State.SUSPECTED else primary.state
+        state = State.UNDECIDED if answered_often and primary.state == State.SUSPECTED else primary.state
         if step.placement:
             culprit, bisection = step.placement.culprit, step.placement.bisection
-        elif unknown:
-            bisection = often_answered(draft.range.width)
+        elif answered_often:
+            bisection = answered_often_evidence(draft.range.width)
         elif regression and regression.first_bad.pk == draft.bad.pk:
-            # Bisection said it of the commit that it was; what stayed unknown, of its range and state too.
+            # Bisection said it of the commit that it was; what it didn't find, of its range and state too.
             culprit, bisection = regression.culprit, regression.bisection
             moved = regression.state != state or regression.range != draft.range
-            bisection = None if is_unknown(bisection) and (proving or moved) else bisection
+            bisection = None if is_answered_often(bisection) and (proving or moved) else bisection
         difference = (draft.good.hash, draft.bad.hash)
         if culprit and culprit.parents:
             difference = (culprit.parents[0], culprit.hash)
         explained, explained_for = self._explanation(draft, difference, proving)
         merged = regression is not None and regression.merged
-        standing = Standing(
+        decided = DecidedRow(
             last_good=draft.good,
             first_bad=draft.bad,
             series=primary.change.series,
@@ -515,8 +517,8 @@ class _Decider:
             explained_for=explained_for,
             learning=learning_of(primary, draft.verdicts, draft.bad, regression),
         )
-        cause, decided_for = self._cause(draft, standing, difference)
-        return replace(standing, cause=cause, decided_for=decided_for)
+        cause, decided_for = self._cause(draft, decided, difference)
+        return replace(decided, cause=cause, decided_for=decided_for)
 
     def _repair(self, draft: _Draft, explained: StepExplanation | None) -> int | None:
         """What took the step back where pairs have placed it, in the phase that explains it."""
@@ -556,7 +558,7 @@ class _Decider:
         return self.facts.answer_to(request), key
 
     def _cause(
-        self, draft: _Draft, standing: Standing, difference: tuple[str, str]
+        self, draft: _Draft, decided: DecidedRow, difference: tuple[str, str]
     ) -> tuple[CauseClass, str]:
         """The cause class with what it was decided for; as it is where nothing has changed."""
         regression, primary = draft.regression, draft.primary
@@ -568,32 +570,32 @@ class _Decider:
         around = draft.is_environment_only and proof is None
         if not around:
             # Nothing is blamed for what may be noise, nor anew while a proved range is narrowed.
-            if standing.state == State.SUSPECTED:
+            if decided.state == State.SUSPECTED:
                 return CauseClass(), ""
-            if standing.state == State.CONFIRMED and standing.proving:
+            if decided.state == State.CONFIRMED and decided.proving:
                 kept = regression is not None and regression.state == State.CONFIRMED
                 return (known, regression.decided_for) if kept and regression else (CauseClass(), "")
-        key = f"{standing.state} {proof.experiment if proof else 0} {around} {standing.explained_for}"
+        key = f"{decided.state} {proof.experiment if proof else 0} {around} {decided.explained_for}"
         reconsidered = regression is not None and regression.pk in self.snapshot.reconsidered
-        asked = self.snapshot.anew or reconsidered or standing.explained is not None
+        asked = self.snapshot.anew or reconsidered or decided.explained is not None
         if regression and regression.decided_for == key and not asked:
             return known, key
         request = SurroundingsRequest(
-            standing.series,
-            standing.last_good,
-            standing.first_bad,
+            decided.series,
+            decided.last_good,
+            decided.first_bad,
             difference,
             tuple(dict.fromkeys(marker for change in draft.members for marker in change.markers)),
         )
-        if standing.explained:
-            suspects = suspect_places(standing.explained)
+        if decided.explained:
+            suspects = suspect_places(decided.explained)
         else:
             suspects = regression.suspects if regression else ()
         facts = CauseFacts(
-            state=standing.state,
-            worse=times_worse(standing.series, standing.size),
+            state=decided.state,
+            worse=times_worse(decided.series, decided.size),
             limit_alone=bool(regression and regression.has_limit) and not draft.members and proof is None,
-            by_counter=bool(draft.members) and is_exact_counter(standing.series),
+            by_counter=bool(draft.members) and is_exact_counter(decided.series),
             environment_only=draft.is_environment_only,
             proof=proof,
             suspects=suspects,
@@ -619,13 +621,13 @@ class _Decider:
         active = bool(regression.active)
         if regression.has_limit:
             # The manifest's bound stands, as it did before a change joined it.
-            standing = standing_as_stored(regression, State.CONFIRMED, proving=False)
-            return Outcome(regression.pk, standing, stop=active)
+            decided = row_as_stored(regression, State.CONFIRMED, proving=False)
+            return Outcome(regression.pk, decided, stop=active)
         pending = regression.residual and regression.proving and not self.verdicts.get(regression.pk)
         if not pending:
             return Outcome(regression.pk, None, stop=active, release_branches=True)
         step = NextStep(waiting=True)
-        if not active and not regression.away:
+        if not active and not regression.triaged_away:
             asked = WantedExperiment(
                 Purpose.PROOF,
                 regression.last_good,
@@ -637,8 +639,8 @@ class _Decider:
             step = without_repeated(NextStep((asked,)), regression.state, regression.range.width, self.facts)
         if step.ended:
             return Outcome(regression.pk, None, release_branches=True)
-        standing = standing_as_stored(regression, regression.state, proving=True)
-        return Outcome(regression.pk, standing, next_step=step, stop=active and regression.away)
+        decided = row_as_stored(regression, regression.state, proving=True)
+        return Outcome(regression.pk, decided, next_step=step, stop=active and regression.triaged_away)
 
     def _withdrawn_off_branch(self) -> list[Outcome]:
         """What was found at commits that are no longer on a branch is said of none."""
@@ -656,43 +658,44 @@ class _Decider:
 
     # What is left over
 
-    def _second_rest(
+    def _second_residual(
         self, draft: _Draft, outcomes: Sequence[Outcome]
     ) -> tuple[int | None, ResidualCause | None]:
         """What a step that was proved before leaves, once the rest that was looked for first is settled."""
         regression = draft.regression
-        if regression is None or draft.opens or regression.away or regression.active:
+        if regression is None or draft.opens or regression.triaged_away or regression.active:
             return None, None
         own = [outcome for outcome in outcomes if outcome.key == regression.pk]
-        if any(outcome.next_step.residual or not outcome.standing for outcome in own):
+        if any(outcome.next_step.residual or not outcome.decided for outcome in own):
             return None, None
-        if any(row.proving for row in (*(outcome.standing for outcome in own), regression) if row):
+        if any(row.proving for row in (*(outcome.decided for outcome in own), regression) if row):
             return None, None
         settled = [
             verdict
             for outcome in outcomes
-            if outcome.key in self.snapshot.focus and (outcome.standing is None or outcome.next_step.ended)
+            if outcome.key in self.snapshot.focus and (outcome.decided is None or outcome.next_step.ended)
             for verdict in self.verdicts.get(outcome.key or 0, ())
         ]
-        return regression.pk, rest_beside(self._proving(draft), settled) if settled else None
+        return regression.pk, residual_beside(self._proving(draft), settled) if settled else None
 
     def _open_residual(
-        self, key: int | None, rest: ResidualCause | None, outcomes: Sequence[Outcome]
+        self, key: int | None, residual: ResidualCause | None, outcomes: Sequence[Outcome]
     ) -> ResidualCause | None:
         """The rest of a regression's step, unless one of the same measurement is known there."""
-        if rest is None:
+        if residual is None:
             return None
-        near = {row.pk: row for row in self.facts.answer_to(RegressionsBetween(rest.good, rest.bad))}
+        near = {row.pk: row for row in self.facts.answer_to(RegressionsBetween(residual.good, residual.bad))}
         near |= {row.pk: row for row in self.home if row.pk in {other.key for other in outcomes}}
-        if any(opens_at(other, rest.bad) for other in outcomes):
+        if any(opens_at(other, residual.bad) for other in outcomes):
             return None
         for regression in as_decided(near, outcomes):
-            if regression.first_bad.pk == rest.bad.pk and (not regression.withdrawn or regression.away):
+            stands = not regression.withdrawn or regression.triaged_away
+            if stands and regression.first_bad.pk == residual.bad.pk:
                 return None
-            inside = rest.range.holds(regression.range) and not regression.withdrawn
-            if inside and regression.pk != key and is_same_measurement(regression.series, rest.series):
+            inside = residual.range.holds(regression.range) and not regression.withdrawn
+            if inside and regression.pk != key and is_same_measurement(regression.series, residual.series):
                 return None
-        return rest
+        return residual
 
     def _released(self, drafts: Sequence[_Draft], branch_causes: Sequence[BranchCause]) -> tuple[int, ...]:
         """The changes that a regression held and that belong to none any more."""

@@ -201,7 +201,7 @@ class Regression:
     proving: bool = False
     withdrawn: bool = False
     # A person has decided: out of the open ones.
-    away: bool = False
+    triaged_away: bool = False
     triaged_at: float = 0.0
     # A bound of the manifest was crossed at its commit.
     has_limit: bool = False

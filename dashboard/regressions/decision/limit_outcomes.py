@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from dashboard.regressions.decision.facts import Commit, LimitEpisode, Regression, Snapshot
-from dashboard.regressions.decision.outcomes import Outcome, Standing, standing_as_stored
+from dashboard.regressions.decision.outcomes import DecidedRow, Outcome, row_as_stored
 from dashboard.regressions.decision.primary_change import Size
 from dashboard.regressions.decision.proofs import State
 
@@ -85,7 +85,7 @@ class _LimitTeller:
         """The row of this key, or of the regression that it turned out to be; None where it is withdrawn."""
         heir = self.heirs.get(key, key)
         row = self.rows.get(heir or 0)
-        gone = any(outcome.key == key and outcome.standing is None for outcome in self.outcomes)
+        gone = any(outcome.key == key and outcome.decided is None for outcome in self.outcomes)
         return None if row is None or row.withdrawn or gone else row
 
     def _choose_tellers(self, crossed: Sequence[CrossedCommit]) -> None:
@@ -135,9 +135,9 @@ class _LimitTeller:
         limits, teller = crossed.limits, crossed.teller
         absorbed = tuple(row.pk for row in crossed.others)
         for index, outcome in enumerate(self.outcomes):
-            if outcome.standing is None:
+            if outcome.decided is None:
                 continue
-            opens = outcome.key is None and outcome.standing.first_bad.pk == crossed.commit.pk
+            opens = outcome.key is None and outcome.decided.first_bad.pk == crossed.commit.pk
             if opens or (teller and outcome.key == teller.pk):
                 extra = absorbed
                 if opens and teller:
@@ -148,16 +148,16 @@ class _LimitTeller:
                 )
                 return
         if teller is None:
-            standing = standing_of(crossed.episodes)
-            self.outcomes.append(Outcome(None, standing, limits=limits, opened=True, tell=self.live))
+            decided = row_of_limits(crossed.episodes)
+            self.outcomes.append(Outcome(None, decided, limits=limits, opened=True, tell=self.live))
             return
-        standing = standing_as_stored(teller, teller.state, proving=teller.proving)
+        decided = row_as_stored(teller, teller.state, proving=teller.proving)
         if teller.pk in self.alone:
-            standing = with_limits_of(standing, crossed.episodes)
+            decided = with_limits_of(decided, crossed.episodes)
         opens = teller.withdrawn
         self.outcomes.append(
             Outcome(
-                teller.pk, standing, limits=limits, absorbed=absorbed, opened=opens, tell=opens and self.live
+                teller.pk, decided, limits=limits, absorbed=absorbed, opened=opens, tell=opens and self.live
             )
         )
 
@@ -179,7 +179,7 @@ def crossed_commits(episodes: Iterable[LimitEpisode]) -> list[CrossedCommit]:
     return list(by_commit.values())
 
 
-def standing_of(episodes: Sequence[LimitEpisode]) -> Standing:
+def row_of_limits(episodes: Sequence[LimitEpisode]) -> DecidedRow:
     """Of a regression by crossed limits alone; it is told by the first of its series.
 
     It has recovered once all of them are kept again, or aren't measured any more where others are kept.
@@ -190,7 +190,7 @@ def standing_of(episodes: Sequence[LimitEpisode]) -> Standing:
     all_over = len(over) == len(episodes) and any(episode.kept for episode in episodes)
     before = told.bound if told.value_before is None else told.value_before
     ratio = told.value / told.value_before if told.value_before else None
-    return Standing(
+    return DecidedRow(
         last_good=max(good, key=lambda commit: commit.position, default=told.commit),
         first_bad=told.commit,
         series=told.series,
@@ -201,9 +201,9 @@ def standing_of(episodes: Sequence[LimitEpisode]) -> Standing:
     )
 
 
-def with_limits_of(stored: Standing, episodes: Sequence[LimitEpisode]) -> Standing:
+def with_limits_of(stored: DecidedRow, episodes: Sequence[LimitEpisode]) -> DecidedRow:
     """What a regression by limits alone says now, with what is known of its cause."""
-    here = standing_of(episodes)
+    here = row_of_limits(episodes)
     return replace(
         stored,
         last_good=here.last_good,

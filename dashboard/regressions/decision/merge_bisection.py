@@ -23,7 +23,7 @@ from dashboard.regressions.decision.requested_facts import (
     MergedHistory,
     RunsAtCommits,
 )
-from dashboard.regressions.decision.wanted import NextStep, Placement, Proving, measure_in_full
+from dashboard.regressions.decision.wanted_measurements import NextStep, Placement, Proving, measure_in_full
 
 Purpose = Experiment.Purpose
 

@@ -38,7 +38,7 @@ from dashboard.regressions.decision.requested_facts import (
     RunsAtCommits,
 )
 from dashboard.regressions.decision.series_kinds import is_same_measurement
-from dashboard.regressions.decision.wanted import (
+from dashboard.regressions.decision.wanted_measurements import (
     NextStep,
     Placement,
     Proving,
@@ -79,7 +79,7 @@ def end_repeated_bisection(proving: Proving, step: NextStep) -> NextStep:
     if all(wanted.purpose == Purpose.PROOF for wanted in step.experiments):
         return step
     left = without_repeated(step, proving.primary.state, proving.range.width, proving.facts)
-    if left.ended_unknown:
+    if left.ended_answered_often:
         left = measure_ends(proving, left)
     return other_series_step(proving, left) if left.ended else left
 
@@ -206,14 +206,14 @@ def narrow_confirmed(proving: Proving) -> NextStep:
     last = (proving.verdicts, confirmed, *ends)
     if may_be_gradual(*last) and verdict_on_last(*last) is None:
         return NextStep((proving.experiment(Purpose.BISECTION, *ends, whole=confirmed),))
-    residual = rest_of_step(proving, proof, steps, left.with_part)
+    residual = residual_of_step(proving, proof, steps, left.with_part)
     skipped = {sha: verdict for sha, verdict in verdicts.items() if verdict in bisection.CANNOT_TELL}
     step = merge_bisection.look_into_merge(proving, skipped, None)
     step = measure_ends(proving, step) if step.ended else step
     return replace(step, residual=residual)
 
 
-def rest_beside(proving: Proving, settled: Iterable[Verdict]) -> ResidualCause | None:
+def residual_beside(proving: Proving, settled: Iterable[Verdict]) -> ResidualCause | None:
     """What a step whose proof has ended leaves beside it still, where `settled` ones have told of a rest."""
     proof = proving.primary.proof
     if proof is None or proof.state != State.CONFIRMED or proof.gradual or proving.counters():
@@ -236,18 +236,18 @@ def cleared_commits(proving: Proving, line: Sequence[str]) -> set[str]:
     return cleared
 
 
-def rest_of_step(
+def residual_of_step(
     proving: Proving, proof: Proof, steps: Iterable[Verdict], with_part: str | None
 ) -> ResidualCause | None:
     """What a bisected step leaves of itself: another cause behind the one that was found, or beside it."""
     series = proving.primary.change.series
     parts = [step for step in steps if step.verdict == Outcome.PART and step.series.pk == series.pk]
-    rest = None
+    residual = None
     if any(step.head.hash == with_part for step in parts):
-        rest = residual_cause.behind_parts(proving, parts, proof.verdict.head)
+        residual = residual_cause.behind_parts(proving, parts, proof.verdict.head)
     elif not with_part:
-        rest = residual_cause.beside_proof(proving, proof.verdict)
-    return rest or residual_cause.of_other_series(proving)
+        residual = residual_cause.beside_proof(proving, proof.verdict)
+    return residual or residual_cause.of_other_series(proving)
 
 
 def narrow_by_counter(proving: Proving, proof: Proof | None) -> NextStep:

@@ -10,11 +10,11 @@ from dashboard.regressions.decision.cause_class import CauseClass
 from dashboard.regressions.decision.facts import Commit, Evidence, Regression, Series
 from dashboard.regressions.decision.primary_change import Size
 from dashboard.regressions.decision.requested_facts import Request, StepExplanation
-from dashboard.regressions.decision.wanted import NextStep, ResidualCause, is_unknown
+from dashboard.regressions.decision.wanted_measurements import NextStep, ResidualCause, is_answered_often
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class DecidedRow:
     """What a regression's row is to say. `explained` is None where its explanation stays as it is."""
 
     last_good: Commit
@@ -35,7 +35,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What becomes of one regression. `key` None: it opens; `standing` None: it is withdrawn.
+    """What becomes of one regression. `key` None: it opens; `decided` None: it is withdrawn.
 
     `changes` are those that it holds on the snapshot's branch, `limits` the crossed ones that it tells,
     `absorbed` the regressions that turned out to be it, `experiments` those of another one that turned out to
@@ -46,7 +46,7 @@ class Outcome:
     """
 
     key: int | None
-    standing: Standing | None
+    decided: DecidedRow | None
     changes: tuple[int, ...] = ()
     limits: tuple[int, ...] = ()
     absorbed: tuple[int, ...] = ()
@@ -81,8 +81,7 @@ class Decision:
     """All that follows from a snapshot; nothing where facts are `missing`.
 
     `released` are changes that no regression holds any more, `released_limits` crossed limits that the one
-    which did tells of no more. `residuals` are rests of steps, which become
-    regressions of their own.
+    which did tells of no more. `residuals` are what is left of steps: they become regressions of their own.
     """
 
     outcomes: tuple[Outcome, ...] = ()
@@ -93,13 +92,13 @@ class Decision:
     released_limits: tuple[int, ...] = ()
 
 
-def standing_as_stored(regression: Regression, state: str, *, proving: bool) -> Standing:
+def row_as_stored(regression: Regression, state: str, *, proving: bool) -> DecidedRow:
     """What its row says already, but for its state and whether it goes on being proved.
 
     What pairs left unknown was said of the state that it had.
     """
-    outdated = is_unknown(regression.bisection) and (proving or regression.state != state)
-    return Standing(
+    outdated = is_answered_often(regression.bisection) and (proving or regression.state != state)
+    return DecidedRow(
         last_good=regression.last_good,
         first_bad=regression.first_bad,
         series=regression.series,
@@ -125,27 +124,27 @@ def standing_as_stored(regression: Regression, state: str, *, proving: bool) -> 
 
 def opens_at(outcome: Outcome, commit: Commit) -> bool:
     """True for a regression that is new, with this first bad commit."""
-    standing = outcome.standing
-    return outcome.key is None and standing is not None and standing.first_bad.pk == commit.pk
+    decided = outcome.decided
+    return outcome.key is None and decided is not None and decided.first_bad.pk == commit.pk
 
 
 def as_decided(stored: Mapping[int, Regression], outcomes: Iterable[Outcome]) -> list[Regression]:
     """Regressions as they will stand once the outcomes are written."""
-    decided = dict(stored)
+    rows = dict(stored)
     for outcome in outcomes:
         for key in outcome.absorbed:
-            decided.pop(key, None)
-        row, standing = decided.get(outcome.key or 0), outcome.standing
+            rows.pop(key, None)
+        row, decided = rows.get(outcome.key or 0), outcome.decided
         if row is None:
             continue
-        if standing is None:
-            decided[row.pk] = replace(row, withdrawn=True)
+        if decided is None:
+            rows[row.pk] = replace(row, withdrawn=True)
         else:
-            decided[row.pk] = replace(
+            rows[row.pk] = replace(
                 row,
-                first_bad=standing.first_bad,
-                last_good=standing.last_good,
-                series=standing.series,
+                first_bad=decided.first_bad,
+                last_good=decided.last_good,
+                series=decided.series,
                 withdrawn=False,
             )
-    return [decided[key] for key in sorted(decided)]
+    return [rows[key] for key in sorted(rows)]

@@ -11,7 +11,7 @@ from dashboard.models import Experiment
 from dashboard.regressions.decision.facts import Evidence
 from dashboard.regressions.decision.proofs import State
 from dashboard.regressions.decision.requested_facts import GatheredFacts, TimesAnswered
-from dashboard.regressions.decision.wanted import NextStep, Placement, WantedExperiment
+from dashboard.regressions.decision.wanted_measurements import NextStep, Placement, WantedExperiment
 
 # The same two commits are measured for a series and a purpose until they have answered so often.
 MOST_ANSWERS = 3
@@ -31,10 +31,10 @@ def without_repeated(step: NextStep, state: str, commits: int, facts: GatheredFa
     place = any(wanted.purpose != Experiment.Purpose.PROOF for wanted in repeated)
     if not step.ended or not (state == State.SUSPECTED or place):
         return step
-    return replace(step, placement=Placement(bisection=often_answered(commits)))
+    return replace(step, placement=Placement(bisection=answered_often_evidence(commits)))
 
 
-def often_answered(commits: int) -> Evidence:
+def answered_often_evidence(commits: int) -> Evidence:
     return Evidence.of("answered", times=MOST_ANSWERS, commits=commits)
 
 

@@ -25,7 +25,7 @@ from dashboard.regressions.decision.requested_facts import (
     StepInPairs,
 )
 from dashboard.regressions.decision.series_kinds import is_same_measurement
-from dashboard.regressions.decision.wanted import Proving, ResidualCause, WantedExperiment
+from dashboard.regressions.decision.wanted_measurements import Proving, ResidualCause, WantedExperiment
 
 Purpose = Experiment.Purpose
 Outcome = Experiment.Verdict
@@ -66,8 +66,8 @@ def weigh_counters_commit(
         and (step.base.pk, step.head.pk) == (good.pk, bad.pk)
     ]
     if steps:
-        rest = behind_part(proving, steps[0], end) if steps[0].verdict == Outcome.PART else None
-        return None, rest
+        residual = behind_part(proving, steps[0], end) if steps[0].verdict == Outcome.PART else None
+        return None, residual
     if (whole.head.pk, whole.series.pk) == (bad.pk, series.pk):
         placed = place_of(proving, whole, change.before, change.after)
         if placed == Outcome.WHOLE:
@@ -111,7 +111,7 @@ def beside_proof(proving: Proving, whole: Verdict) -> ResidualCause | None:
         if part < least or (region.is_closed_behind if is_behind else region.is_closed_before):
             continue
         part = min(part, missing)
-        ends = ends_of_rest(proving, scale, region, part, is_behind=is_behind)
+        ends = ends_of_residual(proving, scale, region, part, is_behind=is_behind)
         if ends is None:
             continue
         shares = (1.0 - part, 1.0) if is_behind else (0.0, part)
@@ -174,7 +174,7 @@ def holds_step(commits: Range, steps: Iterable[int]) -> bool:
     return any(commits.good < position <= commits.bad for position in steps)
 
 
-def ends_of_rest(
+def ends_of_residual(
     proving: Proving, scale: StepScale, region: ProvedRegion, part: float, *, is_behind: bool
 ) -> tuple[Commit, Commit] | None:
     """From the region up to the first measured commit at which the points have moved on.
@@ -196,9 +196,9 @@ def ends_of_rest(
         share = scale.share_of_step(value)
         left = 1.0 - share if is_behind else share
         if left <= part * (1.0 - MOVED_ON):
-            rest = (region.head, far) if is_behind else (far, region.base)
-            between = Range(*(end.position for end in rest))
-            return None if holds_step(between, proving.other_steps) else rest
+            good, bad = (region.head, far) if is_behind else (far, region.base)
+            is_stepping = holds_step(Range(good.position, bad.position), proving.other_steps)
+            return None if is_stepping else (good, bad)
     return None
 
 
@@ -247,9 +247,9 @@ def of_other_series(proving: Proving) -> ResidualCause | None:
             and step.head.position < whole.head.position
         ]
         last = max(parts, key=lambda step: step.head.position, default=None)
-        rest = behind_part(proving, last, whole.head) if last else None
-        if rest:
-            return rest
+        residual = behind_part(proving, last, whole.head) if last else None
+        if residual:
+            return residual
     return None
 
 
@@ -257,28 +257,28 @@ def residual_between(
     proving: Proving, series: Series, ends: tuple[Commit, Commit], levels: tuple[float, float]
 ) -> ResidualCause | None:
     """The rest of a step between two commits; proved once: refuted or narrowed, it isn't asked again."""
-    rest = ResidualCause(*ends, series, *levels)
-    return None if is_asked_already(proving, rest) else rest
+    residual = ResidualCause(*ends, series, *levels)
+    return None if is_asked_already(proving, residual) else residual
 
 
-def is_asked_already(proving: Proving, rest: ResidualCause) -> bool:
+def is_asked_already(proving: Proving, residual: ResidualCause) -> bool:
     """True where it was measured already whether the series steps between the two commits."""
-    asked = proving.facts.answer_to(ProofsOfSeries(rest.series.pk))
+    asked = proving.facts.answer_to(ProofsOfSeries(residual.series.pk))
     # Those of a regression that has just turned out to be this one are its own.
     own = {proving.key, *(verdict.regression_id for verdict in proving.verdicts)}
-    if any((proof.base.pk, proof.head.pk) == (rest.good.pk, rest.bad.pk) for proof in asked):
+    if any((proof.base.pk, proof.head.pk) == (residual.good.pk, residual.bad.pk) for proof in asked):
         return True
     return any(
         proof.regression_id not in own
-        and proof.head.branch == rest.bad.branch
-        and holds_alone(Range(proof.base.position, proof.head.position), rest.range, proving.range)
+        and proof.head.branch == residual.bad.branch
+        and holds_alone(Range(proof.base.position, proof.head.position), residual.range, proving.range)
         for proof in asked
     )
 
 
-def holds_alone(measured: Range, rest: Range, found: Range) -> bool:
+def holds_alone(measured: Range, residual: Range, found: Range) -> bool:
     """True for a proof of a range with the rest, and without the step that was found beside it.
 
     Pairs of both say nothing of the rest by itself.
     """
-    return measured.holds(rest) and not measured.holds(found)
+    return measured.holds(residual) and not measured.holds(found)

@@ -13,7 +13,7 @@ from dashboard.regressions.decision.requested_facts import (
     RefutedForAnother,
     ReusedProof,
 )
-from dashboard.regressions.decision.wanted import NextStep, Proving
+from dashboard.regressions.decision.wanted_measurements import NextStep, Proving
 
 
 def merged_checks(

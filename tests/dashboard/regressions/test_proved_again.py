@@ -19,7 +19,7 @@ from dashboard.regressions import advance_proof, judge_run, redetect_project, tr
 from dashboard.regressions.apply import apply_decision, ask_for_regression, reuse_proof
 from dashboard.regressions.decision.outcomes import Decision
 from dashboard.regressions.decision.requested_facts import ReusedProof
-from dashboard.regressions.decision.wanted import Purpose, ResidualCause, WantedExperiment
+from dashboard.regressions.decision.wanted_measurements import Purpose, ResidualCause, WantedExperiment
 from dashboard.regressions.row_facts import commit_fact, series_fact
 from dashboard.sentences.bisections import bisection_sentence
 from dashboard.sentences.proofs import verdict_sentence

@@ -44,7 +44,7 @@ from dashboard.regressions.decision.requested_facts import (
     TimesAnswered,
 )
 from dashboard.regressions.decision.series_kinds import BETTER, WORSE
-from dashboard.regressions.decision.wanted import ResidualCause, WantedExperiment
+from dashboard.regressions.decision.wanted_measurements import ResidualCause, WantedExperiment
 from dashboard.regressions.gathering import MOST_REUSED
 from tests.dashboard.regressions.decision.builders import make_commit
 
@@ -243,8 +243,8 @@ class SimulatedProject:
             self.give_change(owners[key], None)
         for outcome in decision.outcomes:
             self.apply_outcome(outcome, owners)
-        for rest in decision.residuals:
-            self.open_residual(rest)
+        for residual in decision.residuals:
+            self.open_residual(residual)
         live = [row.first_bad.position for row in self.regressions.values() if not row.withdrawn]
         assert len(live) == len(set(live)), "two regressions stand at one commit"
         reused, self.reused = self.reused, []
@@ -256,7 +256,7 @@ class SimulatedProject:
             self.decide(focus=[key for key, _ in reused])
 
     def apply_outcome(self, outcome: Outcome, owners: Mapping[int | None, tuple[int, int]]) -> None:
-        key, standing = outcome.key or self.new_key(), outcome.standing
+        key, decided = outcome.key or self.new_key(), outcome.decided
         for absorbed in outcome.absorbed:
             self.withdraw(absorbed)
             self.proofs = [(key if asker == absorbed else asker, asked) for asker, asked in self.proofs]
@@ -268,27 +268,27 @@ class SimulatedProject:
             replace(verdict, regression_id=key) if verdict.experiment in outcome.experiments else verdict
             for verdict in self.verdicts
         ]
-        if outcome.stop or standing is None:
+        if outcome.stop or decided is None:
             self.cancel(key)
-        if standing is None:
+        if decided is None:
             self.withdraw(key)
             return
         was_residual = key in self.regressions and self.regressions[key].residual
         self.regressions[key] = Regression(
             pk=key,
-            first_bad=standing.first_bad,
-            last_good=standing.last_good,
-            series=standing.series,
-            before=standing.size.before,
-            after=standing.size.after,
-            ratio=standing.size.ratio,
-            state=standing.state,
-            proving=standing.proving,
-            residual=was_residual and standing.state == "suspected" and not outcome.changes,
-            recovered_by=standing.recovered_by,
-            cause=standing.cause.cause,
-            decided_for=standing.decided_for,
-            explained_for=standing.explained_for,
+            first_bad=decided.first_bad,
+            last_good=decided.last_good,
+            series=decided.series,
+            before=decided.size.before,
+            after=decided.size.after,
+            ratio=decided.size.ratio,
+            state=decided.state,
+            proving=decided.proving,
+            residual=was_residual and decided.state == "suspected" and not outcome.changes,
+            recovered_by=decided.recovered_by,
+            cause=decided.cause.cause,
+            decided_for=decided.decided_for,
+            explained_for=decided.explained_for,
         )
         for change in outcome.changes:
             self.give_change(owners[change], key)
@@ -297,19 +297,24 @@ class SimulatedProject:
         if outcome.next_step.proof:
             self.reused.append((key, outcome.next_step.proof))
 
-    def open_residual(self, rest: ResidualCause) -> None:
+    def open_residual(self, residual: ResidualCause) -> None:
         key = self.new_key()
         self.regressions[key] = Regression(
             pk=key,
-            first_bad=rest.bad,
-            last_good=rest.good,
-            series=rest.series,
-            before=rest.before,
-            after=rest.after,
+            first_bad=residual.bad,
+            last_good=residual.good,
+            series=residual.series,
+            before=residual.before,
+            after=residual.after,
             proving=True,
             residual=True,
         )
-        self.ask(key, WantedExperiment("proof", rest.good, rest.bad, rest.series, rest.before, rest.after))
+        self.ask(
+            key,
+            WantedExperiment(
+                "proof", residual.good, residual.bad, residual.series, residual.before, residual.after
+            ),
+        )
 
     def ask(self, regression: int, wanted: WantedExperiment) -> None:
         key = self.new_key()

@@ -49,16 +49,16 @@ def test_where_pairs_have_not_told_of_it_it_is_proved(
     verdict: str, seen: tuple[int, int], live: bool
 ) -> None:
     outcome = decide_moved(verdict, (4, 5), seen, live=live)
-    assert outcome.standing
-    assert (outcome.standing.state, outcome.standing.proving, outcome.tell) == ("suspected", True, False)
+    assert outcome.decided
+    assert (outcome.decided.state, outcome.decided.proving, outcome.tell) == ("suspected", True, False)
     assert pairs_of(outcome) == [seen]
 
 
 @pytest.mark.parametrize("verdict", ["refuted", "undecided"])
 def test_a_verdict_stands_where_its_pairs_span_the_new_place(verdict: str) -> None:
     outcome = decide_moved(verdict, (3, 6), (5, 6))
-    assert outcome.standing
-    assert (outcome.standing.state, outcome.standing.proving, pairs_of(outcome)) == (verdict, False, [])
+    assert outcome.decided
+    assert (outcome.decided.state, outcome.decided.proving, pairs_of(outcome)) == (verdict, False, [])
 
 
 @pytest.mark.parametrize("live", [False, True], ids=["judged again", "with news"])
@@ -77,7 +77,7 @@ def test_what_could_not_be_measured_at_its_pairs_is_proved_where_it_lies(live: b
 @pytest.mark.parametrize(
     "over",
     [
-        {"away": True},
+        {"triaged_away": True},
         {"recovered_by": make_commit(8).pk},
         {"withdrawn": True},
         {"environment_only": True},
@@ -87,8 +87,8 @@ def test_what_could_not_be_measured_at_its_pairs_is_proved_where_it_lies(live: b
 )
 def test_judged_again_nothing_is_measured_for_what_is_over(over: dict[str, Any]) -> None:
     outcome = decide_moved("refuted", (4, 5), (5, 6), **over)
-    assert outcome.standing
-    assert (outcome.standing.proving, pairs_of(outcome)) == (False, [])
+    assert outcome.decided
+    assert (outcome.decided.proving, pairs_of(outcome)) == (False, [])
 
 
 @pytest.mark.parametrize("state", ["refuted", "undecided"])
@@ -100,6 +100,6 @@ def test_judged_again_nothing_is_measured_for_what_is_seen_repaired_now(state: s
     changes, altered = (moved, repair), frozenset({moved.pk or 0, repair.pk or 0})
     snapshot = Snapshot("main", "main", changes, (regression,), verdicts, altered=altered, live=False)
     (outcome,) = decide(snapshot, TrueFacts(SimulatedProject(12, []))).outcomes
-    assert outcome.standing
-    assert outcome.standing.recovered_by == make_commit(9).pk
-    assert (outcome.standing.proving, pairs_of(outcome)) == (False, [])
+    assert outcome.decided
+    assert outcome.decided.recovered_by == make_commit(9).pk
+    assert (outcome.decided.proving, pairs_of(outcome)) == (False, [])

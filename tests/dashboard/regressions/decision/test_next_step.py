@@ -17,7 +17,7 @@ from dashboard.regressions.decision.requested_facts import (
     RegressionsBetween,
     RunsAtCommits,
 )
-from dashboard.regressions.decision.wanted import NextStep, Placement, Proving
+from dashboard.regressions.decision.wanted_measurements import NextStep, Placement, Proving
 from tests.dashboard.regressions.decision.builders import (
     make_change,
     make_commit,

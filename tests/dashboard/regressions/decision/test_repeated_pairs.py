@@ -9,11 +9,11 @@ import pytest
 from dashboard.models import Regression
 from dashboard.regressions.decision.decide import decide
 from dashboard.regressions.decision.facts import Change, Evidence, Snapshot
-from dashboard.regressions.decision.outcomes import Outcome, standing_as_stored
+from dashboard.regressions.decision.outcomes import Outcome, row_as_stored
 from dashboard.regressions.decision.proofs import Purpose, State
 from dashboard.regressions.decision.repeated_pairs import without_repeated
 from dashboard.regressions.decision.requested_facts import GatheredFacts, RunsAtCommits, TimesAnswered
-from dashboard.regressions.decision.wanted import NextStep, Placement, WantedExperiment
+from dashboard.regressions.decision.wanted_measurements import NextStep, Placement, WantedExperiment
 from dashboard.sentences.bisections import bisection_sentence
 from tests.dashboard.regressions.decision.builders import (
     make_change,
@@ -50,7 +50,7 @@ def test_what_answered_three_times_ends_and_says_so(purpose: str, state: str) ->
     ended = left_of(step, state, step_time=3)
     assert ended == NextStep(placement=Placement(bisection=Evidence.of("answered", times=3, commits=5)))
     assert ended.ended
-    assert ended.ended_unknown
+    assert ended.ended_answered_often
 
 
 def test_another_series_of_a_proved_cause_is_only_left_out() -> None:
@@ -85,15 +85,15 @@ def test_what_a_counter_confirms_since_is_unknown_no_more() -> None:
     suspected = make_regression(make_change(TIME, 4, 5, 1.2), state="undecided", bisection=unknown)
     snapshot = Snapshot("main", "main", (calls,), (suspected,), focus=frozenset({1}))
     (outcome,) = decide(snapshot, TrueFacts(SimulatedProject(9, []))).outcomes
-    assert outcome.standing
-    assert (outcome.standing.state, outcome.standing.bisection) == ("confirmed", None)
+    assert outcome.decided
+    assert (outcome.decided.state, outcome.decided.bisection) == ("confirmed", None)
 
 
 def test_what_crosses_a_limit_alone_is_unknown_no_more() -> None:
     unknown = Evidence.of("answered", times=3, commits=1)
     regression = make_regression(make_change(TIME, 4, 5, 1.2), state="undecided", bisection=unknown)
-    assert standing_as_stored(regression, State.UNDECIDED, proving=False).bisection == unknown
-    assert standing_as_stored(regression, State.CONFIRMED, proving=False).bisection is None
+    assert row_as_stored(regression, State.UNDECIDED, proving=False).bisection == unknown
+    assert row_as_stored(regression, State.CONFIRMED, proving=False).bisection is None
 
 
 class OftenAnswered(TrueFacts):
@@ -130,8 +130,8 @@ def decide_often_answered(*larger: Change, in_full: bool = False) -> Outcome:
 def test_the_ends_of_a_confirmed_range_that_stays_are_measured_in_full() -> None:
     outcome = decide_often_answered()
     assert [wanted.commit.position for wanted in outcome.next_step.runs] == [4, 9]
-    assert outcome.standing
-    assert (outcome.standing.proving, outcome.tell) == (True, False)
+    assert outcome.decided
+    assert (outcome.decided.proving, outcome.tell) == (True, False)
 
 
 def test_a_larger_series_of_a_confirmed_range_that_stays_is_proved() -> None:
@@ -143,9 +143,9 @@ def test_a_larger_series_of_a_confirmed_range_that_stays_is_proved() -> None:
 
 def test_a_confirmed_range_that_stays_is_told_once_nothing_else_is_asked() -> None:
     outcome = decide_often_answered(in_full=True)
-    assert outcome.standing
-    assert outcome.standing.bisection == Evidence.of("answered", times=3, commits=5)
-    assert (outcome.standing.proving, outcome.tell) == (False, True)
+    assert outcome.decided
+    assert outcome.decided.bisection == Evidence.of("answered", times=3, commits=5)
+    assert (outcome.decided.proving, outcome.tell) == (False, True)
 
 
 def decide_moved(good: int, bad: int, *, live: bool) -> Outcome:
@@ -161,8 +161,8 @@ def decide_moved(good: int, bad: int, *, live: bool) -> Outcome:
 @pytest.mark.parametrize(("good", "bad"), [(4, 6), (5, 6), (3, 5)])
 def test_what_is_judged_again_elsewhere_stays_undecided_until_it_may_be_proved(good: int, bad: int) -> None:
     again = decide_moved(good, bad, live=False)
-    assert again.standing
-    assert (again.standing.state, again.standing.proving, again.tell) == ("undecided", False, False)
-    assert again.standing.bisection == Evidence.of("answered", times=3, commits=bad - good)
+    assert again.decided
+    assert (again.decided.state, again.decided.proving, again.tell) == ("undecided", False, False)
+    assert again.decided.bisection == Evidence.of("answered", times=3, commits=bad - good)
     (wanted,) = decide_moved(good, bad, live=True).next_step.experiments
     assert (wanted.base.position, wanted.head.position) == (good, bad)

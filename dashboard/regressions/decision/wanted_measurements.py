@@ -85,9 +85,9 @@ class NextStep:
         return not (self.experiments or self.runs or self.waiting or self.proof)
 
     @property
-    def ended_unknown(self) -> bool:
+    def ended_answered_often(self) -> bool:
         """The same pairs have answered so often that they aren't measured again."""
-        return self.ended and self.placement is not None and is_unknown(self.placement.bisection)
+        return self.ended and self.placement is not None and is_answered_often(self.placement.bisection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class Proving:
         return [change for change in self.primary.members if is_exact_counter(change.series)]
 
 
-def is_unknown(bisection: Evidence | None) -> bool:
+def is_answered_often(bisection: Evidence | None) -> bool:
     """Whether a proof has ended since the pairs that it needs have answered often already."""
     return bisection is not None and bisection.code == "answered"
 
