@@ -237,6 +237,20 @@ def package_imports(root: Path) -> dict[str, set[str]]:
     return imports
 
 
+def module_imports(root: Path, folder: str) -> dict[str, set[str]]:
+    """Each module below `folder`, by its dotted name, with those that it imports: later and for types too."""
+    top = (root / folder).parent
+    files = [file for file in sorted((root / folder).rglob("*.py")) if "build" not in file.parts]
+    names = {module_name(top, file): file for file in files}
+    imports: dict[str, set[str]] = {}
+    for name, file in names.items():
+        package = name if file.name == "__init__.py" else name.rpartition(".")[0]
+        imported = {name for _, name in imported_names(file.read_text(), package)}
+        modules = {part if part in names else part.rpartition(".")[0] for part in imported}
+        imports[name] = (modules & set(names)) - {name}
+    return imports
+
+
 def module_name(folder: Path, file: Path) -> str:
     return ".".join(file.relative_to(folder).with_suffix("").parts).removesuffix("__init__").rstrip(".")
 

@@ -13,6 +13,7 @@ from tests.rooms import (
     forbidden_imports,
     import_circles,
     impure_decisions,
+    module_imports,
     package_imports,
     regression_modules,
     upward_imports,
@@ -131,6 +132,19 @@ def test_a_planted_circle_is_found() -> None:
 
 def test_no_packages_import_each_other() -> None:
     assert import_circles(package_imports(ROOT)) == []
+
+
+@pytest.mark.parametrize("folder", ["bench", "dashboard", "trainers/harness/src/paceline", "workers"])
+def test_no_modules_import_each_other(folder: str) -> None:
+    assert import_circles(module_imports(ROOT, folder)) == []
+
+
+def test_a_circle_that_only_types_close_is_found(tmp_path: Path) -> None:
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "bench/causes.py").write_text("if TYPE_CHECKING:\n    from bench.project import Project")
+    (tmp_path / "bench/project.py").write_text("from bench.causes import Cause")
+    (tmp_path / "bench/printing.py").write_text("from bench import project")
+    assert import_circles(module_imports(tmp_path, "bench")) == ["bench.causes", "bench.project"]
 
 
 def test_a_planted_circle_of_packages_is_found(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import django
 import numpy as np
 
+from bench.detection.planted_causes import BEHIND, QUIET, Causes, Noise
 from bench.detection.printing import print_tables, table_head
 
 if TYPE_CHECKING:
@@ -24,43 +25,6 @@ if TYPE_CHECKING:
 TRIALS, SEED = 150, 21
 # Each history has a seed of its own.
 SEEDS = 1_000_000
-# So many commits are measured before the first cause, and from it on.
-QUIET, BEHIND = 20, 14
-
-
-@dataclass(frozen=True, slots=True)
-class Causes:
-    """By how much each of some commits in a row is slower, in percent; 0 is a quiet one.
-
-    `machine`: by how much the machine is slower from the commit `machine_at` on, counted from the first.
-    """
-
-    steps: Sequence[float]
-    machine: float = 0.0
-    machine_at: int = 0
-
-    def __str__(self) -> str:
-        told = ", ".join(f"{step:g}" if step else "-" for step in self.steps)
-        if not self.machine:
-            return told
-        return f"{told}; machine {self.machine:g} from {self.machine_at:+d} on"
-
-    @property
-    def places(self) -> list[int]:
-        return [QUIET + index for index, step in enumerate(self.steps) if step]
-
-
-@dataclass(frozen=True, slots=True)
-class Noise:
-    """Standard deviations of a run and of a pair; `late`: so many commits later an experiment is answered."""
-
-    run: float
-    pair: float
-    late: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.run:.1%}{', late' if self.late else ''}"
-
 
 NOISES = (Noise(0.005, 0.005), Noise(0.01, 0.01, late=10), Noise(0.02, 0.02, late=10))
 CAUSES = (

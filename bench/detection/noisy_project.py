@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.detection.close_causes import QUIET, Causes, Noise
+from bench.detection.planted_causes import QUIET, Causes, Noise
 from dashboard import detection
 from dashboard.experiments.verdicts import Interval, evaluate_experiment, place_step
 from dashboard.models import Experiment, ExperimentPair

@@ -5,18 +5,18 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bench.history import points, values
-from bench.history.plan import BRANCHES, HistoryPlan
-from bench.history.regressions import PlannedStep, plan_steps, store_regressions
+from bench.history.case_history import CaseHistory
+from bench.history.plan import BRANCHES, HistoryPlan, plan_steps
+from bench.history.regressions import store_regressions
 
 if TYPE_CHECKING:
-    from dashboard.models import Case, Commit, Machine, Project, Run, Series
+    from dashboard.models import Commit, Machine, Project, Run
 
 BENCHMARKS = ("snake_dqn", "snake_vectorized", "zelda_overworld", "mario_pipeline", "cs2_vision")
 SUBJECTS = (
@@ -44,17 +44,6 @@ COSTS = {
 }
 
 Report = Callable[[float, str], None]
-
-
-@dataclass(slots=True)
-class CaseHistory:
-    """A case with its series, its runs in order of the commits, and the steps that were planned in it."""
-
-    case: Case
-    series: list[Series]
-    runs: list[Run]
-    tainted: np.ndarray
-    steps: list[PlannedStep] = field(default_factory=list)
 
 
 def fill_site(

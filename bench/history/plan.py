@@ -1,14 +1,18 @@
-"""How much history, and how it is spread over projects, cases and commits."""
+"""How much history, how it is spread over projects, cases and commits, and where its steps are."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 # Of a case's runs, those on side branches.
 BRANCH_SHARE = 0.05
 BRANCHES = 2
 LEAST_SERIES, LEAST_COMMITS = 12, 40
+# Commits at both ends of a history that hold no step, and how many steps are repaired.
+FREE_AT_ENDS, REPAIRED_SHARE = 10, 0.55
 
 
 class PlanError(Exception):
@@ -71,3 +75,30 @@ class HistoryPlan:
         yield f"{self.cases_per_project} cases each, {self.series_per_case} series a case"
         yield f"{self.runs:,} runs, {self.runs * self.series_per_case:,} points"
         yield f"{self.regressions} regressions"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStep:
+    """In the case of that number the step takes `factor` times as long from `position` on.
+
+    `repairs` is the position of the regression that it takes back.
+    """
+
+    case: int
+    position: int
+    factor: float
+    repairs: int | None = None
+
+
+def plan_steps(count: int, commits: int, cases: int, random: np.random.Generator) -> list[PlannedStep]:
+    """`count` regressions at commits of their own, in order, some of them repaired soon after."""
+    spacing = (commits - 2 * FREE_AT_ENDS) / max(1, count)
+    places = [FREE_AT_ENDS + int(spacing * number) for number in range(count)]
+    steps = []
+    for number, place in enumerate(places):
+        case, factor = number % cases, float(np.exp(random.uniform(0.06, 0.6)))
+        steps.append(PlannedStep(case, place, factor))
+        repaired_at = place + max(1, int(spacing * cases / 2))
+        if random.random() < REPAIRED_SHARE and repaired_at < commits - FREE_AT_ENDS:
+            steps.append(PlannedStep(case, repaired_at, 1 / factor, repairs=place))
+    return sorted(steps, key=lambda step: step.position)

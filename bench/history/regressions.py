@@ -1,50 +1,20 @@
-"""The steps of a history: planned before values are drawn, stored as changes and regressions after."""
+"""The planned steps of a history, stored as changes and regressions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from bench.history.filling import CaseHistory
+    from bench.history.case_history import CaseHistory
     from dashboard.models import Commit, Experiment, Machine, Project, Regression
 
-FREE_AT_ENDS = 10
-REPAIRED_SHARE = 0.55
 STATES = {"confirmed": 0.8, "suspected": 0.1, "undecided": 0.06, "refuted": 0.04}
 TRIAGED = {"": 0.7, "acknowledged": 0.15, "intended": 0.1, "not real": 0.05}
 PAIRS = 8
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedStep:
-    """In the case of that number the step takes `factor` times as long from `position` on.
-
-    `repairs` is the position of the regression that it takes back.
-    """
-
-    case: int
-    position: int
-    factor: float
-    repairs: int | None = None
-
-
-def plan_steps(count: int, commits: int, cases: int, random: np.random.Generator) -> list[PlannedStep]:
-    """`count` regressions at commits of their own, in order, some of them repaired soon after."""
-    spacing = (commits - 2 * FREE_AT_ENDS) / max(1, count)
-    places = [FREE_AT_ENDS + int(spacing * number) for number in range(count)]
-    steps = []
-    for number, place in enumerate(places):
-        case, factor = number % cases, float(np.exp(random.uniform(0.06, 0.6)))
-        steps.append(PlannedStep(case, place, factor))
-        repaired_at = place + max(1, int(spacing * cases / 2))
-        if random.random() < REPAIRED_SHARE and repaired_at < commits - FREE_AT_ENDS:
-            steps.append(PlannedStep(case, repaired_at, 1 / factor, repairs=place))
-    return sorted(steps, key=lambda step: step.position)
 
 
 def store_regressions(

@@ -14,7 +14,8 @@ from dashboard.experiments.asking import (
     ask_experiment,
 )
 from dashboard.experiments.errors import ExperimentError
-from dashboard.experiments.requests import EstimateRequest, ask_requested_estimate
+from dashboard.experiments.estimate_request import EstimateRequest
+from dashboard.experiments.requests import ask_requested_estimate
 from dashboard.experiments.reuse import evaluate_suspected_step, is_outdated, reuse_experiment
 from dashboard.experiments.transitions import (
     add_pair,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from django.db import transaction
 
 from dashboard.access import Actor, AuditAction, Visitor, record_action
@@ -17,33 +15,9 @@ from dashboard.experiments.asking import (
     refuse_unreported_phase,
 )
 from dashboard.experiments.errors import ExperimentError
+from dashboard.experiments.estimate_request import EstimateRequest
 from dashboard.experiments.sides import PAGE_SECONDS, create_sides, find_sides
 from dashboard.models import Experiment, Project
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EstimateRequest:
-    """As it was written; what is empty is left to Paceline.
-
-    base: a commit: hash, branch or tag; or `rolling`, `merge-base`, `pinned`, a baseline of the head.
-    head: another commit; empty: the base's.
-    case: `snake_dqn[variant=optimized]`, or a part of that which names one case; empty: the only one.
-    head_case: the head's, where it is another one. toggle: the parameters that the head's case has instead,
-    `compile=true`, or `compile` for the other value of one.
-    metric: `step_time`, `phase_time:learn`. precision: `1%`. minutes: a number.
-    quick: in short windows; None: as the case is measured otherwise. pool: whose machines; empty: likewise.
-    """
-
-    base: str
-    head: str = ""
-    case: str = ""
-    head_case: str = ""
-    toggle: str = ""
-    metric: str = ""
-    precision: str = ""
-    minutes: str = ""
-    quick: bool | None = None
-    pool: str = ""
 
 
 def ask_requested_estimate(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from django.conf import settings
 from paceline.manifest import Benchmark, ManifestError, case_key
@@ -14,13 +13,11 @@ from dashboard import repositories, runs
 from dashboard.experiments.asking import Side
 from dashboard.experiments.baseline_commits import WORDS, find_baseline_commit
 from dashboard.experiments.errors import ExperimentError
+from dashboard.experiments.estimate_request import EstimateRequest
 from dashboard.experiments.toggles import Params, toggle_params
 from dashboard.models import Case, Configuration, Pool, Project
 from dashboard.models.projects import case_name
 from dashboard.repositories import FULL_HASH, CommitFacts, Mirror, RepositoryError
-
-if TYPE_CHECKING:
-    from dashboard.experiments.requests import EstimateRequest
 
 CASE = re.compile(r"(?P<benchmark>[^\[\]\s]+)\s*(?:\[(?P<key>[^\[\]]*)\])?")
 # A person's browser waits for the answer; a repository that takes longer is fetched by its triggers.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bench.detection.close_causes import BEHIND, QUIET, Causes, Noise, Tally, simulate_history
+from bench.detection.close_causes import Tally, simulate_history
+from bench.detection.planted_causes import BEHIND, QUIET, Causes, Noise
 
 CALM = Noise(0.002, 0.002)
 
