@@ -56,7 +56,8 @@ class Training:
         self._turns.close()
 
 
-def _make_pipes(folder: Path) -> list[str]:
+def make_pipes(folder: Path) -> list[str]:
+    """Two pipes by name: the turns that a training is given, and what it answers."""
     names = [str(folder / name) for name in ("turns", "done")]
     for name in names:
         os.mkfifo(name)
@@ -98,7 +99,7 @@ def _traceml_training(batch: int) -> Iterator[Training]:
 @contextmanager
 def _started_training(command: Sequence[str]) -> Iterator[Training]:
     with tempfile.TemporaryDirectory() as name:
-        pipes = _make_pipes(Path(name))
+        pipes = make_pipes(Path(name))
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         quiet = subprocess.DEVNULL
         process = subprocess.Popen([*command, *pipes], env=environment, stdout=quiet, stderr=quiet)
@@ -116,7 +117,7 @@ def _started_training(command: Sequence[str]) -> Iterator[Training]:
 @contextmanager
 def _measured_training(batch: int) -> Iterator[Training]:
     with tempfile.TemporaryDirectory() as name:
-        pipes = _make_pipes(Path(name))
+        pipes = make_pipes(Path(name))
         with (
             MeasuredProcess(_timing_plan([str(batch), *pipes]), Path(name), dict(os.environ)) as process,
             sample_alongside(process),

@@ -23,6 +23,7 @@ from paceline.measured.plan import ProcessPlan
 from paceline.statistics import median, median_interval
 from paceline.watching.process import MeasuredProcess
 
+from .automatic import make_pipes
 from .lines import Line, format_part, is_below
 from .sampled_process import sample_alongside
 
@@ -48,13 +49,6 @@ class Training:
         return 1000 * seconds / steps, 1000 * processor / steps
 
 
-def _make_pipes(folder: Path) -> list[str]:
-    names = [str(folder / name) for name in ("turns", "done")]
-    for name in names:
-        os.mkfifo(name)
-    return names
-
-
 def _open_training(pipes: list[str]) -> Training:
     return Training(open(pipes[0], "w"), open(pipes[1]))  # noqa: PTH123  # ended with the processes
 
@@ -65,7 +59,7 @@ def _bare_training() -> Iterator[Training]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
         free.close()
-        pipes = _make_pipes(Path(name))
+        pipes = make_pipes(Path(name))
         group = {"WORLD_SIZE": str(RANKS), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
         command = [sys.executable, str(SCRIPT), str(BATCH), *pipes]
         ranks = [
@@ -82,7 +76,7 @@ def _bare_training() -> Iterator[Training]:
 @contextmanager
 def _measured_training() -> Iterator[Training]:
     with tempfile.TemporaryDirectory() as name:
-        pipes = _make_pipes(Path(name))
+        pipes = make_pipes(Path(name))
         plan = _timing_plan([str(BATCH), *pipes])
         with MeasuredProcess(plan, Path(name), dict(os.environ)) as process, sample_alongside(process):
             yield _open_training(pipes)

@@ -34,7 +34,6 @@ TYPE_NAMES = {
     "null": "null",
     "date-time": "time",
 }
-METHODS = ("get", "post", "put", "patch", "delete")
 
 
 @cache

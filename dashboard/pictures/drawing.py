@@ -71,7 +71,7 @@ def describe_subject(subject: Subject) -> tuple[str, str]:
         return f"{subject.case} at {subject.commit.short}", f"A run of {subject.case.project}."
     latest = getattr(subject, "latest", None)
     newest = numbers.format_quantity(latest.shown_value if latest else None, subject.metric.unit)
-    return _series_title(subject), f"{newest} in {subject.case.project}."
+    return labels.series_and_case(subject), f"{newest} in {subject.case.project}."
 
 
 def badge_of_series(series: Series, label: str = "") -> bytes:
@@ -110,10 +110,6 @@ def status_of_series(series: Series) -> StatusBadge:
     return StatusBadge("no open regression", badge.GOOD)
 
 
-def _series_title(series: Series) -> str:
-    return f"{labels.series_label(series)} of {series.case}"
-
-
 def make_canvas(kind: str, width: int, height: int, title: str) -> SvgCanvas | PngCanvas:
     return SvgCanvas(width, height, title) if kind == "svg" else PngCanvas(width, height, ENLARGED)
 
@@ -123,7 +119,7 @@ def _content_type(kind: str) -> str:
 
 
 def _draw_trend(series: Series, kind: str) -> Picture:
-    title = _series_title(series)
+    title = labels.series_and_case(series)
     canvas = make_canvas(kind, trend_picture.WIDTH, trend_picture.HEIGHT, title)
     points = newest_points(series, POINTS)
     if not points:

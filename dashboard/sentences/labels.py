@@ -94,6 +94,10 @@ def series_label(series: Series) -> str:
     return metric_label(series.metric.name, series.phase)
 
 
+def series_and_case(series: Series) -> str:
+    return f"{series_label(series)} of {series.case}"
+
+
 def is_worse(change: Change) -> bool:
     return change.direction == Change.Direction.REGRESSION
 

@@ -206,6 +206,11 @@ def format_signed(value: float) -> str:
     return (MINUS if value < 0 else "+") + text
 
 
+def format_seconds(seconds: float) -> str:
+    """Seconds of a part of a step, in the unit that suits: `1.2 ms`."""
+    return format_quantity(seconds, "s")
+
+
 def format_duration(seconds: float) -> str:
     """A length of time as people say it: `45 s`, `2 min 5 s`, `3 h 10 min`."""
     whole = round(seconds)

@@ -39,12 +39,12 @@ def describe_slowest(ranks: Ranks) -> str:
     if slowest.last_share is not None:
         facts.append(f"it comes last to {numbers.format_share(slowest.last_share)} of the collectives")
     if slowest.late is not None:
-        facts.append(f"{format_seconds(slowest.late)} a step after the others")
+        facts.append(f"{numbers.format_seconds(slowest.late)} a step after the others")
     text = f"Rank {slowest.number} is waited for: {', '.join(facts)}." if facts else ""
     text = text or f"Rank {slowest.number} is waited for."
     if ranks.phase and ranks.excess is not None:
         where = "What it does outside all phases" if ranks.phase == UNATTRIBUTED else f"Its {ranks.phase}"
-        text += f" {where} takes {format_seconds(ranks.excess)} longer than that of the others."
+        text += f" {where} takes {numbers.format_seconds(ranks.excess)} longer than that of the others."
     return f"{text} {describe_waiting(ranks)}".strip()
 
 
@@ -62,16 +62,18 @@ def describe_loader(loader: Loader) -> str:
     """Who starves whom, and which worker takes longest."""
     parts = []
     if loader.starved == LOOP:
-        parts.append(f"The loop starves: it waits {format_seconds(loader.wait_time)} a step for batches.")
+        waits = numbers.format_seconds(loader.wait_time)
+        parts.append(f"The loop starves: it waits {waits} a step for batches.")
     elif loader.starved == WORKERS:
         parts.append("The workers wait for the loop, which takes longer than they do.")
     else:
-        parts.append(f"The loop waits {format_seconds(loader.wait_time)} a step for batches.")
+        parts.append(f"The loop waits {numbers.format_seconds(loader.wait_time)} a step for batches.")
     worker = None if loader.slowest is None else loader.find_worker(loader.slowest)
     if worker is not None:
         others = [other.fetch_time for other in loader.workers if other.number != worker.number]
-        beside = f", the others {format_seconds(sum(others) / len(others))}" if others else ""
-        parts.append(f"Worker {worker.number} takes {format_seconds(worker.fetch_time)} for a batch{beside}.")
+        beside = f", the others {numbers.format_seconds(sum(others) / len(others))}" if others else ""
+        takes = numbers.format_seconds(worker.fetch_time)
+        parts.append(f"Worker {worker.number} takes {takes} for a batch{beside}.")
     return " ".join(parts)
 
 
@@ -90,7 +92,7 @@ def describe_slow_process(found: Mapping[str, Any]) -> str:
 
 def describe_slow_rank(found: Mapping[str, Any]) -> str:
     what, longer = found["phase"] or "work", found["phase_longer"] or found["longer"]
-    text = f"rank {found['rank']} comes later: its {what} takes {format_seconds(longer)} longer"
+    text = f"rank {found['rank']} comes later: its {what} takes {numbers.format_seconds(longer)} longer"
     others = "the others wait" if found["ranks"] > 2 else "the other waits"
     where = f" in {found['collective']}" if found["collective"] else " for it"
     return f"{text}; {others}{where}" if found["waits"] else text
@@ -101,12 +103,13 @@ def describe_slow_loader(found: Mapping[str, Any]) -> str:
     of_rank = "" if found["rank"] is None else f" of rank {found['rank']}"
     loader = f"the DataLoader of {found['dataset']}{of_rank}"
     after, before = found["fetch_after"], found["fetch_before"]
-    waits = format_seconds(found["waits_after"] - found["waits_before"])
+    waits = numbers.format_seconds(found["waits_after"] - found["waits_before"])
     loop = f"the loop waits {waits} longer a step"
     if after is None or before is None or after <= before:
         return f"{loop} for {loader}"
     who = f"a worker of {loader}" if found["worker"] is None else f"worker {found['worker']} of {loader}"
-    return f"{who} takes {format_seconds(after)} for a batch instead of {format_seconds(before)}; {loop}"
+    new, old = numbers.format_seconds(after), numbers.format_seconds(before)
+    return f"{who} takes {new} for a batch instead of {old}; {loop}"
 
 
 def describe_step(step: Mapping[str, Any] | None) -> str:
@@ -126,7 +129,3 @@ def describe_step(step: Mapping[str, Any] | None) -> str:
         if passes.get(name, 1) != 1
     ]
     return f"{owner}; it holds {' and '.join(held)} passes" if held else owner
-
-
-def format_seconds(value: float) -> str:
-    return numbers.format_quantity(value, "s")

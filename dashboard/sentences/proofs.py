@@ -32,7 +32,7 @@ def verdict_sentence(
     effort = f"{numbers.format_count(undisturbed_pairs, 'pair')} of interleaved runs on {machine}{took}"
     # Which series the pairs measured, where it isn't the regression's own.
     other = series.pk != regression.series_id
-    prefix = f"{labels.lower_first(series_and_case(series))} " if other else ""
+    prefix = f"{labels.lower_first(labels.series_and_case(series))} " if other else ""
     change = f"{prefix}{labels.format_change(experiment)}"
     if phases := phases_text(experiment.reason):
         change = f"{phases}; the whole step by itself {change}"
@@ -52,7 +52,7 @@ def verdict_sentence(
 
 def other_series_sentence(series: Series, experiment: Experiment, undisturbed_pairs: int) -> str:
     """`Peak memory of snake was confirmed by 4 pairs: +24 % [22, 26].`"""
-    name, change = series_and_case(series), labels.format_change(experiment)
+    name, change = labels.series_and_case(series), labels.format_change(experiment)
     measured = f"{numbers.format_count(undisturbed_pairs, 'pair')}{f': {change}' if change else ''}."
     match experiment.verdict:
         case Verdict.CONFIRMED:
@@ -99,7 +99,3 @@ def side_branch_sentence(regression: Regression) -> str:
     if branch in (main, DETACHED):
         return ""
     return f"It is on the branch {branch}, which is judged against {main} as it was where the branch left it."
-
-
-def series_and_case(series: Series) -> str:
-    return f"{labels.series_label(series)} of {series.case}"

@@ -251,7 +251,9 @@ def describe_function_change(suspect: Mapping[str, Any], kind: str) -> str:
         return f"is called {format_times(after)} per step instead of {numbers.format_number(before)}"
     old, new = suspect.get("cumulative_before"), suspect.get("cumulative_after")
     if kind in (Metric.Kind.TIME, Metric.Kind.RATE) and old and new and new > old:
-        return f"takes {format_seconds(new)} per profiled step instead of {format_seconds(old)}"
+        return (
+            f"takes {numbers.format_seconds(new)} per profiled step instead of {numbers.format_seconds(old)}"
+        )
     return ""
 
 
@@ -269,16 +271,12 @@ def describe_operation_change(operation: Mapping[str, Any]) -> str:
     if after >= MORE_CALLS * before:
         earlier = "once" if before == 1 else numbers.format_number(before)
         return f"is done {format_times(after)} per step instead of {earlier}"
-    old, new = (format_seconds(operation[side]) for side in ("seconds_before", "seconds_after"))
+    old, new = (numbers.format_seconds(operation[side]) for side in ("seconds_before", "seconds_after"))
     return f"is done as often as before and takes {new} per profiled step instead of {old}"
 
 
 def format_times(value: float) -> str:
     return "once" if value == 1 else f"{numbers.format_number(value)} times"
-
-
-def format_seconds(value: float) -> str:
-    return numbers.format_quantity(value, "s")
 
 
 def nobody_told(

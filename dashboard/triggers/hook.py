@@ -7,7 +7,6 @@ body's HMAC-SHA256 in hexadecimal; its key is the project's hook secret.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import json
 import re
@@ -20,6 +19,7 @@ from django.http import HttpRequest, JsonResponse
 from django.http.request import UnreadablePostError
 from django.views.decorators.csrf import csrf_exempt
 
+from dashboard.forges.signatures import digest_hex
 from dashboard.models import Project, Trigger
 from dashboard.projects.names import find_named_project
 from dashboard.repositories import FULL_HASH
@@ -102,7 +102,7 @@ def authenticate_request(request: HttpRequest, slug: str) -> tuple[Project, Hook
     # All alike: a name of a private project isn't told from one that is free.
     if project is None or is_lost(project.hook_secret) or not project.hook_secret:
         raise HookError(401, NOT_SIGNED)
-    expected = f"sha256={sign_body(project.hook_secret, body)}"
+    expected = f"sha256={digest_hex(project.hook_secret, body)}"
     # Bytes: a signature of other characters must be refused, not raise.
     if not hmac.compare_digest(expected.encode(), request.headers.get(SIGNATURE, "").encode()):
         raise HookError(401, NOT_SIGNED)
@@ -110,10 +110,6 @@ def authenticate_request(request: HttpRequest, slug: str) -> tuple[Project, Hook
     if abs(time.time() - push.timestamp) > WINDOW_SECONDS:
         raise HookError(401, f"The timestamp is more than {WINDOW_SECONDS} seconds off: check the clock.")
     return project, push
-
-
-def sign_body(secret: str, body: bytes) -> str:
-    return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
 def parse_body(body: bytes) -> HookPush:

@@ -48,7 +48,7 @@ class ProofRow:
         if experiment.purpose == Purpose.MERGE:
             state += ", on the merged branch"
         if not is_same_measurement(link.series, regression.series):
-            state += f": {labels.lower_first(proofs.series_and_case(link.series))}"
+            state += f": {labels.lower_first(labels.series_and_case(link.series))}"
         undisturbed = sum(not pair.disturbed for pair in pairs)
         change = labels.format_change(experiment)
         return cls(experiment, link.series, pairs, undisturbed, state, change)

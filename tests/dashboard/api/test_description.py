@@ -10,7 +10,7 @@ from django.test import Client
 from pydantic import BaseModel
 
 from dashboard.access.rules import OPERATION_RULES
-from dashboard.api.description import METHODS, describe_api, route_names
+from dashboard.api.description import describe_api, route_names
 
 
 def test_every_ruled_operation_is_described() -> None:
@@ -26,7 +26,7 @@ def test_every_ruled_operation_is_described() -> None:
 def test_every_operation_says_what_it_does() -> None:
     for route, operations in describe_api()["paths"].items():
         for method, operation in operations.items():
-            assert method in METHODS, route
+            assert method in {"get", "post", "put", "patch", "delete"}, route
             assert operation.get("description"), f"{method} {route}"
             assert operation["tags"], f"{method} {route}"
             assert "_" in operation["operationId"], f"{method} {route}"

@@ -9,8 +9,8 @@ import pytest
 from django.http import HttpResponse
 from django.test import Client
 
+from dashboard.forges.signatures import digest_hex
 from dashboard.models import Project
-from dashboard.triggers.hook import sign_body
 
 COMMIT = "a" * 40
 
@@ -35,7 +35,7 @@ class Hook:
         self, body: bytes | None = None, *, signature: str | None = None, slug: str = "snakes", **changes: Any
     ) -> HttpResponse:
         data = self.body(**changes) if body is None else body
-        signature = signature or f"sha256={sign_body(self.project.hook_secret, data)}"
+        signature = signature or f"sha256={digest_hex(self.project.hook_secret, data)}"
         return self.client.post(
             f"/hooks/{slug}/",
             data,

@@ -1,6 +1,7 @@
 """Starts a command in a box: enters its namespaces, mounts what it may see, and gives all privileges away.
 
-The worker runs this file by its path, with `-I -S`; standard library only. `enter` stands outside the box.
+The worker runs this file by its path, with `-I -S`; standard library only, and one file, since it is the only
+one of ours that is mounted into the box. `enter` stands outside the box.
 It either starts bubblewrap, which makes the namespaces and mounts and runs this file again inside, as
 `finish`, or does the same by the kernel's own calls. `finish` sets what bubblewrap can't: how many files a
 file system in memory may hold, a writable layer over the checkout, limits, and the account.

@@ -33,9 +33,6 @@ OUTRUN_LEAST = 100
 _SIGNAL = signal.SIGRTMIN + 9 if hasattr(signal, "SIGRTMIN") else None
 
 
-_Hook = Callable[[threading.ExceptHookArgs], Any]
-
-
 class ScriptEnded(BaseException):
     """The window is complete: the script is over."""
 
