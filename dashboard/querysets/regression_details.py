@@ -4,7 +4,7 @@ people said, and the runs around its step."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.db.models import DateTimeField, Exists, OuterRef, Prefetch, Q, QuerySet, Value
@@ -135,10 +135,12 @@ def regression_triages(regression: Regression) -> list[Triage]:
 @dataclass(frozen=True, slots=True)
 class StepRuns:
     """The runs of the last good and of the first bad commit that its series has points of. `by_commit`: the
-    newest of each, an untainted one where there is one. `origins`: where all of them come from."""
+    newest of each, an untainted one where there is one. `origins`: where all of them come from. `counted_at`:
+    by run, the commit that its counters were taken over from."""
 
     by_commit: dict[int, int]
     origins: set[str]
+    counted_at: dict[int, str] = field(default_factory=dict)
 
     def of_both(self, regression: Regression) -> list[int]:
         """Of the last good and of the first bad commit, in that order; shorter where one has none."""
@@ -150,18 +152,44 @@ def runs_of_step(regression: Regression) -> StepRuns:
     commits = [regression.last_good_id, regression.first_bad_id]
     runs: dict[int, int] = {}
     origins: set[str] = set()
-    for commit, run, origin in _RUNS_OF_STEP.read_rows(series=regression.series_id, commits=commits):
+    taken_over: dict[int, str] = {}
+    for commit, run, origin, counted_at in _RUNS_OF_STEP.read_rows(
+        series=regression.series_id, commits=commits
+    ):
         runs.setdefault(commit, run)
         origins.add(origin)
-    return StepRuns(runs, origins)
+        if counted_at:
+            taken_over[run] = counted_at
+    return StepRuns(runs, origins, taken_over)
 
 
 def _build_runs_of_step() -> QuerySet[Any]:
     points = Point.objects.filter(series=Parameter("series"), run__commit__in_array=Parameter("commits"))
-    return points.order_by("tainted", "-run_id").values_list("run__commit_id", "run_id", "run__origin")
+    return points.order_by("tainted", "-run_id").values_list(
+        *("run__commit_id", "run_id", "run__origin", "run__counted_at")
+    )
 
 
 _RUNS_OF_STEP: CompiledQuery[Any] = CompiledQuery(_build_runs_of_step)
+
+
+def runs_that_counted(regression: Regression, runs: StepRuns) -> tuple[dict[int, int], list[str]]:
+    """By commit the run that tells the memory of its phases: the newest of the commit that was counted, where
+    the counters were taken over; and the hashes of such commits."""
+    wanted = {
+        commit: runs.counted_at[run] for commit, run in runs.by_commit.items() if run in runs.counted_at
+    }
+    if not wanted:
+        return runs.by_commit, []
+    counted = Run.objects.filter(
+        configuration=regression.series.configuration_id,
+        commit__hash__in=wanted.values(),
+        state=Run.State.DONE,
+        counted_at="",
+    )
+    newest = dict(counted.order_by("-tainted", "pk").values_list("commit__hash", "pk"))
+    found = {commit: newest[name] for commit, name in wanted.items() if name in newest}
+    return {**runs.by_commit, **found}, sorted({wanted[commit] for commit in found})
 
 
 def disturbed_runs(runs: Sequence[int]) -> int:

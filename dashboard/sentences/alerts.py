@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dashboard.models import Delivery, Regression
+from dashboard.models import Commit, Delivery, Regression
 from dashboard.sentences import labels, numbers
 from dashboard.sentences import regressions as sentences
 from dashboard.sentences.learning import is_loss_of_quality
@@ -50,6 +50,9 @@ def brief_place(regression: Regression) -> str:
 def message_sentence(regression: Regression, event: str) -> str:
     """The first line: what happened to the regression, and what it is."""
     title = sentences.regression_title(regression)
+    if regression.recovered_by is not None:
+        # A channel may hear of it only now that it is proved.
+        title = f"{title}; repaired by {repairing_commit(regression.recovered_by)}"
     match event:
         case Event.CONFIRMED:
             return f"Confirmed: {title}"
@@ -85,7 +88,11 @@ def short_line(regression: Regression) -> str:
 def repair_text(regression: Regression) -> str:
     """`abc1234567 “Sample in place” brought the level back`."""
     commit = regression.recovered_by
-    return f"{commit.short} “{commit.subject}” brought the level back" if commit else "the level is back"
+    return f"{repairing_commit(commit)} brought the level back" if commit else "the level is back"
+
+
+def repairing_commit(commit: Commit) -> str:
+    return f"{commit.short} “{commit.subject}”"
 
 
 def withdrawal_text(regression: Regression) -> str:

@@ -15,7 +15,12 @@ from dashboard.pages.comparisons.phases import (
 )
 from dashboard.phases import sweeps
 from dashboard.phases.paths import is_in_phase
-from dashboard.querysets.regression_details import StepRuns, disturbed_runs, phases_around_step
+from dashboard.querysets.regression_details import (
+    StepRuns,
+    disturbed_runs,
+    phases_around_step,
+    runs_that_counted,
+)
 
 
 def phase_comparison_context(
@@ -28,6 +33,10 @@ def phase_comparison_context(
     """
     paired = paired_phases(sizing) if sizing else None
     learned = regression.kind == Regression.Kind.QUALITY
+    counted_at: list[str] = []
+    if not paired and regression.series.metric.kind == Metric.Kind.MEMORY:
+        by_commit, counted_at = runs_that_counted(regression, runs)
+        runs = replace(runs, by_commit=by_commit)
     comparison = compare_by_pairs(paired) if paired else _compare_by_runs(regression, runs)
     old, new = (
         {path: value for path, value in values.items() if is_in_phase(path, regression.series.phase)}
@@ -37,6 +46,7 @@ def phase_comparison_context(
         **drawn_comparison(replace(comparison, before=old, after=new)),
         "phase_pairs": paired,
         "phase_experiment": sizing,
+        "phase_counted_at": counted_at,
         # A run that no longer learns is kept out of judgement anyway: its points don't tell why else.
         "phases_disturbed": disturbed_runs(runs.of_both(regression)) if learned else 0,
     }

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from dashboard.models import Change as ChangeRow
-from dashboard.models import Metric, Point, Regression
+from dashboard.models import Metric, Point, Regression, Run
 from dashboard.models import Series as SeriesRow
 from dashboard.phases import sweeps
 from dashboard.phases.paths import is_in_phase
@@ -16,6 +16,7 @@ from dashboard.regressions.decision.facts import Change, Series
 from dashboard.regressions.series.history import History, MeasuredCommit
 
 CLOCKED = (Metric.Kind.TIME, Metric.Kind.RATE)
+PHASE_MEMORY = "phase_memory"
 
 # Measured commits on each side that tell a phase's level: the nearest ones, since levels wander.
 WINDOW = 10
@@ -56,7 +57,18 @@ def sides_of_step(change: Change, history: History) -> Sides:
     later = min((start for start in starts if start > position), default=None)
     old = history.untainted(0 if earlier is None else history.index_of(earlier), index)
     new = history.untainted(index, len(history.measured) if later is None else history.index_of(later))
+    if parts_metric(change.series) == PHASE_MEMORY:
+        old, new = with_memory_of_phases(old), with_memory_of_phases(new)
     return Sides(good=runs_of_commits(old[-WINDOW:]), bad=runs_of_commits(new[:WINDOW]))
+
+
+def with_memory_of_phases(measured: list[MeasuredCommit]) -> list[MeasuredCommit]:
+    """Without the commits whose counters were taken over, which tell no memory of phases; all where that
+    leaves none."""
+    counted = set(
+        Run.objects.filter(pk__in=runs_of_commits(measured), counted_at="").values_list("pk", flat=True)
+    )
+    return [commit for commit in measured if not counted.isdisjoint(commit.runs)] or measured
 
 
 def level_starts(series: Series, history: History) -> list[int]:
@@ -139,7 +151,7 @@ def parts_metric(series: Series) -> str | None:
     if kind in CLOCKED:
         return "phase_self_time"
     if kind == Metric.Kind.MEMORY:
-        return "phase_memory"
+        return PHASE_MEMORY
     return series.metric.name if kind == Metric.Kind.COUNTER else None
 
 
@@ -157,8 +169,15 @@ def whole_delta(change: Change, deltas: Mapping[str, float]) -> float:
 def phase_deltas(series: Series, metric: str, sides: Sides) -> dict[str, float]:
     """After minus before for each phase, in the metric's unit; a phase that a side lacks is 0 there."""
     values = values_by_phase(series, metric, sides)
+    good, bad = sides.good, sides.bad
+    if metric == PHASE_MEMORY:
+        # Where counters were taken over the memory of phases isn't 0: nobody has looked.
+        told = {run for by_run in values.values() for run in by_run}
+        good, bad = (tuple(run for run in side if run in told) for side in (good, bad))
+        if not good or not bad:
+            return {}
     return {
-        phase: median_level(by_run, sides.bad) - median_level(by_run, sides.good)
+        phase: median_level(by_run, bad) - median_level(by_run, good)
         for phase, by_run in values.items()
         if phase
     }

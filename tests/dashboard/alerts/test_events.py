@@ -62,6 +62,20 @@ def test_one_conversation_holds_all_mails_of_a_regression(
     assert len({message["Message-ID"] for message in mailbox.messages}) == 2
 
 
+def test_what_is_proved_once_it_is_repaired_says_so_at_once(
+    regression: Regression, mailbox: MailSink, sent: list[object]
+) -> None:
+    Channel.objects.create(project=regression.project, kind="email", address="team@example.org")
+    Regression.objects.update(recovered_by=regression.last_good)
+    alerts.announce_regression(Regression.objects.get())
+    deliver_all()
+    (message,) = mailbox.messages
+    good = regression.last_good
+    body = message.get_body(("plain",))
+    assert body is not None
+    assert f"; repaired by {good.short} “{good.subject}”" in " ".join(body.get_content().split())
+
+
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [

@@ -287,6 +287,22 @@ def test_a_regression_of_memory_shows_what_each_phase_grew_by(client: Client, re
     assert drawn["layout"]["xaxis"]["title"]["text"] == "MB that the phase grew by"
 
 
+def test_where_counters_were_taken_over_the_memory_is_that_of_the_counted_commit(
+    client: Client, regression: Regression
+) -> None:
+    line = list(Commit.objects.order_by("position"))
+    memory = builders.headline_series(regression.series.case, "peak_memory")
+    regression = builders.create_regression(memory, line[2], line[3], ratio=1.2)
+    uncounted = Run.objects.filter(commit=line[2], configuration=memory.configuration)
+    uncounted.update(counted_at=line[1].hash)
+    document = Document.objects.get(run=uncounted.get())
+    document.body["metrics"] = [row for row in document.body["metrics"] if row["name"] != "phase_memory"]
+    document.save()
+    where = f"/regressions/{regression.pk}/"
+    assert embedded_figure(client, where, "phases")["data"][0]["y"] == ["(setup)", "learn/push"]
+    assert f'measured at <code title="{line[1].hash}">{line[1].short}</code>' in get_page(client, where)
+
+
 def test_without_documents_it_says_how_to_get_them(client: Client, regression: Regression) -> None:
     Document.objects.all().delete()
     assert "manage.py trigger snake --range" in get_page(client, f"/regressions/{regression.pk}/")

@@ -164,6 +164,25 @@ def test_memory_is_explained_by_the_memory_of_phases(project: Project, of: Case)
     assert regression.phase_share == pytest.approx(0.8, abs=0.03)
 
 
+def test_taken_over_counters_tell_no_memory_of_phases(project: Project, of: Case) -> None:
+    """Most commits before the step were not counted: a phase that holds much hasn't grown by all of it."""
+    line = factories.create_commits(project, COUNT)
+    for place, commit in enumerate(line):
+        late = place >= AT
+        counted = late or place % 7 == 0
+        run = factories.store_measured_run(
+            commit,
+            of,
+            {"peak_memory": (1e8, 1.25e8)[late] * factories.run_noise(place)},
+            phases={"phase_memory": {"(setup)": 8e7, "act": (1e6, 2.6e7)[late]}} if counted else {},
+            counted_at="" if counted else line[place // 7 * 7].hash,
+        )
+        if late:
+            judge_run(run.pk)
+    regression = Regression.objects.get()
+    assert (regression.phase, regression.phase_share) == ("act", pytest.approx(1.0, abs=0.03))
+
+
 def test_calls_are_explained_by_the_calls_of_phases(project: Project, of: Case) -> None:
     line = factories.create_commits(project, COUNT)
     for place, commit in enumerate(line):
