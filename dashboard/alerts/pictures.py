@@ -63,5 +63,6 @@ def draw_regression(regression: Regression, canvas: Canvas | None = None) -> byt
         unit=series.metric.unit,
         title=f"{labels.series_label(series)} of {series.case}",
         change=labels.format_change_size(regression),
+        repaired=regression.recovered_by.position if regression.recovered_by else None,
         canvas=canvas,
     )

@@ -17,12 +17,13 @@ from dashboard.charts.canvas import (
     fit_text,
     text_width,
 )
-from dashboard.sentences import numbers
+from dashboard.charts.picture_ticks import LABEL_SIZE, write_ticks
 
 WIDTH, HEIGHT = 600, 240
 PLOT_LEFT, PLOT_TOP, PLOT_RIGHT, PLOT_BOTTOM = 78, 42, 586, 212
 LINE_WIDTH, DOT_RADIUS = 3, 3
-TITLE_SIZE, LABEL_SIZE = 15, 12
+UNIT_AT = (14, 32)
+TITLE_SIZE = 15
 TICKS = 3
 
 Level = tuple[float, float]
@@ -69,18 +70,21 @@ def draw_step_picture(
     unit: str,
     title: str,
     change: str,
+    repaired: int | None = None,
     canvas: Canvas | None = None,
 ) -> bytes:
-    """`step` holds the positions of the last good and the first bad commit; `points` are two or more.
+    """`step` holds the positions of the last good and the first bad commit, `repaired` that of the commit
+    that brought the level back; `points` are two or more.
 
     Drawn on a canvas of WIDTH and HEIGHT; without one as a PNG.
     """
     plot = plot_of(points, levels)
     paper = canvas or PngCanvas(WIDTH, HEIGHT)
     _draw_grid(paper, plot, unit)
-    _draw_levels(paper, plot, step, levels)
+    _draw_levels(paper, plot, step, levels, repaired)
     for point in points:
-        _draw_point(paper, plot, point, point.position >= step[1])
+        is_bad = point.position >= step[1] and (repaired is None or point.position < repaired)
+        _draw_point(paper, plot, point, is_bad)
     paper.write_text((WIDTH - 14, 12), change, BAD, TITLE_SIZE, "rt")
     room = WIDTH - 40 - text_width(change, TITLE_SIZE)
     paper.write_text((14, 12), fit_text(title, TITLE_SIZE, room), INK, TITLE_SIZE, "lt")
@@ -88,24 +92,25 @@ def draw_step_picture(
 
 
 def _draw_grid(canvas: Canvas, plot: Plot, unit: str) -> None:
-    scaled = numbers.choose_scale(unit, max(abs(plot.low), abs(plot.high)))
-    for tick in range(TICKS):
-        value = plot.low + (tick + 0.5) / TICKS * (plot.high - plot.low)
-        height = plot.y(value)
+    values = [plot.low + (tick + 0.5) / TICKS * (plot.high - plot.low) for tick in range(TICKS)]
+    ticks = [(value, plot.y(value)) for value in values]
+    for _, height in ticks:
         canvas.draw_line([(PLOT_LEFT, height), (PLOT_RIGHT, height)], GRID, 1)
-        label = f"{numbers.format_number(value / scaled.size)} {scaled.unit}".strip()
-        canvas.write_text((PLOT_LEFT - 8, height), label, MUTED, LABEL_SIZE, "rm")
+    write_ticks(canvas, ticks, unit, PLOT_LEFT, UNIT_AT)
     canvas.write_text((PLOT_LEFT, PLOT_BOTTOM + 8), "older commits", MUTED, LABEL_SIZE, "lt")
     canvas.write_text((PLOT_RIGHT, PLOT_BOTTOM + 8), "newer", MUTED, LABEL_SIZE, "rt")
 
 
-def _draw_levels(canvas: Canvas, plot: Plot, step: tuple[int, int], levels: Level) -> None:
-    """Both levels, and the rise between them where it happened."""
+def _draw_levels(
+    canvas: Canvas, plot: Plot, step: tuple[int, int], levels: Level, repaired: int | None
+) -> None:
+    """Both levels, the new one up to its repair, and the rise between them where it happened."""
     (good, bad), (before, after) = step, levels
     edge = min(max(plot.x((good + bad) / 2), PLOT_LEFT), PLOT_RIGHT)
     canvas.draw_line([(edge, PLOT_TOP), (edge, PLOT_BOTTOM)], MUTED, 1)
     canvas.draw_line([(PLOT_LEFT, plot.y(before)), (edge, plot.y(before))], GOOD, LINE_WIDTH)
-    canvas.draw_line([(edge, plot.y(after)), (PLOT_RIGHT, plot.y(after))], BAD, LINE_WIDTH)
+    end = PLOT_RIGHT if repaired is None else min(max(plot.x(repaired), edge), PLOT_RIGHT)
+    canvas.draw_line([(edge, plot.y(after)), (end, plot.y(after))], BAD, LINE_WIDTH)
 
 
 def _draw_point(canvas: Canvas, plot: Plot, point: PicturePoint, is_bad: bool) -> None:

@@ -18,11 +18,12 @@ from dashboard.charts.canvas import (
     fit_text,
     text_width,
 )
-from dashboard.sentences import numbers
+from dashboard.charts.picture_ticks import LABEL_SIZE, write_ticks
 
 WIDTH, HEIGHT = 600, 315
 LEFT, TOP, RIGHT, BOTTOM = 84, 66, 584, 278
-TITLE_SIZE, LABEL_SIZE = 15, 12
+UNIT_AT = (16, 44)
+TITLE_SIZE = 15
 TICKS = 4
 # More points than this are a line without dots.
 MOST_DOTS = 120
@@ -111,13 +112,11 @@ def draw_empty_picture(canvas: Canvas, title: str) -> bytes:
 
 
 def _draw_grid(canvas: Canvas, plot: _Plot, unit: str) -> None:
-    scaled = numbers.choose_scale(unit, max(abs(plot.low), abs(plot.high)))
-    for tick in range(TICKS):
-        value = plot.low + (tick + 0.5) / TICKS * (plot.high - plot.low)
-        height = plot.locate(plot.first, value)[1]
+    values = [plot.low + (tick + 0.5) / TICKS * (plot.high - plot.low) for tick in range(TICKS)]
+    ticks = [(value, plot.locate(plot.first, value)[1]) for value in values]
+    for _, height in ticks:
         canvas.draw_line([(LEFT, height), (RIGHT, height)], GRID, 1)
-        label = f"{numbers.format_number(value / scaled.size)} {scaled.unit}".strip()
-        canvas.write_text((LEFT - 8, height), label, MUTED, LABEL_SIZE, "rm")
+    write_ticks(canvas, ticks, unit, LEFT, UNIT_AT)
 
 
 def _draw_band(canvas: Canvas, plot: _Plot, points: Sequence[DrawnPoint]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from datetime import timedelta
 
 import pytest
@@ -13,8 +14,16 @@ from pytest_django import Settings
 
 from dashboard.alerts import email, pictures
 from dashboard.alerts.pictures import PICTURE_LIFETIME, draw_regression, picture_url, regression_of_token
-from dashboard.charts.canvas import BAD, GOOD
-from dashboard.charts.step_picture import HEIGHT, WIDTH, PicturePoint, draw_step_picture
+from dashboard.charts.canvas import BAD, GOOD, SvgCanvas, spell_for_png
+from dashboard.charts.picture_ticks import write_ticks
+from dashboard.charts.step_picture import (
+    HEIGHT,
+    PLOT_LEFT,
+    PLOT_RIGHT,
+    WIDTH,
+    PicturePoint,
+    draw_step_picture,
+)
 from dashboard.models import Delivery
 from tests.pages import builders
 
@@ -41,6 +50,29 @@ def test_both_levels_are_where_the_values_are() -> None:
     # A larger value is drawn higher, by most of the height.
     assert min(low) - max(high) > 100
     assert colour_rows(drawn, 160, BAD) == colour_rows(drawn, 500, GOOD) == []
+
+
+def test_behind_the_repair_nothing_is_drawn_as_worse() -> None:
+    back = [*POINTS[:8], PicturePoint(8, 1.0), PicturePoint(9, 1.0)]
+    drawn = draw_step_picture(
+        back, step=(4, 5), levels=(1.0, 1.5), unit="s", title="Step time", change="+50 %", repaired=8
+    )
+    assert colour_rows(drawn, PLOT_RIGHT - 2, BAD) == []
+    assert colour_rows(drawn, PLOT_RIGHT - 2, GOOD)
+
+
+def test_a_wide_unit_stands_once_above_the_numbers() -> None:
+    canvas = SvgCanvas(WIDTH, HEIGHT, "")
+    write_ticks(canvas, [(1933.0, 50.0), (2474.0, 20.0)], "calls/step", PLOT_LEFT, (14, 32))
+    assert re.findall(">([^<]+)</text>", canvas.encode().decode()) == ["calls/step", "1,933", "2,474"]
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [("9.30 → 2.13", "9.30 to 2.13"), ("380 µs", "380 us"), ("Müller", "Muller"), ("+38 % · …", "+38 % · …")],
+)
+def test_a_png_holds_no_boxes(text: str, written: str) -> None:
+    assert spell_for_png(text) == written
 
 
 def test_a_picture_of_no_change_and_of_odd_names_is_drawn() -> None:
