@@ -12,6 +12,15 @@ from django.core.exceptions import ImproperlyConfigured
 
 TRUE_WORDS = {"1", "true", "yes", "on"}
 FALSE_WORDS = {"0", "false", "no", "off", ""}
+# Of libpq: seconds to connect, and after which a server whose machine no longer answers is given up. A long
+# statement isn't cut by it: the machine answers for it.
+CONNECTION_LIMITS = {
+    "connect_timeout": "10",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "6",
+    "tcp_user_timeout": "90000",  # milliseconds
+}
 
 
 def read_text(name: str, default: str = "") -> str:
@@ -149,13 +158,13 @@ def database_settings(url: str) -> dict[str, object]:
     if not name:
         raise ImproperlyConfigured("DATABASE_URL must name a database, as in postgresql://host/paceline.")
     return {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "dashboard.postgresql.backend",
         "NAME": name,
         "USER": unquote(parts.username or query.pop("user", "")),
         "PASSWORD": unquote(parts.password or query.pop("password", "")),
         "HOST": query.pop("host", None) or unquote(parts.hostname or ""),
         "PORT": str(parts.port or query.pop("port", "")),
-        "OPTIONS": query,
+        "OPTIONS": {**CONNECTION_LIMITS, **query},
         # Long enough for statements that are prepared once to be asked often.
         "CONN_MAX_AGE": 600,
         "CONN_HEALTH_CHECKS": True,

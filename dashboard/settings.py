@@ -50,6 +50,8 @@ PACELINE_HEARTBEAT_FILE = read_text("PACELINE_HEARTBEAT_FILE")
 PACELINE_PAGE_MEMORY_MB = read_integer("PACELINE_PAGE_MEMORY_MB", 64)
 # Off behind a pooler that hands each transaction another connection.
 PACELINE_PREPARED_STATEMENTS = read_boolean("PACELINE_PREPARED_STATEMENTS", default=True)
+# How long a web process waits for a database that is silent.
+PACELINE_DATABASE_WAIT_SECONDS = read_integer("PACELINE_DATABASE_WAIT_SECONDS", 30, least=1, most=3_600)
 # Where web processes hand each other the pages that they made last.
 HANDED_PAGES = PACELINE_HOME / "pages"
 # What manifests and pushes may ask for at most.

@@ -17,13 +17,19 @@ def test_a_database_url_becomes_djangos_entry() -> None:
         "PASSWORD": "s@me",
         "HOST": "db.example",
         "PORT": "5433",
-        "OPTIONS": {"sslmode": "require"},
+        "OPTIONS": {**environment_variables.CONNECTION_LIMITS, "sslmode": "require"},
     }
 
 
 def test_a_socket_is_a_host() -> None:
     entry = environment_variables.database_settings("postgresql:///pace?host=/tmp/sockets&user=ann")
-    assert (entry["HOST"], entry["USER"], entry["OPTIONS"]) == ("/tmp/sockets", "ann", {})  # noqa: S108
+    assert (entry["HOST"], entry["USER"]) == ("/tmp/sockets", "ann")  # noqa: S108
+    assert entry["OPTIONS"] == environment_variables.CONNECTION_LIMITS
+
+
+def test_a_url_says_itself_how_long_to_connect() -> None:
+    entry = environment_variables.database_settings("postgresql://db.example/pace?connect_timeout=3")
+    assert entry["OPTIONS"] == {**environment_variables.CONNECTION_LIMITS, "connect_timeout": "3"}
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,11 @@ def test_a_process_that_answers_lives(get):
     assert get(health.report_liveness) == (200, {"status": "ok"})
 
 
+def test_whether_it_lives_is_answered_without_the_database(client):
+    # No access to the database is allowed here.
+    assert client.get("/healthz").json() == {"status": "ok"}
+
+
 def test_ready_when_every_part_reports(get, everybody_lives):
     status, body = get(health.report_readiness)
     assert (status, body["status"]) == (200, "ok")

@@ -1,0 +1,63 @@
+"""What Django loads by the name of the package: its own, with connections that don't wait for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any, TypeVar
+
+import psycopg
+from django.db.backends.postgresql import base
+from psycopg.abc import PQGen
+from psycopg.pq import TransactionStatus
+
+from dashboard.postgresql.database_waits import WAITS, DatabaseSilent
+
+CANCEL_SECONDS = 2.0
+
+Result = TypeVar("Result")
+
+
+class LimitedConnection(psycopg.Connection[Any]):
+    """Waits no longer than this process may (`database_waits.limit_waits`)."""
+
+    def wait(self, gen: PQGen[Result], *arguments: Any, **named: Any) -> Result:
+        """As psycopg's own, whatever is asked. DatabaseSilent where nothing came in time; closed by then."""
+        if WAITS.limit is None:
+            return super().wait(gen, *arguments, **named)
+        try:
+            with WAITS.counted() as wait:
+                return super().wait(WAITS.watch(gen, wait), *arguments, **named)
+        except DatabaseSilent:
+            # A request that was refused before it was sent leaves the connection as it was.
+            if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
+                self._end_statement()
+            raise
+
+    def _end_statement(self) -> None:
+        """A server that is only slow shall not go on with what nobody waits for."""
+        try:
+            if not WAITS.is_silent():
+                self.cancel_safe(timeout=CANCEL_SECONDS)
+        except psycopg.Error:
+            pass  # It was a try: the server ends it by itself.
+        finally:
+            self.pgconn.finish()
+
+
+def _limited_psycopg() -> ModuleType:
+    """psycopg as Django uses it, but for the class of connections: Django has no option for it."""
+    module = ModuleType(psycopg.__name__, psycopg.__doc__)
+    module.__dict__.update(vars(psycopg), connect=LimitedConnection.connect)
+    return module
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    Database = _limited_psycopg()
+
+    def get_new_connection(self, conn_params: Mapping[str, Any]) -> Any:
+        """How long that takes at most says libpq's own `connect_timeout`."""
+        if WAITS.limit is None:
+            return super().get_new_connection(conn_params)
+        with WAITS.counted():
+            return super().get_new_connection(conn_params)
