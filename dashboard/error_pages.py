@@ -7,18 +7,16 @@ import sys
 from http import HTTPStatus
 
 from django.core.exceptions import BadRequest
-from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseServerError
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.template import loader
 from django.views import defaults
 
+from dashboard.postgresql.lost_connections import is_database_away
 from dashboard.problem_details import NOT_HERE, answer_problem, is_api_request
 from dashboard.structured_logs import current_ids
 
-# Of SQLSTATE: the server is shutting down, or has no connection left. Without one there was no connection.
-NO_CONNECTION = frozenset({"57P01", "57P02", "57P03", "53300"})
 RETRY_SECONDS = 10
 OF_DJANGO = re.compile(r"No \w+ matches the given query\.")
 
@@ -37,14 +35,6 @@ def show_server_error(request: HttpRequest) -> HttpResponse:
     # Without the request: context processors ask the database, which may be what went wrong.
     page = loader.get_template("500.html").render({"request_id": known})
     return HttpResponseServerError(page)
-
-
-def is_database_away(error: BaseException | None) -> bool:
-    """Whether a connection is missing: a statement that took too long, or a deadlock, is another failure."""
-    if not isinstance(error, OperationalError | InterfaceError):
-        return False
-    state = getattr(error.__cause__, "sqlstate", None)
-    return state is None or state in NO_CONNECTION or state.startswith("08")
 
 
 def show_no_database(request: HttpRequest) -> HttpResponse:

@@ -21,6 +21,7 @@ from dashboard.hosts import HostRefused, JoinRefused
 from dashboard.ingest import BadDocument
 from dashboard.leases import LeaseLost
 from dashboard.models import Machine
+from dashboard.postgresql.lost_connections import is_database_away
 from dashboard.repositories import RepositoryBusy, RepositoryError
 from dashboard.runs import WrongState
 
@@ -36,8 +37,6 @@ STATUSES: tuple[tuple[type[Exception], HTTPStatus], ...] = (
     (BadDocument, HTTPStatus.UNPROCESSABLE_ENTITY),
     (RepositoryBusy, HTTPStatus.SERVICE_UNAVAILABLE),
     (RepositoryError, HTTPStatus.FAILED_DEPENDENCY),
-    (OperationalError, HTTPStatus.SERVICE_UNAVAILABLE),
-    (InterfaceError, HTTPStatus.SERVICE_UNAVAILABLE),
 )
 UNKNOWN_HOST = "This host's token is unknown or was revoked."
 
@@ -80,10 +79,14 @@ def answer_readably(view: View, request: HttpRequest, *arguments: Any, **named: 
     except UnreadablePostError:
         return refuse_request(HTTPStatus.BAD_REQUEST, "The message ended before its end.")
     except tuple(kind for kind, _ in STATUSES) as error:
-        status = next(status for kind, status in STATUSES if isinstance(error, kind))
+        return refuse_request(
+            next(status for kind, status in STATUSES if isinstance(error, kind)), str(error)
+        )
+    except (OperationalError, InterfaceError) as error:
+        if not is_database_away(error):
+            raise
         # What a database says names users and addresses.
-        hidden = isinstance(error, OperationalError | InterfaceError)
-        return refuse_request(status, "The database doesn't answer." if hidden else str(error))
+        return refuse_request(HTTPStatus.SERVICE_UNAVAILABLE, "The database doesn't answer.")
 
 
 def refuse_request(status: HTTPStatus, sentence: str) -> JsonResponse:

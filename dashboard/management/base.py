@@ -12,6 +12,7 @@ from django.db import InterfaceError, OperationalError
 
 from dashboard.checks import PROGRAMS
 from dashboard.models import Project
+from dashboard.postgresql.lost_connections import is_database_away
 from dashboard.projects.names import find_named_project
 from dashboard.services import ServiceError
 
@@ -44,6 +45,8 @@ class SiteCommand(BaseCommand):
         except ServiceError as error:
             raise CommandError(str(error)) from error
         except (OperationalError, InterfaceError) as error:
+            if not is_database_away(error):
+                raise
             reason = " ".join(str(error).split())
             raise CommandError(
                 f"The database can't be reached: start it with `make up`, or set DATABASE_URL. ({reason})"

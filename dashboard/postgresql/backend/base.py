@@ -1,17 +1,20 @@
-"""What Django loads by the name of the package: its own, with connections that don't wait for ever."""
+"""What Django loads by the name of the package: its own, whose connections needn't wait for ever."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import ModuleType
+from types import ModuleType, TracebackType
 from typing import Any, TypeVar
 
 import psycopg
 from django.db.backends.postgresql import base
+from django.db.utils import DatabaseErrorWrapper
+from django.utils.functional import cached_property
 from psycopg.abc import PQGen
 from psycopg.pq import TransactionStatus
 
 from dashboard.postgresql.database_waits import WAITS, DatabaseSilent
+from dashboard.postgresql.lost_connections import mark_error
 
 CANCEL_SECONDS = 2.0
 
@@ -52,8 +55,30 @@ def _limited_psycopg() -> ModuleType:
     return module
 
 
+class LostConnectionMarker(DatabaseErrorWrapper):
+    """Notes beside each error whether its connection was lost: later Django may have another one."""
+
+    def __init__(self, database: base.DatabaseWrapper) -> None:
+        super().__init__(database)
+        self._database = database
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if isinstance(exc_value, psycopg.Error):
+            mark_error(exc_value, self._database.connection)
+        super().__exit__(exc_type, exc_value, traceback)
+
+
 class DatabaseWrapper(base.DatabaseWrapper):
     Database = _limited_psycopg()
+
+    @cached_property
+    def wrap_database_errors(self) -> DatabaseErrorWrapper:
+        return LostConnectionMarker(self)
 
     def get_new_connection(self, conn_params: Mapping[str, Any]) -> Any:
         """How long that takes at most says libpq's own `connect_timeout`."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import psycopg
 import pytest
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError, connection, transaction
 from django.test import Client
 
 from dashboard.models import Project
@@ -56,8 +57,13 @@ def test_several_wrong_fields_are_all_told(client: Client) -> None:
 @pytest.mark.parametrize(
     ("cause", "status"),
     [
-        (psycopg.OperationalError("the connection is closed"), 503),
+        (psycopg.errors.ConnectionTimeout("connection timeout expired"), 503),
         (psycopg.errors.AdminShutdown(), 503),
+        (psycopg.errors.CannotConnectNow(), 503),
+        (psycopg.errors.TooManyConnections(), 503),
+        (psycopg.errors.ConnectionFailure(), 503),
+        (psycopg.OperationalError("number of parameters must be between 0 and 65535"), 500),
+        (psycopg.InterfaceError("the cursor is closed"), 500),
         (psycopg.errors.QueryCanceled(), 500),
         (psycopg.errors.DiskFull(), 500),
     ],
@@ -76,15 +82,52 @@ def test_a_database_that_does_not_answer_is_told_as_such(
     assert answer.get("Retry-After") == ("10" if status == 503 else None)
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_a_lost_connection_is_told_as_such(
+    client: Client, monkeypatch: pytest.MonkeyPatch, in_transaction: bool
+) -> None:
+    Project.objects.create(slug="snake", repository="/nowhere", hook_secret="a secret")
+
+    def lose_connection(*_: object) -> None:
+        with transaction.atomic() if in_transaction else nullcontext():
+            Project.objects.count()
+            connection.connection.close()
+            Project.objects.count()
+
+    monkeypatch.setattr("dashboard.api.projects.describe_project", lose_connection)
+    client.raise_request_exception = False
+    answer = client.get("/api/v1/projects/snake")
+    connection.close()
+    assert (read_problem(answer)[0], answer["Retry-After"]) == (503, "10")
+
+
+def test_too_many_parameters_are_a_failure_of_the_site(
+    client: Client, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask_too_much(*_: object) -> None:
+        with connection.cursor() as cursor:
+            raw = cursor.connection.cursor(binary=True)
+            with connection.wrap_database_errors:
+                psycopg.RawCursor(raw.connection).execute("SELECT 1", list(range(70_000)))
+
+    monkeypatch.setattr("dashboard.api.projects.describe_project", ask_too_much)
+    client.raise_request_exception = False
+    assert read_problem(client.get("/api/v1/projects/snake"))[0] == 500
+
+
+@pytest.mark.django_db(transaction=True)
 def test_a_page_says_that_the_database_does_not_answer(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
+        connection.connection.close()
         raise InterfaceError("connection already closed")
 
     monkeypatch.setattr("dashboard.pages.search.find_everything", fail)
     client.raise_request_exception = False
     answer = client.get("/search/?q=snake")
+    connection.close()
     assert (answer.status_code, answer["Retry-After"]) == (503, "10")
     assert "The database doesn't answer" in answer.content.decode()
 

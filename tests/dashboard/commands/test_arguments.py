@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psycopg
 import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db import OperationalError
 
 from tests.dashboard.commands.conftest import Manage
 
@@ -55,3 +59,16 @@ def test_a_command_waits_for_no_page_and_no_statistics(manage: Manage, tmp_path:
     imported = {line.rpartition("|")[2].strip() for line in told.splitlines()}
     assert "dashboard.triggers" in imported
     assert imported.isdisjoint({"dashboard.urls", "dashboard.pages", "dashboard.api.urls", "scipy.special"})
+
+
+def test_only_a_missing_database_is_told_as_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OperationalError("said by the driver") from cause
+
+    monkeypatch.setattr("dashboard.management.commands.redetect.Command.perform", fail)
+    cause: Exception = psycopg.OperationalError("number of parameters must be between 0 and 65535")
+    with pytest.raises(OperationalError):
+        call_command("redetect", "snakes")
+    cause = psycopg.errors.CannotConnectNow()
+    with pytest.raises(CommandError, match="The database can't be reached: start it"):
+        call_command("redetect", "snakes")

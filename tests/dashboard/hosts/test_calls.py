@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import psycopg
 import pytest
+from django.db import OperationalError
 from django.test import Client
 from django.utils import timezone
 
@@ -247,3 +249,26 @@ def test_the_machine_says_that_it_lives(call: Call, machine: Machine) -> None:
     machine.refresh_from_db()
     assert machine.seen_at
     assert (timezone.now() - machine.seen_at).total_seconds() < 60
+
+
+@pytest.mark.parametrize(
+    ("cause", "status", "sentence"),
+    [
+        (psycopg.errors.AdminShutdown(), 503, "The database doesn't answer."),
+        (
+            psycopg.OperationalError("number of parameters must be between 0 and 65535"),
+            500,
+            "The site failed",
+        ),
+    ],
+)
+def test_a_failure_of_the_database_is_told_apart_from_one_of_the_site(
+    call: Call, client: Client, monkeypatch: pytest.MonkeyPatch, cause: Exception, status: int, sentence: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise OperationalError("user paceline") from cause
+
+    monkeypatch.setattr(hosts, "machine_with_token", fail)
+    client.raise_request_exception = False
+    found, said = call("claim", {})
+    assert (found, said["detail"][: len(sentence)]) == (status, sentence)
