@@ -225,7 +225,7 @@ def test_warmup_is_kept_out_of_the_window() -> None:
     result = recorder.result()
     learn = next(row for row in result["phases"] if row["path"] == "learn")
     assert result["warmup_seconds"] >= 0.04
-    assert learn["total"] < 0.015
+    assert 0.001 <= learn["total"] <= result["seconds"] / 3
     assert learn["count"] == 1
 
 
@@ -275,9 +275,10 @@ def test_phases_after_the_window_are_not_counted() -> None:
             pass
     with recorder.phase("learn"):
         time.sleep(0.02)
-    learn = next(row for row in recorder.result()["phases"] if row["path"] == "learn")
+    result = recorder.result()
+    learn = next(row for row in result["phases"] if row["path"] == "learn")
     assert learn["count"] == 1
-    assert learn["total"] < 0.005
+    assert learn["total"] <= result["seconds"] / 3
 
 
 def test_steps_in_another_thread_are_the_main_ones() -> None:

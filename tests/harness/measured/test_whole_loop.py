@@ -27,13 +27,15 @@ def test_what_lies_before_and_after_the_loop_is_left_out() -> None:
     recorder = make_recorder()
     with recorder.phase("learn"):
         time.sleep(0.02)
+    began = time.perf_counter()
     for _ in recorder.steps(range(2)):
         with recorder.phase("learn"):
             pass
+    took = time.perf_counter() - began
     with recorder.phase("learn"):
         time.sleep(0.02)
     result = recorder.result()
-    assert result["phases"]["learn"] <= result["seconds"] < 0.02
+    assert result["phases"]["learn"] <= result["seconds"] <= took
 
 
 def test_the_share_that_waited_for_a_processor_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,12 +50,14 @@ def test_the_share_that_waited_for_a_processor_is_told(monkeypatch: pytest.Monke
 
 def test_several_loops_are_one_run() -> None:
     recorder = make_recorder()
+    began = time.perf_counter()
     for _ in range(3):
         assert list(recorder.steps(range(4))) == [0, 1, 2, 3]
         time.sleep(0.005)
+    took = time.perf_counter() - began
     result = recorder.result()
     assert result["steps"] == 12
-    assert 0.01 <= result["seconds"] < 0.1
+    assert 0.01 <= result["seconds"] <= took
 
 
 @pytest.mark.parametrize("make", [make_recorder, lambda: TimingRecorder(1, 9, lambda _: None)])
