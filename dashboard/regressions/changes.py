@@ -25,7 +25,7 @@ from dashboard.regressions.series.branch_line import given_line
 from dashboard.regressions.series.history import ABSENT, History, MeasuredCommit, load_phases
 
 # A step may be found up to this many measured commits from where it was found before, and is still the same:
-# with few points behind it, one noisy point moves the place where it fits best.
+# with few points after it, one noisy point moves the place where it fits best.
 STABLE_WITHIN = 2
 # What the phases of a step add up to, and what they add up.
 WHOLE, PARTS = "step_time", "phase_self_time"
@@ -35,7 +35,7 @@ WHOLE, PARTS = "step_time", "phase_self_time"
 class FoundChange:
     """One change of detection's, with the commits on both its sides and what changed around the code.
 
-    `reach` are the positions of the measured commits before and behind these two.
+    `reach` are the positions of the measured commits before and after these two.
     """
 
     change: detection.Change

@@ -237,8 +237,8 @@ def series_around(lines: BranchLines, request: PointsAroundRequest) -> PointsAro
     return PointsAround(
         good_value=None if good_at is None else past.measured[good_at].value,
         bad_value=None if bad_at is None else past.measured[bad_at].value,
-        before=commit_at(earlier),
-        behind=commit_at(later),
+        earlier=commit_at(earlier),
+        later=commit_at(later),
     )
 
 

@@ -109,7 +109,7 @@ def changes_to_open(branch: str, series: Collection[int], altered: Collection[in
 
 
 def unrecovered_regressions(branch: str, improvements: Collection[Change]) -> set[int]:
-    """The keys of a branch's regressions that are told by series which have improved behind them."""
+    """The keys of a branch's regressions that are told by series which have improved after them."""
     if not improvements:
         return set()
     series = {row.series_id for row in improvements}

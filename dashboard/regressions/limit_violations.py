@@ -295,7 +295,7 @@ def with_disturbed(
 
 
 def disturbed_since(series: int, position: int, line: BranchLine) -> list[StoredPoint]:
-    """What disturbed runs behind a position have stored of a series: it is measured all the same."""
+    """What disturbed runs after a position have stored of a series: it is measured all the same."""
     rows = Limit.objects.filter(
         line.lookup("run__commit"), series=series, tainted=True, position__gt=position
     )

@@ -87,14 +87,14 @@ def end_of_seen(
 
 
 def middle_of_suspects(commits: Sequence[str], cleared: Collection[str]) -> str | None:
-    """The commit before the last that leaves about as many suspects up to itself as behind it."""
+    """The commit before the last that leaves about as many suspects up to itself as after it."""
     left = [commit not in cleared for commit in commits]
     suspected = left if any(left) else [True] * len(commits)
 
     def lopsidedness(index: int) -> tuple[int, bool, int]:
-        before, behind = sum(suspected[: index + 1]), sum(suspected[index + 1 :])
+        earlier, later = sum(suspected[: index + 1]), sum(suspected[index + 1 :])
         # Beside cleared commits that one which leaves the fewest of them on the side that is more likely.
-        return -min(before, behind), before > behind, index if before > behind else -index
+        return -min(earlier, later), earlier > later, index if earlier > later else -index
 
     index = min(range(len(commits) - 1), key=lopsidedness, default=None)
     return None if index is None else commits[index]

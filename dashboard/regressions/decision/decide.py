@@ -92,7 +92,7 @@ from dashboard.regressions.decision.reused_proofs import (
 from dashboard.regressions.decision.series_kinds import BETTER, is_same_measurement
 from dashboard.regressions.decision.wanted_measurements import (
     NextStep,
-    Proving,
+    ProofContext,
     ResidualCause,
     WantedExperiment,
     is_answered_often,
@@ -353,17 +353,17 @@ class _Decider:
             return NextStep()
         if not proving or (regression and (regression.triaged_away or regression.active)):
             return NextStep(waiting=True)
-        proving_now = self._proving(draft)
-        step = end_repeated_bisection(proving_now, plan_next_step(proving_now))
-        step = with_proof_on_branch(proving_now, step, self.snapshot.checked)
+        context = self._proof_context(draft)
+        step = end_repeated_bisection(context, plan_next_step(context))
+        step = with_proof_on_branch(context, step, self.snapshot.checked)
         step = without_repeated(step, draft.primary.state, draft.range.width, self.facts)
         if expected and not step.proof:
             return NextStep(waiting=True)
-        return with_refutation_for_another(proving_now, step)
+        return with_refutation_for_another(context, step)
 
-    def _proving(self, draft: _Draft) -> Proving:
+    def _proof_context(self, draft: _Draft) -> ProofContext:
         regression = draft.regression
-        return Proving(
+        return ProofContext(
             key=regression.pk if regression else None,
             good=draft.good,
             bad=draft.bad,
@@ -676,7 +676,7 @@ class _Decider:
             if outcome.key in self.snapshot.focus and (outcome.decided is None or outcome.next_step.ended)
             for verdict in self.verdicts.get(outcome.key or 0, ())
         ]
-        return regression.pk, residual_beside(self._proving(draft), settled) if settled else None
+        return regression.pk, residual_beside(self._proof_context(draft), settled) if settled else None
 
     def _open_residual(
         self, key: int | None, residual: ResidualCause | None, outcomes: Sequence[Outcome]

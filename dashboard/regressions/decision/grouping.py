@@ -371,9 +371,9 @@ def measured_ranges(
         for step in (step for step in steps if is_same_measurement(step.series, proof.series)):
             if step.verdict == Outcome.NONE:
                 yield step.range, step.ratio
-            behind = Range(step.head.position, proof.head.position)
-            if step.verdict == Outcome.WHOLE and behind.width > 0:
-                yield behind, proof.ratio / step.ratio if proof.ratio and step.ratio else None
+            after_step = Range(step.head.position, proof.head.position)
+            if step.verdict == Outcome.WHOLE and after_step.width > 0:
+                yield after_step, proof.ratio / step.ratio if proof.ratio and step.ratio else None
 
 
 def is_little_of(change: Change, ratio: float | None, speedups: Sequence[Change]) -> bool:

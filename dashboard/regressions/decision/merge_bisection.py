@@ -23,7 +23,12 @@ from dashboard.regressions.decision.requested_facts import (
     MergedHistory,
     RunsAtCommits,
 )
-from dashboard.regressions.decision.wanted_measurements import NextStep, Placement, Proving, measure_in_full
+from dashboard.regressions.decision.wanted_measurements import (
+    NextStep,
+    Placement,
+    ProofContext,
+    measure_in_full,
+)
 
 Purpose = Experiment.Purpose
 
@@ -33,24 +38,24 @@ NEARLY_NONE, NEARLY_ALL = 0.25, 0.75
 MOST_NAMED = 5
 
 
-def look_into_merge(proving: Proving, skipped: Mapping[str, str], counter: Change | None) -> NextStep:
+def look_into_merge(context: ProofContext, skipped: Mapping[str, str], counter: Change | None) -> NextStep:
     """Go on inside the merge that a range ends at.
 
     `skipped` are the commits that can't tell, with their verdicts; `counter` is the exact counter that
     tells, if one does. What the commits alone don't say is returned with the step.
     """
-    good, bad = proving.good, proving.bad
-    single = good.hash in bad.parents[:1] or proving.range.width == 1
+    good, bad = context.good, context.bad
+    single = good.hash in bad.parents[:1] or context.range.width == 1
     if not single:
-        return placed_at(None, range_left(proving, skipped))
+        return placed_at(None, range_left(context, skipped))
     if len(bad.parents) < 2:
         return placed_at(None, None)
     if len(bad.parents) > 2:
         return placed_at(None, Evidence.of("octopus", merge=bad.hash, branches=len(bad.parents) - 1))
-    history = proving.facts.answer_to(HistoryOfMerge(bad))
+    history = context.facts.answer_to(HistoryOfMerge(bad))
     if history.trouble:
         return placed_at(None, Evidence.of("unreadable merge", merge=bad.hash, trouble=history.trouble))
-    return MergedBranch(proving, counter, history, *bad.parents).next_step()
+    return MergedBranch(context, counter, history, *bad.parents).next_step()
 
 
 def placed_at(culprit: Commit | None, bisection_found: Evidence | None) -> NextStep:
@@ -61,7 +66,7 @@ def placed_at(culprit: Commit | None, bisection_found: Evidence | None) -> NextS
 class MergedBranch:
     """A merge by its parents: the branch that it was merged into, and the tip of the other."""
 
-    proving: Proving
+    context: ProofContext
     counter: Change | None
     history: MergedHistory
     main: str
@@ -69,7 +74,7 @@ class MergedBranch:
 
     def next_step(self) -> NextStep:
         """Measure what tells most; at the end, what is known."""
-        merge, brought = self.proving.bad.hash, self.history.brought
+        merge, brought = self.context.bad.hash, self.history.brought
         if self.history.base is None:
             return placed_at(None, Evidence.of("unrelated merge", merge=merge))
         if not brought:
@@ -79,7 +84,7 @@ class MergedBranch:
         verdicts = self.verdicts()
         if self.tip not in verdicts and self.history.base == self.main and self.history.same_files:
             verdicts[self.tip] = Outcome.WHOLE  # The same files against the same commit: it was measured.
-        proof = self.proving.primary.proof
+        proof = self.context.primary.proof
         if self.tip not in verdicts and proof is not None and proof.verdict.measured_head == self.tip:
             verdicts[self.tip] = Outcome.WHOLE  # What proved the step was measured at the tip itself.
         if self.tip not in verdicts:
@@ -98,7 +103,7 @@ class MergedBranch:
         return self.name_suspects(left.suspects, verdicts)
 
     def name_suspects(self, suspects: Sequence[str], verdicts: Mapping[str, str]) -> NextStep:
-        values = {"merge": self.proving.bad.hash, "brought": len(self.history.brought)}
+        values = {"merge": self.context.bad.hash, "brought": len(self.history.brought)}
         if len(suspects) > 1:
             untold = [verdicts.get(sha, "") for sha in suspects]
             return placed_at(
@@ -117,38 +122,38 @@ class MergedBranch:
             part = "merge has the rest"
         elif verdicts[sha] == Outcome.PART:
             part = "branch has the rest"
-        culprit = self.proving.facts.answer_to(CommitRow(sha))
+        culprit = self.context.facts.answer_to(CommitRow(sha))
         return placed_at(culprit, Evidence.of("came by merge", commit=sha, part=part, **values))
 
     def base_of(self, sha: str) -> str:
         """What a commit of the branch is measured against."""
-        return self.proving.facts.answer_to(MergeBase(self.main, sha)) or self.main
+        return self.context.facts.answer_to(MergeBase(self.main, sha)) or self.main
 
     def verdicts(self) -> dict[str, str]:
         if self.counter is not None:
             return self.verdicts_by_counter(self.counter)
-        series = self.proving.primary.change.series
+        series = self.context.primary.change.series
         done = [
             verdict
-            for verdict in newest_first(self.proving.verdicts)[::-1]
+            for verdict in newest_first(self.context.verdicts)[::-1]
             if verdict.purpose == Purpose.MERGE and verdict.head.hash in self.history.brought
         ]
         return {verdict.head.hash: verdict.verdict for verdict in done if tells_of_series(verdict, series)}
 
     def ask_for(self, sha: str) -> NextStep:
         """Measure a commit of the branch, and its base where a counter tells."""
-        facts = self.proving.facts
+        facts = self.context.facts
         commit, base = facts.answer_to(CommitRow(sha)), facts.answer_to(CommitRow(self.base_of(sha)))
         if self.counter is None:
-            return NextStep((self.proving.experiment(Purpose.MERGE, base, commit),))
-        step = measure_in_full(self.proving, [base, commit])
-        merge = self.proving.bad.hash
+            return NextStep((self.context.experiment(Purpose.MERGE, base, commit),))
+        step = measure_in_full(self.context, [base, commit])
+        merge = self.context.bad.hash
         return placed_at(None, Evidence.of("branch can't be measured", merge=merge)) if step.ended else step
 
     def counted(self) -> Mapping[str, CommitRuns]:
         """The counter at the commits of the branch that were tried, and at the bases of these."""
         assert self.counter is not None  # noqa: S101 - for the type checker
-        facts, key = self.proving.facts, self.proving.key
+        facts, key = self.context.facts, self.context.key
         brought = tuple(self.history.brought)
         tried = facts.answer_to(RunsAtCommits(self.counter.series, brought, key))
         bases = tuple(dict.fromkeys(self.base_of(sha) for sha in tried))
@@ -178,11 +183,11 @@ def verdict_by_counter(counter: Change, there: CommitRuns, base: CommitRuns) -> 
     return Outcome.NONE if share <= NEARLY_NONE else Outcome.PART
 
 
-def range_left(proving: Proving, skipped: Mapping[str, str]) -> Evidence:
+def range_left(context: ProofContext, skipped: Mapping[str, str]) -> Evidence:
     """Several commits are left, of which none can be told from the others."""
-    inside = proving.facts.answer_to(CommitsBetween(proving.good, proving.bad))
+    inside = context.facts.answer_to(CommitsBetween(context.good, context.bad))
     untold = [skipped[sha] for sha in inside if sha in skipped]
-    return Evidence.of("range", commits=proving.range.width, **count_untold(untold))
+    return Evidence.of("range", commits=context.range.width, **count_untold(untold))
 
 
 def count_untold(verdicts: Sequence[str]) -> dict[str, int]:

@@ -41,7 +41,7 @@ from dashboard.regressions.decision.series_kinds import is_same_measurement
 from dashboard.regressions.decision.wanted_measurements import (
     NextStep,
     Placement,
-    Proving,
+    ProofContext,
     ResidualCause,
     WantedRun,
     measure_in_full,
@@ -55,43 +55,43 @@ INTO_LEVEL = 6
 NOT_PROVED = (State.REFUTED, State.UNDECIDED)
 
 
-def plan_next_step(proving: Proving) -> NextStep:
+def plan_next_step(context: ProofContext) -> NextStep:
     """What is to be measured now, of a regression that is being proved and of which nothing is under way."""
-    state, change = proving.primary.state, proving.primary.change
+    state, change = context.primary.state, context.primary.change
     if state == State.REFUTED:
-        wide = widened_ends(proving) or (ends_of_levels(proving) if proving.proved_again else None)
+        wide = widened_ends(context) or (ends_of_levels(context) if context.proved_again else None)
         if wide:
-            return NextStep((proving.experiment(Purpose.PROOF, *wide),))
-    elif state == State.SUSPECTED or proving.proved_again:
-        return NextStep((proving.experiment(Purpose.PROOF, proving.good, proving.bad),))
+            return NextStep((context.experiment(Purpose.PROOF, *wide),))
+    elif state == State.SUSPECTED or context.proved_again:
+        return NextStep((context.experiment(Purpose.PROOF, context.good, context.bad),))
     if state == State.CONFIRMED:
-        step = narrow_confirmed(proving)
-        return other_series_step(proving, step) if step.ended else step
+        step = narrow_confirmed(context)
+        return other_series_step(context, step) if step.ended else step
     if state in NOT_PROVED:
-        return measured_again(proving, change)
+        return measured_again(context, change)
     return NextStep()
 
 
-def end_repeated_bisection(proving: Proving, step: NextStep) -> NextStep:
+def end_repeated_bisection(context: ProofContext, step: NextStep) -> NextStep:
     """The step; where its pairs would narrow a range once more and have answered often, what is asked beside
     them.
     """
     if all(wanted.purpose == Purpose.PROOF for wanted in step.experiments):
         return step
-    left = without_repeated(step, proving.primary.state, proving.range.width, proving.facts)
+    left = without_repeated(step, context.primary.state, context.range.width, context.facts)
     if left.ended_answered_often:
-        left = measure_ends(proving, left)
-    return other_series_step(proving, left) if left.ended else left
+        left = measure_ends(context, left)
+    return other_series_step(context, left) if left.ended else left
 
 
-def other_series_step(proving: Proving, step: NextStep) -> NextStep:
+def other_series_step(context: ProofContext, step: NextStep) -> NextStep:
     """Another series of a proved cause: a larger one by pairs, or the commit of a refuted one once more."""
-    primary = proving.primary
+    primary = context.primary
     if primary.larger_unproved:
-        asked = proving.experiment(Purpose.PROOF, proving.good, proving.bad, primary.larger_unproved)
+        asked = context.experiment(Purpose.PROOF, context.good, context.bad, primary.larger_unproved)
         return combine_steps(step, NextStep((asked,)))
     for change in primary.refuted:
-        again = measured_again(proving, change)
+        again = measured_again(context, change)
         if not again.ended:
             return combine_steps(step, again)
     return step
@@ -102,134 +102,134 @@ def combine_steps(first: NextStep, then: NextStep) -> NextStep:
     return NextStep(then.experiments, then.runs, then.waiting, first.residual, first.placement)
 
 
-def widened_ends(proving: Proving) -> tuple[Commit, Commit] | None:
+def widened_ends(context: ProofContext) -> tuple[Commit, Commit] | None:
     """The range with one more measured commit on both sides; None where that was refuted too."""
-    series = proving.primary.change.series
-    refuted = verdicts_on_step(proving.verdicts, series)
-    around = [verdict for verdict in refuted if verdict.range.holds(proving.range)]
-    if any((verdict.base, verdict.head) != (proving.good, proving.bad) for verdict in around):
+    series = context.primary.change.series
+    refuted = verdicts_on_step(context.verdicts, series)
+    around = [verdict for verdict in refuted if verdict.range.holds(context.range)]
+    if any((verdict.base, verdict.head) != (context.good, context.bad) for verdict in around):
         return None
-    points = proving.facts.answer_to(PointsAroundRequest(series, proving.good, proving.bad))
-    wide = without_other_steps(proving, points.before or proving.good, points.behind or proving.bad)
-    known = {(proving.good, proving.bad), *((verdict.base, verdict.head) for verdict in refuted)}
+    points = context.facts.answer_to(PointsAroundRequest(series, context.good, context.bad))
+    wide = without_other_steps(context, points.earlier or context.good, points.later or context.bad)
+    known = {(context.good, context.bad), *((verdict.base, verdict.head) for verdict in refuted)}
     return None if wide in known else wide
 
 
-def ends_of_levels(proving: Proving) -> tuple[Commit, Commit] | None:
+def ends_of_levels(context: ProofContext) -> tuple[Commit, Commit] | None:
     """Commits well inside both levels, where pairs of neither range at the step's place have shown it.
 
     What comes little by little is less than half of itself in a few commits, and still there is all of it
     between the levels. None where they lie no further apart, or were tried.
     """
-    series = proving.primary.change.series
-    unmeasured = unmeasured_proofs(proving.verdicts, series)
-    tried = [row for row in verdicts_on_step(proving.verdicts, series) if row not in unmeasured]
-    points = proving.facts.answer_to(PointsAroundRequest(series, proving.good, proving.bad, INTO_LEVEL))
-    if points.before is None or points.behind is None:
+    series = context.primary.change.series
+    unmeasured = unmeasured_proofs(context.verdicts, series)
+    tried = [row for row in verdicts_on_step(context.verdicts, series) if row not in unmeasured]
+    points = context.facts.answer_to(PointsAroundRequest(series, context.good, context.bad, INTO_LEVEL))
+    if points.earlier is None or points.later is None:
         return None
-    ends = without_other_steps(proving, points.before, points.behind)
+    ends = without_other_steps(context, points.earlier, points.later)
     wide = Range(*(end.position for end in ends))
     return None if any(verdict.range.holds(wide) for verdict in tried) else ends
 
 
-def without_other_steps(proving: Proving, before: Commit, behind: Commit) -> tuple[Commit, Commit]:
+def without_other_steps(context: ProofContext, earlier: Commit, later: Commit) -> tuple[Commit, Commit]:
     """The widened ends; on a side where the series steps too, or another regression was proved, the old one.
 
-    Pairs of such a range would see that step: they would confirm it a second time, or miss this one behind an
+    Pairs of such a range would see that step: they would confirm it a second time, or miss this one after an
     improvement.
     """
-    series = proving.primary.change.series
+    series = context.primary.change.series
     proved = [
         regression.first_bad.position
-        for regression in proving.facts.answer_to(RegressionsBetween(before, behind))
+        for regression in context.facts.answer_to(RegressionsBetween(earlier, later))
         if regression.state == State.CONFIRMED
-        and regression.pk != proving.key
+        and regression.pk != context.key
         and not regression.withdrawn
         and is_same_measurement(regression.series, series)
     ]
-    steps = [*proved, *proving.other_steps]
-    if any(before.position < position <= proving.good.position for position in steps):
-        before = proving.good
-    if any(proving.bad.position < position <= behind.position for position in steps):
-        behind = proving.bad
-    return before, behind
+    steps = [*proved, *context.other_steps]
+    if any(earlier.position < position <= context.good.position for position in steps):
+        earlier = context.good
+    if any(context.bad.position < position <= later.position for position in steps):
+        later = context.bad
+    return earlier, later
 
 
-def measured_again(proving: Proving, change: Change) -> NextStep:
+def measured_again(context: ProofContext, change: Change) -> NextStep:
     """Measure the first bad commit once more where pairs don't show its step.
 
     Its run was disturbed then, and nobody saw it. Left alone it hides the place of a step that comes soon
     after it. Where many runs in a row were disturbed, the step moves on to the next: it isn't followed.
     """
-    rows = verdicts_on_step(proving.verdicts, change.series)
-    refuted = any(row.verdict == Outcome.REFUTED and row.head.pk == proving.bad.pk for row in rows)
+    rows = verdicts_on_step(context.verdicts, change.series)
+    refuted = any(row.verdict == Outcome.REFUTED and row.head.pk == context.bad.pk for row in rows)
     if not refuted:
         return NextStep()
-    hashes = (proving.good.hash, proving.bad.hash)
-    runs = proving.facts.answer_to(RunsAtCommits(change.series, hashes, proving.key))
-    good, bad = runs.get(proving.good.hash), runs.get(proving.bad.hash)
+    hashes = (context.good.hash, context.bad.hash)
+    runs = context.facts.answer_to(RunsAtCommits(change.series, hashes, context.key))
+    good, bad = runs.get(context.good.hash), runs.get(context.bad.hash)
     if bad is None or (good and good.count > 1):
         return NextStep()
     if bad.under_way:
         return NextStep(waiting=True)
     if bad.count != 1 or not bad.last_done:
         return NextStep()
-    return NextStep(runs=(WantedRun(change.series, proving.bad),))
+    return NextStep(runs=(WantedRun(change.series, context.bad),))
 
 
-def narrow_confirmed(proving: Proving) -> NextStep:
+def narrow_confirmed(context: ProofContext) -> NextStep:
     """Bisect a confirmed range one step further, then measure its ends in full."""
-    proof = proving.primary.proof
+    proof = context.primary.proof
     if proof and proof.gradual:
         commits = Evidence.of("gradual", commits=proof.range.width)
         return NextStep(placement=Placement(bisection=commits))
-    if proof is None or proving.counters():
-        return narrow_by_counter(proving, proof)
+    if proof is None or context.counters():
+        return narrow_by_counter(context, proof)
     confirmed = proof.verdict
     good, bad = confirmed.base, confirmed.head
-    line = proving.facts.answer_to(CommitsBetween(good, bad))
-    steps = bisection_steps(proving.verdicts, confirmed)
+    line = context.facts.answer_to(CommitsBetween(good, bad))
+    steps = bisection_steps(context.verdicts, confirmed)
     verdicts = {step.head.hash: step.verdict for step in steps}
-    change = proving.primary.change
+    change = context.primary.change
     left = bisection.narrow_range(
         good.hash,
         line,
         bad.hash,
         verdicts,
-        cleared_commits(proving, [good.hash, *line, bad.hash]),
+        cleared_commits(context, [good.hash, *line, bad.hash]),
         (change.last_good.hash, change.first_bad.hash),
     )
     if left.middle is not None:
-        middle = proving.facts.answer_to(CommitRow(left.middle))
-        return NextStep((proving.experiment(Purpose.BISECTION, good, middle, whole=confirmed),))
+        middle = context.facts.answer_to(CommitRow(left.middle))
+        return NextStep((context.experiment(Purpose.BISECTION, good, middle, whole=confirmed),))
     ends = (proof.good, proof.bad)
-    last = (proving.verdicts, confirmed, *ends)
+    last = (context.verdicts, confirmed, *ends)
     if may_be_gradual(*last) and verdict_on_last(*last) is None:
-        return NextStep((proving.experiment(Purpose.BISECTION, *ends, whole=confirmed),))
-    residual = residual_of_step(proving, proof, steps, left.with_part)
+        return NextStep((context.experiment(Purpose.BISECTION, *ends, whole=confirmed),))
+    residual = residual_of_step(context, proof, steps, left.with_part)
     skipped = {sha: verdict for sha, verdict in verdicts.items() if verdict in bisection.CANNOT_TELL}
-    step = merge_bisection.look_into_merge(proving, skipped, None)
-    step = measure_ends(proving, step) if step.ended else step
+    step = merge_bisection.look_into_merge(context, skipped, None)
+    step = measure_ends(context, step) if step.ended else step
     return replace(step, residual=residual)
 
 
-def residual_beside(proving: Proving, settled: Iterable[Verdict]) -> ResidualCause | None:
+def residual_beside(context: ProofContext, settled: Iterable[Verdict]) -> ResidualCause | None:
     """What a step whose proof has ended leaves beside it still, where `settled` ones have told of a rest."""
-    proof = proving.primary.proof
-    if proof is None or proof.state != State.CONFIRMED or proof.gradual or proving.counters():
+    proof = context.primary.proof
+    if proof is None or proof.state != State.CONFIRMED or proof.gradual or context.counters():
         return None
     told = {verdict.experiment for verdict in settled}
-    region = residual_cause.ProvedRegion.around(proof.verdict, proving)
+    region = residual_cause.ProvedRegion.around(proof.verdict, context)
     is_news = any(verdict.experiment in told for verdict in region.beside)
-    if not is_news or has_part(proving.verdicts, proof.verdict):
+    if not is_news or has_part(context.verdicts, proof.verdict):
         return None
-    return residual_cause.beside_proof(proving, proof.verdict)
+    return residual_cause.residual_beside_proof(context, proof.verdict)
 
 
-def cleared_commits(proving: Proving, line: Sequence[str]) -> set[str]:
+def cleared_commits(context: ProofContext, line: Sequence[str]) -> set[str]:
     """Of a line, the commits at which pairs have refuted the step: noise had placed it there."""
     cleared: set[str] = set()
-    for verdict in verdicts_on_step(proving.verdicts, proving.primary.change.series):
+    for verdict in verdicts_on_step(context.verdicts, context.primary.change.series):
         ends = (verdict.base.hash, verdict.head.hash)
         if verdict.verdict == Outcome.REFUTED and all(end in line for end in ends):
             cleared.update(line[line.index(ends[0]) + 1 : line.index(ends[1]) + 1])
@@ -237,28 +237,28 @@ def cleared_commits(proving: Proving, line: Sequence[str]) -> set[str]:
 
 
 def residual_of_step(
-    proving: Proving, proof: Proof, steps: Iterable[Verdict], with_part: str | None
+    context: ProofContext, proof: Proof, steps: Iterable[Verdict], with_part: str | None
 ) -> ResidualCause | None:
-    """What a bisected step leaves of itself: another cause behind the one that was found, or beside it."""
-    series = proving.primary.change.series
+    """What a bisected step leaves of itself: another cause after the one that was found, or beside it."""
+    series = context.primary.change.series
     parts = [step for step in steps if step.verdict == Outcome.PART and step.series.pk == series.pk]
     residual = None
     if any(step.head.hash == with_part for step in parts):
-        residual = residual_cause.behind_parts(proving, parts, proof.verdict.head)
+        residual = residual_cause.residual_after_parts(context, parts, proof.verdict.head)
     elif not with_part:
-        residual = residual_cause.beside_proof(proving, proof.verdict)
-    return residual or residual_cause.of_other_series(proving)
+        residual = residual_cause.residual_beside_proof(context, proof.verdict)
+    return residual or residual_cause.residual_of_other_series(context)
 
 
-def narrow_by_counter(proving: Proving, proof: Proof | None) -> NextStep:
+def narrow_by_counter(context: ProofContext, proof: Proof | None) -> NextStep:
     """Measure the middle of the range in full: an exact counter tells at once on which side it lies.
 
     The counter's commit need not be all that slowed the range down: what a noisy metric lost is weighed.
     """
-    facts, good, bad = proving.facts, proving.good, proving.bad
-    series = proving.primary.change.series
+    facts, good, bad = context.facts, context.good, context.bad
+    series = context.primary.change.series
     line = facts.answer_to(CommitsBetween(good, bad))
-    tried = facts.answer_to(RunsAtCommits(series, line, proving.key)) if line else {}
+    tried = facts.answer_to(RunsAtCommits(series, line, context.key)) if line else {}
     if any(run.under_way for run in tried.values()):
         return NextStep(waiting=True)
     # Those that a counter was read at are the range's ends by now.
@@ -266,18 +266,18 @@ def narrow_by_counter(proving: Proving, proof: Proof | None) -> NextStep:
     left = bisection.narrow_range(good.hash, line, bad.hash, verdicts)
     if left.middle is not None:
         middle = facts.answer_to(CommitRow(left.middle))
-        step = measure_in_full(proving, [middle])
+        step = measure_in_full(context, [middle])
         if not step.ended:
             return step
-    weighed, residual = residual_cause.weigh_counters_commit(proving, proof) if proof else (None, None)
+    weighed, residual = residual_cause.weigh_counters_commit(context, proof) if proof else (None, None)
     if weighed is not None:
         return NextStep((weighed,))
-    counters = proving.counters()
-    step = merge_bisection.look_into_merge(proving, verdicts, counters[0] if counters else None)
-    step = measure_ends(proving, step) if step.ended else step
+    counters = context.counters()
+    step = merge_bisection.look_into_merge(context, verdicts, counters[0] if counters else None)
+    step = measure_ends(context, step) if step.ended else step
     return replace(step, residual=residual)
 
 
-def measure_ends(proving: Proving, step: NextStep) -> NextStep:
+def measure_ends(context: ProofContext, step: NextStep) -> NextStep:
     """Have the commits on both sides measured in full."""
-    return combine_steps(step, measure_in_full(proving, [proving.good, proving.bad]))
+    return combine_steps(step, measure_in_full(context, [context.good, context.bad]))

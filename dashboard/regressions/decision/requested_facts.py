@@ -115,17 +115,17 @@ class RunsAtCommits(Request[Mapping[str, CommitRuns]]):
 
 @dataclass(frozen=True, slots=True)
 class PointsAround:
-    """Of a series, untainted: its values at two commits, and measured commits before and behind them."""
+    """Of a series, untainted: its values at two commits, and measured commits before and after them."""
 
     good_value: float | None = None
     bad_value: float | None = None
-    before: Commit | None = None
-    behind: Commit | None = None
+    earlier: Commit | None = None
+    later: Commit | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PointsAroundRequest(Request[PointsAround]):
-    """The points at two commits, and the commits `reach` measured ones before and behind them."""
+    """The points at two commits, and the commits `reach` measured ones before and after them."""
 
     series: Series
     good: Commit
@@ -135,7 +135,7 @@ class PointsAroundRequest(Request[PointsAround]):
 
 @dataclass(frozen=True, slots=True)
 class PointsJudgedSince(Request[int]):
-    """How many untainted points of a series behind a commit were judged since an experiment has ended: `most`
+    """How many untainted points of a series after a commit were judged since an experiment has ended: `most`
     at most."""
 
     series: Series

@@ -25,7 +25,7 @@ from dashboard.regressions.decision.requested_facts import (
     StepInPairs,
 )
 from dashboard.regressions.decision.series_kinds import is_same_measurement
-from dashboard.regressions.decision.wanted_measurements import Proving, ResidualCause, WantedExperiment
+from dashboard.regressions.decision.wanted_measurements import ProofContext, ResidualCause, WantedExperiment
 
 Purpose = Experiment.Purpose
 Outcome = Experiment.Verdict
@@ -39,58 +39,58 @@ WORTH_A_PROOF = 0.5
 
 
 def weigh_counters_commit(
-    proving: Proving, proof: Proof
+    context: ProofContext, proof: Proof
 ) -> tuple[WantedExperiment | None, ResidualCause | None]:
     """Weigh whether the commit that a counter names has the whole step: the experiment, or what it has shown.
 
     Another commit may have a part of it where the proof reached further than the counter's range, or where
     nobody has measured the next commits. That part gets a regression of its own.
     """
-    change, good, bad = proving.primary.change, proving.good, proving.bad
+    change, good, bad = context.primary.change, context.good, context.bad
     series, whole = change.series, proof.verdict
     if is_exact_counter(series) or proof.state != Regression.State.CONFIRMED:
         return None, None
     if whole.head.position > bad.position:
         end: Commit | None = whole.head
     else:
-        end = proving.facts.answer_to(PointsAroundRequest(series, good, bad)).behind
+        end = context.facts.answer_to(PointsAroundRequest(series, good, bad)).later
     if end is None:
         return None, None
-    if whole.head.pk != end.pk and not proving.facts.answer_to(CommitsBetween(bad, end)):
+    if whole.head.pk != end.pk and not context.facts.answer_to(CommitsBetween(bad, end)):
         return None, None
     steps = [
         step
-        for step in proving.verdicts
+        for step in context.verdicts
         if step.purpose == Purpose.BISECTION
         and step.series.pk == series.pk
         and (step.base.pk, step.head.pk) == (good.pk, bad.pk)
     ]
     if steps:
-        residual = behind_part(proving, steps[0], end) if steps[0].verdict == Outcome.PART else None
+        residual = residual_after_part(context, steps[0], end) if steps[0].verdict == Outcome.PART else None
         return None, residual
     if (whole.head.pk, whole.series.pk) == (bad.pk, series.pk):
-        placed = place_of(proving, whole, change.before, change.after)
+        placed = place_of(context, whole, change.before, change.after)
         if placed == Outcome.WHOLE:
             return None, None
     weighed_against = whole if whole.head.pk != bad.pk else None
-    return proving.experiment(Purpose.BISECTION, good, bad, whole=weighed_against), None
+    return context.experiment(Purpose.BISECTION, good, bad, whole=weighed_against), None
 
 
-def beside_proof(proving: Proving, whole: Verdict) -> ResidualCause | None:
+def residual_beside_proof(context: ProofContext, whole: Verdict) -> ResidualCause | None:
     """Where pairs surely show a part only of what the points show: the rest, beside the proved range.
 
     First on the side where the points show more of it. Once pairs have told of that, and the parts that they
     have confirmed aren't the whole yet, the next part, on either side. Where the points at both ends stand at
     the levels already, later points were slow for another reason than commits, and nothing is looked for.
     """
-    change = proving.primary.change
+    change = context.primary.change
     series, before, after = change.series, change.before, change.after
     if whole.series.pk != series.pk or not whole.ratio:
         return None
-    if place_of(proving, whole, before, after) not in (Outcome.PART, Outcome.NONE):
+    if place_of(context, whole, before, after) not in (Outcome.PART, Outcome.NONE):
         return None
-    region = ProvedRegion.around(whole, proving)
-    points = proving.facts.answer_to(PointsAroundRequest(series, region.base, region.head))
+    region = ProvedRegion.around(whole, context)
+    points = context.facts.answer_to(PointsAroundRequest(series, region.base, region.head))
     if points.good_value is None or points.bad_value is None:
         return None
     scale = StepScale.of_values(series.metric, before, after, [points.good_value, points.bad_value])
@@ -107,16 +107,16 @@ def beside_proof(proving: Proving, whole: Verdict) -> ResidualCause | None:
     # Each by its own point, and by what the other point and the pairs leave of the step.
     earlier, later = (earlier + missing - later) / 2, (later + missing - earlier) / 2
     sides = [(later, True), (earlier, False)] if later >= earlier else [(earlier, False), (later, True)]
-    for part, is_behind in sides:
-        if part < least or (region.is_closed_behind if is_behind else region.is_closed_before):
+    for part, is_later in sides:
+        if part < least or (region.is_closed_later if is_later else region.is_closed_earlier):
             continue
         part = min(part, missing)
-        ends = ends_of_residual(proving, scale, region, part, is_behind=is_behind)
+        ends = ends_of_residual(context, scale, region, part, is_later=is_later)
         if ends is None:
             continue
-        shares = (1.0 - part, 1.0) if is_behind else (0.0, part)
+        shares = (1.0 - part, 1.0) if is_later else (0.0, part)
         low, high = (series.metric.level(before, scale.effect_of(share)) for share in shares)
-        return residual_between(proving, series, ends, (low, high))
+        return residual_between(context, series, ends, (low, high))
     return None
 
 
@@ -131,39 +131,39 @@ class ProvedRegion:
     head: Commit
     confirmed: tuple[Verdict, ...]
     beside: tuple[Verdict, ...] = ()
-    is_closed_before: bool = False
-    is_closed_behind: bool = False
+    is_closed_earlier: bool = False
+    is_closed_later: bool = False
 
     @classmethod
-    def around(cls, whole: Verdict, proving: Proving) -> ProvedRegion:
+    def around(cls, whole: Verdict, context: ProofContext) -> ProvedRegion:
         """The range of a confirmed proof, with what proofs of the same series have told of beside it."""
         told = [
             verdict
-            for verdict in newest_first(proving.nearby)
+            for verdict in newest_first(context.nearby)
             if verdict.purpose == Purpose.PROOF and verdict.series.pk == whole.series.pk
         ]
         region = cls(whole.base, whole.head, (whole,))
         while beside := region._next_beside(told):
-            region = region._with(beside, proving.other_steps)
+            region = region._with(beside, context.other_steps)
         return region
 
     def _next_beside(self, told: Iterable[Verdict]) -> Verdict | None:
         for verdict in told:
-            if verdict.base.pk == self.head.pk and not self.is_closed_behind:
+            if verdict.base.pk == self.head.pk and not self.is_closed_later:
                 return verdict
-            if verdict.head.pk == self.base.pk and not self.is_closed_before:
+            if verdict.head.pk == self.base.pk and not self.is_closed_earlier:
                 return verdict
         return None
 
     def _with(self, told: Verdict, other_steps: Sequence[int]) -> ProvedRegion:
         """The region with one that begins at its head, or ends at its base."""
-        is_behind, beside = told.base.pk == self.head.pk, (*self.beside, told)
+        is_later, beside = told.base.pk == self.head.pk, (*self.beside, told)
         if told.verdict != Outcome.CONFIRMED or holds_step(told.range, other_steps):
-            if is_behind:
-                return replace(self, beside=beside, is_closed_behind=True)
-            return replace(self, beside=beside, is_closed_before=True)
+            if is_later:
+                return replace(self, beside=beside, is_closed_later=True)
+            return replace(self, beside=beside, is_closed_earlier=True)
         wide = replace(self, confirmed=(*self.confirmed, told), beside=beside)
-        return replace(wide, head=told.head) if is_behind else replace(wide, base=told.base)
+        return replace(wide, head=told.head) if is_later else replace(wide, base=told.base)
 
     def share(self, scale: StepScale) -> float:
         """How much of a step its parts have together."""
@@ -175,103 +175,105 @@ def holds_step(commits: Range, steps: Iterable[int]) -> bool:
 
 
 def ends_of_residual(
-    proving: Proving, scale: StepScale, region: ProvedRegion, part: float, *, is_behind: bool
+    context: ProofContext, scale: StepScale, region: ProvedRegion, part: float, *, is_later: bool
 ) -> tuple[Commit, Commit] | None:
     """From the region up to the first measured commit at which the points have moved on.
 
     A commit that changes nothing may lie between two causes. None where no point within reach has moved.
     """
-    series = proving.primary.change.series
+    series = context.primary.change.series
     ends = region.base, region.head
     for reach in range(1, REACH + 1):
-        around = proving.facts.answer_to(PointsAroundRequest(series, *ends, reach))
-        far = around.behind if is_behind else around.before
+        around = context.facts.answer_to(PointsAroundRequest(series, *ends, reach))
+        far = around.later if is_later else around.earlier
         if far is None:
             return None
-        wide = (region.base, far) if is_behind else (far, region.head)
-        points = proving.facts.answer_to(PointsAroundRequest(series, *wide))
-        value = points.bad_value if is_behind else points.good_value
+        wide = (region.base, far) if is_later else (far, region.head)
+        points = context.facts.answer_to(PointsAroundRequest(series, *wide))
+        value = points.bad_value if is_later else points.good_value
         if value is None:
             return None
         share = scale.share_of_step(value)
-        left = 1.0 - share if is_behind else share
+        left = 1.0 - share if is_later else share
         if left <= part * (1.0 - MOVED_ON):
-            good, bad = (region.head, far) if is_behind else (far, region.base)
-            is_stepping = holds_step(Range(good.position, bad.position), proving.other_steps)
+            good, bad = (region.head, far) if is_later else (far, region.base)
+            is_stepping = holds_step(Range(good.position, bad.position), context.other_steps)
             return None if is_stepping else (good, bad)
     return None
 
 
-def place_of(proving: Proving, verdict: Verdict, before: float, after: float) -> str:
+def place_of(context: ProofContext, verdict: Verdict, before: float, after: float) -> str:
     """`whole`, `none` or `part`: how much of this step an experiment's pairs show at its head."""
     if verdict.by_phases:
         # The whole's values don't tell, and what phases show is told by them as one step.
         return Outcome.WHOLE
-    return proving.facts.answer_to(StepInPairs(verdict.experiment, before, after))
+    return context.facts.answer_to(StepInPairs(verdict.experiment, before, after))
 
 
-def behind_parts(proving: Proving, parts: Iterable[Verdict], bad: Commit) -> ResidualCause | None:
-    """What comes behind the last commit with no more of the step than the first one that has a part of it.
+def residual_after_parts(
+    context: ProofContext, parts: Iterable[Verdict], bad: Commit
+) -> ResidualCause | None:
+    """What comes after the last commit with no more of the step than the first one that has a part of it.
 
-    One that surely has more has another cause's part too, which is behind the first. The newest verdict on
+    One that surely has more has another cause's part too, which comes after the first. The newest verdict on
     each commit counts.
     """
     by_commit = {part.head.position: part for part in reversed(newest_first(parts))}
     first, *later = (by_commit[position] for position in sorted(by_commit))
-    same = takewhile(lambda part: not has_surely_more(proving, first, part), later)
-    return behind_part(proving, max([first, *same], key=lambda part: part.head.position), bad)
+    same = takewhile(lambda part: not has_surely_more(context, first, part), later)
+    return residual_after_part(context, max([first, *same], key=lambda part: part.head.position), bad)
 
 
-def has_surely_more(proving: Proving, first: Verdict, then: Verdict) -> bool:
+def has_surely_more(context: ProofContext, first: Verdict, then: Verdict) -> bool:
     """Whether a commit has so much of a step that an earlier one surely has a part of that only."""
     more = level_measured(then.before, then)
-    return place_of(proving, first, first.before, more) == Outcome.PART
+    return place_of(context, first, first.before, more) == Outcome.PART
 
 
-def behind_part(proving: Proving, part: Verdict, bad: Commit) -> ResidualCause | None:
+def residual_after_part(context: ProofContext, part: Verdict, bad: Commit) -> ResidualCause | None:
     """Part of the step is there before the range's end: what comes after it has a cause of its own."""
     level = level_measured(part.before, part)
-    return residual_between(proving, part.series, (part.head, bad), (level, part.after))
+    return residual_between(context, part.series, (part.head, bad), (level, part.after))
 
 
-def of_other_series(proving: Proving) -> ResidualCause | None:
-    """What another series that was proved at the same commit leaves behind it."""
-    for whole in verdicts_confirmed(proving.verdicts):
-        if is_same_measurement(whole.series, proving.primary.change.series):
+def residual_of_other_series(context: ProofContext) -> ResidualCause | None:
+    """What another series that was proved at the same commit leaves after it."""
+    for whole in verdicts_confirmed(context.verdicts):
+        if is_same_measurement(whole.series, context.primary.change.series):
             continue
         parts = [
             step
-            for step in bisection_steps(proving.verdicts, whole)
+            for step in bisection_steps(context.verdicts, whole)
             if step.verdict == Outcome.PART
             and step.series.pk == whole.series.pk
             and step.head.position < whole.head.position
         ]
         last = max(parts, key=lambda step: step.head.position, default=None)
-        residual = behind_part(proving, last, whole.head) if last else None
+        residual = residual_after_part(context, last, whole.head) if last else None
         if residual:
             return residual
     return None
 
 
 def residual_between(
-    proving: Proving, series: Series, ends: tuple[Commit, Commit], levels: tuple[float, float]
+    context: ProofContext, series: Series, ends: tuple[Commit, Commit], levels: tuple[float, float]
 ) -> ResidualCause | None:
     """The rest of a step between two commits; proved once: refuted or narrowed, it isn't asked again."""
     residual = ResidualCause(*ends, series, *levels)
-    return None if is_asked_already(proving, residual) else residual
+    return None if is_asked_already(context, residual) else residual
 
 
-def is_asked_already(proving: Proving, residual: ResidualCause) -> bool:
+def is_asked_already(context: ProofContext, residual: ResidualCause) -> bool:
     """True where it was measured already whether the series steps between the two commits."""
-    asked = proving.facts.answer_to(ProofsOfSeries(residual.series.pk))
+    asked = context.facts.answer_to(ProofsOfSeries(residual.series.pk))
     # Those of a regression that has just turned out to be this one are its own.
-    own = {proving.key, *(verdict.regression_id for verdict in proving.verdicts)}
+    own = {context.key, *(verdict.regression_id for verdict in context.verdicts)}
     if any((proof.base.pk, proof.head.pk) == (residual.good.pk, residual.bad.pk) for proof in asked):
         return True
     return any(
         proof.regression_id not in own
         and proof.head.branch == residual.bad.branch
-        and holds_alone(Range(proof.base.position, proof.head.position), residual.range, proving.range)
+        and holds_alone(Range(proof.base.position, proof.head.position), residual.range, context.range)
         for proof in asked
     )
 

@@ -13,7 +13,7 @@ from dashboard.regressions.decision.requested_facts import (
     RefutedForAnother,
     ReusedProof,
 )
-from dashboard.regressions.decision.wanted_measurements import NextStep, Proving
+from dashboard.regressions.decision.wanted_measurements import NextStep, ProofContext
 
 
 def merged_checks(
@@ -23,19 +23,19 @@ def merged_checks(
     return facts.answer_to(request) if request.series.configuration_id in checked else ()
 
 
-def with_proof_on_branch(proving: Proving, step: NextStep, checked: Collection[int]) -> NextStep:
+def with_proof_on_branch(context: ProofContext, step: NextStep, checked: Collection[int]) -> NextStep:
     """A step that asks for a proof which a check has given on the branch already reuses that one.
 
     What was refuted between other commits is refuted for these alone; what was confirmed holds for any
     range around them.
     """
-    known = told_ends(proving)
+    known = told_ends(context)
     for wanted in step.experiments:
         if wanted.purpose != Purpose.PROOF:
             continue
         levels = (wanted.before, wanted.after)
-        merge = MergedChecks(wanted.series, wanted.head, *levels, proving.key, wanted.phases_with_step)
-        for merged in merged_checks(merge, checked, proving.facts):
+        merge = MergedChecks(wanted.series, wanted.head, *levels, context.key, wanted.phases_with_step)
+        for merged in merged_checks(merge, checked, context.facts):
             proof = merged.proof
             if proof is None or (proof.series.pk, proof.base.pk, proof.head.pk) in known:
                 continue
@@ -45,29 +45,29 @@ def with_proof_on_branch(proving: Proving, step: NextStep, checked: Collection[i
     return step
 
 
-def with_refutation_for_another(proving: Proving, step: NextStep) -> NextStep:
+def with_refutation_for_another(context: ProofContext, step: NextStep) -> NextStep:
     """A proof of a step that pairs of its commits refute, measured for another regression, reuses these.
 
     What they would confirm is measured anew: the luck of no pairs confirms two regressions.
     """
-    known = told_ends(proving)
+    known = told_ends(context)
     for wanted in step.experiments:
         series, base, head = wanted.series, wanted.base, wanted.head
         if wanted.purpose != Purpose.PROOF or series.phase or (series.pk, base.pk, head.pk) in known:
             continue
-        if not times_answered(wanted, proving.facts):
+        if not times_answered(wanted, context.facts):
             continue
         levels = (wanted.before, wanted.after)
-        request = RefutedForAnother(series, base, head, *levels, proving.key, wanted.phases_with_step)
-        proof = proving.facts.answer_to(request)
+        request = RefutedForAnother(series, base, head, *levels, context.key, wanted.phases_with_step)
+        proof = context.facts.answer_to(request)
         if proof:
             return answer_with(step, proof)
     return step
 
 
-def told_ends(proving: Proving) -> set[tuple[int, int, int]]:
+def told_ends(context: ProofContext) -> set[tuple[int, int, int]]:
     """Series, base and head of the pairs that have told of it: a second look at them says nothing new."""
-    return {(row.series.pk, row.base.pk, row.head.pk) for row in proving.verdicts}
+    return {(row.series.pk, row.base.pk, row.head.pk) for row in context.verdicts}
 
 
 def answer_with(step: NextStep, proof: ReusedProof) -> NextStep:

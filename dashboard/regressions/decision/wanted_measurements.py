@@ -91,8 +91,8 @@ class NextStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Proving:
-    """A regression as it was just decided: where it is, by which change it is told, and what is known.
+class ProofContext:
+    """What the next step of a proof depends on: the range, the change by which it is told, and what is known.
 
     `other_steps` are the positions at which the series by which it is told steps beside that.
     `proved_again`: its last proof couldn't be measured, or refuted what still stands, and another is due.
@@ -149,20 +149,20 @@ def is_answered_often(bisection: Evidence | None) -> bool:
     return bisection is not None and bisection.code == "answered"
 
 
-def measure_in_full(proving: Proving, commits: Sequence[Commit]) -> NextStep:
+def measure_in_full(context: ProofContext, commits: Sequence[Commit]) -> NextStep:
     """Runs of what no run has measured yet of the regression's cases at these commits."""
     wanted, waiting = [], False
     hashes = tuple(commit.hash for commit in commits)
-    for series in series_by_configuration(proving):
-        tried = proving.facts.answer_to(RunsAtCommits(series, hashes, proving.key))
+    for series in series_by_configuration(context):
+        tried = context.facts.answer_to(RunsAtCommits(series, hashes, context.key))
         waiting |= any(run.under_way for run in tried.values())
         wanted += [WantedRun(series, commit) for commit in commits if commit.hash not in tried]
     return NextStep(runs=tuple(wanted), waiting=waiting)
 
 
-def series_by_configuration(proving: Proving) -> list[Series]:
+def series_by_configuration(context: ProofContext) -> list[Series]:
     """One series of each configuration that the regression's changes are of."""
     by_configuration: dict[int, Series] = {}
-    for change in sorted([proving.primary.change, *proving.changes], key=lambda change: change.series.pk):
+    for change in sorted([context.primary.change, *context.changes], key=lambda change: change.series.pk):
         by_configuration.setdefault(change.series.configuration_id, change.series)
     return list(by_configuration.values())

@@ -420,10 +420,10 @@ class TrueFacts(GatheredFacts):
 
     def points_around(self, series: Series, good: int, bad: int, reach: int) -> PointsAround:
         line = sorted(self.project.measured)
-        before, behind = [at for at in line if at < good][-reach:], [at for at in line if at > bad][:reach]
+        earlier, later = [at for at in line if at < good][-reach:], [at for at in line if at > bad][:reach]
         return PointsAround(
             good_value=self.project.level(series, good) if good in line else None,
             bad_value=self.project.level(series, bad) if bad in line else None,
-            before=make_commit(before[0]) if before else None,
-            behind=make_commit(behind[-1]) if behind else None,
+            earlier=make_commit(earlier[0]) if earlier else None,
+            later=make_commit(later[-1]) if later else None,
         )

@@ -17,7 +17,7 @@ from dashboard.regressions.decision.requested_facts import (
     RegressionsBetween,
     RunsAtCommits,
 )
-from dashboard.regressions.decision.wanted_measurements import NextStep, Placement, Proving
+from dashboard.regressions.decision.wanted_measurements import NextStep, Placement, ProofContext
 from tests.dashboard.regressions.decision.builders import (
     make_change,
     make_commit,
@@ -30,7 +30,7 @@ from tests.dashboard.regressions.decision.simulated_project import Planted, Simu
 TIME, MEMORY = make_series("step_time"), make_series("peak_memory")
 GOOD, BAD = 20, 22
 CHANGE = make_change(TIME, GOOD, BAD, 1.3)
-BEFORE, BEHIND = make_commit(19), make_commit(24)
+EARLIER, LATER = make_commit(19), make_commit(24)
 
 
 def proved_at(position: int, series: object = TIME, state: str = "confirmed") -> Regression:
@@ -46,18 +46,18 @@ def next_pairs(*others: Regression, other_steps: tuple[int, ...] = ()) -> list[t
     good, bad = make_commit(GOOD), make_commit(BAD)
     facts = GatheredFacts(
         {
-            PointsAroundRequest(TIME, good, bad): PointsAround(before=BEFORE, behind=BEHIND),
-            RegressionsBetween(BEFORE, BEHIND): others,
+            PointsAroundRequest(TIME, good, bad): PointsAround(earlier=EARLIER, later=LATER),
+            RegressionsBetween(EARLIER, LATER): others,
             RunsAtCommits(TIME, (good.hash, bad.hash), 1): {},
         }
     )
-    step = plan_next_step(Proving(1, good, bad, primary, [CHANGE], refuted, other_steps, facts=facts))
+    step = plan_next_step(ProofContext(1, good, bad, primary, [CHANGE], refuted, other_steps, facts=facts))
     assert all(wanted.purpose == Purpose.PROOF for wanted in step.experiments)
     return [(wanted.base.position, wanted.head.position) for wanted in step.experiments]
 
 
 def test_it_is_looked_for_on_both_sides() -> None:
-    assert next_pairs() == [(BEFORE.position, BEHIND.position)]
+    assert next_pairs() == [(EARLIER.position, LATER.position)]
 
 
 @pytest.mark.parametrize(
@@ -85,49 +85,51 @@ def test_it_is_not_looked_for_across_an_improvement(position: int, measured: tup
 
 
 def test_the_wider_range_is_bisected_beside_the_commits_that_were_refuted() -> None:
-    wide = make_change(TIME, BEFORE.position, BEHIND.position, 1.3)
+    wide = make_change(TIME, EARLIER.position, LATER.position, 1.3)
     verdicts = [
         make_verdict(CHANGE, Outcome.REFUTED, GOOD, BAD, ratio=1.0),
-        make_verdict(wide, Outcome.CONFIRMED, BEFORE.position, BEHIND.position, ratio=1.3),
+        make_verdict(wide, Outcome.CONFIRMED, EARLIER.position, LATER.position, ratio=1.3),
     ]
     primary = choose_primary([CHANGE], verdicts, make_regression(CHANGE))
     assert primary is not None
-    line = [make_commit(position) for position in range(BEFORE.position + 1, BEHIND.position)]
+    line = [make_commit(position) for position in range(EARLIER.position + 1, LATER.position)]
     facts = GatheredFacts(
         {
-            CommitsBetween(BEFORE, BEHIND): tuple(commit.hash for commit in line),
+            CommitsBetween(EARLIER, LATER): tuple(commit.hash for commit in line),
             **{CommitRow(commit.hash): commit for commit in line},
         }
     )
-    step = plan_next_step(Proving(1, BEFORE, BEHIND, primary, [CHANGE], verdicts, facts=facts))
+    step = plan_next_step(ProofContext(1, EARLIER, LATER, primary, [CHANGE], verdicts, facts=facts))
     (wanted,) = step.experiments
-    assert (wanted.purpose, wanted.base, wanted.head.position) == (Purpose.BISECTION, BEFORE, BAD)
+    assert (wanted.purpose, wanted.base, wanted.head.position) == (Purpose.BISECTION, EARLIER, BAD)
 
 
-def next_pairs_behind(refuted_ranges: list[tuple[int, int]], *, stands: bool = True) -> list[tuple[int, int]]:
+def next_pairs_after(refuted_ranges: list[tuple[int, int]], *, stands: bool = True) -> list[tuple[int, int]]:
     """What is measured next of a step that pairs have refuted in these ranges, and that stands or doesn't."""
     refuted = [make_verdict(CHANGE, Outcome.REFUTED, *ends, ratio=1.01) for ends in refuted_ranges]
     primary = choose_primary([CHANGE], newest_first(refuted), make_regression(CHANGE))
     assert primary is not None
     good, bad = bounding_commits(primary)
-    inside = PointsAround(before=make_commit(12), behind=make_commit(30))
+    inside = PointsAround(earlier=make_commit(12), later=make_commit(30))
     facts = GatheredFacts(
         {
-            PointsAroundRequest(TIME, good, bad): PointsAround(before=BEFORE, behind=BEHIND),
+            PointsAroundRequest(TIME, good, bad): PointsAround(earlier=EARLIER, later=LATER),
             PointsAroundRequest(TIME, good, bad, INTO_LEVEL): inside,
-            RegressionsBetween(BEFORE, BEHIND): (),
+            RegressionsBetween(EARLIER, LATER): (),
             RegressionsBetween(make_commit(12), make_commit(30)): (),
             RunsAtCommits(TIME, (good.hash, bad.hash), 1): {},
         }
     )
-    step = plan_next_step(Proving(1, good, bad, primary, [CHANGE], refuted, proved_again=stands, facts=facts))
+    step = plan_next_step(
+        ProofContext(1, good, bad, primary, [CHANGE], refuted, proved_again=stands, facts=facts)
+    )
     return [(wanted.base.position, wanted.head.position) for wanted in step.experiments]
 
 
 def test_what_stands_though_it_was_refuted_twice_is_looked_for_between_its_levels() -> None:
-    assert next_pairs_behind([(20, 22), (19, 24)]) == [(12, 30)]
-    assert next_pairs_behind([(20, 22), (19, 24)], stands=False) == []
-    assert next_pairs_behind([(20, 22), (19, 24), (12, 30)]) == []
+    assert next_pairs_after([(20, 22), (19, 24)]) == [(12, 30)]
+    assert next_pairs_after([(20, 22), (19, 24)], stands=False) == []
+    assert next_pairs_after([(20, 22), (19, 24), (12, 30)]) == []
 
 
 def proved_between_levels(*steps: tuple[int, str], alone: str = "") -> NextStep:
@@ -138,7 +140,7 @@ def proved_between_levels(*steps: tuple[int, str], alone: str = "") -> NextStep:
     wide = make_change(TIME, 12, 30, 1.12)
     verdicts = [
         make_verdict(CHANGE, Outcome.REFUTED, GOOD, BAD, ratio=1.01),
-        make_verdict(CHANGE, Outcome.REFUTED, BEFORE.position, BEHIND.position, ratio=1.04),
+        make_verdict(CHANGE, Outcome.REFUTED, EARLIER.position, LATER.position, ratio=1.04),
         make_verdict(wide, Outcome.CONFIRMED, 12, 30, ratio=1.12),
         *(make_verdict(wide, verdict, 12, at, purpose=Purpose.BISECTION) for at, verdict in steps),
     ]
@@ -154,7 +156,7 @@ def proved_between_levels(*steps: tuple[int, str], alone: str = "") -> NextStep:
         }
     )
     good, bad = bounding_commits(primary)
-    return plan_next_step(Proving(1, good, bad, primary, [CHANGE], verdicts, facts=facts))
+    return plan_next_step(ProofContext(1, good, bad, primary, [CHANGE], verdicts, facts=facts))
 
 
 def test_a_step_between_levels_is_looked_for_beside_its_place() -> None:
