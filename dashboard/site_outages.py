@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 WEB, SWEEP = "web", "sweep"
 HEARTBEAT_SECONDS = 10.0
 # Three times as long as either beats: a shorter silence is none.
-AWAY = timedelta(seconds=30)
+OUTAGE_SILENCE = timedelta(seconds=30)
 
 
 def grant_grace() -> bool:
@@ -26,7 +26,7 @@ def grant_grace() -> bool:
     Without the web server no host gets a heartbeat through; without the sweep, which beats here, neither it
     nor the database may have been there.
     """
-    silent = Heartbeat.objects.filter(name__in=(WEB, SWEEP), seen_at__lt=Now() - AWAY)
+    silent = Heartbeat.objects.filter(name__in=(WEB, SWEEP), seen_at__lt=Now() - OUTAGE_SILENCE)
     parts = sorted(silent.values_list("name", flat=True))
     if parts:
         logger.warning("Silent for too long: %s. Hosts get time to renew what they hold", " and ".join(parts))

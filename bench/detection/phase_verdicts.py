@@ -91,7 +91,7 @@ def estimate_by_values(values: Floats, error: float) -> pairs.ShareEstimate | No
         return None
     bounded = paired_steps.bound_far(values)
     deviation = max(float(bounded.std(ddof=1)), LEAST_NOISE / STEP)
-    half = pairs.interval_half_width(len(values), deviation, error, paired_steps.PRIOR)
+    half = pairs.interval_half_width(len(values), deviation, error, paired_steps.PRIOR_SCALE)
     middle = float(bounded.mean())
     return pairs.ShareEstimate(len(values), middle, middle - half, middle + half)
 

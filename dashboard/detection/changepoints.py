@@ -31,7 +31,7 @@ STEP_SPAN = 4
 # A suspicion may rest on the newest points alone, on one even, where they are so many noises off their level,
 # and so many times as far as any point of it was before: a series that throws outliers sets its own mark.
 FAR_OFF = 6.0
-FARTHER = 1.5
+FARTHER_FACTOR = 1.5
 FAR_WINDOW = 50
 FAR_POINTS = 3  # with one more the segmentation sees it in any case
 
@@ -200,7 +200,7 @@ def count_far_points(level: Floats, sigma: float) -> int:
         if len(known) <= SUSPICION.baseline:
             continue
         centre = fast_median(known)
-        mark = max(FAR_OFF * sigma, FARTHER * float(np.abs(known - centre).max()))
+        mark = max(FAR_OFF * sigma, FARTHER_FACTOR * float(np.abs(known - centre).max()))
         if (newest - centre > mark).all() or (centre - newest > mark).all():
             return count
     return 0

@@ -21,7 +21,7 @@ from dashboard.detection.segmentation import Floats
 from dashboard.detection.types import Point, Series
 
 # Points on both sides whose median is a part's level at a point: what lasts for longer is a step of its own.
-REACH = 15
+REACH_POINTS = 15
 # Fewer others have no middle that a step of one of them leaves where it is.
 FEWEST_OTHERS = 3
 # The noise has to fall at least to this: what helps less may be chance.
@@ -59,8 +59,8 @@ def is_long_enough(logs: Floats) -> bool:
 
 def local_deviations(logs: Floats) -> Floats:
     """Logarithms (n,) less their running median; NaN where they are."""
-    padded = np.concatenate([np.full(REACH, np.nan), logs, np.full(REACH, np.nan)])
-    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * REACH + 1)
+    padded = np.concatenate([np.full(REACH_POINTS, np.nan), logs, np.full(REACH_POINTS, np.nan)])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * REACH_POINTS + 1)
     return np.asarray(logs - median_of_known(windows, axis=1))
 
 

@@ -1,4 +1,4 @@
-"""`compare`: two groups of measurements of one metric, as a ratio with an interval."""
+"""`compare_samples`: two groups of measurements of one metric, as a ratio with an interval."""
 
 from __future__ import annotations
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from dashboard.detection.segmentation import Floats
 
 # So many points before one show whether a counter comes and goes.
-LATELY = 40
+RECENT_POINTS = 40
 # What comes back is a level once it stays for so many points.
-STAYS = 10
+POINTS_TO_STAY = 10
 FEWEST_JUMPS = 3  # there, back, and there again
 # So many values are tried as the level before a cut.
 MOST_LEVELS = 4
@@ -38,14 +38,14 @@ def points_of_levels(values: Floats, known: Collection[int] | None = None) -> ND
 
 def levels_at_cut(values: Floats) -> list[int]:
     """Points of the values near the cut, of those that are there most often first."""
-    _, first, count = np.unique(values[:LATELY], return_index=True, return_counts=True)
+    _, first, count = np.unique(values[:RECENT_POINTS], return_index=True, return_counts=True)
     return [int(at) for at in first[np.argsort(-count, kind="stable")[:MOST_LEVELS]]]
 
 
 def differences_to_known(levels: Floats, known: Collection[int]) -> int:
     """How many changes are found otherwise than they are known, near the cut none."""
     found = set((np.flatnonzero(np.diff(levels)) + 1).tolist())
-    return sum(at >= LATELY for at in found.symmetric_difference(known))
+    return sum(at >= RECENT_POINTS for at in found.symmetric_difference(known))
 
 
 def follow_level(values: Floats, level: int, known: Collection[int] | None = None) -> NDArray[np.intp]:
@@ -59,8 +59,8 @@ def follow_level(values: Floats, level: int, known: Collection[int] | None = Non
         if at and values[at] != values[at - 1]:
             came = at
         # Near a cut nobody sees any more whether it had come lately.
-        tells = known is None or came >= LATELY or came in known
-        if at - came + 1 >= STAYS or (tells and not has_come_lately(values, came)):
+        tells = known is None or came >= RECENT_POINTS or came in known
+        if at - came + 1 >= POINTS_TO_STAY or (tells and not has_come_lately(values, came)):
             level = came
             level_points[came:at] = level
         level_points[at] = level
@@ -69,7 +69,7 @@ def follow_level(values: Floats, level: int, known: Collection[int] | None = Non
 
 def has_come_lately(values: Floats, at: int) -> bool:
     """True where a counter moved to the value at this point before, in the same direction, and left it."""
-    near = values[max(at - LATELY, 0) : at + 1]
+    near = values[max(at - RECENT_POINTS, 0) : at + 1]
     directions = np.sign(np.diff(near))
     before = (near[1:-1] == near[-1]) & (directions[:-1] == directions[-1])
     return bool(before.any())
@@ -77,4 +77,4 @@ def has_come_lately(values: Floats, at: int) -> bool:
 
 def varies_near(varying: NDArray[np.intp], at: int) -> bool:
     """True where some of these points, which have another value than their level, are near one."""
-    return bool((np.abs(varying - at) <= LATELY).any())
+    return bool((np.abs(varying - at) <= RECENT_POINTS).any())

@@ -10,9 +10,11 @@ from dashboard.detection.levels import drop_weakest, robust_level
 from dashboard.detection.segmentation import Floats
 
 WINDOW = 30  # points on each side of a step
-EARLIER = 10  # points: a noisy stretch may have begun so long before the step that it looks like
-CAP = 9.0  # an outlier of a level counts as three noises off: less would hide how much its points scatter
-WIDEST = 36.0  # a point of a noisy stretch counts as six noises off at most
+POINTS_EARLIER = 10  # points: a noisy stretch may have begun so long before the step that it looks like
+OWN_LEVEL_CAP = (
+    9.0  # an outlier of a level counts as three noises off: less would hide how much its points scatter
+)
+NOISY_STRETCH_CAP = 36.0  # a point of a noisy stretch counts as six noises off at most
 
 
 def drop_noisy_stretches(
@@ -37,12 +39,12 @@ def level_advantage(old: Floats, new: Floats) -> float:
     Twice the log-likelihood ratio of Gaussians. The noisy stretch has a variance of its own around the old
     level, never below that of the noise, and holds all new points and as many of the last old ones as fit it.
     """
-    recent, level = old[-EARLIER:], robust_level(old, 1.0)
+    recent, level = old[-POINTS_EARLIER:], robust_level(old, 1.0)
     around_old = np.concatenate([recent, new]) - level
     around_own = np.concatenate([recent - level, new - robust_level(new, 1.0)])
     begins = np.arange(len(recent) + 1)  # of the stretch; it ends with the last point
     points = len(around_old) - begins
-    noisy = np.minimum(around_old**2, WIDEST)[::-1].cumsum()[::-1][begins]
-    levels = np.minimum(around_own**2, CAP)[::-1].cumsum()[::-1][begins]
+    noisy = np.minimum(around_old**2, NOISY_STRETCH_CAP)[::-1].cumsum()[::-1][begins]
+    levels = np.minimum(around_own**2, OWN_LEVEL_CAP)[::-1].cumsum()[::-1][begins]
     variance = np.maximum(noisy / points, 1.0)
     return float((points * np.log(variance) + noisy / variance - levels).min())

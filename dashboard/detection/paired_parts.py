@@ -34,7 +34,7 @@ PartsVerdict = Literal[StepVerdict, "moved"]
 LEAST_TO_COMPARE = 0.03
 # Of what the suspected parts grew by, so much has to be left in the sum of all, to have been lost: a part
 # that shrank moves the middle of the others a little. Where others surely took back so much, it only moved.
-LOST, MADE_UP = 0.65, 0.75
+LOST_SHARE, MADE_UP_SHARE = 0.65, 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +143,9 @@ def parts_verdict(whole: ShareEstimate, found: PartsEstimate, least: float) -> P
     if by_parts != "confirmed":
         return by_parts
     grown = found.parts.share
-    left = max(least, LOST * grown)
+    left = max(least, LOST_SHARE * grown)
     sums = [step_verdict(estimate, left) for estimate in found.sums]
-    if found.taken_back >= MADE_UP * grown or all(verdict == "refuted" for verdict in sums):
+    if found.taken_back >= MADE_UP_SHARE * grown or all(verdict == "refuted" for verdict in sums):
         return "moved"
     proved = all(verdict == "confirmed" for verdict in sums)
     # Where most others shrank alike their middle did too: that they have only moved the whole has to say.

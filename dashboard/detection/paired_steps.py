@@ -35,11 +35,11 @@ FEWEST_STEPS, FEWEST_PAIRS = 20, 6
 # Larger steps are proved by a few pairs; where one side takes much longer it is disturbed more often too.
 LARGEST_STEP = 0.1
 # From so many pairs on, one counts up to a bound only: so many deviations off the median.
-FEWEST_TO_BOUND, FAR = 8, 2.5
+FEWEST_TO_BOUND, BOUND_DEVIATIONS = 8, 2.5
 # The prior's scale, in deviations of a pair: what is asked of single steps is small.
-PRIOR = 2.0
+PRIOR_SCALE = 2.0
 # Steps are of one kind where their times differ by less than this factor.
-KIND = 1.5
+KIND_FACTOR = 1.5
 # Standard errors of what kinds cost, on each side.
 ERRORS_OF_KINDS = 3.0
 # Of the mean of the pairs, by which it has to bear out what single steps say isn't there.
@@ -85,7 +85,7 @@ def estimate_by_steps(
     if pairs < FEWEST_PAIRS:
         return None
     values, deviation = comparable_pairs(compared.typical, good_first)
-    half = interval_half_width(pairs, max(deviation, least_noise), error, PRIOR)
+    half = interval_half_width(pairs, max(deviation, least_noise), error, PRIOR_SCALE)
     share = (float(values.mean()) + compared.kinds) / step
     if not math.isfinite(half):
         return ShareEstimate(pairs, share, None, None)
@@ -99,7 +99,7 @@ def cost_of_kinds(beside: Floats, good: Floats, bad: Floats) -> tuple[float, flo
     `beside`: log ratios (steps, n), less their pair's median; `good` and `bad`: the times they are of.
     """
     before, after = (np.median(times / np.median(times, axis=0), axis=1) for times in (good, bad))
-    kinds = np.round(np.log(np.maximum(before, after)) / math.log(KIND))
+    kinds = np.round(np.log(np.maximum(before, after)) / math.log(KIND_FACTOR))
     added, variance = 0.0, 0.0
     for kind in np.unique(kinds[kinds != 0]):
         of_kind = beside[kinds == kind]
@@ -128,7 +128,7 @@ def bound_far(values: Floats) -> Floats:
     if len(values) < FEWEST_TO_BOUND:
         return values
     middle = np.median(values)
-    far = FAR * OF_MEDIAN_DEVIATION * np.median(np.abs(values - middle))
+    far = BOUND_DEVIATIONS * OF_MEDIAN_DEVIATION * np.median(np.abs(values - middle))
     return np.clip(values, middle - far, middle + far)
 
 

@@ -38,15 +38,15 @@ FEWEST_PAIRS = 4
 # From so many pairs on, slow repetitions are bounded at so many deviations above their commit's median. The
 # deviation is that below the medians, where nothing slows: a Gaussian's lower standard deviation.
 FEWEST_TO_BOUND = 8
-FAR = 2.5
-BELOW = 0.16
+BOUND_DEVIATIONS = 2.5
+LOWER_DEVIATION_QUANTILE = 0.16
 # What is as slow as many others is a mode, no accident, and so is what is far faster, since nothing makes one
 # that. None is bounded where such a part of all repetitions is far faster, or far off on either side.
-FASTER, EITHER_SIDE = 0.04, 0.3
+FASTER_SHARE, EITHER_SIDE_SHARE = 0.04, 0.3
 # This part of a commit's repetitions is never bounded.
-UNBOUNDED = 0.6
+UNBOUNDED_SHARE = 0.6
 # The prior's scale, in standard deviations of a pair: steps worth a proof stand out of the noise.
-PRIOR = 5.0
+PRIOR_SCALE = 5.0
 # Of a step that is real, at least this part must be seen; of one that isn't, less.
 HALF = 0.5
 # Where a step lies wholly on one side of a commit, no more than this part is seen on the other.
@@ -109,16 +109,18 @@ def bound_slowed_values(values: Floats, noise: float) -> Floats:
     middles = np.median(values, axis=1, keepdims=True)
     off = values - middles
     # One deviation for both commits: two bounds of their own would differ, and be taken for a step.
-    far = FAR * max(-float(np.quantile(off, BELOW)), noise)
+    far = BOUND_DEVIATIONS * max(-float(np.quantile(off, LOWER_DEVIATION_QUANTILE)), noise)
     faster = off < -far
     # What slowed both of a pair alike tells nothing and stays out of it.
     off -= np.maximum(off.min(axis=0), 0.0)
-    if np.mean(faster) >= FASTER or np.mean(faster | (off > far)) >= EITHER_SIDE:
+    if np.mean(faster) >= FASTER_SHARE or np.mean(faster | (off > far)) >= EITHER_SIDE_SHARE:
         return values
-    return middles + np.minimum(off, np.maximum(far, np.quantile(off, UNBOUNDED, axis=1, keepdims=True)))
+    return middles + np.minimum(
+        off, np.maximum(far, np.quantile(off, UNBOUNDED_SHARE, axis=1, keepdims=True))
+    )
 
 
-def interval_half_width(n: int, deviation: float, error: float = ERROR, prior: float = PRIOR) -> float:
+def interval_half_width(n: int, deviation: float, error: float = ERROR, prior: float = PRIOR_SCALE) -> float:
     """Half the interval's width for n values of this standard deviation; infinite while n is too small.
 
     `prior` is the scale of the means that are expected, in these deviations: where it fits, the interval is

@@ -35,16 +35,16 @@ PART_OF_FLOOR = 0.5
 # What a step of parts has to cost of the whole, at least, to be worth an alert, where a risk may be taken.
 LEAST_OF_WHOLE = 0.005
 # More than this part of what moved isn't nothing that was lost, however uncertain it is.
-LOST = 0.5
+LOST_SHARE = 0.5
 # Standard errors of the whole's own levels that its step lies off what the parts say, at most.
-CONTRADICTED = 4.0
-# What other parts took back, where it makes up for a step: so much of it, and so many standard errors. Less$
+CONTRADICTION_ERRORS = 4.0
+# What other parts took back, where it makes up for a step: so much of it, and so many standard errors. Less
 # of it tells nothing: parts are compared with their middle, which the step itself moves a little.
-MADE_UP, SURELY = 0.75, 2.0
+MADE_UP_SHARE, MADE_UP_ERRORS = 0.75, 2.0
 # Points to give or take. Fewer than where a step is found again later: these were all found in the same runs.
-BESIDE = 1
+SAME_PLACE_POINTS = 1
 # A point with so much of a step at most is surely one of the level before.
-APART = 0.25
+MOST_SHARE_BEFORE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,8 @@ def steps_of_parts(
     """The changes of the whole that its parts show and that aren't among those `found` in itself; in order.
 
     All series have the same n points, in one unit; where a run lacks a part, its point there is tainted.
-    `known` is what `judge` means by it, for the parts too. A change's levels, ratio and interval are the
-    whole's level before and what the parts add to it; its doubt says which parts show it. One that is
+    `known` is what `judge_series` means by it, for the parts too. A change's levels, ratio and interval are
+    the whole's level before and what the parts add to it; its doubt says which parts show it. One that is
     "moved" loses nothing: its doubt says from which parts to which, and how much of the whole.
     `risk` is the chance of a false step that this look may take: with it steps of less than the whole's
     effect floor and moves are told too, and nothing of parts with long histories that is less certain. With
@@ -111,7 +111,7 @@ def steps_of_parts(
     for near, main in zip(locations, mains, strict=True):
         others = [*found, *shown]
         # What is known has been within the risk of a look before.
-        is_known = any(abs(main.change.index - at) <= BESIDE for at in known)
+        is_known = any(abs(main.change.index - at) <= SAME_PLACE_POINTS for at in known)
         allowed = math.inf if risk and is_known else risk
         within = steps_beside(main.change.index, [*found, *(step.change for step in mains)], whole)
         change = move_in_whole(whole, near, others, allowed)
@@ -166,7 +166,7 @@ def part_steps(
         enough = at - since >= SHORT_HISTORY
         p_value = min(1.0, count * step_p_value(readings.scaled, at, since)) if enough else None
         yield PartStep(name, change, part, p_value)
-        if any(abs(change.index - place) <= BESIDE for place in known):
+        if any(abs(change.index - place) <= SAME_PLACE_POINTS for place in known):
             since = at
 
 
@@ -177,8 +177,8 @@ def is_already_found(change: Change, main: PartStep, other: Change, mains: Seque
     are one for the whole, whose runs at other hours may lie further apart.
     """
     if change.direction == "moved":
-        return same_location(change, other, BESIDE)
-    if not same_change(change, other, BESIDE):
+        return same_location(change, other, SAME_PLACE_POINTS)
+    if not same_change(change, other, SAME_PLACE_POINTS):
         return change.index == other.index
     distance = abs(main.change.index - other.index)
     return not any(
@@ -201,7 +201,8 @@ def are_distinct(left: PartStep, right: PartStep) -> bool:
         if not (first.series.points[index].tainted or second.series.points[index].tainted)
     ]
     return bool(between) and all(
-        first.share(index) >= 1 - APART and second.share(index) <= APART for index in between
+        first.share(index) >= 1 - MOST_SHARE_BEFORE and second.share(index) <= MOST_SHARE_BEFORE
+        for index in between
     )
 
 
@@ -209,7 +210,9 @@ def group_by_location(steps: Sequence[PartStep]) -> Iterator[list[PartStep]]:
     """The steps that lie at one location, as far as noise lets it be known."""
     near: list[PartStep] = []
     for step in sorted(steps, key=lambda step: (step.change.index, step.part)):
-        if near and (not same_location(near[-1].change, step.change, BESIDE) or are_distinct(near[-1], step)):
+        if near and (
+            not same_location(near[-1].change, step.change, SAME_PLACE_POINTS) or are_distinct(near[-1], step)
+        ):
             yield near
             near = []
         near.append(step)
@@ -298,7 +301,7 @@ def is_made_up_for(steps: Sequence[PartStep], parts: Mapping[str, Series], withi
     others = [levels_beside(part, at, within) for name, part in parts.items() if name not in stepped]
     shift = sum(shift for shift, _ in others)
     error = math.hypot(*(error for _, error in others))
-    return shift * delta < 0 and abs(shift) >= max(MADE_UP * abs(delta), SURELY * error)
+    return shift * delta < 0 and abs(shift) >= max(MADE_UP_SHARE * abs(delta), MADE_UP_ERRORS * error)
 
 
 def levels_beside(series: Series, index: int, within: tuple[int, int]) -> tuple[float, float]:
@@ -329,7 +332,7 @@ def levels_beside(series: Series, index: int, within: tuple[int, int]) -> tuple[
 def is_borne_out(whole: Series, index: int, delta: float, within: tuple[int, int]) -> bool:
     """Whether the whole may have stepped by so much: it contradicts what other parts must have taken over."""
     seen, error = levels_beside(whole, index, within)
-    return abs(seen - delta) <= max(CONTRADICTED * error, LOST * abs(delta))
+    return abs(seen - delta) <= max(CONTRADICTION_ERRORS * error, LOST_SHARE * abs(delta))
 
 
 def move_in_whole(
@@ -351,7 +354,7 @@ def move_in_whole(
     certain = allowed == math.inf or all(p is not None and p <= allowed for p in p_values)
     if not certain or before <= 0 or not exceeds_floor(1 + moved / before, LEAST_OF_WHOLE):
         return None
-    if abs(net) > min(margin, LOST * moved):
+    if abs(net) > min(margin, LOST_SHARE * moved):
         return None
     sides = [
         [step.part for step in sorted(side, key=lambda step: -abs(step.delta))] for side in (shrunk, grown)

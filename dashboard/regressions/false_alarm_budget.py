@@ -32,12 +32,12 @@ from dashboard.regressions.changes import WHOLE, known_directions
 from dashboard.regressions.series.history import History, MeasuredCommit
 
 # Of what is left, one proof risks half at most: so the next ones can always be asked too.
-PART = 0.5
+PROOF_SHARE = 0.5
 LEAST_ERROR = 1e-9
 # A case that wasn't measured in so many commits isn't measured any more.
-RECENT = 100
+RECENT_COMMITS = 100
 # The newest points whose level may be a new one: the level before them ends where they begin.
-NEWEST = 16
+NEWEST_POINTS = 16
 
 
 def error_of_next_proof(project: Project) -> float:
@@ -52,7 +52,7 @@ def error_of_next_proof(project: Project) -> float:
     )
     asked = asked.exclude(pairs_of__purpose=Experiment.Purpose.PROOF)
     spent = asked.aggregate(risked=Sum("error"))["risked"] or 0.0
-    return max(LEAST_ERROR, min(pairs.ERROR, PART * (earned - spent)))
+    return max(LEAST_ERROR, min(pairs.ERROR, PROOF_SHARE * (earned - spent)))
 
 
 def tell_suspicions(project: Project, run: Run, histories: Mapping[int, History]) -> None:
@@ -144,13 +144,13 @@ def points_until(past: History, newest: Commit) -> list[MeasuredCommit]:
 
 def first_of_newest(past: History, newest: Commit) -> int:
     """The position of the first of the newest points, whose level may be a new one; 0 where there is none."""
-    return next((commit.position for commit in points_until(past, newest)[-NEWEST:]), 0)
+    return next((commit.position for commit in points_until(past, newest)[-NEWEST_POINTS:]), 0)
 
 
 def phase_p_values(histories: Sequence[History]) -> dict[str, float]:
     """By series and place the p-values of new levels that phases show, where those are among the newest."""
     newest = {
-        past.series.pk: past.positions[-NEWEST:][0]
+        past.series.pk: past.positions[-NEWEST_POINTS:][0]
         for past in histories
         if past.series.metric.name == WHOLE and past.positions
     }
@@ -173,7 +173,7 @@ def level_start(positions: Sequence[int], starts: Collection[int]) -> int:
     """Where the level before the newest points starts: at the last change that isn't among them."""
     places = {position: index for index, position in enumerate(positions)}
     indices = [places[at] for at in starts if at in places]
-    return max((index for index in indices if index < len(positions) - NEWEST), default=0)
+    return max((index for index in indices if index < len(positions) - NEWEST_POINTS), default=0)
 
 
 _NEWEST_POSITIONS: CompiledQuery[Any] = CompiledQuery(
@@ -193,7 +193,7 @@ def risk_of_look(project: Project) -> float:
     than a hundred behind.
     """
     positions = _NEWEST_POSITIONS.read_rows(project=project.pk)
-    cases = sum(position > max(positions) - RECENT for position in positions)
+    cases = sum(position > max(positions) - RECENT_COMMITS for position in positions)
     return budget_of_project(project, cases=max(1, cases)).risk
 
 

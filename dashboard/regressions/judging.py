@@ -64,9 +64,9 @@ logger = logging.getLogger(__name__)
 # So often facts are found out for one decision: each time what they lead to may ask for more.
 MOST_ROUNDS = 50
 # A sentinel that was measured later than an experiment may still explain what this refuted.
-REMEMBERED = timedelta(days=7)
+SENTINEL_EXPLAINS_FOR = timedelta(days=7)
 # A proof that waits for nothing for so long has lost the message that moves it on.
-FORGOTTEN = timedelta(seconds=60)
+STALLED_PROOF_AFTER = timedelta(seconds=60)
 
 Result = TypeVar("Result")
 
@@ -158,7 +158,7 @@ def judge_sentinel(project: Project, run: Run, lines: BranchLines, facts: Gather
         series__configuration__case=run.configuration.case_id,
         state__in=(Regression.State.REFUTED, Regression.State.UNDECIDED),
         withdrawn_at=None,
-        updated_at__gt=timezone.now() - REMEMBERED,
+        updated_at__gt=timezone.now() - SENTINEL_EXPLAINS_FOR,
     )
     for branch, keys in keys_by_branch(lately).items():
         decide_and_apply(project, branch, AffectedChanges(reconsidered=keys), lines, facts)
@@ -260,7 +260,7 @@ def sweep_proofs() -> None:
         ~Exists(awaited),
         proving=True,
         withdrawn_at=None,
-        updated_at__lt=timezone.now() - FORGOTTEN,
+        updated_at__lt=timezone.now() - STALLED_PROOF_AFTER,
     ).exclude(triaged__in=Regression.TRIAGED_AWAY)
     keys |= set(going.values_list("pk", flat=True))
     for key in sorted(keys.difference(failed_jobs.failing_keys(dispatch.PROVE))):

@@ -26,13 +26,13 @@ from dashboard.models import (
 
 DAILY = timedelta(hours=24)
 # Beside an experiment a measurement that is older than this is made again.
-STALE = timedelta(hours=4)
+STALE_AFTER = timedelta(hours=4)
 # A case that nobody measures any more needs no sentinel, nor does a machine that isn't there.
-LIVELY = timedelta(days=3)
-SEEN = timedelta(hours=1)
+CASE_SEEN_WITHIN = timedelta(days=3)
+MACHINE_SEEN_WITHIN = timedelta(hours=1)
 # Of a daily measurement: after all that anybody waits for. Of one beside an experiment: as the proof's runs.
 PRIORITY = -20
-BESIDE = 5
+PRIORITY_BESIDE_EXPERIMENT = 5
 IN_VAIN = "Its machine didn't measure it within a day."
 
 
@@ -58,8 +58,8 @@ def newest_lively_runs(now: datetime) -> list[Run]:
     recent = Run.objects.filter(
         state=Run.State.DONE,
         origin=Run.Origin.MEASURED,
-        finished_at__gt=now - LIVELY,
-        machine__seen_at__gt=now - SEEN,
+        finished_at__gt=now - CASE_SEEN_WITHIN,
+        machine__seen_at__gt=now - MACHINE_SEEN_WITHIN,
         configuration__case__project__sentinels=True,
     )
     keys = (
@@ -202,11 +202,15 @@ def measure_beside(configuration: Configuration, machine: Machine, now: datetime
     if sentinel is None or not sentinel.case.project.sentinels or not sentinel.points.exists():
         return None
     last = last_requested_at(sentinel)
-    if last and (now or timezone.now()) - last < STALE:
+    if last and (now or timezone.now()) - last < STALE_AFTER:
         return None
     pattern = requested_runs(sentinel.configuration_id, machine.pk)
     newest = pattern.select_related("configuration__case", "configuration__pool").order_by("-pk").first()
-    return runs.request_sentinel_run(newest, sentinel.commit, machine, BESIDE) if newest else None
+    return (
+        runs.request_sentinel_run(newest, sentinel.commit, machine, PRIORITY_BESIDE_EXPERIMENT)
+        if newest
+        else None
+    )
 
 
 def find_sentinel(configuration: int, machine: Machine | int) -> Sentinel | None:

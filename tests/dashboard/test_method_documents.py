@@ -77,7 +77,7 @@ PROJECT, EXPERIMENT = Project(), Experiment()
         ),
         (
             "experiments",
-            (paired_steps.KIND, paired_steps.ERRORS_OF_KINDS),
+            (paired_steps.KIND_FACTOR, paired_steps.ERRORS_OF_KINDS),
             (1.5, 3),
             "three standard errors of it to both ends",
         ),
@@ -103,7 +103,7 @@ PROJECT, EXPERIMENT = Project(), Experiment()
         ),
         (
             "experiments",
-            (paired_parts.MADE_UP, paired_parts.LOST),
+            (paired_parts.MADE_UP_SHARE, paired_parts.LOST_SHARE),
             (0.75, 0.65),
             "two thirds of the step (0.65) have to be left by that count",
         ),
@@ -143,13 +143,13 @@ PROJECT, EXPERIMENT = Project(), Experiment()
         ("explanation", phase_shares.MOST_OF_PHASE, 0.5, "as long as one nested phase holds at least half"),
         ("explanation", suspects.MOST, 10, "At most ten suspects"),
         ("explanation", suspects.OWN_TIME, 0.25, "at a quarter of the weight"),
-        ("explanation", suspects.HELD, 0.6, "hold six tenths of the growth"),
+        ("explanation", suspects.HELD_SHARE, 0.6, "hold six tenths of the growth"),
         ("explanation", (profiles.NEAREST, profiles.SLOWED), (3, 1.2), "of the nearest of three runs"),
         ("explanation", tensor_operations.MOST, 10, "at most ten tensor operations"),
         ("explanation", tensor_operations.LEAST, 0.05, "less than 5 % of all growth"),
-        ("sentinels", pinning.LIVELY, timedelta(days=3), "measured in the last three days"),
-        ("sentinels", pinning.SEEN, timedelta(hours=1), "seen in the last hour"),
-        ("sentinels", pinning.STALE, timedelta(hours=4), "older than four hours"),
+        ("sentinels", pinning.CASE_SEEN_WITHIN, timedelta(days=3), "measured in the last three days"),
+        ("sentinels", pinning.MACHINE_SEEN_WITHIN, timedelta(hours=1), "seen in the last hour"),
+        ("sentinels", pinning.STALE_AFTER, timedelta(hours=4), "older than four hours"),
         ("sentinels", pinning.DAILY, timedelta(days=1), "one that waited for a day is cancelled"),
         (
             "sentinels",
@@ -166,7 +166,12 @@ PROJECT, EXPERIMENT = Project(), Experiment()
             1,
             "A project accepts one false alert per 100 commits",
         ),
-        ("false_alarm_budget", false_alarm_budget.PART, 0.5, "at most half of what the project has left"),
+        (
+            "false_alarm_budget",
+            false_alarm_budget.PROOF_SHARE,
+            0.5,
+            "at most half of what the project has left",
+        ),
     ],
 )
 def test_a_number_in_prose_is_the_codes(page: str, numbers: object, expected: object, sentence: str) -> None:

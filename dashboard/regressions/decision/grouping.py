@@ -36,7 +36,7 @@ from dashboard.regressions.decision.series_kinds import (
 )
 
 # Less than this part of a step isn't the step.
-LITTLE = 0.25
+LITTLE_SHARE = 0.25
 
 
 @dataclass(slots=True)
@@ -384,7 +384,7 @@ def is_little_of(change: Change, ratio: float | None, speedups: Sequence[Change]
     if ratio is None or not change.ratio:
         return not speedups
     hidden = sum(math.log(speedup.ratio) for speedup in speedups if speedup.ratio)
-    return abs(math.log(ratio) - hidden) <= LITTLE * abs(math.log(change.ratio))
+    return abs(math.log(ratio) - hidden) <= LITTLE_SHARE * abs(math.log(change.ratio))
 
 
 def sees_the_same(change: Change, others: Sequence[Change]) -> bool:

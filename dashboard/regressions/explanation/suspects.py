@@ -20,16 +20,16 @@ Key = tuple[str, str]
 # How much each sign counts. A changed function is blamed for all that happens inside its calls, because a
 # change moves time into what it calls; an unchanged suspect only for its own time, and less.
 OWN_TIME = 0.25
-CHANGED = 0.1
-IN_PHASE = 0.1
+CHANGED_SCORE = 0.1
+IN_PHASE_SCORE = 0.1
 # What other changed functions cost inside a changed function's calls is mostly theirs.
-INSIDE = 0.3
+INSIDE_SCORE = 0.3
 # Where no changed function is called: for the innermost one whose calls hold this part of the phase's growth.
-HOLDER = 0.4
-HELD = 0.6
+HOLDER_SCORE = 0.4
+HELD_SHARE = 0.6
 # Counts know their phase: where it holds this part of them, what runs elsewhere has so much of its blame.
 NEARLY_ALL = 0.9
-ELSEWHERE = 0.1
+ELSEWHERE_FACTOR = 0.1
 # What counts less than this isn't worth a line.
 LEAST_SCORE = 0.05
 
@@ -110,8 +110,8 @@ def rank_suspects(
                 blame_for_cost(
                     suspect, phase, growth_of(suspect, measure) / base, new.get(suspect, 0.0) / times, times
                 )
-                * (ELSEWHERE if placed and is_called_elsewhere(suspect, placed) else 1.0)
-                + HOLDER * (suspect is holder),
+                * (ELSEWHERE_FACTOR if placed and is_called_elsewhere(suspect, placed) else 1.0)
+                + HOLDER_SCORE * (suspect is holder),
                 suspect,
             )
             for suspect in called_functions(suspects, placed)
@@ -229,7 +229,9 @@ def holder_of_growth(suspects: Sequence[Suspect], phase: str) -> Suspect | None:
         if suspect.file != BUILT_IN and (not phase or is_suspect_in_phase(suspect, phase))
     ]
     most = max((growth_of(suspect, cumulative_seconds) for suspect in inside), default=0.0)
-    holding = [suspect for suspect in inside if growth_of(suspect, cumulative_seconds) >= HELD * most > 0]
+    holding = [
+        suspect for suspect in inside if growth_of(suspect, cumulative_seconds) >= HELD_SHARE * most > 0
+    ]
     return min(
         holding, key=lambda suspect: (suspect.after.cumulative, suspect.file, suspect.name), default=None
     )
@@ -244,10 +246,10 @@ def blame_for_cost(suspect: Suspect, phase: str, share: float, new: float, times
         # A constant's new value: it costs nothing itself, and what it made dearer says more.
         return LEAST_SCORE
     fits = is_suspect_in_phase(suspect, phase)
-    score = (OWN_TIME + IN_PHASE * fits) * min(share, 1.0)
+    score = (OWN_TIME + IN_PHASE_SCORE * fits) * min(share, 1.0)
     if suspect.changed:
         inside = min(growth_of(suspect, cumulative_seconds) / times, 1.0)
-        score += CHANGED + IN_PHASE * fits + INSIDE * inside + min(new, 1.0)
+        score += CHANGED_SCORE + IN_PHASE_SCORE * fits + INSIDE_SCORE * inside + min(new, 1.0)
     return score
 
 

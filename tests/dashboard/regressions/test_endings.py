@@ -14,7 +14,7 @@ from pytest_django.plugin import DjangoDbBlocker
 from dashboard import dispatch, experiments, runs
 from dashboard.models import Channel, Delivery, Experiment, Regression, Run
 from dashboard.regressions import advance_proof, judge_run, sweep_proofs
-from dashboard.regressions.judging import FORGOTTEN
+from dashboard.regressions.judging import STALLED_PROOF_AFTER
 from dashboard.sentences.bisections import bisection_sentence
 from tests.dashboard import factories
 from tests.dashboard.regressions.planted import History, linear_history
@@ -214,7 +214,7 @@ def test_a_bisection_that_ends_without_a_verdict_is_told_with_its_range(
 
 
 def age_regression(regression: Regression) -> None:
-    Regression.objects.filter(pk=regression.pk).update(updated_at=timezone.now() - 2 * FORGOTTEN)
+    Regression.objects.filter(pk=regression.pk).update(updated_at=timezone.now() - 2 * STALLED_PROOF_AFTER)
 
 
 @pytest.mark.parametrize("ending", RUN_ENDINGS)

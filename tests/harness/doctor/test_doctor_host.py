@@ -321,7 +321,7 @@ def test_clocks_and_unknown_readings_of_a_device(monkeypatch: pytest.MonkeyPatch
 def test_the_interval_is_that_of_the_engine() -> None:
     assert (smallest_effect.ERROR, smallest_effect.PRIOR, smallest_effect.FEWEST_PAIRS) == (
         engine.ERROR,
-        engine.PRIOR,
+        engine.PRIOR_SCALE,
         engine.FEWEST_PAIRS,
     )
     for pairs in (1, 3, 4, 5, 8, 30, 200):

@@ -30,7 +30,7 @@ SMALL = "import torch\noptimizer = torch.optim.SGD([], lr=1)\nfor _ in range(9):
 WATCHING_SHORTLY = MEASURING_ONCE.replace(
     "sys.exit(",
     "from paceline.init import trial, window\n"
-    "trial.WATCHED, window.WARMUP_SECONDS, window.WINDOW_SECONDS = 1.0, 0.3, 0.5\n"
+    "trial.WATCHED_SECONDS, window.WARMUP_SECONDS, window.WINDOW_SECONDS = 1.0, 0.3, 0.5\n"
     "sys.exit(",
 )
 

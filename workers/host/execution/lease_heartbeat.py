@@ -14,7 +14,7 @@ from workers.host.logs import Log
 
 logger = logging.getLogger(__name__)
 
-SECONDS = 2.0
+HEARTBEAT_SECONDS = 2.0
 
 # Renews the lease with a fraction, a few words and new lines of the log; False: it is no longer ours.
 Renew = Callable[[float | None, str, str], bool]
@@ -38,7 +38,7 @@ class LeaseHeartbeat:
         self.activity = ""
         self.progress: Callable[[], Progress | None] = lambda: None
         self._unsent = ""
-        self._interval = min(SECONDS, lease_seconds / 4)
+        self._interval = min(HEARTBEAT_SECONDS, lease_seconds / 4)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._beat_until_over, name="lease heartbeat", daemon=True)
 

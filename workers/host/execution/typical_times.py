@@ -16,7 +16,7 @@ from paceline.document import Document
 # Steps are of one kind where what the phase takes in them differs by less than this factor. Of fewer steps a
 # kind has no median, and where the kinds that have one hold less than this part of the phase's time, neither
 # has the phase.
-KIND, FEWEST_OF_KIND, LEAST_KNOWN = 1.5, 10, 0.5
+KIND_FACTOR, FEWEST_OF_KIND, LEAST_KNOWN = 1.5, 10, 0.5
 
 Times = tuple[float, float]
 
@@ -59,7 +59,7 @@ def typical_times(base: Sequence[float], head: Sequence[float]) -> Times | None:
     middle = median(positive)
     kinds: dict[tuple[bool, bool, int], list[Times]] = defaultdict(list)
     for before, after, took in zip(base, head, least, strict=True):
-        level = round(math.log(took / middle) / math.log(KIND)) if took > 0 else 0
+        level = round(math.log(took / middle) / math.log(KIND_FACTOR)) if took > 0 else 0
         kinds[before > 0, after > 0, level].append((before, after))
     counted = [steps for steps in kinds.values() if len(steps) >= FEWEST_OF_KIND]
     known = sum(min(step) or max(step) for steps in counted for step in steps)

@@ -57,7 +57,7 @@ FAILURES: dict[int, type[Exception]] = {
 
 REDIRECTS = (301, 302, 303, 307, 308)
 # Refusals that may not come again.
-PASSING = (408, 425, 429)
+PASSING_STATUSES = (408, 425, 429)
 
 
 class NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -224,4 +224,4 @@ class SiteClient:
         if error.code in REDIRECTS:
             detail = f"{self.site} redirects to {error.headers.get('Location')}: give that address as --site."
         refused = SiteBroken if error.code < HTTPStatus.INTERNAL_SERVER_ERROR else SiteAway
-        return FAILURES.get(error.code, SiteAway if error.code in PASSING else refused)(detail)
+        return FAILURES.get(error.code, SiteAway if error.code in PASSING_STATUSES else refused)(detail)

@@ -23,8 +23,8 @@ from ..measured.step_loop import StepLoop
 from ..step_kinds import BATCH, ENVIRONMENT, MARK, OPTIMIZER
 
 # How often the end is raised again in a script that swallows it, and the seconds it may take to tidy up.
-TRIES = 3
-PATIENCE = 10.0
+END_TRIES = 3
+TIDY_UP_SECONDS = 10.0
 # So many times as often another of its kind steps without a step of the owner, and so often at least, until
 # it takes over.
 OUTRUN = 10
@@ -205,12 +205,12 @@ class StepFinder:
         # Other threads end one after the other; that says nothing about the main one.
         if threading.current_thread() is threading.main_thread():
             self._tries += 1
-            if self._tries >= TRIES:
+            if self._tries >= END_TRIES:
                 self._end_process()
         raise ScriptEnded
 
     def _end_process_later(self) -> None:
-        sleep(PATIENCE)
+        sleep(TIDY_UP_SECONDS)
         self._end_process()
 
 

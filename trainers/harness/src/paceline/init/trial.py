@@ -19,15 +19,15 @@ from ..watching.process import MeasuredProcess, MeasurementError, TooFewStepsErr
 from .candidates import Candidate
 from .window import Window
 
-PATIENCE = 45.0  # until the first step
-WATCHED = 6.0  # after it
+FIRST_STEP_SECONDS = 45.0  # until the first step
+WATCHED_SECONDS = 6.0  # after it
 LEAST_WATCHED_STEPS = 6
-MOST_WATCHED = 30.0  # where steps take seconds
-POLL = 0.02
+MOST_WATCHED_SECONDS = 30.0  # where steps take seconds
+POLL_SECONDS = 0.02
 # A script that fails behind fewer has only just begun.
 LEAST_STEPS_BEFORE_FAILURE = 30
 # Steps that no script takes before it is ended.
-ENDLESS = 1_000_000
+ENDLESS_STEPS = 1_000_000
 _MISSING_FILE = re.compile(
     r"FileNotFoundError|No such file or directory|[Dd]ata(set)? (was )?not found|does not exist"
     r"|assert os\.path\.(exists|isfile)"
@@ -96,10 +96,10 @@ class Trial:
 
 
 def watch_script(
-    candidate: Candidate, words: Sequence[str], folder: Path, patience: float = PATIENCE
+    candidate: Candidate, words: Sequence[str], folder: Path, patience: float = FIRST_STEP_SECONDS
 ) -> Trial:
     """Start the script, watch its steps for some seconds, and end it with all that it has started."""
-    benchmark = build_benchmark(candidate, Window(ENDLESS, 2, 0.0, 0.0), 1)
+    benchmark = build_benchmark(candidate, Window(ENDLESS_STEPS, 2, 0.0, 0.0), 1)
     plan = _make_plan(benchmark, words, folder)
     environment = process_environment.child_environment(benchmark, folder)
     with (
@@ -107,7 +107,7 @@ def watch_script(
         MeasuredProcess(plan, Path(name), environment) as process,
     ):
         first, progress = None, [(0.0, 0)]
-        while not process.wait(POLL):
+        while not process.wait(POLL_SECONDS):
             now, done = perf_counter(), process.steps_done()
             if done and first is None:
                 first = now
@@ -123,7 +123,7 @@ def watch_script(
 
 
 def _has_seen_enough(seconds: float, done: int) -> bool:
-    return seconds > MOST_WATCHED or (seconds > WATCHED and done >= LEAST_WATCHED_STEPS)
+    return seconds > MOST_WATCHED_SECONDS or (seconds > WATCHED_SECONDS and done >= LEAST_WATCHED_STEPS)
 
 
 def _describe_end(process: MeasuredProcess, start: float, progress: list[tuple[float, int]]) -> Trial:

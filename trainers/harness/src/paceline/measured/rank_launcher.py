@@ -22,7 +22,7 @@ from .rank_results import FAILED_RANK
 # The end of a rank wakes the launcher; this long it sleeps where nothing does.
 POLL_SECONDS = 0.05
 # How long the other ranks may take to end by themselves, once one of them has failed.
-PATIENCE = 5.0
+OTHER_RANKS_SECONDS = 5.0
 
 
 def main() -> int:
@@ -41,7 +41,7 @@ def main() -> int:
     first, latest = None, float("inf")
     while any(rank.poll() is None for rank in ranks):
         if first is None and (first := _find_failed(ranks, Path(plan))):
-            latest = monotonic() + PATIENCE
+            latest = monotonic() + OTHER_RANKS_SECONDS
         if monotonic() > latest:
             for rank in ranks:
                 rank.kill()

@@ -28,7 +28,7 @@ from .whole_loop import WholeLoopRecorder
 from .work_without_steps import describe_work_without_steps
 
 # Seconds that a rank waits for the others before it ends.
-PATIENCE = 10.0
+OTHER_RANKS_SECONDS = 10.0
 
 Recorder = TimingRecorder | CountingRecorder | ProfilingRecorder | WholeLoopRecorder
 
@@ -68,7 +68,7 @@ class ResultWriter:
     def end_together(self) -> None:
         """Write the result, and wait until the other ranks have written theirs."""
         self.write(ended=True)
-        rank_results.await_other_ranks(Path(self._plan.result), self._find_identity(), PATIENCE)
+        rank_results.await_other_ranks(Path(self._plan.result), self._find_identity(), OTHER_RANKS_SECONDS)
 
     def end_process(self) -> None:
         """End the process at once, with its result written."""

@@ -24,7 +24,7 @@ TIMEOUT_SECONDS = 120
 LARGEST_ANSWER = 16 * 2**20
 # After answers that may be another one soon.
 PAUSES = (1.0, 3.0, 10.0, 30.0)
-PASSING = frozenset({408, 425, 429, 502, 503, 504})
+PASSING_STATUSES = frozenset({408, 425, 429, 502, 503, 504})
 LONGEST_PAUSE = 60.0
 
 
@@ -103,7 +103,7 @@ class Site:
             )
         sentence = f"{self.address} answered {error.code}: {said}" if said else ""
         sentence = sentence or f"{self.address} answered {error.code} {error.reason}."
-        if error.code in PASSING:
+        if error.code in PASSING_STATUSES:
             return _PassingError(sentence, _read_pause(error.headers.get("Retry-After")))
         return SiteError(said or sentence)
 

@@ -14,7 +14,7 @@ from .energy import EnergyMeter, sum_energies
 from .presence_intervals import PresenceIntervals
 from .process_tree import LabelUsage, ProcessTree, TreeReading
 
-INTERVAL = 0.1
+INTERVAL_SECONDS = 0.1
 # What is costly to read, or changes slowly, has a grid of its own.
 SLOW_INTERVAL = 1.0
 # At most this share of the time goes into costly readings: a process with much memory is asked less often.
@@ -50,7 +50,7 @@ class Sampler:
         tree: ProcessTree,
         devices: nvml.Devices,
         started: float,
-        interval: float = INTERVAL,
+        interval: float = INTERVAL_SECONDS,
         clock: Callable[[], float] = perf_counter,
     ) -> None:
         self._tree = tree
