@@ -45,6 +45,18 @@ def test_a_claim_is_drawn_over_commits(client: Client, claim: Claim) -> None:
     assert "not known 6 pairs" in text
 
 
+@pytest.mark.parametrize(
+    ("days", "commits", "said"),
+    [(1, 0, "every day"), (0, 1, "every commit"), (7, 3, "every 7 days or every 3 commits")],
+)
+def test_it_says_how_often_claims_are_measured(
+    client: Client, claim: Claim, days: int, commits: int, said: str
+) -> None:
+    Project.objects.update(policy=f"[policy.claims]\nevery_days = {days}\nevery_commits = {commits}\n")
+    page = shown_text(client.get(f"/projects/{claim.project.slug}/claims/"))
+    assert f"Measured {said} where there is a new commit" in page
+
+
 def test_a_share_agrees_up_to_all_of_it(client: Client, line: list[Commit]) -> None:
     share = {"metric": "phase_share:learn", "factor": 100, "unit": "%", "case": {}}
     claim = create_claim(line, "share", claim="It learns", value=[10, 95], **share)

@@ -10,7 +10,7 @@ from paceline.manifest.policy import DAYS, QuietHours, Schedule
 from dashboard.policy.effective import FILTERS, EffectivePolicy, Origin
 from dashboard.retention import KeptDays
 from dashboard.retention.sentences import describe_days
-from dashboard.sentences.numbers import format_duration, format_number
+from dashboard.sentences.numbers import format_count, format_duration, format_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,10 @@ def policy_rows(policy: EffectivePolicy, kept: Iterable[KeptDays]) -> list[Polic
         "baseline.pinned": policy.pinned or "none, rolling",
         "baseline.branches": ", ".join(f"{name}: {to}" for name, to in policy.branch_baselines.items())
         or "merge base",
-        "claims.every_days": f"{policy.claims_every_days} days" if policy.claims_every_days else "never",
-        "claims.every_commits": f"{format_number(policy.claims_every_commits)} commits"
+        "claims.every_days": format_count(policy.claims_every_days, "day")
+        if policy.claims_every_days
+        else "never",
+        "claims.every_commits": format_count(policy.claims_every_commits, "commit")
         if policy.claims_every_commits
         else "never",
         "claims.share": f"{format_number(100 * policy.claims_share)} % of a machine's time",
