@@ -131,6 +131,23 @@ def test_steps_stay_away(told: list[tuple[int, float]], stalled: bool) -> None:
     assert watch.has_stalled(10.0) == stalled
 
 
+@pytest.mark.parametrize(
+    ("told", "still"),
+    [
+        # The last step is no longer ago than the evaluation before it took.
+        ([(0, 1), (5, 1.5), (6, 6), (7, 8)], True),
+        ([(0, 1), (5, 1.5), (6, 4)], False),
+        # So early nobody knows how far apart steps are.
+        ([(0, 1), (2, 9.9)], False),
+    ],
+)
+def test_steps_still_come(told: list[tuple[int, float]], still: bool) -> None:
+    watch = StepWatch(0.0)
+    for done, now in told:
+        watch.note(done, now)
+    assert watch.still_steps(10.0) == still
+
+
 WRONG = {
     ("run", "tinny"): "has no benchmark 'tinny', it has tiny",
     ("run", "tiny", "--set", "batch"): "--set 'batch' must be KEY=VALUE",

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from paceline.ranks.straggler import Arrivals, compare_arrivals, find_slowest
-from paceline.watching.process import MeasurementError
+from paceline.watching.process import MeasuredProcess, MeasurementError
 
 from tests.harness.conftest import Project
 from tests.harness.strangers import TRAIN, UNCOMPILED, run_processes, start_processes
@@ -172,6 +172,16 @@ def test_ranks_that_hang_are_named(tmp_path: Path) -> None:
             assert not process.wait(0.3), process.tail()
             assert monotonic() < deadline, process.describe_hang()
             seen = seen + 1 if process.describe_hang() == hang else 0
+
+
+def test_ranks_that_step_are_slow_and_not_hanging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whenever one looks one of them waits for another."""
+    monkeypatch.setattr(MeasuredProcess, "describe_hang", lambda _: "rank 0 in all_reduce")
+    steps = "import paceline, time\nfor n in paceline.steps(range(1000)): time.sleep(0.02)"
+    with start_processes(tmp_path, steps, [], steps=900) as process:
+        while process.steps_done() < 5:
+            assert not process.wait(0.05), process.tail()
+        assert process.describe_lateness().endswith("raise it or measure fewer steps")
 
 
 def test_a_rank_that_dies_is_named(tmp_path: Path) -> None:

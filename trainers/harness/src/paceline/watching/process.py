@@ -194,14 +194,16 @@ class MeasuredProcess:
         """Say how far it is and what to do: of ranks that wait, of steps that stay away, or of slow ones."""
         # Nobody follows the steps of a whole loop.
         done = 0 if self.plan.kind == "whole" else self.steps_done()
-        now, hang = perf_counter(), self.describe_hang()
+        now = perf_counter()
+        # While steps come each rank is behind another one for a moment.
+        hang = "" if self._watch.still_steps(now) else self.describe_hang()
         stalled = self._watch.has_stalled(now)
         silence = format_duration(now - self._watch.quiet_since)
         seen = (
             f"at least {format_count(done, 'step')} of {self._steps_needed():,} seen, the last {silence} ago"
         )
         if hang:
-            advice = f"{hang}; do all ranks take the same collectives?"
+            advice = f"{hang}; look whether all ranks take the same collectives"
         elif stalled:
             advice = "that is long after those before, look at what it has done since"
         else:

@@ -32,3 +32,8 @@ class StepWatch:
         """Whether the last step is long ago, compared with the times between those before."""
         silence = now - self.quiet_since
         return self.done >= LEAST_STEPS and silence > max(LEAST_SILENCE, LONG_SILENCE * self._longest)
+
+    def still_steps(self, now: float) -> bool:
+        """Whether the last step is no longer ago than others were apart."""
+        silence = now - self.quiet_since
+        return self.done >= LEAST_STEPS and silence <= max(LEAST_SILENCE, self._longest)
