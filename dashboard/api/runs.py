@@ -34,7 +34,7 @@ from dashboard.models import Document, Project, Run, RunLog
 from dashboard.problem_details import ApiError
 from dashboard.querysets import runs as run_queries
 from dashboard.repositories import MOST_COMMITS
-from dashboard.triggers.checking import check_revisions_exist
+from dashboard.triggers.checking import check_request
 from dashboard.triggers.receiving import MOST_BENCHMARKS, TriggerError, parse_revisions
 from dashboard.triggers.web import from_web
 
@@ -179,12 +179,13 @@ def request_runs(request: HttpRequest, slug: str, body: RunsBody) -> TriggerRow:
     """Ask for the runs of the newest commit, or of those that are named.
 
     The answer is the trigger: its runs are there once the repository has been read. A commit that doesn't
-    exist is a 422, unless the repository is slower than the request waits: then the trigger says so.
+    exist, or has no such benchmark, is a 422, unless the repository is slower than the request waits: then
+    the trigger says so.
     """
     project = get_object_or_404(Project, slug=slug)
     try:
         revisions = parse_revisions(body.commit or None, body.range or None, body.last)
-        check_revisions_exist(project, revisions)
+        check_request(project, revisions, body.benchmarks)
         trigger = from_web(project, visitor_of(request), revisions, body.benchmarks)
     except TriggerError as error:
         raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), error.field) from error

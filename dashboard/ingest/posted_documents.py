@@ -6,7 +6,6 @@ numbers of another processor, or of the site's own hosts, never share a series w
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import re
@@ -18,11 +17,12 @@ from typing import Any
 from django.db import transaction
 from paceline import document as documents
 from paceline.document import Document, DocumentError
-from paceline.manifest import Manifest, ManifestError, case_key
+from paceline.manifest import ManifestError, case_key
 
 from dashboard import ingest, leases, repositories, runs
 from dashboard.access import AuditAction, Visitor, record_action
 from dashboard.ingest import BadDocument
+from dashboard.known_names import suggest_name
 from dashboard.models import Case, Configuration, PostedDocument, Project, Run
 from dashboard.name_lengths import LONGEST_BENCHMARK, LONGEST_KEY
 from dashboard.repositories import FULL_HASH, CommitFacts, RepositoryBusy, RepositoryError
@@ -157,17 +157,13 @@ def check_benchmark(project: Project, facts: CommitFacts, checked: Document) -> 
     benchmark = manifest.benchmarks.get(name)
     if benchmark is None:
         raise DocumentRefused(
-            "benchmark.name", f"{facts.hash[:10]} has no benchmark {name!r}; {suggest_name(manifest, name)}"
+            "benchmark.name",
+            f"{facts.hash[:10]} has no benchmark {name!r}; {suggest_name(name, manifest.benchmarks)}",
         )
     if benchmark.version != version:
         raise DocumentRefused(
             "benchmark.version", f"is {version}, {name} at {facts.hash[:10]} is version {benchmark.version}."
         )
-
-
-def suggest_name(manifest: Manifest, name: str) -> str:
-    near = difflib.get_close_matches(name, manifest.benchmarks, n=1, cutoff=0.4)
-    return f"did you mean {near[0]}?" if near else f"it has {', '.join(manifest.benchmarks)}."
 
 
 def pool_name(machine: str, environment: Mapping[str, Any]) -> str:

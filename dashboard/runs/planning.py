@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,6 +11,7 @@ from paceline import manifest as manifests
 from paceline.manifest import Benchmark, Manifest, ManifestError
 
 from dashboard import repositories
+from dashboard.known_names import suggest_name
 from dashboard.models import Project, Run, Trigger
 from dashboard.policy.budget import limit_decision
 from dashboard.policy.decision import (
@@ -284,8 +284,7 @@ def choose_benchmarks_named(manifest: Manifest, names: Sequence[str], facts: Com
     known = manifest.benchmarks
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
-            hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known)}."
+            hint = suggest_name(name, known)
             raise ManifestError(f"Commit {facts.hash[:10]} has no benchmark {name!r}; {hint}")
     chosen = [known[name] for name in dict.fromkeys(names or known)]
     caps.check_benchmarks(chosen, facts)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from dashboard import repositories
+from paceline.manifest import Manifest, ManifestError, parse_manifest
+
+from dashboard import repositories, runs
+from dashboard.known_names import suggest_name
 from dashboard.models import Commit, Project
 from dashboard.repositories import FULL_HASH, Mirror, RepositoryError
 from dashboard.triggers.receiving import TriggerError
@@ -14,7 +18,65 @@ from dashboard.triggers.receiving import TriggerError
 CHECK_SECONDS = 4.0
 
 
-def check_revisions_exist(project: Project, revisions: Mapping[str, Any]) -> None:
+def check_request(project: Project, revisions: Mapping[str, Any], benchmarks: Sequence[str] = ()) -> None:
+    """Raises TriggerError where it is known now that no commit of these can be measured by these benchmarks.
+
+    `revisions` as of `parse_revisions`. What only a worker can find out, as it alone can wait for a slow
+    repository, is no error here.
+    """
+    _check_revisions_exist(project, revisions)
+    if not all(name.strip() for name in benchmarks):
+        raise TriggerError(
+            "The name of a benchmark is empty: to measure all of them name none.", "benchmarks"
+        )
+    if project.manifest:
+        with suppress(ManifestError):  # An earlier version has kept it: its trigger says what is wrong.
+            kept = parse_manifest(project.manifest, str(project))
+            _check_names(benchmarks, kept, f"The manifest of {project}")
+    if (not benchmarks or project.manifest) and "range" not in revisions:
+        return
+    problem = _find_problem(project, revisions, benchmarks)
+    if problem is not None and not FULL_HASH.fullmatch(str(revisions.get("commit", ""))):
+        # Branches may have moved since.
+        known = _fetch_quickly(project.mirror)
+        problem = _find_problem(project, revisions, benchmarks) if known else None
+    if problem is not None:
+        raise problem
+
+
+def _find_problem(
+    project: Project, revisions: Mapping[str, Any], benchmarks: Sequence[str]
+) -> TriggerError | None:
+    """What the mirror says now; None where one of the commits has all that is asked for, or nobody knows."""
+    mirror = project.mirror
+    if not mirror.folder.is_dir():
+        return None
+    try:
+        commits = repositories.read_commits(mirror, repositories.select_commits(mirror, revisions))
+        manifests = runs.read_commit_manifests(project, mirror, commits) if benchmarks else []
+    except RepositoryError as error:
+        return TriggerError(str(error), "range") if "range" in revisions else None
+    problem = None
+    for commit, manifest in manifests:
+        if isinstance(manifest, ManifestError):
+            continue
+        try:
+            _check_names(benchmarks, manifest, f"Commit {commit.hash[:10]}")
+        except TriggerError as error:
+            problem = error
+        else:
+            return None
+    return problem
+
+
+def _check_names(benchmarks: Sequence[str], manifest: Manifest, where: str) -> None:
+    unknown = [name for name in benchmarks if name not in manifest.benchmarks]
+    if unknown:
+        hint = suggest_name(unknown[0], manifest.benchmarks)
+        raise TriggerError(f"{where} has no benchmark {unknown[0]!r}; {hint}", "benchmarks")
+
+
+def _check_revisions_exist(project: Project, revisions: Mapping[str, Any]) -> None:
     """Raises TriggerError where nothing can be measured, or the repository, asked anew, has no such commit.
 
     Commits that are stored cost a query; others a look into the mirror, and only those that it lacks a fetch.
@@ -48,15 +110,18 @@ def is_stored_commit(project: Project, revision: str) -> bool:
 def _check_mirror(mirror: Mirror, revisions: list[str]) -> None:
     """Raises RepositoryError where one of them doesn't exist."""
     missing = [revision for revision in revisions if not _has_revision(mirror, revision)]
-    if not missing:
-        return
+    if missing and _fetch_quickly(mirror):
+        for revision in missing:
+            repositories.resolve_revision(mirror, revision)
+
+
+def _fetch_quickly(mirror: Mirror) -> bool:
+    """Whether the mirror is as the repository now; one that is slow, busy or away isn't the asker's fault."""
     try:
         mirror.fetch(CHECK_SECONDS, CHECK_SECONDS)
     except RepositoryError:
-        # Slow, busy or away: that isn't the fault of the name.
-        return
-    for revision in missing:
-        repositories.resolve_revision(mirror, revision)
+        return False
+    return True
 
 
 def _has_revision(mirror: Mirror, revision: str) -> bool:

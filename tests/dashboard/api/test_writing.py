@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.models import ApiToken, AuditEntry, Channel, Experiment, Project, Run, Triage, Trigger
-from tests.dashboard.conftest import Repository
+from tests.dashboard.conftest import MANIFEST, Repository
 from tests.pages import builders
 from tests.pages.experiment_builders import create_ended
 
@@ -62,6 +62,7 @@ def test_runs_are_asked_for_as_on_the_page(script: Client, project: Project, adm
         ({"colour": "red"}, "colour: there is no field of that name.", "colour"),
         ({"commit": "--upload-pack=x"}, "--upload-pack=x", "commit"),
         ({"benchmarks": ["x"] * 1000}, "benchmarks: it must have at most", "benchmarks"),
+        ({"benchmarks": [""]}, "The name of a benchmark is empty: to measure all of them", "benchmarks"),
         (
             {"benchmarks": ["x" * 101]},
             "That many or that long names of benchmarks can't be right.",
@@ -92,6 +93,27 @@ def test_a_commit_that_does_not_exist_is_refused(
     assert (answer.status_code, answer.json()["field"]) == (422, "range")
     assert "nowhere" in answer.json()["detail"]
     assert post_json(script, "/projects/snake/runs", commit="HEAD").status_code == 202
+
+
+def test_an_unknown_benchmark_is_refused_where_it_is_known_to_be(
+    script: Client, project: Project, repository: Repository
+) -> None:
+    project.repository = str(repository.folder)
+    project.save()
+    answer = post_json(script, "/projects/snake/runs", benchmarks=["tiny", "zzz"])
+    assert answer.status_code == 202, "nobody has read the repository yet"
+    project.mirror.fetch()
+    problem = post_json(script, "/projects/snake/runs", benchmarks=["tiny", "othr"]).json()
+    assert (problem["status"], problem["field"]) == (422, "benchmarks")
+    assert problem["detail"].endswith("has no benchmark 'othr'; did you mean other? It has tiny, other.")
+    assert Trigger.objects.count() == 1
+
+
+def test_a_kept_manifest_knows_its_benchmarks_without_a_repository(script: Client, project: Project) -> None:
+    Project.objects.update(manifest=MANIFEST)
+    problem = post_json(script, "/projects/snake/runs", benchmarks=["zzz"]).json()
+    assert problem["detail"] == "The manifest of snake has no benchmark 'zzz'; it has tiny, other."
+    assert post_json(script, "/projects/snake/runs", benchmarks=["tiny"]).status_code == 202
 
 
 @pytest.mark.parametrize(

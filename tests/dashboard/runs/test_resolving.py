@@ -47,7 +47,7 @@ def test_a_trigger_can_name_benchmarks(tracked: Project) -> None:
     assert resolve_new_trigger(tracked, benchmarks=["other"]).detail == "1 run at 1 commit."
     trigger = resolve_new_trigger(tracked, benchmarks=["tiney"])
     assert trigger.state == Trigger.State.REFUSED
-    assert trigger.detail.endswith("has no benchmark 'tiney'; did you mean tiny?")
+    assert trigger.detail.endswith("has no benchmark 'tiney'; did you mean tiny? It has tiny, other.")
 
 
 def test_a_commit_without_a_manifest_is_refused(tracked: Project, repository: Repository) -> None:

@@ -11,7 +11,7 @@ from dashboard import dispatch, runs
 from dashboard.models import OutboxMessage, Project, Run, Trigger
 from dashboard.repositories import MOST_COMMITS
 from dashboard.triggers import reading_commits
-from tests.dashboard.conftest import Repository
+from tests.dashboard.conftest import MANIFEST, Repository
 from workers.site import tasks
 
 pytestmark = pytest.mark.django_db
@@ -121,6 +121,42 @@ def test_a_commit_that_the_mirror_lacks_is_looked_for_at_once(
     newest = repository.commit("Go on")
     post_form(client, which="commit", commit=newest[:12])
     assert Trigger.objects.get().revisions == {"commit": newest[:12]}
+
+
+def test_an_unknown_benchmark_is_refused_with_what_was_typed(
+    client: Client, tracked: Project, operator: User
+) -> None:
+    client.force_login(operator)
+    tracked.mirror.fetch()
+    shown = post_form(client, which="last", last="3", benchmarks=["zzz"])
+    assert "has no benchmark 'zzz'; it has tiny, other." in shown
+    assert 'name="last" value="3"' in shown
+    assert not Trigger.objects.exists()
+
+
+def test_a_benchmark_that_came_since_is_looked_for_at_once(
+    client: Client, tracked: Project, repository: Repository, operator: User
+) -> None:
+    client.force_login(operator)
+    tracked.mirror.fetch()
+    added = MANIFEST.replace("[benchmarks.other]", "[benchmarks.newer]")
+    (repository.folder / "paceline.toml").write_text(added)
+    repository.commit("Measure more")
+    post_form(client, benchmarks=["newer"])
+    assert Trigger.objects.get().benchmarks == ["newer"]
+    assert "has no benchmark 'other'; did you mean newer? It has tiny, newer." in post_form(
+        client, benchmarks=["other"]
+    )
+    # One of these commits has it: the others are left out, and the trigger says so.
+    post_form(client, which="last", last="2", benchmarks=["other"])
+    assert Trigger.objects.count() == 2
+
+
+def test_a_range_without_a_commit_is_refused(client: Client, tracked: Project, operator: User) -> None:
+    client.force_login(operator)
+    tracked.mirror.fetch()
+    assert "The range main..main holds no commit" in post_form(client, which="range", range="main..main")
+    assert not Trigger.objects.exists()
 
 
 def test_an_imported_history_says_at_once_that_nothing_can_be_measured(
