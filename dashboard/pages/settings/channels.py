@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Any
 
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -24,6 +25,9 @@ from dashboard.pages.settings.sections import settings_context
 from dashboard.querysets import channels as channel_queries
 from dashboard.sentences import channels as sentences
 
+# In the session: the key of the test message that its next page shows.
+TESTED = "tested_delivery"
+
 View = Callable[..., HttpResponse]
 
 
@@ -40,7 +44,7 @@ def of_project(view: View) -> View:
 @require_safe
 @of_project
 def channels_page(request: HttpRequest, project: Project) -> HttpResponse:
-    return render_channels(request, project)
+    return render_channels(request, project, tested=_take_tested(request, project))
 
 
 def render_channels(request: HttpRequest, project: Project, **extra: Any) -> HttpResponse:
@@ -84,9 +88,20 @@ def change_channel(request: HttpRequest, project: Project, pk: int) -> HttpRespo
 
 
 def _test_channel(request: HttpRequest, channel: Channel) -> HttpResponse:
-    """The answer shows how it goes: the page asks again until it is known."""
-    delivery = channel_changes.send_test(visitor_of(request), channel)
-    return render_channels(request, channel.project, tested=delivery, testing=True)
+    """The page shows once how it goes, and asks until that is known: loaded again, it sends nothing."""
+    request.session[TESTED] = channel_changes.send_test(visitor_of(request), channel).pk
+    return redirect(f"{reverse('project-channels', args=[channel.project.slug])}#test")
+
+
+def _take_tested(request: HttpRequest, project: Project) -> Delivery | None:
+    """The test message that was sent last, unless it was shown before."""
+    key = request.session.pop(TESTED, None) if request.method == "GET" else None
+    return _test_deliveries(project).filter(pk=key).first() if key else None
+
+
+def _test_deliveries(project: Project) -> QuerySet[Delivery]:
+    rows = Delivery.objects.select_related("channel__project").filter(event=Delivery.Event.TEST)
+    return rows.filter(channel__project=project)
 
 
 def _mute_channel(request: HttpRequest, channel: Channel) -> None:
@@ -136,6 +151,5 @@ ACTIONS: dict[str, Callable[[HttpRequest, Channel], HttpResponse | None]] = {
 @of_project
 def delivered_test_fragment(request: HttpRequest, project: Project, pk: int) -> HttpResponse:
     """How a test message went; asked for again and again while it is under way."""
-    rows = Delivery.objects.select_related("channel__project").filter(event=Delivery.Event.TEST)
-    delivery = get_object_or_404(rows, channel__project=project, pk=pk)
+    delivery = get_object_or_404(_test_deliveries(project), pk=pk)
     return render(request, "settings/channel_test.html", {"tested": delivery, "project": project})

@@ -159,13 +159,21 @@ def test_the_secret_of_a_webhook_is_shown_once(keeper: Client) -> None:
 
 def test_a_test_shows_how_it_went(keeper: Client, channel: Channel, settings: Settings) -> None:
     response = keeper.post(f"{PAGE}{channel.pk}/change/", {"action": "test"})
+    assert (response.status_code, response["Location"]) == (302, f"{PAGE}#test")
     delivery = Delivery.objects.get()
-    assert "is under way" in page_text(response)
+    assert "is under way" in page_text(keeper.get(PAGE))
     settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
     alerts.attempt_delivery(delivery.pk)
     assert "Delivered in " in page_text(keeper.get(f"{PAGE}tests/{delivery.pk}/"))
     Delivery.objects.update(state="failed", errors=["hooks.slack.com answered 404 Not Found: no_service."])
     assert "404 Not Found: no_service." in page_text(keeper.get(f"{PAGE}tests/{delivery.pk}/"))
+
+
+def test_a_page_that_is_loaded_again_sends_no_second_test(keeper: Client, channel: Channel) -> None:
+    shown = keeper.post(f"{PAGE}{channel.pk}/change/", {"action": "test"}, follow=True)
+    assert "is under way" in page_text(shown)
+    assert "is under way" not in page_text(keeper.get(PAGE))
+    assert Delivery.objects.count() == 1
 
 
 def test_it_is_muted_turned_off_and_removed(keeper: Client, channel: Channel) -> None:
@@ -347,7 +355,7 @@ def visit_channel_pages(client: Client, slug: str) -> None:
         wrong_rule = {"action": "add", "states": ["confirmed"], name: "\n x"}
         client.post(f"{page}{channel.pk}/rules/", wrong_rule if name != "states" else {"action": "add"})
     client.get(f"{page}{channel.pk}/")
-    client.post(f"{page}{channel.pk}/change/", {"action": "test"})
+    client.post(f"{page}{channel.pk}/change/", {"action": "test"}, follow=True)
     Channel.objects.filter(pk=channel.pk).update(muted_until=timezone.now() + timedelta(days=1))
     client.get(page)
     tested = Delivery.objects.filter(event="test").latest("pk")
