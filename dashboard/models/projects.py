@@ -11,6 +11,7 @@ from django.contrib.postgres.search import SearchVector
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
+from django.db.models.functions import Now
 from paceline.manifest import ManifestError
 from paceline.manifest.policy import parse_policy_text
 
@@ -142,6 +143,12 @@ class Project(models.Model):
     imported_at = models.DateTimeField(
         null=True, blank=True, editable=False, help_text="When it was made from an archive."
     )
+    repository_read_at = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="When its repository was last read."
+    )
+    repository_problem = models.TextField(
+        blank=True, default="", editable=False, help_text="Why it can't be read since then."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -152,6 +159,16 @@ class Project(models.Model):
 
     def get_absolute_url(self) -> str:
         return page_address("project", self.slug)
+
+    def note_reading(self, problem: str = "") -> None:
+        """Remember that its repository was read just now, or why it could not be."""
+        rows = Project.objects.filter(pk=self.pk)
+        if problem:
+            # A remote's words may have a NUL, which Postgres keeps in no text.
+            storable = problem.replace("\0", "\N{REPLACEMENT CHARACTER}")
+            rows.exclude(repository_problem=storable).update(repository_problem=storable)
+        else:
+            rows.update(repository_read_at=Now(), repository_problem="")
 
     def clean_fields(self, exclude: Collection[str] | None = None) -> None:
         """As Django does; of a name that can't be one it speaks of a slug, which no page calls it."""

@@ -22,11 +22,13 @@ UNSHOWN_TABLES = frozenset(
     }
 )
 # Rewritten all the time. A moment at which somebody was last seen counts only where it ends a silence: pages
-# say for how long, and are made again after a minute by themselves.
+# say for how long, as they say how long ago a repository was read, and are made again after a minute by
+# themselves.
 UNSHOWN_COLUMNS: dict[str, frozenset[str]] = {
     "dashboard_run": frozenset({"lease_until", "lease"}),
     "dashboard_experiment": frozenset({"lease_until", "lease"}),
     "dashboard_machine": frozenset({"seen_at"}),
+    "dashboard_project": frozenset({"repository_read_at"}),
     "dashboard_heartbeat": frozenset({"seen_at"}),
     "dashboard_apitoken": frozenset({"last_used_at"}),
     "auth_user": frozenset({"last_login"}),

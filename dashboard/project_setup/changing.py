@@ -70,6 +70,8 @@ def change_repository(actor: Actor, test: RepositoryTest) -> list[str]:
     }
     with transaction.atomic():
         changed = change_settings(actor, project, values)
+        if changed:
+            Project.objects.filter(pk=project.pk).update(repository_read_at=None, repository_problem="")
         test.delete()
     return changed
 

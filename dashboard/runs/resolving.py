@@ -77,12 +77,14 @@ def _resolve_received(received: Trigger, quick: bool, patience: float | None) ->
     project = received.project
     try:
         project.mirror.fetch(patience)
+        project.note_reading()
         follow_rewritten_history(project)
         follow_manifest_policy(project)
         plan = make_plan(received)
     except RepositoryBusy as error:
         raise Busy(str(error)) from error
     except Unreachable as error:
+        project.note_reading(str(error))
         if received.source in UNATTENDED and timezone.now() - received.received_at < PATIENCE:
             return []
         _close_trigger(received, Trigger.State.REFUSED, str(error))

@@ -38,7 +38,7 @@ def check_request(project: Project, revisions: Mapping[str, Any], benchmarks: Se
     problem = _find_problem(project, revisions, benchmarks)
     if problem is not None and not FULL_HASH.fullmatch(str(revisions.get("commit", ""))):
         # Branches may have moved since.
-        known = _fetch_quickly(project.mirror)
+        known = _fetch_quickly(project)
         problem = _find_problem(project, revisions, benchmarks) if known else None
     if problem is not None:
         raise problem
@@ -88,7 +88,7 @@ def _check_revisions_exist(project: Project, revisions: Mapping[str, Any]) -> No
     missing = [name for name in named_revisions(revisions) if not is_stored_commit(project, name)]
     if missing:
         try:
-            _check_mirror(project.mirror, missing)
+            _check_mirror(project, missing)
         except RepositoryError as error:
             raise TriggerError(str(error), next(iter(revisions))) from error
 
@@ -107,20 +107,22 @@ def is_stored_commit(project: Project, revision: str) -> bool:
     return Commit.objects.filter(project=project, hash=revision).exists()
 
 
-def _check_mirror(mirror: Mirror, revisions: list[str]) -> None:
+def _check_mirror(project: Project, revisions: list[str]) -> None:
     """Raises RepositoryError where one of them doesn't exist."""
+    mirror = project.mirror
     missing = [revision for revision in revisions if not _has_revision(mirror, revision)]
-    if missing and _fetch_quickly(mirror):
+    if missing and _fetch_quickly(project):
         for revision in missing:
             repositories.resolve_revision(mirror, revision)
 
 
-def _fetch_quickly(mirror: Mirror) -> bool:
+def _fetch_quickly(project: Project) -> bool:
     """Whether the mirror is as the repository now; one that is slow, busy or away isn't the asker's fault."""
     try:
-        mirror.fetch(CHECK_SECONDS, CHECK_SECONDS)
+        project.mirror.fetch(CHECK_SECONDS, CHECK_SECONDS)
     except RepositoryError:
         return False
+    project.note_reading()
     return True
 
 

@@ -77,8 +77,10 @@ def poll_project(project_id: int) -> None:
         follow_branch(project, project.mirror.remote_tip())
         follow_other_refs(project)
     except RepositoryError as error:
+        project.note_reading(str(error))
         note_failure(project, str(error), COMMITS)
     else:
+        project.note_reading()
         RepositoryPoll.objects.filter(project=project).update(failures=0)
     ask_forge(project)
 

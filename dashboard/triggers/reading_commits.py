@@ -21,12 +21,15 @@ def read_newest_commits(project: Project, count: int) -> int | None:
     """
     try:
         project.mirror.fetch(CHECK_SECONDS, CHECK_SECONDS)
-        return _store_newest_commits(project, count)
+        new = _store_newest_commits(project, count)
     except (FetchTimeout, RepositoryBusy):
         outbox.send_kept(dispatch.READ_COMMITS, project.pk, count)
         return None
     except RepositoryError as error:
+        project.note_reading(str(error))
         raise TriggerError(str(error)) from error
+    project.note_reading()
+    return new
 
 
 def read_slow_repository(project_id: int, count: int, patience: float | None = None) -> None:
@@ -43,6 +46,7 @@ def read_slow_repository(project_id: int, count: int, patience: float | None = N
     except RepositoryBusy as error:
         raise runs.Busy(str(error)) from error
     except RepositoryError as error:
+        project.note_reading(str(error))
         Trigger.objects.create(
             project=project,
             source=Trigger.Source.POLL,
@@ -50,6 +54,8 @@ def read_slow_repository(project_id: int, count: int, patience: float | None = N
             detail=str(error),
             resolved_at=timezone.now(),
         )
+    else:
+        project.note_reading()
 
 
 def _store_newest_commits(project: Project, count: int) -> int:

@@ -111,6 +111,7 @@ def test_a_heartbeat_is_no_change_unless_it_ends_a_silence() -> None:
     Heartbeat.objects.create(name="scheduler", seen_at=machine.seen_at)
     before = newest_revision()
     Run.objects.filter(pk=run.pk).update(lease_until=machine.seen_at)
+    run.case.project.note_reading()
     with connection.cursor() as cursor:
         for seconds in (10, 10):
             cursor.execute(

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from datetime import timedelta
 from html import unescape
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
+from django.utils import timezone
 
 from dashboard import dispatch, runs
 from dashboard.models import OutboxMessage, Project, Run, Trigger
@@ -249,6 +251,25 @@ def test_a_repository_that_cannot_be_read_says_so(client: Client, project: Proje
     client.force_login(operator)
     shown = unescape(client.post("/projects/snakes/read-commits/", follow=True).content.decode())
     assert "/nowhere can't be fetched" in shown
+
+
+def test_the_page_says_when_the_repository_was_read_last_and_why_it_is_not_since(
+    client: Client, tracked: Project, operator: User
+) -> None:
+    client.force_login(operator)
+    runs.resolve_trigger(Trigger.objects.create(project=tracked, source=Trigger.Source.COMMAND).pk)
+    Project.objects.update(repository_read_at=timezone.now() - timedelta(minutes=3))
+    page = "/projects/snakes/commits/"
+    assert ">3 min ago</time>" in client.get(page).content.decode()
+    Project.objects.update(repository="/nowhere")
+    client.post("/projects/snakes/read-commits/")
+    shown = unescape(client.get(page).content.decode())
+    assert ">3 min ago</time>; it can't be read since: /nowhere can't be fetched" in shown
+    Project.objects.update(repository=tracked.repository)
+    client.post("/projects/snakes/read-commits/")
+    shown = unescape(client.get(page).content.decode())
+    assert "last read <time" in shown
+    assert (">just now</time>" in shown, "can't be read" in shown) == (True, False)
 
 
 def test_what_another_branch_had_is_listed_once_it_is_merged(
