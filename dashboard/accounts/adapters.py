@@ -44,6 +44,18 @@ class AccountAdapter(DefaultAccountAdapter):
     def get_client_ip(self, request: HttpRequest) -> str:
         return request.META.get("REMOTE_ADDR") or UNKNOWN_ADDRESS
 
+    def add_message(
+        self,
+        request: HttpRequest,
+        level: int,
+        message_template: str | None = None,
+        message_context: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        """With whether the password was set by a link, and whether it is the account's first."""
+        told = {**(message_context or {}), "by_link": request.__dict__.get("password_by_link", "")}
+        super().add_message(request, level, message_template, told, **options)
+
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
         if seconds := sign_in_delays.reserve_sign_in(request, credentials.get("username", "")):
             raise ImmediateHttpResponse(refuse_for_now(request, seconds, "failed sign-ins"))

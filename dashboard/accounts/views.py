@@ -56,6 +56,19 @@ class PasswordResetView(passwords.PasswordResetView):
         return super().post(request, *arguments, **named)
 
 
+class PasswordNewView(passwords.PasswordResetFromKeyView):
+    """Where a link leads: of a new account its first password is set."""
+
+    template_name = "account/password_new.html"
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        user = self.reset_user
+        is_new = user.last_login is None and not user.has_usable_password()
+        # For the sentence that allauth says after it.
+        self.request.__dict__["password_by_link"] = "first" if is_new else "another"
+        return super().form_valid(form)
+
+
 @never_cache
 def redirect_to_sign_in(request: HttpRequest) -> HttpResponseBase:
     """In place of the administration's own form; who is signed in already may not come in."""
@@ -104,7 +117,7 @@ change_password = passwords.PasswordChangeView.as_view(
 )
 reset_password = PasswordResetView.as_view()
 reset_sent = passwords.PasswordResetDoneView.as_view(template_name="account/password_reset_sent.html")
-set_password = passwords.PasswordResetFromKeyView.as_view(template_name="account/password_new.html")
+set_password = PasswordNewView.as_view()
 confirm_password = passwords.ReauthenticateView.as_view(template_name="account/confirm.html")
 inactive = passwords.AccountInactiveView.as_view(template_name="account/inactive.html")
 enter_code = codes.AuthenticateView.as_view(template_name="account/code.html")

@@ -26,11 +26,15 @@ def path_of(link: str) -> str:
     return urlsplit(link).path
 
 
-def set_password(client: Client, link: str, password: str = NEW) -> None:
+def set_password(client: Client, link: str, password: str = NEW) -> str:
+    """What is said then."""
     form = client.get(path_of(link), follow=True)
     assert re.search(r"For the account <strong>\w+</strong>\.", form.content.decode())
     asked = {"password1": password, "password2": password}
-    client.post(form.redirect_chain[-1][0] if form.redirect_chain else path_of(link), asked)
+    page = client.post(
+        form.redirect_chain[-1][0] if form.redirect_chain else path_of(link), asked, follow=True
+    )
+    return " ".join(str(message) for message in page.context["messages"])
 
 
 def test_a_new_session_begins_with_a_sign_in(client: Client, ada: User) -> None:
@@ -48,7 +52,9 @@ def test_a_changed_password_ends_all_other_sessions(client: Client, ada: User) -
     sign_in(client)
     sign_in(other)
     asked = {"oldpassword": PASSWORD, "password1": NEW, "password2": NEW}
-    assert client.post("/account/password/", asked)["Location"] == "/account/"
+    answer = client.post("/account/password/", asked)
+    assert answer["Location"] == "/account/"
+    assert "Your password is changed; all other sessions have ended." in client.get("/account/").text
     assert (is_signed_in(client), is_signed_in(other)) == (True, False)
 
 
@@ -86,6 +92,21 @@ def test_a_link_sets_a_password_once(client: Client, ada: User) -> None:
     ada.refresh_from_db()
     assert ada.check_password(NEW)
     assert "This link has been used" in Client().get(path_of(link)).content.decode()
+
+
+def test_a_first_password_ends_nothing(client: Client, db: None) -> None:
+    bob = User.objects.create_user("bob")
+    assert set_password(client, password_link(bob)) == "Your password is set: sign in with it."
+    bob.refresh_from_db()
+    assert "all sessions of your account have ended" in set_password(client, password_link(bob))
+
+
+def test_a_password_beside_a_provider_ends_its_sessions(client: Client, db: None) -> None:
+    bob = User.objects.create_user("bob", last_login=timezone.now())
+    client.force_login(bob)
+    bob.refresh_from_db()
+    assert "all sessions of your account have ended" in set_password(Client(), password_link(bob))
+    assert not is_signed_in(client)
 
 
 def test_a_link_is_good_for_a_day(client: Client, ada: User, monkeypatch: pytest.MonkeyPatch) -> None:
