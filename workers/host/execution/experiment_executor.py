@@ -16,6 +16,7 @@ from typing import Any
 
 from paceline import document
 from paceline.document import Document
+from paceline.manifest import case_key
 from paceline.phase_names import UNATTRIBUTED
 
 from dashboard.host_protocol import ExperimentAssignment, PairMeasured, SideAssignment
@@ -129,6 +130,15 @@ class ExperimentExecutor(Executor):
     def side(self, name: str) -> SideAssignment:
         return self.assignment.base if name == "base" else self.assignment.head
 
+    def side_label(self, name: str) -> str:
+        """By its commit, which tells two versions of one case apart; where cases differ by its case too."""
+        side, commit = self.side(name), self.side(name).commit[:10]
+        cases = {(each.benchmark, case_key(each.params)) for each in map(self.side, SIDES)}
+        if len(cases) == 1:
+            return commit
+        key = case_key(side.params)
+        return f"{name} {side.benchmark}{f'[{key}]' if key else ''} at {commit}"
+
     def prepare_side(self, name: str) -> PreparedCode:
         """Check one side's commit out beside the other's."""
         job, side = self.assignment, self.side(name)
@@ -147,7 +157,7 @@ class ExperimentExecutor(Executor):
         # What is counted has the one hash seed that runs have.
         self.hash_seed = None if self.assignment.counted else drawn
         documents = measure({name: sides[name] for name in order}, f"pair {index + 1}")
-        values = {name: self.weighed_value(self.side(name).commit, documents[name]) for name in SIDES}
+        values = {name: self.weighed_value(name, documents[name]) for name in SIDES}
         # What other work slowed says nothing of the step's time, though it learns as ever.
         calm = not any(pair_values.is_disturbed(measured, in_turns) for measured in documents.values())
         with_pace = calm and self.assignment.metric.startswith(QUALITY)
@@ -212,14 +222,14 @@ class ExperimentExecutor(Executor):
         # Where both print at once, the last lines of each are to be told apart.
         log = Log() if turns else self.log
         what = self.measurement(name, prepared, turns, self.left_out(prepared))
-        commit = prepared.code.commit[:10]
+        label = self.side_label(name)
         try:
             with machine_trouble(SideError):
                 return document.read_document(launching.run_harness(what, scratch, log, stop, self.box))
         except document.DocumentError as error:
-            raise BadDocumentError(f"{commit}: {error}") from error
+            raise BadDocumentError(f"{label}: {error}") from error
         except MeasuringError as error:
-            raise SideError(f"{commit}: {error}") from error
+            raise SideError(f"{label}: {error}") from error
 
     def measure_profiles(self, sides: Mapping[str, PreparedCode]) -> None:
         """Keep the functions of both sides; their documents say whether steps can be measured in turn."""
@@ -275,8 +285,8 @@ class ExperimentExecutor(Executor):
         swept = prepared.code.benchmark.needs_sweep(self.assignment.metric)
         return launching.NO_COUNTING if swept else launching.TIMED_ONLY
 
-    def weighed_value(self, commit: str, measured: Document) -> tuple[float | None, bool]:
-        """The weighed metric's value at a commit, and whether other work disturbed it.
+    def weighed_value(self, name: str, measured: Document) -> tuple[float | None, bool]:
+        """The weighed metric's value of a side, and whether other work disturbed it.
 
         None of a quality that the code doesn't report: that is what a loss of learning may look like.
         """
@@ -291,7 +301,7 @@ class ExperimentExecutor(Executor):
             has = f"; its phases are {known}" if job.phase and known else ""
             short = next((doubt for doubt in measured.warnings if doubt.code == SWEPT_TOO_SHORT), None)
             why = f": {short.message}; {short.advice}" if short else ""
-            raise SideError(f"{commit[:10]}: its document has no {named}{has}{why}.")
+            raise SideError(f"{self.side_label(name)}: its document has no {named}{has}{why}.")
         disturbed = pair_values.is_disturbed(measured, job.in_turns, row.name)
         value = pair_values.value_of_metric(row, measured, job.in_turns)
         return value, disturbed and row.kind in document.TIMED_KINDS

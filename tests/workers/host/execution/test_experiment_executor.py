@@ -19,7 +19,7 @@ from dashboard import experiments
 from dashboard.experiments import Side
 from dashboard.experiments.paired_phases import paired_phases
 from dashboard.host_protocol import ExperimentAssignment, Lease, PairMeasured
-from dashboard.models import Case, Commit, Document, Experiment, Metric, Project, Run
+from dashboard.models import Case, Commit, Configuration, Document, Experiment, Metric, Project, Run
 from tests.workers import repositories
 from tests.workers.conftest import MANIFEST, Host, Requested
 from tests.workers.scripts import UNDISTURBED
@@ -321,6 +321,32 @@ def test_a_commit_that_does_not_run_is_named(host: Host, suspected: Experiment, 
     assert (suspected.verdict, suspected.state) == ("untestable", "done")
     assert suspected.reason["code"] == "side failed"
     assert suspected.reason["text"].startswith(f"{broken[:10]}: train.py crashed with exit status 1")
+
+
+def test_of_two_cases_of_one_commit_the_one_that_does_not_run_is_named(
+    host: Host, requested: Requested
+) -> None:
+    short = (
+        UNDISTURBED
+        + "import sys\nimport paceline\n\n"
+        + "for _ in paceline.steps(range({steps})):\n    pass\n"
+    )
+    steps = "10**9 if '10' in sys.argv[1:] else 3"
+    run = requested({"train.py": short.format(steps=steps), "paceline.toml": SHORT})
+    base = Side(run.commit, run.configuration)
+    case = Case.objects.create(project=run.case.project, benchmark="tiny", key="size=11", params={"size": 11})
+    other = Configuration.objects.create(
+        case=case, version=run.configuration.version, pool=run.configuration.pool, quick=False
+    )
+    Run.objects.update(state="done")
+    asked, _ = experiments.ask_estimate(
+        case.project, "claim", base, Side(run.commit, other), get_metric("step_time")
+    )
+    assert host.execute_next()
+    asked.refresh_from_db()
+    assert asked.verdict == "untestable"
+    named = f"head tiny[size=11] at {run.commit.hash[:10]}: train.py ended after 3 of "
+    assert asked.reason["text"].startswith(named)
 
 
 def test_a_phase_that_a_side_lacks_is_named_with_those_that_it_has(host: Host, suspected: Experiment) -> None:
