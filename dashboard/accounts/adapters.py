@@ -22,6 +22,7 @@ from dashboard.accounts import second_factors, sign_in_delays
 from dashboard.secrets import decrypt_token, encrypt_text, is_lost
 from dashboard.throttling.refusals import refuse_for_now
 
+PASSWORD_CHANGED = "account/messages/password_changed.txt"  # noqa: S105 - a template
 # What a connection through a unix socket without a proxy's word has in the list of sessions.
 UNKNOWN_ADDRESS = "0.0.0.0"  # noqa: S104 - never bound to
 
@@ -52,9 +53,10 @@ class AccountAdapter(DefaultAccountAdapter):
         message_context: dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
-        """With whether the password was set by a link, and whether it is the account's first."""
-        told = {**(message_context or {}), "by_link": request.__dict__.get("password_by_link", "")}
-        super().add_message(request, level, message_template, told, **options)
+        """Of a password that was set by a link as it is: allauth has one sentence for all changes of it."""
+        if message_template == PASSWORD_CHANGED:
+            message_template = request.__dict__.get("password_message", PASSWORD_CHANGED)
+        super().add_message(request, level, message_template, message_context, **options)
 
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
         if seconds := sign_in_delays.reserve_sign_in(request, credentials.get("username", "")):
