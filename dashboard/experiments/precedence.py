@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 
 from dashboard.models import Experiment, Machine, Run
 from dashboard.policy.quiet_projects import quiet_projects
+from dashboard.querysets.claim_order import order_claims
 
 # Until a machine has measured for so long, no share of its time says anything.
 GRACE = timedelta(minutes=20)
@@ -30,10 +31,10 @@ def order_claimable(machine: Machine) -> QuerySet[Experiment]:
     is_history = Q(not_before=None) | Q(not_before__lte=Now() - MOST_HELD_UP)
     if due_runs(machine).filter(is_history).exists():
         waiting = waiting.filter(project__experiment_share__gt=spent_share(machine))
-    waiting = waiting.exclude(project__in=quiet_projects()).annotate(awaited=Experiment.IS_AWAITED)
+    waiting = waiting.exclude(project__in=quiet_projects())
     if awaited_runs(machine).exists() and had_last_turn(machine):
-        waiting = waiting.filter(awaited=True)
-    return waiting.order_by("-awaited", Experiment.NEWEST_COMMIT_FIRST, "requested_at", "pk")
+        waiting = waiting.filter(Experiment.IS_AWAITED)
+    return order_claims(waiting, claimable=waiting)
 
 
 def must_yield(experiment: Experiment) -> bool:

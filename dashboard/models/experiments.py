@@ -37,10 +37,6 @@ class Experiment(LeasedJob):
     # Somebody waits for what these measure.
     AWAITED_PURPOSES = (Purpose.PERSON, Purpose.SCRIPT, Purpose.CHECK)
     IS_AWAITED = models.Q(purpose__in=AWAITED_PURPOSES) | models.Q(requested_by__isnull=False)
-    # Of what the site asks for by itself: what a whole history asks for at once holds up no new commit.
-    NEWEST_COMMIT_FIRST = models.Case(
-        models.When(IS_AWAITED, then=None), default=models.F("head_commit__committed_at")
-    ).desc(nulls_last=True)
 
     class Question(models.TextChoices):
         # Is the suspected step there? How much of it does the head have? How large is the difference?

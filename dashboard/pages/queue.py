@@ -11,6 +11,7 @@ from dashboard.access import visitor_of
 from dashboard.models import Experiment, Run
 from dashboard.pages.queue_forecast import Job, JobLengths, expect_jobs
 from dashboard.querysets import queue
+from dashboard.querysets.claim_order import LONG_WAIT
 
 
 @require_safe
@@ -28,7 +29,10 @@ def queue_page(request: HttpRequest) -> HttpResponse:
         queue.usual_by_pool(unknown) if unknown else {},
         queue.usual_of_experiments() if measures else {},
     )
-    expected = expect_jobs(held, [*runs, *experiments], lengths, queue.working_machines(now), now)
+    # What was asked for within a day waits for no turn of its own.
+    long = {row.head_configuration.pool_id for row in experiments if row.requested_at <= now - LONG_WAIT}
+    begun = queue.begun_by_pool(long)
+    expected = expect_jobs(held, [*runs, *experiments], lengths, queue.working_machines(now), now, begun)
     keys = set(visible.values_list("pk", flat=True))
     shown = [row for row in expected if row.project.pk in keys]
     # Where a list isn't full, all that wait are in it.

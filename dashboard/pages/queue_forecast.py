@@ -9,10 +9,12 @@ from datetime import datetime
 from heapq import heapify, heappop, heappush
 
 from dashboard.models import Experiment, Pool, Project, Run
+from dashboard.querysets.claim_order import take_turns
 
 Job = Run | Experiment
 # Pool and question, of experiments: how many seconds the usual one takes.
 UsualExperiments = Mapping[tuple[int, str], float]
+BegunExperiments = Mapping[int, Sequence[datetime]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +105,13 @@ def expect_jobs(
     lengths: JobLengths,
     machines: Mapping[int, Sequence[int]],
     now: datetime,
+    begun: BegunExperiments | None = None,
 ) -> list[ExpectedJob]:
     """What is measured, then what waits in the order in which it will begin; last what no machine takes.
 
     `waiting` in the order of claims among runs and among experiments; `machines`: by pool, the keys of those
-    that take work.
+    that take work; `begun`: by pool, when the last experiments that it began were asked for, as
+    `claim_order.take_turns` takes them.
     """
     free: dict[int, dict[int, float]] = {pool: dict.fromkeys(keys, 0.0) for pool, keys in machines.items()}
     awaited = {pool_of(job).pk for job in waiting if is_awaited(job)}
@@ -122,7 +126,7 @@ def expect_jobs(
         if left is not None and job.machine_id in free.get(pool_of(job).pk, {}):
             free[pool_of(job).pk][job.machine_id] = left
         rows.append(lengths.expect(job, 0.0, left))
-    starts = expect_starts([*yielding, *waiting], lengths, free, now)
+    starts = expect_starts([*yielding, *waiting], lengths, free, now, begun or {})
     rows += [lengths.expect(job, 0.0, starts.get(job, (None, None))[1]) for job in yielding]
     line = sorted(waiting, key=lambda job: starts.get(job, (math.inf, 0.0))[0])
     return rows + [lengths.expect(job, *starts.get(job, (None, None))) for job in line]
@@ -133,6 +137,7 @@ def expect_starts(
     lengths: JobLengths,
     free: Mapping[int, Mapping[int, float]],
     now: datetime,
+    begun: BegunExperiments,
 ) -> dict[Job, tuple[float, float]]:
     """When each begins and ends; without those that no machine takes.
 
@@ -143,7 +148,7 @@ def expect_starts(
         by_pool.setdefault(pool_of(job).pk, []).append(job)
     starts: dict[Job, tuple[float, float]] = {}
     for pool, jobs in by_pool.items():
-        line = [(job, lengths.waiting(job, now)) for job in in_turn(jobs)]
+        line = [(job, lengths.waiting(job, now)) for job in in_turn(jobs, begun.get(pool, ()), now)]
         known = [
             WaitingJob(job, seconds_until_due(job, now), length) for job, length in line if length is not None
         ]
@@ -151,7 +156,7 @@ def expect_starts(
     return starts
 
 
-def in_turn(jobs: Sequence[Job]) -> list[Job]:
+def in_turn(jobs: Sequence[Job], begun: Sequence[datetime], now: datetime) -> list[Job]:
     """Of one pool, in the order in which a free machine takes it: see dashboard/experiments/precedence.py.
 
     What the site asks for by itself takes turns with runs while somebody waits for one of those: here it
@@ -161,7 +166,7 @@ def in_turn(jobs: Sequence[Job]) -> list[Job]:
     experiments = [job for job in jobs if isinstance(job, Experiment)]
     turns = max((index for index, run in enumerate(runs, start=1) if is_awaited(run)), default=0)
     asked = [job for job in experiments if is_awaited(job)]
-    own = [job for job in experiments if not is_awaited(job)]
+    own = take_turns([job for job in experiments if not is_awaited(job)], begun, now)
     return [*asked, *runs[:turns], *own, *runs[turns:]]
 
 

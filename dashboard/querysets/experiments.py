@@ -8,6 +8,7 @@ from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce, Now
 
 from dashboard.models import Case, Claim, Document, Experiment, ExperimentPair, Machine, Project, Run, Series
+from dashboard.querysets.claim_order import order_claims
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.deferred_joins import MACHINE_DETAILS, PROJECT_DETAILS, compose_details, is_among
 from dashboard.querysets.runs import ALIVE_WITHIN
@@ -68,13 +69,7 @@ def count_by_state(project: Project, purpose: str = "") -> dict[str, int]:
 def active_experiments(projects: QuerySet[Project]) -> QuerySet[Experiment]:
     """Those that are being measured, then those that wait, in the order in which they are claimed."""
     rows = experiments_with_related().filter(state__in=Experiment.ACTIVE, project__in=projects)
-    return rows.annotate(awaited=Experiment.IS_AWAITED).order_by(
-        F("measuring_at").desc(nulls_last=True),
-        "-awaited",
-        Experiment.NEWEST_COMMIT_FIRST,
-        "requested_at",
-        "pk",
-    )
+    return order_claims(rows, F("measuring_at").desc(nulls_last=True))
 
 
 def find_with_pairs(pk: int) -> Experiment | None:

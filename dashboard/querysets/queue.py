@@ -11,6 +11,7 @@ from django.db.models import Case, DurationField, ExpressionWrapper, F, QuerySet
 from django.db.models.functions import Now
 
 from dashboard.models import Experiment, Machine, Project, Run, SeriesLatest
+from dashboard.querysets.claim_order import MOST_OVERTAKING, begun_experiments, order_claims
 from dashboard.querysets.compiled_queries import CompiledQuery
 from dashboard.querysets.experiments import experiments_with_related
 from dashboard.querysets.projects import SILENT_AFTER
@@ -65,13 +66,15 @@ _HELD_EXPERIMENTS = CompiledQuery(
     )
 )
 _WAITING_EXPERIMENTS = CompiledQuery(
-    lambda: (
-        experiments_with_related()
-        .filter(state=Experiment.State.REQUESTED)
-        .annotate(awaited=Case(When(Experiment.IS_AWAITED, then=1), default=0))
-        .order_by("-awaited", Experiment.NEWEST_COMMIT_FIRST, "requested_at", "pk")[:MOST_WAITING]
-    )
+    lambda: order_claims(experiments_with_related().filter(state=Experiment.State.REQUESTED))[:MOST_WAITING]
 )
+
+
+def begun_by_pool(pools: Iterable[int]) -> dict[int, list[datetime]]:
+    """When the last that each pool began were asked for, of what the site asks for by itself, for
+    `claim_order.take_turns`."""
+    begun = begun_experiments().values_list("requested_at", flat=True)
+    return {pool: list(begun.filter(head_configuration__pool=pool)[:MOST_OVERTAKING]) for pool in pools}
 
 
 def count_waiting(visible: QuerySet[Project]) -> int:
