@@ -18,7 +18,7 @@ from dashboard import dispatch
 from dashboard.models import FailedJob, OutboxMessage
 
 # So long a message may wait in the queue, and so long its task may take: a worker may be killed in between.
-PATIENCE = timedelta(minutes=2)
+SEND_AGAIN_AFTER = timedelta(minutes=2)
 MOST_TAKEN = timedelta(minutes=30)
 AT_ONCE = 100
 
@@ -26,7 +26,9 @@ AT_ONCE = 100
 def send_kept(task: str, *arguments: Any) -> None:
     """Send a task once the current transaction is committed, and again while nobody has done it."""
     with transaction.atomic():
-        OutboxMessage.objects.create(task=task, arguments=list(arguments), send_again_at=Now() + PATIENCE)
+        OutboxMessage.objects.create(
+            task=task, arguments=list(arguments), send_again_at=Now() + SEND_AGAIN_AFTER
+        )
         dispatch.send_task(task, *arguments)
 
 
@@ -48,7 +50,7 @@ def take_messages(task: str, arguments: Sequence[Any]) -> int:
 
 def return_messages(task: str, arguments: Sequence[Any]) -> None:
     """After a passing trouble: they wait to be done as before, no longer than in the queue."""
-    _messages_for(task, arguments).update(send_again_at=Now() + PATIENCE)
+    _messages_for(task, arguments).update(send_again_at=Now() + SEND_AGAIN_AFTER)
 
 
 def drop_messages(task: str, arguments: Sequence[Any], newest: int | None = None) -> None:
@@ -64,7 +66,9 @@ def send_forgotten_messages() -> None:
     failing = FailedJob.objects.filter(task=OuterRef("task"), arguments=OuterRef("arguments"))
     late = OutboxMessage.objects.filter(~Exists(failing), send_again_at__lt=Now())
     rows = list(late.order_by("send_again_at", "pk")[:AT_ONCE])
-    OutboxMessage.objects.filter(pk__in=[row.pk for row in rows]).update(send_again_at=Now() + PATIENCE)
+    OutboxMessage.objects.filter(pk__in=[row.pk for row in rows]).update(
+        send_again_at=Now() + SEND_AGAIN_AFTER
+    )
     # Asked for several times, it is done once.
     for task, arguments in {
         (row.task, repr(row.arguments)): (row.task, row.arguments) for row in rows

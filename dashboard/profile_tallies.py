@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 # A profiled step takes so many times as long as a measured one; more than this above the least was slowed.
-SLOWED = 1.2
+SLOWED_FACTOR = 1.2
 ON_DEVICE = "cuda"
 
 Profile = Mapping[str, Any]

@@ -15,7 +15,7 @@ from dashboard.experiments.paired_functions import Costs, PairedCosts, pair_cost
 from dashboard.models import Run
 from dashboard.profile_tallies import (
     ON_DEVICE,
-    SLOWED,
+    SLOWED_FACTOR,
     operation_rows,
     profiled_seconds,
     tally_kernels,
@@ -87,7 +87,7 @@ def choose_profile(
         for run, profile in profiles.items()
         if step_times.get(run)
     }
-    most = SLOWED * min(paces.values(), default=0.0)
+    most = SLOWED_FACTOR * min(paces.values(), default=0.0)
     calm = [run for run in known if run in paces and paces[run] <= most]
     return next(((run, profiles[run]) for run in (*calm, *known)), None)
 

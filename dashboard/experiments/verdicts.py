@@ -45,7 +45,7 @@ OPEN = "open"
 # An estimate that settles what it was asked for is at least so precise: what it says is drawn over commits.
 USEFUL_PRECISION = 0.25
 # A test whose chance to decide within its budget is below this ends: not before so many pairs have told.
-HOPELESS, FEWEST_HOPELESS = 0.05, 16
+HOPELESS_CHANCE, FEWEST_PAIRS_OF_HOPELESS = 0.05, 16
 # Of so many pairs nearly all disturbed, nobody waits for calm ones.
 MOST_DISTURBED = 24
 # A counter repeats exactly or it doesn't: so many countings of each side tell which.
@@ -242,9 +242,9 @@ def _decided_verdict(
     if spent >= 1:
         return Verdict.UNDECIDED, {"code": "both answers possible"}
     told = narrower_estimate(share, steps)
-    if experiment.question == Question.TEST and not phases and told.pairs >= FEWEST_HOPELESS:
+    if experiment.question == Question.TEST and not phases and told.pairs >= FEWEST_PAIRS_OF_HOPELESS:
         most = int(told.pairs / spent)
-        if pairs.chance_to_decide(told, most, least_share(experiment, scale), error) < HOPELESS:
+        if pairs.chance_to_decide(told, most, least_share(experiment, scale), error) < HOPELESS_CHANCE:
             return Verdict.UNDECIDED, {"code": "too noisy", "most": most}
     return "", {}
 

@@ -19,7 +19,7 @@ from dashboard.access import visitor_of
 from dashboard.models import Delivery, FailedJob, Heartbeat, Machine, Project, Regression, Run, Trigger
 from dashboard.querysets.regressions import OPEN
 
-LATELY = timedelta(hours=1)
+ENDED_WITHIN = timedelta(hours=1)
 # Durations are those of the newest runs: more of them say nothing else.
 MOST_TIMED = 1000
 TIMED_QUANTILES = (50, 95)
@@ -110,7 +110,7 @@ def make_gauge(name: str, explanation: str, labels: tuple[str, ...], samples: Sa
 
 def _recent_runs(now: datetime) -> Iterator[GaugeMetricFamily]:
     """What ended within the last hour, and how long that took."""
-    ended = Run.objects.filter(finished_at__gt=now - LATELY, state__in=Run.TERMINAL)
+    ended = Run.objects.filter(finished_at__gt=now - ENDED_WITHIN, state__in=Run.TERMINAL)
     outcomes = ended.values_list("state", "failure").annotate(number=Count("pk"))
     yield make_gauge(
         "runs_ended_last_hour",

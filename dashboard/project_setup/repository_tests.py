@@ -41,10 +41,10 @@ FETCH_SECONDS = 240
 # So many branches are offered.
 MOST_BRANCHES = 500
 LONGEST_REASON = 300
-KEPT = timedelta(days=1)
+KEPT_FOR = timedelta(days=1)
 # A test that nobody has begun is sent again after this, one whose worker is lost after that.
-UNSENT = timedelta(seconds=15)
-LOST = timedelta(seconds=FETCH_SECONDS + 120)
+SEND_AGAIN_AFTER = timedelta(seconds=15)
+LOST_AFTER = timedelta(seconds=FETCH_SECONDS + 120)
 BY_FAILURE = {
     FailureKind.NO_HOST: Outcome.NO_HOST,
     FailureKind.NO_ANSWER: Outcome.NO_ANSWER,
@@ -174,19 +174,21 @@ def remove_folder(folder: Path) -> None:
 
 def _unfinished_tests() -> Any:
     """Those that nobody works on."""
-    lost = Q(started_at=None) | Q(started_at__lt=Now() - LOST)
-    return RepositoryTest.objects.filter(lost, outcome="", created_at__gte=Now() - KEPT)
+    lost = Q(started_at=None) | Q(started_at__lt=Now() - LOST_AFTER)
+    return RepositoryTest.objects.filter(lost, outcome="", created_at__gte=Now() - KEPT_FOR)
 
 
 def send_waiting_tests() -> None:
     """Ring again for tests whose message or worker was lost."""
-    for key in _unfinished_tests().filter(created_at__lt=Now() - UNSENT).values_list("pk", flat=True):
+    for key in (
+        _unfinished_tests().filter(created_at__lt=Now() - SEND_AGAIN_AFTER).values_list("pk", flat=True)
+    ):
         dispatch.send_task(dispatch.TEST_REPOSITORY, key)
 
 
 def drop_old_tests() -> None:
     """Forget tests after a day, with the credentials that were typed and what a killed worker left."""
-    RepositoryTest.objects.filter(created_at__lt=Now() - KEPT).delete()
+    RepositoryTest.objects.filter(created_at__lt=Now() - KEPT_FOR).delete()
     kept = set(RepositoryTest.objects.values_list("pk", flat=True))
     for folder in folder_of_test(0).parent.glob("*.git"):
         if not folder.stem.isdigit() or int(folder.stem) not in kept:

@@ -35,7 +35,7 @@ CONTROL_ERROR = 0.01
 # A case that gets less time than this tells nothing: the others get it.
 LEAST_MINUTES = 1.0
 # What can't be reached just now is tried again for so long.
-PATIENCE = timedelta(minutes=15)
+TRY_AGAIN_FOR = timedelta(minutes=15)
 
 
 class NotMeasurableError(Exception):
@@ -73,7 +73,7 @@ def prepare_check(check_id: int, patience: float | None = None) -> None:
     except NotMeasurableError as error:
         end_unmeasured(requested, error.reason)
     except (RepositoryError, ExperimentError) as error:
-        if isinstance(error, Unreachable) and timezone.now() - requested.requested_at < PATIENCE:
+        if isinstance(error, Unreachable) and timezone.now() - requested.requested_at < TRY_AGAIN_FOR:
             return  # The sweep tries again.
         end_unmeasured(requested, {"code": "can't be measured", "text": str(error)})
     else:

@@ -15,7 +15,7 @@ from dashboard.pull_requests.measured_cases import measure_case
 # A phase or a function that has less of the difference isn't named as its cause.
 LEAST_SHARE = 0.1
 # A function in which so much of the largest difference lies holds it.
-HOLDS = 0.7
+HELD_SHARE = 0.7
 BUILT_IN = "(built-in)"  # the file of what Python itself and compiled code are made of
 BODY = ("<module>",)
 MOST_CAUSES = 3
@@ -151,7 +151,7 @@ def function_causes(experiment: Experiment, case: str) -> list[Cause]:
     }
     most = max(moved.values(), default=0.0)
     # Whoever calls it holds the difference as well: the innermost takes the least time of all that hold it.
-    holding = [name for name in moved if most > 0 and moved[name] >= HOLDS * most]
+    holding = [name for name in moved if most > 0 and moved[name] >= HELD_SHARE * most]
     holding.sort(key=lambda name: (max(cost_of(before, name), cost_of(after, name)), name))
     return [
         Cause(

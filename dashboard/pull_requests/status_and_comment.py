@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 CONTEXT = "paceline"
 # After so long nobody waits for the answer any more.
-PATIENCE = timedelta(days=2)
+GIVE_UP_AFTER = timedelta(days=2)
 PAUSE = timedelta(minutes=1)
 # A worker that died while it told is given up for lost after this time.
 LONGEST_TELLING = timedelta(minutes=5)
@@ -167,5 +167,5 @@ def keep_told(check: Check, **values: Any) -> None:
 def send_untold_checks() -> None:
     """Tell what a forge was too busy for, or away."""
     late = Check.objects.filter(~Q(told__again_at=""), told__again_at__isnull=False)
-    for key in late.filter(requested_at__gt=timezone.now() - PATIENCE).values_list("pk", flat=True):
+    for key in late.filter(requested_at__gt=timezone.now() - GIVE_UP_AFTER).values_list("pk", flat=True):
         dispatch.send_task(dispatch.TELL_CHECK, key)

@@ -14,9 +14,9 @@ from dashboard.models import Configuration, Project, Run
 from dashboard.querysets.compiled_queries import NOW, CompiledQuery, Parameter
 
 # Of so many newest runs of a configuration at least so many are tainted.
-NEWEST, MOSTLY = 5, 3
+NEWEST_RUNS, FEWEST_TAINTED = 5, 3
 # What nobody measures any more needs nobody now.
-RECENT = timedelta(days=7)
+MEASURED_WITHIN = timedelta(days=7)
 MOST_CASES = 6
 
 
@@ -40,7 +40,9 @@ def mostly_tainted_cases(now: datetime, projects: QuerySet[Project]) -> list[Tai
     for key, run, tainted in _NEWEST_RUNS.read_rows(now=now, projects=projects.values("pk")):
         by_configuration.setdefault(key, []).append((run, tainted))
     mostly = {
-        key: rows for key, rows in by_configuration.items() if sum(tainted for _, tainted in rows) >= MOSTLY
+        key: rows
+        for key, rows in by_configuration.items()
+        if sum(tainted for _, tainted in rows) >= FEWEST_TAINTED
     }
     return _describe_cases(dict(list(mostly.items())[:MOST_CASES]))
 
@@ -48,15 +50,15 @@ def mostly_tainted_cases(now: datetime, projects: QuerySet[Project]) -> list[Tai
 def _build_newest_runs() -> QuerySet[Any]:
     """(configuration, run, whether it is tainted), newest first, of those that may be mostly tainted."""
     recent = Run.objects.filter(
-        requested_at__gt=NOW - RECENT,
+        requested_at__gt=NOW - MEASURED_WITHIN,
         state=Run.State.DONE,
         origin=Run.Origin.MEASURED,
         configuration__case__project__in_array=Parameter("projects"),
     )
     suspicious = recent.filter(tainted=True).values("configuration").annotate(number=Count("pk"))
-    keys = suspicious.filter(number__gte=MOSTLY).values("configuration")
+    keys = suspicious.filter(number__gte=FEWEST_TAINTED).values("configuration")
     rank = Window(RowNumber(), partition_by=[F("configuration")], order_by=F("pk").desc())
-    newest = recent.filter(configuration__in=keys).annotate(rank=rank).filter(rank__lte=NEWEST)
+    newest = recent.filter(configuration__in=keys).annotate(rank=rank).filter(rank__lte=NEWEST_RUNS)
     return newest.order_by("-pk").values_list("configuration", "pk", "tainted")
 
 

@@ -29,7 +29,7 @@ from dashboard.querysets.baselines import find_named_commit
 
 # Measured commits on each side of a step whose documents an explanation may read: those that are nearest; of
 # what is read off a sweep all that tell its level. As in dashboard/regressions/explanation.
-NEAREST, OF_SWEEP = 3, 10
+NEAREST_COMMITS, NEAREST_OF_SWEEP = 3, 10
 
 # The runs that are asked for; None: all.
 Keys = frozenset[int] | None
@@ -88,7 +88,7 @@ def _find_of_regressions(project: Project, among: Keys) -> Iterable[int]:
 
 def _find_beside_steps(project: Project, among: Keys) -> Iterable[int]:
     """The untainted runs nearest to each step, on the line of its branch."""
-    return _read_keys(RUNS_BESIDE_STEPS, project, among, nearest=NEAREST, of_sweep=OF_SWEEP)
+    return _read_keys(RUNS_BESIDE_STEPS, project, among, nearest=NEAREST_COMMITS, of_sweep=NEAREST_OF_SWEEP)
 
 
 def _find_tagged(project: Project, among: Keys) -> Iterable[int]:

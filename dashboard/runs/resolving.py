@@ -31,7 +31,7 @@ from dashboard.runs.tags import follow_tags
 logger = logging.getLogger(__name__)
 
 # Nobody looks at the answer of a hook: what can't be reached just now is tried again for this long.
-PATIENCE = timedelta(minutes=15)
+TRY_AGAIN_FOR = timedelta(minutes=15)
 # A new commit is measured before a backlog, what a schedule asks for after it.
 PRIORITY = {**dict.fromkeys(PUSHED, 10), Trigger.Source.SCHEDULE: -10}
 
@@ -85,7 +85,7 @@ def _resolve_received(received: Trigger, quick: bool, patience: float | None) ->
         raise Busy(str(error)) from error
     except Unreachable as error:
         project.note_reading(str(error))
-        if received.source in UNATTENDED and timezone.now() - received.received_at < PATIENCE:
+        if received.source in UNATTENDED and timezone.now() - received.received_at < TRY_AGAIN_FOR:
             return []
         _close_trigger(received, Trigger.State.REFUSED, str(error))
     except ManifestError as error:

@@ -14,9 +14,9 @@ from dashboard.policy.quiet_projects import quiet_projects
 from dashboard.runs.transitions import requeue_lost_runs
 
 # A message on its way is given this long before a second one is sent.
-PATIENCE = timedelta(seconds=30)
+SEND_AGAIN_AFTER = timedelta(seconds=30)
 # A command resolves its trigger itself; this one was interrupted.
-COMMANDS_PATIENCE = timedelta(minutes=15)
+COMMAND_INTERRUPTED_AFTER = timedelta(minutes=15)
 AT_ONCE = 100
 
 
@@ -44,15 +44,17 @@ def wake_for_waiting_runs() -> None:
 def send_unresolved_triggers() -> None:
     """Triggers that nobody has resolved: their message was lost, or the repository was busy."""
     received = Trigger.objects.filter(
-        Q(received_at__lt=Now() - COMMANDS_PATIENCE) | ~Q(source=Trigger.Source.COMMAND),
+        Q(received_at__lt=Now() - COMMAND_INTERRUPTED_AFTER) | ~Q(source=Trigger.Source.COMMAND),
         state=Trigger.State.RECEIVED,
-        received_at__lt=Now() - PATIENCE,
+        received_at__lt=Now() - SEND_AGAIN_AFTER,
     )
     _send_tasks(dispatch.RESOLVE, received.order_by("received_at").values_list("pk", flat=True)[:AT_ONCE])
 
 
 def send_unjudged_runs() -> None:
-    done = Run.objects.filter(state=Run.State.DONE, judged_at__isnull=True, finished_at__lt=Now() - PATIENCE)
+    done = Run.objects.filter(
+        state=Run.State.DONE, judged_at__isnull=True, finished_at__lt=Now() - SEND_AGAIN_AFTER
+    )
     done = done.exclude(pk__in=failed_jobs.failing_keys(dispatch.JUDGE))
     _send_tasks(dispatch.JUDGE, done.order_by("finished_at").values_list("pk", flat=True)[:AT_ONCE])
 

@@ -16,13 +16,13 @@ from dashboard.models import Machine, Metric, Run, Sentinel, SentinelPoint, Seri
 from dashboard.sentinels.pinning import find_sentinel
 
 MAIN = "step_time"
-# Measurements on each side that tell a level; with fewer than FEW the noise between them is assumed.
-WINDOW = 5
-FEW = 4
-NOISE = 0.02
+# Measurements on each side that tell a level; the noise between fewer than FEWEST_FOR_NOISE is assumed.
+WINDOW_POINTS = 5
+FEWEST_FOR_NOISE = 4
+ASSUMED_NOISE = 0.02
 LEAST_NOISE = 0.005
 # The sentinel's points that are read at most.
-NEWEST = 400
+NEWEST_POINTS = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def judge_sentinel(run: Run) -> Sentinel | None:
 def untainted_points(sentinel: Sentinel, metric: str) -> list[SentinelPoint]:
     """Untainted, oldest first."""
     mine = sentinel.points.filter(metric__name=metric, tainted=False)
-    return list(mine.order_by("-measured_at", "-pk")[:NEWEST])[::-1]
+    return list(mine.order_by("-measured_at", "-pk")[:NEWEST_POINTS])[::-1]
 
 
 def compare_between(
@@ -85,8 +85,8 @@ def compare_between(
             return None
         name = MAIN
     points = untainted_points(sentinel, name)
-    old = [point for point in points if point.measured_at <= since][-WINDOW:]
-    new = [point for point in points if point.measured_at >= until][:WINDOW]
+    old = [point for point in points if point.measured_at <= since][-WINDOW_POINTS:]
+    new = [point for point in points if point.measured_at >= until][:WINDOW_POINTS]
     if not old or not new:
         return None
     metric = Metric.objects.get(pk=old[0].metric_id)
@@ -120,6 +120,6 @@ def all_samples(points: Sequence[SentinelPoint], metric: Metric) -> list[float]:
 def noise_between(values: Sequence[float]) -> float:
     """The relative spread between measurements of the same code; assumed where few are known."""
     level = median(values)
-    if len(values) < FEW or not level:
-        return NOISE
+    if len(values) < FEWEST_FOR_NOISE or not level:
+        return ASSUMED_NOISE
     return max(LEAST_NOISE, stdev(values) / abs(level))

@@ -89,7 +89,9 @@ def test_a_message_that_comes_late_does_nothing_again(sent: Sent, monkeypatch: p
     def judge_rewritten(*arguments: Any) -> None:
         done.append(arguments)
         # While it is under way nobody sends it once more.
-        OutboxMessage.objects.exclude(send_again_at__gt=timezone.now() + outbox.PATIENCE).update(task="other")
+        OutboxMessage.objects.exclude(send_again_at__gt=timezone.now() + outbox.SEND_AGAIN_AFTER).update(
+            task="other"
+        )
 
     monkeypatch.setattr(regressions, "history_rewritten", judge_rewritten)
     outbox.send_kept(dispatch.HISTORY_REWRITTEN, 1, [2], ["main"])
@@ -106,5 +108,5 @@ def test_what_a_passing_trouble_kept_is_sent_again_soon(sent: Sent, monkeypatch:
     monkeypatch.setattr(pull_requests, "tell_check", find_busy)
     with pytest.raises(runs.Busy):
         tasks.tell_check.__wrapped__(7)
-    soon = timezone.now() + outbox.PATIENCE + timedelta(seconds=1)
+    soon = timezone.now() + outbox.SEND_AGAIN_AFTER + timedelta(seconds=1)
     assert OutboxMessage.objects.filter(send_again_at__lt=soon).count() == 1

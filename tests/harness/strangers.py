@@ -114,7 +114,7 @@ def write_gymnasium(folder: Path) -> None:
 IMPATIENT = """
 from paceline.auto import step_finder
 from paceline.measured import child, ending
-step_finder.PATIENCE = 1.0
+step_finder.TIDY_UP_SECONDS = 1.0
 child.main()
 ending.end_process()
 """

@@ -14,7 +14,7 @@ from paceline.document import CODES_OF_DISTURBANCE, CODES_TAINTING_ALL
 
 from dashboard import runs
 from dashboard.models import Case, Commit, Project, Run, Trigger
-from dashboard.querysets.disturbances import RECENT, mostly_tainted_cases
+from dashboard.querysets.disturbances import MEASURED_WITHIN, mostly_tainted_cases
 from dashboard.sentences import disturbances
 from tests.pages import builders
 
@@ -95,7 +95,7 @@ def test_neither_sentinels_nor_last_months_runs_count(commits: list[Commit], cas
     assert mostly_tainted_cases(timezone.now(), Project.objects.all()) == []
     Run.objects.filter(pk=sentinel.pk).update(origin=Run.Origin.MEASURED)
     assert len(mostly_tainted_cases(timezone.now(), Project.objects.all())) == 1
-    assert mostly_tainted_cases(timezone.now() + RECENT, Project.objects.all()) == []
+    assert mostly_tainted_cases(timezone.now() + MEASURED_WITHIN, Project.objects.all()) == []
 
 
 def test_a_project_tells_of_its_own_cases_alone(client: Client, commits: list[Commit], case: Case) -> None:

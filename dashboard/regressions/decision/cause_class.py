@@ -21,7 +21,7 @@ EXPLAINING_PART = 0.5
 # A calibration loop wanders by itself.
 CALIBRATION_FLOOR = 0.05
 # Suspects that are looked at: the first may be a library's function that changed code calls.
-LIKELIEST = 3
+MOST_SUSPECTS = 3
 # As many of a list are kept as evidence.
 MOST_KEPT = 20
 
@@ -126,7 +126,7 @@ def cause_around(facts: CauseFacts) -> CauseClass:
 def cause_of_commits(facts: CauseFacts) -> CauseClass:
     """Confirmed: the commits did it. By what they changed: code, what is installed, or the benchmark."""
     touched, software, proof = facts.around.touched, facts.around.software, proof_evidence(facts)
-    blamed = [place for place, changed in facts.suspects[:LIKELIEST] if changed]
+    blamed = [place for place, changed in facts.suspects[:MOST_SUSPECTS] if changed]
     spared = not touched.code or (bool(facts.suspects) and not blamed)
     if touched.definition and spared:
         moved = evidence_list("definition changed", touched.definition)

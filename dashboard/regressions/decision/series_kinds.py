@@ -13,7 +13,7 @@ ANY_INCREASE = (
     *("graph_breaks", "recompilations"),
 )
 LARGE_INCREASE = ("function_calls", "tensor_operations")
-LARGE = 1.05
+LARGE_RATIO = 1.05
 # A device is waited for at each read: one more at every step counts, however many an optimizer makes.
 READS, WHOLE_READ = "scalar_reads", 1.0
 JUDGED_COUNTERS = (*ANY_INCREASE, *LARGE_INCREASE, READS)
@@ -65,7 +65,7 @@ def may_open_regression(change: ChangeLike) -> bool:
     if series.metric.name == READS and not series.phase and change.after - change.before >= WHOLE_READ:
         return True
     named = series.metric.name in LARGE_INCREASE and not series.phase
-    return (series.headline or named) and log_size(change) >= math.log(LARGE)
+    return (series.headline or named) and log_size(change) >= math.log(LARGE_RATIO)
 
 
 def is_quality(series: SeriesLike) -> bool:

@@ -18,7 +18,7 @@ from dashboard.regressions.explanation import phase_shares
 from dashboard.regressions.explanation.phase_shares import CLOCKED, Sides
 
 # A device that grew by this part of what the host lost, or by more, is a reason for it.
-HALF = 0.5
+REASON_SHARE = 0.5
 
 Place = Regression.Place
 NOWHERE = (Place.UNTOLD, "")
@@ -48,14 +48,16 @@ def place_by_growth(
     """
     if lost <= 0 or phase not in devices:
         return NOWHERE
-    if devices[phase] >= HALF * lost:
-        place = Place.UNKNOWN if worked is None else Place.DEVICE if worked >= HALF * lost else Place.HOST
+    if devices[phase] >= REASON_SHARE * lost:
+        place = (
+            Place.UNKNOWN if worked is None else Place.DEVICE if worked >= REASON_SHARE * lost else Place.HOST
+        )
         return place, ""
     beside = [
         other for other in sorted(devices) if not (is_in_phase(other, phase) or is_in_phase(phase, other))
     ]
     busiest = max(beside, key=lambda other: devices[other], default="")
-    if busiest and devices[busiest] >= HALF * lost:
+    if busiest and devices[busiest] >= REASON_SHARE * lost:
         return Place.WAITS_FOR_DEVICE, busiest
     return Place.HOST, ""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dashboard.models import Document, Point
-from dashboard.profile_tallies import SLOWED, profiled_seconds
+from dashboard.profile_tallies import SLOWED_FACTOR, profiled_seconds
 from dashboard.regressions.explanation.suspects import Profile
 
 # Of a level's nearest runs: older ones may hold functions that the commits in between have changed.
@@ -24,7 +24,7 @@ def profile_of_level(runs: Sequence[int]) -> Profile | None:
     known = [run for run in near if profiles.get(run)]
     times = step_times(known)
     paces = {run: profiled_seconds(profiles[run]) / times[run] for run in known if times.get(run)}
-    most = SLOWED * min(paces.values(), default=0.0)
+    most = SLOWED_FACTOR * min(paces.values(), default=0.0)
     calm = (run for run in known if run in paces and paces[run] <= most)
     chosen = next(calm, next(iter(known), None))
     return profiles[chosen] if chosen else None

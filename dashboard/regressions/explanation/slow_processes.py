@@ -24,9 +24,9 @@ from dashboard.training_processes.ranks import Rank, Ranks, summarize_ranks
 Json = dict[str, Any]
 RANK, RANK_MEMORY, LOADER = "rank", "rank memory", "loader"
 # Of each side so many documents are read, the nearest to the step.
-NEAREST = 3
+NEAREST_DOCUMENTS = 3
 # A process that grew by this part of what was lost, or by more, is a reason for it.
-HALF = 0.5
+REASON_SHARE = 0.5
 
 
 def find_slow_processes(series: Series, sides: Sides, lost: float | None) -> list[Json]:
@@ -44,7 +44,7 @@ def find_slow_processes(series: Series, sides: Sides, lost: float | None) -> lis
 
 def read_processes(runs: Sequence[int]) -> list[Json]:
     """What the documents of the first few runs say of ranks and loaders; nothing else of them is read."""
-    rows = Document.objects.filter(run__in=list(runs[:NEAREST]))
+    rows = Document.objects.filter(run__in=list(runs[:NEAREST_DOCUMENTS]))
     members = rows.values_list("body__ranks", "body__loaders")
     return [{"ranks": ranks, "loaders": loaders} for ranks, loaders in members]
 
@@ -74,7 +74,7 @@ def rank_of_loss(before: Ranks | None, after: Ranks | None, lost: float) -> list
         return []
     others = [growth_of_work(before, rank) for rank in after.ranks if rank is not new]
     longer = new.computing - old.computing - median(others)
-    if longer < HALF * lost:
+    if longer < REASON_SHARE * lost:
         return []
     phase, in_phase = grown_phase(old, new)
     waiting = after.longest_waiting
@@ -131,7 +131,7 @@ def rank_of_memory(before: Ranks | None, after: Ranks | None, lost: float) -> li
         old = before.find_rank(rank.number)
         if old is not None and old.peak_memory is not None and rank.peak_memory is not None:
             growths[rank.number] = rank.peak_memory - old.peak_memory
-    grown = [number for number, growth in growths.items() if growth >= HALF * lost]
+    grown = [number for number, growth in growths.items() if growth >= REASON_SHARE * lost]
     if len(growths) < after.world_size or len(grown) != 1:
         return []
     return [{"code": RANK_MEMORY, "rank": grown[0], "ranks": after.world_size, "more": growths[grown[0]]}]
@@ -145,7 +145,7 @@ def loader_of_loss(
     """The DataLoader for which the loop waits longer by most of what was lost, with its slowest worker."""
     grown = {key: loader.wait_time - before[key].wait_time for key, loader in after.items() if key in before}
     key = max(grown, key=lambda key: grown[key], default=None)
-    if key is None or grown[key] < HALF * lost:
+    if key is None or grown[key] < REASON_SHARE * lost:
         return []
     old, new = before[key], after[key]
     worker = None if new.slowest is None else new.find_worker(new.slowest)

@@ -22,11 +22,11 @@ DRAWN = TEXT.split("stateDiagram-v2")[2]
     [
         f"first {logs.HEAD // 1024} Ki and the last {logs.TAIL // 1024} Ki characters",
         f"A new commit of a hook, a forge or the poll (priority {resolving.PRIORITY[Trigger.Source.HOOK]})",
-        f"tried again for {resolving.PATIENCE.seconds // 60} minutes",
+        f"tried again for {resolving.TRY_AGAIN_FOR.seconds // 60} minutes",
         f"{remeasuring.DELAYS[0].seconds // 60} minutes later",
         f"{remeasuring.DELAYS[1].seconds // 60} minutes after it",
         f"(priority {remeasuring.PRIORITY})",
-        f"received over {sweeping.PATIENCE.seconds} s ago",
+        f"received over {sweeping.SEND_AGAIN_AFTER.seconds} s ago",
         f"`PACELINE_LEASE_SECONDS` ({settings.PACELINE_LEASE_SECONDS})",
         f"more than {hook.LARGEST_BODY // 1024} KiB",
         f"`{hook.SIGNATURE}: sha256=<hex>`",
