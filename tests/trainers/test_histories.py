@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from dashboard.regressions.explanation.commit_difference import changes_environment
+from tests.trainers.planted_training import learned_fingerprint
 from trainers.planted import __main__ as command
 from trainers.planted import calibration
 from trainers.planted.changes.accidents import BROKEN, MENDED, REDEFINED, revert_change
@@ -24,13 +25,6 @@ from trainers.planted.repository import Repository
 
 SMALL = sizing.Knob(5, 0.35)
 KNOBS = {plant.subject: SMALL for plant in (*larger.TIMED, KEPT)}
-
-
-def learned_fingerprint(tree: Tree, steps: int = 40) -> str:
-    trainer = calibration.load_trainer(tree).Trainer(calibration.BATCH_SIZE, 0)
-    for number in range(steps):
-        trainer.step(number)
-    return str(trainer.fingerprint())
 
 
 def run_git(folder: Path, *arguments: str) -> str:

@@ -13,6 +13,7 @@ import pytest
 
 from tests import prepared_python
 from tests.trainers.conftest import ROOT
+from tests.trainers.planted_training import learned_fingerprint
 from trainers.planted import __main__ as command
 from trainers.planted import calibration
 from trainers.planted.changes.plants import KEPT, LISTED, PICTURE_BYTES, SMOOTHED, SUMMED, VECTORIZED, Plant
@@ -36,13 +37,6 @@ def drawn_plan(seed: int) -> list[plan.Planned]:
 def laid_out(seed: int) -> tuple[list[tuple[str, Tree]], list[demo.Sized]]:
     sized = [demo.Sized(entry, SMALL_KNOBS[entry.plant.name], entry.size) for entry in drawn_plan(seed)]
     return demo.lay_out(base_tree(), sized, seeded_random(seed)), sized
-
-
-def learned_fingerprint(tree: Tree, steps: int = 40) -> str:
-    trainer = calibration.load_trainer(tree).Trainer(calibration.BATCH_SIZE, 0)
-    for number in range(steps):
-        trainer.step(number)
-    return str(trainer.fingerprint())
 
 
 def level_lengths(entries: Sequence[plan.Planned]) -> list[int]:

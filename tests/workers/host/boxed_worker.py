@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from pathlib import Path
 
 from tests.workers.host.boxes import SMALL, Cell
+from tests.workers.host.launcher import forward_output
 from workers.host.box import box
 from workers.host.processes import process_tree
 
 CODE = "import signal, time; signal.signal(15, signal.SIG_IGN); print('running', flush=True); time.sleep(600)"
-
-
-def forward_output(data: bytes) -> None:
-    os.write(1, data)
 
 
 def main() -> None:

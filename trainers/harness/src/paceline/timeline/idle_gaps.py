@@ -65,9 +65,9 @@ def explain_idle_time(trace: Trace, activities: Sequence[DeviceActivity], phases
     idle: defaultdict[tuple[str, str], IdleTime] = defaultdict(IdleTime)
     for gap in subtract_intervals([window], busy):
         place = bisect_right(starts, gap[1] - 1e-12)
-        behind = computing[place] if place < len(computing) and gap[1] < window[1] else None
+        following = computing[place] if place < len(computing) and gap[1] < window[1] else None
         counted: set[tuple[str, str]] = set()
-        for cause, part in _explain_gap(gap, behind, evidence):
+        for cause, part in _explain_gap(gap, following, evidence):
             for phase, seconds in phases.split_by_phase(part):
                 row = idle[cause, phase]
                 row.seconds += seconds
@@ -100,8 +100,9 @@ def is_waiting_call(name: str) -> bool:
 
 
 def _explain_gap(
-    gap: Interval, behind: DeviceActivity | None, evidence: _Evidence
+    gap: Interval, following: DeviceActivity | None, evidence: _Evidence
 ) -> Iterator[tuple[str, Interval]]:
+    """Yield the parts of a gap with their causes; `following` is what the device computed next."""
     data = intersect_interval(gap, evidence.data)
     yield from ((DATA, part) for part in data)
     rest = subtract_intervals([gap], data)
@@ -110,17 +111,19 @@ def _explain_gap(
         yield from ((COPYING, part) for part in copying)
         left = subtract_intervals([piece], copying)
         if left:
-            cause = _cause_of_rest(gap, total_length(left), behind, evidence)
+            cause = _cause_of_rest(gap, total_length(left), following, evidence)
             yield from ((cause, part) for part in left)
 
 
-def _cause_of_rest(gap: Interval, seconds: float, behind: DeviceActivity | None, evidence: _Evidence) -> str:
+def _cause_of_rest(
+    gap: Interval, seconds: float, following: DeviceActivity | None, evidence: _Evidence
+) -> str:
     if _was_waiting(_queue_end(gap, evidence), evidence):
         return SYNCHRONISATION
-    if behind is None:
+    if following is None:
         # No kernel followed in the window: nothing was queued any more.
         return HOST
-    launch = evidence.launches.get(behind.correlation)
+    launch = evidence.launches.get(following.correlation)
     if launch is None:
         return UNEXPLAINED
     if launch.end > gap[0]:
@@ -129,7 +132,7 @@ def _cause_of_rest(gap: Interval, seconds: float, behind: DeviceActivity | None,
 
 
 def _queue_end(gap: Interval, evidence: _Evidence) -> float:
-    """Return when the device's queue ran dry: behind the copies that follow the last kernel."""
+    """Return when the device's queue ran dry: after the copies that follow the last kernel."""
     copies = intersect_interval(gap, evidence.copying)
     moment = gap[0]
     for start, end in copies:
