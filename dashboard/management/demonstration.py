@@ -77,7 +77,9 @@ def build_history(
             said = line.strip() or said
             show(min(number / SENTENCES, 0.95), said)
         if builder.wait():
-            raise DemonstrationError(f"The repository can't be built: {said or builder.returncode}")
+            raise DemonstrationError(
+                f"The repository can't be built: {said.removeprefix('planted: ') or builder.returncode}"
+            )
         answer.seek(0)
         result = json.load(answer)
     return BuiltHistory(

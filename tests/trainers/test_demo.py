@@ -205,6 +205,13 @@ def test_what_the_builder_says_last_is_why_it_failed(home: Path) -> None:
 
 
 @pytest.mark.django_db
+def test_a_wrong_toggle_is_said_without_the_builders_name(home: Path) -> None:
+    options = ["--history=toggles", "--toggle=nope"]
+    with pytest.raises(DemonstrationError, match=r"^The repository can't be built: --toggle is 'nope'"):
+        demonstration.build_history(home / "new", 7, lambda _fraction, _text: None, options)
+
+
+@pytest.mark.django_db
 def test_a_folder_left_behind_is_not_used_again(home: Path) -> None:
     demonstration.repository_folder("demo-7").mkdir(parents=True)
     assert demonstration.free_slug(7) == "demo-7-2"

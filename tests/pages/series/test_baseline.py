@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 from pytest_django.plugin import DjangoDbBlocker
 
-from dashboard.models import Commit, Project, Series
+from dashboard.models import Commit, Point, Project, Series
 from tests.dashboard.shared_rows import share_rows
 from tests.pages import builders
 from tests.pages.conftest import shown_text
@@ -210,3 +210,14 @@ def test_tainted_points_are_neither_read_nor_read_against(client: Client, step_t
     assert answer.context["newest_point"].position == 4
     step_time.points.update(tainted=True)
     assert "All points that are shown are tainted." in shown_text(client.get(page_of(step_time)))
+
+
+@pytest.mark.parametrize(
+    ("position", "said"),
+    [(5, "Behind it 1 tainted point tells nothing."), (4, "2 tainted points tell nothing.")],
+)
+def test_what_is_tainted_behind_the_newest_point_is_counted(
+    client: Client, step_time: Series, position: int, said: str
+) -> None:
+    Point.objects.filter(series=step_time, position__gte=position).update(tainted=True)
+    assert said in shown_text(client.get(step_time.get_absolute_url()))
