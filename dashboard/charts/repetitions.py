@@ -8,6 +8,7 @@ import numpy as np
 
 from dashboard.charts import theme
 from dashboard.charts.telemetry import (
+    BESIDE,
     DRAWN_UNITS,
     LARGEST_DRAWN,
     Channel,
@@ -17,42 +18,67 @@ from dashboard.charts.telemetry import (
 
 # Of a line behind the others; the one in front has all of its points.
 MOST_POINTS = 150
-# A narrower band has no room for its name.
-LEAST_LABELLED = 0.08
+# Pixels: of a line of labels, of a letter in it, and of the drawings on a phone.
+LABEL_LINE, LETTER, NARROWEST = 16, 6.2, 260
+# Above them; a legend of several lines makes the drawings lower, and so its own distance to them smaller.
+LEGEND_GAP = 10
 
 
 def draw_bands(
     drawn: theme.Figure, startup: float | None, warmup: float | None, window: tuple[float, float]
 ) -> None:
-    """Start-up from the beginning, and warm-up up to the window; each may be unknown."""
+    """Start-up from the beginning, and warm-up up to the window; each may be unknown. Called before other
+    repetitions are laid behind."""
     started = min(startup or 0.0, window[0])
+    bands = {"measured window, as in the table": window}
     if started:
-        _shade_band(drawn, 0.0, started, "start-up", 0.7, window[1])
+        bands["start-up"] = (0.0, started)
+        _shade_band(drawn, bands["start-up"], "start-up", 0.7)
     if warmup:
-        _shade_band(drawn, max(started, window[0] - warmup), window[0], "warm-up", 0.35, window[1])
+        bands["warm-up"] = (max(started, window[0] - warmup), window[0])
+        _shade_band(drawn, bands["warm-up"], "warm-up", 0.35)
+    _label_bands(drawn, bands)
 
 
-def _shade_band(
-    drawn: theme.Figure, start: float, end: float, name: str, opacity: float, whole: float
-) -> None:
-    place = {"x0": start, "x1": end, "y0": 0, "y1": 1, "xref": "x", "yref": "paper", "layer": "below"}
+def _shade_band(drawn: theme.Figure, band: tuple[float, float], name: str, opacity: float) -> None:
+    place = {"x0": band[0], "x1": band[1], "y0": 0, "y1": 1, "xref": "x", "yref": "paper", "layer": "below"}
     theme.add_shape(
         drawn, type="rect", fillcolor=theme.GRID, opacity=opacity, line={"width": 0}, name=name, **place
     )
-    if end - start < LEAST_LABELLED * whole:
-        return
-    theme.add_annotation(
-        drawn,
-        x=start,
-        y=1,
-        xref="x",
-        yref="paper",
-        text=f" {name}",
-        showarrow=False,
-        xanchor="left",
-        yanchor="top",
-        font={"color": theme.MUTED, "size": 11},
-    )
+
+
+def _label_bands(drawn: theme.Figure, bands: Mapping[str, tuple[float, float]]) -> None:
+    """Between the drawings and the legend, where no line runs; above each other where they would meet."""
+    end = max(float(trace["x"][-1]) for trace in drawn["data"] if len(trace["x"]))
+    lines: list[list[tuple[float, float]]] = []
+    for name, band in sorted(bands.items(), key=lambda named: named[1]):
+        width = (len(name) + 2) * LETTER / NARROWEST * end
+        # It goes where the readings are: beyond them it would widen the drawing, threefold on a phone.
+        is_late = sum(band) > end
+        span = (band[1] - width, band[1]) if is_late else (band[0], band[0] + width)
+        free = (number for number, spans in enumerate(lines) if not _meets(span, spans))
+        line = next(free, len(lines))
+        lines += [[]] if line == len(lines) else []
+        lines[line].append(span)
+        theme.add_annotation(
+            drawn,
+            x=band[int(is_late)],
+            y=1,
+            xref="x",
+            yref="paper",
+            yshift=LABEL_LINE * line,
+            text=f" {name} ",
+            showarrow=False,
+            xanchor="right" if is_late else "left",
+            yanchor="bottom",
+            font={"color": theme.MUTED, "size": 11},
+        )
+    height, labels = drawn["layout"]["height"], LABEL_LINE * len(lines) + LEGEND_GAP
+    drawn["layout"].update(height=height + labels, legend={"y": 1 + labels / (height - BESIDE)})
+
+
+def _meets(span: tuple[float, float], others: Sequence[tuple[float, float]]) -> bool:
+    return any(span[0] < end and start < span[1] for start, end in others)
 
 
 def overlay_repetitions(

@@ -12,7 +12,8 @@ from dashboard.charts import theme
 from dashboard.charts.thinning import thin_to_extremes
 from dashboard.sentences import numbers
 
-ROW_HEIGHT = 180
+# Pixels of a drawing, and of the legend and what stands below the axis.
+ROW_HEIGHT, BESIDE = 180, 70
 # Which channels share a drawing, by their unit, in the order of the drawings.
 DRAWN_UNITS = ("bytes", "%", "W", "bytes/s")
 # Of all channels together; more than the pixels of a wide drawing add nothing that could be seen.
@@ -61,12 +62,13 @@ def draw_telemetry(channels: Sequence[Channel], window: tuple[float, float] | No
         for number, row in enumerate(rows)
         for order, channel in enumerate(row)
     ]
-    drawn = theme.create_figure(traces, ROW_HEIGHT * len(rows) + 70, showlegend=True, hovermode="x unified")
+    drawn = theme.create_figure(
+        traces, ROW_HEIGHT * len(rows) + BESIDE, showlegend=True, hovermode="x unified"
+    )
     for number in range(len(rows)):
         _place_axes(drawn, scales[number].unit, number, len(rows))
     if window:
-        end = max(channel.start + channel.interval * len(channel.values) for channel in channels)
-        _shade_window(drawn, window, end)
+        _shade_window(drawn, window)
     return drawn
 
 
@@ -147,8 +149,7 @@ def _place_axes(drawn: theme.Figure, unit: str, number: int, rows: int) -> None:
     )
 
 
-def _shade_window(drawn: theme.Figure, window: tuple[float, float], end: float) -> None:
-    """`end` is where the readings end."""
+def _shade_window(drawn: theme.Figure, window: tuple[float, float]) -> None:
     theme.add_shape(
         drawn,
         type="rect",
@@ -161,20 +162,6 @@ def _shade_window(drawn: theme.Figure, window: tuple[float, float], end: float) 
         fillcolor=theme.WINDOW,
         line={"width": 0},
         layer="below",
-    )
-    # It goes where the readings are: beyond them it would widen the drawing, threefold on a phone.
-    is_late = sum(window) > end
-    theme.add_annotation(
-        drawn,
-        x=window[int(is_late)],
-        y=0,
-        xref="x",
-        yref="paper",
-        text=" measured window, as in the table ",
-        showarrow=False,
-        xanchor="right" if is_late else "left",
-        yanchor="bottom",
-        font={"color": theme.MUTED, "size": 11},
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from dashboard.charts import histogram, machine_history, pairs, phases, scaling, telemetry, theme
+from dashboard.charts import histogram, machine_history, pairs, phases, repetitions, scaling, telemetry, theme
 from dashboard.charts.sparkline import HEIGHT, layout_sparkline
 from dashboard.charts.thinning import thin_to_extremes
 
@@ -132,7 +132,10 @@ def test_the_windows_name_stands_where_there_are_readings(
     window: tuple[float, float], anchor: str, place: float
 ) -> None:
     channels = [telemetry.Channel("cpu_utilization", "%", 0.0, 0.5, [50.0] * 9)]
-    (named,) = validate_figure(telemetry.draw_telemetry(channels, window)).layout.annotations
+    drawn = telemetry.draw_telemetry(channels, window)
+    assert drawn is not None
+    repetitions.draw_bands(drawn, None, None, window)
+    (named,) = validate_figure(drawn).layout.annotations
     assert (named.xanchor, named.x) == (anchor, place)
 
 

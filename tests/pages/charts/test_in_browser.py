@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from typing import Any
 
 import pytest
 from django.db.models import F
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Locator, expect
 from plotly.offline import get_plotlyjs_version
 
 from dashboard.models import Change, Commit, Point, Run, Series
@@ -42,6 +42,37 @@ def test_charts_are_drawn(site: Site, where: str, figures: int, marks: str) -> N
     page = site.page(where)
     assert page.locator(".canvas[data-drawn] svg.main-svg").count() >= figures
     assert page.locator(marks).count() > 0
+
+
+@pytest.mark.parametrize("viewport", [{"width": 1440, "height": 900}, PHONE])
+def test_the_bands_of_a_repetition_are_named_where_nothing_is_drawn(
+    site: Site, viewport: dict[str, int]
+) -> None:
+    page = site.page("/runs/{full}/", viewport=viewport)
+    canvas = page.locator(".canvas[data-drawn]").filter(has_text="warm-up")
+    names = canvas.locator(".annotation")
+    assert {name.strip() for name in names.all_text_contents()} == {
+        *("start-up", "warm-up", "measured window, as in the table")
+    }
+    labels = [measure_box(label) for label in names.all()]
+    drawings = [measure_box(area) for area in canvas.locator(".nsewdrag").all()]
+    assert len(drawings) == 3
+    others = [*drawings, measure_box(canvas.locator(".legend"))]
+    assert not [pair for pair in [*combinations(labels, 2), *product(labels, others)] if overlap(*pair)]
+
+
+def measure_box(part: Locator) -> Mapping[str, float]:
+    box = part.bounding_box()
+    assert box is not None
+    return box
+
+
+def overlap(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
+    """Whether two boxes share more than an edge of a pixel."""
+    return all(
+        one[at] + 1 < other[at] + other[size] and other[at] + 1 < one[at] + one[size]
+        for at, size in (("x", "width"), ("y", "height"))
+    )
 
 
 def test_charts_keep_their_height_in_a_window_of_another_width(site: Site) -> None:
