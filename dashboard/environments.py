@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from dashboard.models import Environment, Run
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 
 # A commit can change these through the environment that its manifest asks for.
 SOFTWARE = ("python", "torch", "cuda", "packages")
@@ -43,19 +44,32 @@ def compared_values(environment: EnvironmentValues, harness: str | None) -> dict
     return {**common, "harness": harness, **rare}
 
 
+_BY_DIGEST: CompiledQuery[Any] = CompiledQuery(
+    lambda: Environment.objects.filter(digest__in_array=Parameter("digests")).values_list("digest", "pk")
+)
+_VALUES: CompiledQuery[Any] = CompiledQuery(
+    lambda: Environment.objects.filter(pk__in_array=Parameter("keys")).values_list("pk", "values")
+)
+_OF_RUNS: CompiledQuery[Any] = CompiledQuery(
+    lambda: Run.objects.filter(pk__in_array=Parameter("runs"), environment__isnull=False).values_list(
+        "pk", "environment_id", "machine__name"
+    )
+)
+
+
 def store_environments(environments: Iterable[dict[str, Any]]) -> list[int]:
     """The key of the row of each of these compared values, in their order; those that are alike share one."""
     with_digests = [(_digest_values(values), values) for values in environments]
     by_digest = dict(with_digests)
-    rows = Environment.objects.filter(digest__in=by_digest).values_list("digest", "pk")
-    stored = dict(rows)
+    digests = list(by_digest)
+    stored = dict(_BY_DIGEST.read_rows(digests=digests))
     if missing := by_digest.keys() - stored.keys():
         # Another run's may store the same meanwhile.
         Environment.objects.bulk_create(
             (Environment(digest=digest, values=by_digest[digest]) for digest in sorted(missing)),
             ignore_conflicts=True,
         )
-        stored = dict(rows.all())
+        stored = dict(_BY_DIGEST.read_rows(digests=digests))
     return [stored[digest] for digest, _ in with_digests]
 
 
@@ -81,15 +95,10 @@ class RunEnvironments:
         missing = {run_id for run_id in run_ids if run_id not in self._by_run}
         if not missing:
             return
-        rows = list(
-            Run.objects.filter(pk__in=missing, environment__isnull=False).values_list(
-                "pk", "environment_id", "machine__name"
-            )
-        )
+        rows = _OF_RUNS.read_rows(runs=list(missing))
         unread = {environment for _, environment, _ in rows} - self._stored.keys()
         if unread:
-            stored = Environment.objects.filter(pk__in=unread)
-            self._stored |= dict(stored.values_list("pk", "values"))
+            self._stored |= dict(_VALUES.read_rows(keys=list(unread)))
         # A run without environment isn't asked for again.
         self._by_run |= dict.fromkeys(missing, UNKNOWN)
         for run_id, environment, machine in rows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import groupby
+from typing import Any
 
 from django.db.models import QuerySet
 from django.db.models.functions import Now
@@ -14,6 +15,7 @@ from dashboard.alerts.kinds import kind_of
 from dashboard.alerts.reported_states import NextMessage, SentMessage
 from dashboard.alerts.rules import RegressionFacts
 from dashboard.models import AlertRule, Channel, Delivery, Regression, Snooze
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 
 ALERTED_STATES = (Regression.State.SUSPECTED, Regression.State.CONFIRMED)
 
@@ -23,25 +25,23 @@ def announce_regression(regression: Regression, event: str = Delivery.Event.OPEN
 
     What isn't confirmed goes to those channels alone whose rules ask for suspicions.
     """
-    if not may_be_announced(regression):
+    channels = open_channels(regression) if may_be_announced(regression) else []
+    if not channels:
         return []
     facts = rules.facts_of(regression)
-    reached = [
-        channel
-        for channel in open_channels(regression)
-        if rules.wants_regression(rules.rules_of(channel), facts)
-    ]
+    reached = [channel for channel in channels if rules.wants_regression(rules.rules_of(channel), facts)]
     return create_deliveries(regression, NextMessage(event, state_when_opened(regression), 0), reached)
 
 
 def announce_growth(regression: Regression, earlier: float | None) -> list[Delivery]:
     """Tell the channels for which the regression's `earlier` change, in percent, was too small."""
-    if not may_be_announced(regression):
+    channels = open_channels(regression) if may_be_announced(regression) else []
+    if not channels:
         return []
     facts = rules.facts_of(regression)
     before = RegressionFacts(facts.subjects, facts.branch, facts.state, earlier)
     newly_reached = []
-    for channel in open_channels(regression):
+    for channel in channels:
         asked = rules.rules_of(channel)
         if rules.wants_regression(asked, facts) and not rules.wants_regression(asked, before):
             newly_reached.append(channel)
@@ -59,21 +59,37 @@ def may_be_announced(regression: Regression) -> bool:
     return not regression.is_triaged_away and regression.state in ALERTED_STATES
 
 
-def open_channels(regression: Regression) -> QuerySet[Channel]:
-    """The channels of its project that are turned on, with their rules."""
-    channels = Channel.objects.filter(project=regression.project_id, enabled=True)
+def _build_open_channels() -> QuerySet[Channel]:
+    channels = Channel.objects.filter(project=Parameter("project"), enabled=True)
     return channels.prefetch_related("rules").order_by("pk")
+
+
+def _build_messages() -> QuerySet[Delivery]:
+    rows = Delivery.objects.filter(regression=Parameter("regression"), channel__enabled=True)
+    rows = rows.exclude(state=Delivery.State.FAILED).select_related("channel__project")
+    return rows.order_by("channel_id", "pk")
+
+
+_OPEN_CHANNELS: CompiledQuery[Any] = CompiledQuery(_build_open_channels)
+_MESSAGES: CompiledQuery[Any] = CompiledQuery(_build_messages)
+
+
+def open_channels(regression: Regression) -> list[Channel]:
+    """The channels of its project that are turned on, with their rules."""
+    return _OPEN_CHANNELS.read_rows(project=regression.project_id)
 
 
 def announce_changes(regression: Regression) -> list[Delivery]:
     """Tell each channel what has changed since what it was told of the regression, and nobody else."""
-    if snoozing.is_snoozed(regression):
-        return []
     reported = reported_states.reported_state(regression)
     if reported == Delivery.Told.NOTHING:
         return []
+    notified = notified_channels(regression)
+    # Of most nobody was told, and most judgements announce something.
+    if not notified or snoozing.is_snoozed(regression):
+        return []
     created = []
-    for channel, told in notified_channels(regression):
+    for channel, told in notified:
         kind = kind_of(channel)
         suspicions = reported != AlertRule.State.SUSPECTED or takes_suspicions(channel)
         following = reported_states.next_message(
@@ -90,9 +106,7 @@ def takes_suspicions(channel: Channel) -> bool:
 
 def notified_channels(regression: Regression) -> list[tuple[Channel, list[SentMessage]]]:
     """The channels that were told of it, or are about to be, each with its messages in order."""
-    rows = Delivery.objects.filter(regression=regression, channel__enabled=True)
-    rows = rows.exclude(state=Delivery.State.FAILED).select_related("channel__project")
-    ordered = rows.order_by("channel_id", "pk")
+    ordered = _MESSAGES.read_rows(regression=regression.pk)
     return [
         (channel, [SentMessage(row.event, row.told, row.round) for row in messages])
         for channel, messages in groupby(ordered, key=lambda row: row.channel)

@@ -25,6 +25,7 @@ from dashboard.models import (
     Series,
     Triage,
 )
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.regressions import false_alarm_budget
 from dashboard.regressions.decision.outcomes import BranchCause, DecidedRow, Decision, Outcome
 from dashboard.regressions.decision.primary_change import Size
@@ -39,20 +40,28 @@ FEWEST_OF_PLACE, PAIRS_FOR_EACH = 24, 4
 Purpose = Experiment.Purpose
 
 
+_REGRESSIONS: CompiledQuery[Any] = CompiledQuery(
+    lambda: Regression.objects.filter(pk__in_array=Parameter("keys"))
+)
+
+
 def apply_decision(project: Project, branch: str, decision: Decision) -> list[Regression]:
     """Bring the rows in line with a decision, ask for what it wants measured, and tell whom it says.
 
     Returns the regressions that opened.
     """
-    stored = Regression.objects.in_bulk(_regression_keys(decision))
-    Change.objects.filter(pk__in=decision.released).update(regression=None)
+    stored = {row.pk: row for row in _REGRESSIONS.read_rows(keys=list(_regression_keys(decision)))}
+    if decision.released:
+        Change.objects.filter(pk__in=decision.released).update(regression=None)
     if decision.released_limits:
         Limit.objects.filter(pk__in=decision.released_limits).update(regression=None)
     refuted_alerts = [outcome for outcome in decision.outcomes if _is_refuted_alert(outcome, stored)]
     rows = [(outcome, _write_outcome(project, outcome, stored)) for outcome in decision.outcomes]
     for outcome, regression in rows:
         _hand_over(regression, [stored[key] for key in outcome.absorbed])
-        RegressionExperiment.objects.filter(experiment__in=outcome.experiments).update(regression=regression)
+        if outcome.experiments:
+            links = RegressionExperiment.objects.filter(experiment__in=outcome.experiments)
+            links.update(regression=regression)
         _keep_changes(branch, outcome, regression)
         if outcome.intended_by_check:
             _call_intended(regression, outcome.intended_by_check)
@@ -170,8 +179,11 @@ def _save_differences(regression: Regression, values: dict[str, Any]) -> None:
 
 
 def _keep_changes(branch: str, outcome: Outcome, regression: Regression) -> None:
-    Change.objects.filter(pk__in=outcome.changes).exclude(regression=regression).update(regression=regression)
-    Limit.objects.filter(pk__in=outcome.limits).update(regression=regression)
+    if outcome.changes:
+        rows = Change.objects.filter(pk__in=outcome.changes).exclude(regression=regression)
+        rows.update(regression=regression)
+    if outcome.limits:
+        Limit.objects.filter(pk__in=outcome.limits).update(regression=regression)
     if outcome.decided is None or outcome.release_branches:
         abroad = regression.changes.exclude(first_bad__branch=branch)
         abroad.update(regression=None)

@@ -11,13 +11,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from dashboard import experiments, repositories, runs
 from dashboard.models import Commit, Experiment, Point, Project, Regression, Run
 from dashboard.models import RegressionExperiment as Asked
 from dashboard.models import Series as SeriesRow
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.deferred_joins import PAIR_DETAILS
 from dashboard.regressions.branch_causes import find_cause_on_other_branch
 from dashboard.regressions.decision import facts, requested_facts
@@ -181,29 +182,46 @@ def surroundings_of_step(lines: BranchLines, request: SurroundingsRequest) -> An
 # From rows
 
 
+def _build_runs_at_commits() -> QuerySet[Run]:
+    rows = Run.objects.filter(
+        commit__project=Parameter("project"),
+        commit__hash__in_array=Parameter("hashes"),
+        configuration=Parameter("configuration"),
+    ).exclude(Q(origin=Run.Origin.SENTINEL) | Q(state=Run.State.REQUESTED, not_before__gt=Now()))
+    return rows.select_related("commit").only("state", "tainted", "commit__hash").order_by("pk")
+
+
+def _build_values_at_commits() -> QuerySet[Any, Any]:
+    points = Point.objects.filter(
+        series=Parameter("series"), run__commit__hash__in_array=Parameter("hashes"), tainted=False
+    )
+    return points.order_by("run_id").values_list("run__commit__hash", "value")
+
+
+_RUNS_AT_COMMITS: CompiledQuery[Any] = CompiledQuery(_build_runs_at_commits)
+_VALUES_AT_COMMITS: CompiledQuery[Any] = CompiledQuery(_build_values_at_commits)
+_AWAITED_RUNS: CompiledQuery[Any] = CompiledQuery(
+    lambda: Regression.awaited_runs.through.objects.filter(regression=Parameter("regression")).values_list(
+        "run", flat=True
+    )
+)
+
+
 def runs_at_commits(lines: BranchLines, request: RunsAtCommits) -> Mapping[str, CommitRuns]:
     """A sentinel's run is none; one that was cancelled counts where the regression waited for it.
 
     One that waits for a calmer hour is none yet: who asks for it has it measured at once.
     """
-    rows = Run.objects.filter(
-        commit__project=lines.project,
-        commit__hash__in=request.hashes,
-        configuration=request.series.configuration_id,
-    ).exclude(Q(origin=Run.Origin.SENTINEL) | Q(state=Run.State.REQUESTED, not_before__gt=Now()))
-    awaited = set(
-        Regression.awaited_runs.through.objects.filter(regression=request.regression).values_list(
-            "run", flat=True
-        )
+    hashes = list(request.hashes)
+    rows = _RUNS_AT_COMMITS.read_rows(
+        project=lines.project.pk, hashes=hashes, configuration=request.series.configuration_id
     )
+    awaited = set(_AWAITED_RUNS.read_rows(regression=request.regression))
     by_commit: dict[str, list[Run]] = defaultdict(list)
-    for run in rows.select_related("commit").only("state", "tainted", "commit__hash").order_by("pk"):
+    for run in rows:
         if run.state != Run.State.CANCELLED or run.pk in awaited:
             by_commit[run.commit.hash].append(run)
-    points = Point.objects.filter(
-        series=request.series.pk, run__commit__hash__in=request.hashes, tainted=False
-    )
-    values = dict(points.order_by("run_id").values_list("run__commit__hash", "value"))
+    values = dict(_VALUES_AT_COMMITS.read_rows(series=request.series.pk, hashes=hashes))
     return {
         sha: CommitRuns(
             count=len(found) - disturbed_before(found),

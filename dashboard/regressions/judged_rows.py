@@ -73,6 +73,9 @@ def _build_unrecovered() -> QuerySet[Any, Any]:
     return rows.values_list("pk", flat=True)
 
 
+_REGRESSION = CompiledQuery(
+    lambda: Regression.objects.select_related("project", "first_bad").filter(pk=Parameter("pk"))
+)
 _JUDGED_SERIES = CompiledQuery(_build_judged_series)
 _CHANGES_TO_OPEN = CompiledQuery(_build_changes_to_open)
 _UNRECOVERED: CompiledQuery[Any] = CompiledQuery(_build_unrecovered)
@@ -81,6 +84,11 @@ _UNRECOVERED: CompiledQuery[Any] = CompiledQuery(_build_unrecovered)
 def unjudged_run(key: int) -> Run | None:
     """The run with its commit, project and configuration; None where it isn't done, or judged already."""
     return next(iter(_UNJUDGED_RUN.read_rows(pk=key)), None)
+
+
+def read_regression(key: int) -> Regression | None:
+    """The regression with its project and first bad commit; None where it is gone."""
+    return next(iter(_REGRESSION.read_rows(pk=key)), None)
 
 
 def lock_project(key: int) -> Project:

@@ -48,6 +48,7 @@ from dashboard.regressions.judged_rows import (
     judged_series_of_run,
     lock_project,
     mark_judged,
+    read_regression,
     unjudged_run,
     unrecovered_regressions,
     write_levels,
@@ -185,19 +186,28 @@ def experiment_ended(experiment_id: int) -> None:
         advance_proof(link.regression_id)
 
 
+def _build_ended_links() -> QuerySet[Any, Any]:
+    links = RegressionExperiment.objects.filter(regression=Parameter("regression"), applied_at=None)
+    return links.filter(experiment__state__in=Experiment.TERMINAL).values_list("pk", flat=True)
+
+
+_ENDED_LINKS: CompiledQuery[Any] = CompiledQuery(_build_ended_links)
+
+
 def advance_proof(regression_id: int) -> None:
     """Act on all that has ended for a regression, and ask for what is next. Safe to repeat."""
-    row = Regression.objects.select_related("project", "first_bad").filter(pk=regression_id).first()
+    row = read_regression(regression_id)
     if row is None:
         return
     lines = BranchLines(row.project, {})
 
     def go_on(facts: GatheredFacts) -> None:
         project = lock_project(row.project_id)
-        regression = Regression.objects.select_related("first_bad").get(pk=regression_id)
-        links = RegressionExperiment.objects.filter(regression=regression, applied_at=None)
-        ended = links.filter(experiment__state__in=Experiment.TERMINAL)
-        ended.update(applied_at=timezone.now())
+        regression = read_regression(regression_id)
+        if regression is None:
+            raise Regression.DoesNotExist(f"There is no regression {regression_id}.")
+        if ended := _ENDED_LINKS.read_rows(regression=regression_id):
+            RegressionExperiment.objects.filter(pk__in=ended).update(applied_at=timezone.now())
         touched = AffectedChanges(regressions={regression_id})
         decide_and_apply(project, regression.first_bad.branch, touched, lines, facts)
 
