@@ -98,8 +98,8 @@ from dashboard.regressions.decision.wanted_measurements import (
     is_answered_often,
 )
 
-# Classes of what moved around the commits and was proved by nothing but where it lies.
-AROUND = (Row.Cause.SYSTEM, Row.Cause.DEPENDENCY)
+# Classes of what moved around the commits, proved by nothing but where it lies.
+SURROUNDING_CAUSES = (Row.Cause.SYSTEM, Row.Cause.DEPENDENCY)
 # A proof that couldn't be measured is asked for again once so many points more show the step: what stood in
 # its way may be over. A commit that never runs is tried so often again.
 POINTS_BEFORE_PROVED_AGAIN = 5
@@ -431,7 +431,7 @@ class _Decider:
             return self._is_proved_again(draft)
         # What a counter alone had confirmed is suspected again once a time joins it, and proved then; what no
         # commit was blamed for, once a blamed change joins it.
-        joined = regression.cause in AROUND and not draft.verdicts
+        joined = regression.cause in SURROUNDING_CAUSES and not draft.verdicts
         moved = regression.state != State.SUSPECTED or self._left_its_pairs(draft)
         return state == State.SUSPECTED and (resized or joined or moved)
 
@@ -567,15 +567,16 @@ class _Decider:
             next((row for row in draft.verdicts if row.purpose == Purpose.PROOF), None),
         )
         known = CauseClass(regression.cause, regression.cause_evidence) if regression else CauseClass()
-        around = draft.is_environment_only and proof is None
-        if not around:
+        environment_alone = draft.is_environment_only and proof is None
+        if not environment_alone:
             # Nothing is blamed for what may be noise, nor anew while a proved range is narrowed.
             if decided.state == State.SUSPECTED:
                 return CauseClass(), ""
             if decided.state == State.CONFIRMED and decided.proving:
                 kept = regression is not None and regression.state == State.CONFIRMED
                 return (known, regression.decided_for) if kept and regression else (CauseClass(), "")
-        key = f"{decided.state} {proof.experiment if proof else 0} {around} {decided.explained_for}"
+        proved_by = proof.experiment if proof else 0
+        key = f"{decided.state} {proved_by} {environment_alone} {decided.explained_for}"
         reconsidered = regression is not None and regression.pk in self.snapshot.reconsidered
         asked = self.snapshot.anew or reconsidered or decided.explained is not None
         if regression and regression.decided_for == key and not asked:

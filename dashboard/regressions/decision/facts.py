@@ -207,7 +207,7 @@ class Regression:
     has_limit: bool = False
     # The rest of another one's step: looked for by pairs before any series showed it.
     residual: bool = False
-    # Was somebody told of it?
+    # Somebody was told of it.
     told: bool = False
     culprit: Commit | None = None
     # What bisection says beside the commit.
