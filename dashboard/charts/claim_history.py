@@ -10,6 +10,8 @@ from dashboard.sentences.numbers import format_number
 
 WIDTH, HEIGHT = 720, 240
 LEFT, RIGHT, TOP, BOTTOM = 56, 16, 12, 30
+# What a sign of a label takes on a phone, where labels are drawn largest, and the room beside them.
+SIGN_WIDTH, GAP = 11.5, 10
 MOST_LABELS = 6
 TICKS = 5
 # The drawing reaches beyond what it shows by this part.
@@ -72,10 +74,12 @@ def layout_history(
     if not points:
         return None
     low, high = _value_range(points, accepted, is_ratio)
-    inner = WIDTH - LEFT - RIGHT
+    texts = [(value, format_number(value)) for value in round_ticks(low, high)]
+    left = max(LEFT, *(math.ceil(GAP + SIGN_WIDTH * len(text)) for _, text in texts))
+    inner = WIDTH - left - RIGHT
 
     def x(index: int) -> float:
-        return round(LEFT + inner * (index + 0.5) / len(points), 1)
+        return round(left + inner * (index + 0.5) / len(points), 1)
 
     def y(value: float) -> float:
         share = (min(max(value, low), high) - low) / (high - low)
@@ -97,8 +101,10 @@ def layout_history(
         band=top,
         band_height=height,
         no_difference=y(1.0) if is_ratio and low <= 1 <= high else None,
-        rows=tuple(Tick(y(value), format_number(value)) for value in round_ticks(low, high)),
+        rows=tuple(Tick(y(value), text) for value, text in texts),
         columns=columns,
+        inner=inner,
+        left=left,
     )
 
 

@@ -45,6 +45,8 @@ TOGGLE_HEADS = {
     Delivery.Event.CLAIM_REFUTED: "Stopped paying",
     Delivery.Event.CLAIM_HOLDS: "Pays again",
 }
+# What a claim rests on where its value repeats exactly.
+COUNTED = "counted"
 
 
 def verdict_text(verdict: str) -> str:
@@ -116,8 +118,8 @@ def evidence_text(measurement: ClaimMeasurement) -> str:
     found = measurement.evidence
     if not found:
         return ""
-    if found.get("kind") == "counted":
-        return "counted"
+    if found.get("kind") == COUNTED:
+        return COUNTED
     samples, disturbed = int(found.get("samples", 0)), int(found.get("disturbed", 0))
     noun = str(found.get("kind", "pairs"))
     text = f"{samples} {noun.removesuffix('s') if samples == 1 else noun}"
@@ -178,13 +180,18 @@ def hand_command(claim: Claim) -> str:
 
 
 def claim_headline(measurement: ClaimMeasurement) -> str:
-    """`fused of snake_dqn is worth 1.01x [1, 1.02], claimed 1.3x`."""
+    """`fused of snake_dqn: 1.01x [1, 1.02], claimed 1.3x`."""
     claim = measurement.claim
-    text = parse_definition(claim.definition)
-    name = f"{text.toggle} of {claim.benchmark}" if text.toggle else f"“{claim.text}” of {claim.benchmark}"
+    toggle = parse_definition(claim.definition).toggle
+    name = f"{toggle} of {claim.benchmark}" if toggle else f"“{claim.text}” of {claim.benchmark}"
+    return f"{name}: {claim_figures(measurement)}"
+
+
+def claim_figures(measurement: ClaimMeasurement) -> str:
+    """`1.01x [1, 1.02], claimed 1.3x`."""
     figure = measured_text(measurement) or "nothing that could be measured"
-    said = claimed_text(text)
-    return f"{name}: {figure}" + (f", claimed {said}" if said else "")
+    said = claimed_text(parse_definition(measurement.claim.definition))
+    return figure + (f", claimed {said}" if said else "")
 
 
 def standing_sentence(claim: Claim) -> str:
@@ -217,12 +224,14 @@ def claim_sentence(measurement: ClaimMeasurement, event: str) -> str:
     """What happened to the claim, and what proves it."""
     claim, commit = measurement.claim, measurement.commit
     rests = evidence_text(measurement)
-    proof = f" by {rests}" if rests else ""
+    proof = rests if rests == COUNTED else f"measured by {rests}" if rests else "measured"
     began = "no longer holds" if event == Delivery.Event.CLAIM_REFUTED else "holds again"
-    verdict = verdict_text(measurement.verdict)
+    toggled = "toggle" in claim.definition
+    figures = claim_headline(measurement) if toggled else claim_figures(measurement)
+    whose = "" if toggled else f" of {claim.benchmark}"
     return (
-        f"The claim “{claim.text}” {began} at {commit.short} “{commit.subject}”: "
-        f"{claim_headline(measurement)}, measured{proof} ({verdict})."
+        f"The claim “{claim.text}”{whose} {began} at {commit.short} “{commit.subject}”: "
+        f"{figures}, {proof} ({verdict_text(measurement.verdict)})."
     )
 
 

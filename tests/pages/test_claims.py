@@ -7,7 +7,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from dashboard.charts.claim_history import HistoryPoint, layout_history
 from dashboard.models import Claim, ClaimMeasurement, Commit, Project
+from dashboard.sentences.claims import claim_sentence
 from tests.dashboard.access.conftest import create_member
 from tests.pages.claim_builders import claim_pages, create_claim, create_watched, measure_claim
 from tests.pages.conftest import shown_text
@@ -45,6 +47,21 @@ def test_a_claim_is_drawn_over_commits(client: Client, claim: Claim) -> None:
     assert "not known 6 pairs" in text
 
 
+def test_a_message_names_claim_figures_and_what_they_rest_on(claim: Claim, line: list[Commit]) -> None:
+    measured = claim.measurements.latest("pk")
+    assert claim_sentence(measured, "claim_refuted").endswith(
+        f"at {line[3].short} “{line[3].subject}”: fused of walker: 1.01x [0.990, 1.03], claimed 1.50x, "
+        "measured by 6 pairs, 1 disturbed (refuted: no difference)."
+    )
+    calls = create_claim(line, "calls", claim="It calls little", metric="function_calls", at_most=9, case={})
+    counted = measure_claim(calls, line[-1], 12, "larger", 0)
+    counted.evidence = {"kind": "counted"}
+    assert claim_sentence(counted, "claim_refuted") == (
+        f"The claim “It calls little” of walker no longer holds at {line[-1].short} “{line[-1].subject}”: "
+        "12x, claimed at most 9, counted (refuted: more than claimed)."
+    )
+
+
 @pytest.mark.parametrize(
     ("days", "commits", "said"),
     [(1, 0, "every day"), (0, 1, "every commit"), (7, 3, "every 7 days or every 3 commits")],
@@ -55,6 +72,14 @@ def test_it_says_how_often_claims_are_measured(
     Project.objects.update(policy=f"[policy.claims]\nevery_days = {days}\nevery_commits = {commits}\n")
     page = shown_text(client.get(f"/projects/{claim.project.slug}/claims/"))
     assert f"Measured {said} where there is a new commit" in page
+
+
+def test_long_numbers_beside_a_claims_chart_have_room() -> None:
+    for value, left in ((1.5, 56), (5540.67, 68)):
+        points = [HistoryPoint(value, value, value, "holds", "0a1b2c3", "", "")]
+        drawn = layout_history(points, None, is_ratio=False)
+        assert drawn is not None
+        assert (drawn.left, drawn.left + drawn.inner) == (left, drawn.right)
 
 
 def test_a_share_agrees_up_to_all_of_it(client: Client, line: list[Commit]) -> None:
