@@ -46,7 +46,7 @@ def phase_comparison_context(
         **drawn_comparison(replace(comparison, before=old, after=new)),
         "phase_pairs": paired,
         "phase_experiment": sizing,
-        "phase_counted_at": counted_at,
+        "phase_counted_at": " and ".join(name[:10] for name in counted_at),
         # A run that no longer learns is kept out of judgement anyway: its points don't tell why else.
         "phases_disturbed": disturbed_runs(runs.of_both(regression)) if learned else 0,
     }
