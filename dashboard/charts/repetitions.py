@@ -56,7 +56,7 @@ def _label_bands(drawn: theme.Figure, bands: Mapping[str, tuple[float, float]]) 
         # It goes where the readings are: beyond them it would widen the drawing, threefold on a phone.
         is_late = sum(band) > end
         span = (band[1] - width, band[1]) if is_late else (band[0], band[0] + width)
-        free = (number for number, spans in enumerate(lines) if not _meets(span, spans))
+        free = (number for number, spans in enumerate(lines) if not _overlaps_any(span, spans))
         line = next(free, len(lines))
         lines += [[]] if line == len(lines) else []
         lines[line].append(span)
@@ -77,7 +77,7 @@ def _label_bands(drawn: theme.Figure, bands: Mapping[str, tuple[float, float]]) 
     drawn["layout"].update(height=height + labels, legend={"y": 1 + labels / (height - BESIDE)})
 
 
-def _meets(span: tuple[float, float], others: Sequence[tuple[float, float]]) -> bool:
+def _overlaps_any(span: tuple[float, float], others: Sequence[tuple[float, float]]) -> bool:
     return any(span[0] < end and start < span[1] for start, end in others)
 
 

@@ -52,7 +52,7 @@ def read_manifest_text(written: str) -> str:
     """The text of a form's field as a file has it. Raises SetupError."""
     text = written.replace("\r\n", "\n")
     if "\0" in text:
-        raise SetupError("holds a character that no text has.", "manifest")
+        raise SetupError(f"{FILE_NAME}: holds a NUL, which no text has.", "manifest")
     try:
         return decode_manifest(text.encode("utf-8", "surrogatepass"), FILE_NAME)
     except ManifestError as error:

@@ -58,7 +58,7 @@ def test_the_bands_of_a_repetition_are_named_where_nothing_is_drawn(
     drawings = [measure_box(area) for area in canvas.locator(".nsewdrag").all()]
     assert len(drawings) == 3
     others = [*drawings, measure_box(canvas.locator(".legend"))]
-    assert not [pair for pair in [*combinations(labels, 2), *product(labels, others)] if overlap(*pair)]
+    assert not [pair for pair in [*combinations(labels, 2), *product(labels, others)] if boxes_overlap(*pair)]
 
 
 def measure_box(part: Locator) -> Mapping[str, float]:
@@ -67,10 +67,10 @@ def measure_box(part: Locator) -> Mapping[str, float]:
     return box
 
 
-def overlap(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
+def boxes_overlap(first: Mapping[str, float], second: Mapping[str, float]) -> bool:
     """Whether two boxes share more than an edge of a pixel."""
     return all(
-        one[at] + 1 < other[at] + other[size] and other[at] + 1 < one[at] + one[size]
+        first[at] + 1 < second[at] + second[size] and second[at] + 1 < first[at] + first[size]
         for at, size in (("x", "width"), ("y", "height"))
     )
 

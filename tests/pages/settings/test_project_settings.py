@@ -184,6 +184,12 @@ def test_a_manifest_is_compared_with_the_repositorys(client: Client, admin: User
     assert "The same as" in shown_text(client.post(found[1], {"manifest": MANIFEST}))
 
 
+def test_a_nul_in_a_manifest_is_told_of_it(client: Client, admin: User) -> None:
+    answer = client.post(f"{SETTINGS}manifest/", {"manifest": "\0", "action": "keep"})
+    assert answer.status_code == 400
+    assert "paceline.toml: holds a NUL, which no text has." in shown_text(answer)
+
+
 def test_a_manifest_is_kept_and_given_up(client: Client, admin: User) -> None:
     where = f"{SETTINGS}manifest/"
     answer = client.post(where, {"manifest": "[benchmarks.x]\nverson = 1", "action": "keep"})
