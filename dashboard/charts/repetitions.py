@@ -19,7 +19,7 @@ from dashboard.charts.telemetry import (
 # Of a line behind the others; the one in front has all of its points.
 MOST_POINTS = 150
 # Pixels: of a line of labels, of a letter in it, and of the drawings on a phone.
-LABEL_LINE, LETTER, NARROWEST = 16, 6.2, 260
+LABEL_LINE, LETTER, NARROWEST = 18, 6.2, 260
 # Above them; a legend of several lines makes the drawings lower, and so its own distance to them smaller.
 LEGEND_GAP = 10
 
@@ -66,7 +66,7 @@ def _label_bands(drawn: theme.Figure, bands: Mapping[str, tuple[float, float]]) 
             y=1,
             xref="x",
             yref="paper",
-            yshift=LABEL_LINE * line,
+            yshift=LABEL_LINE * line + 2,
             text=f" {name} ",
             showarrow=False,
             xanchor="right" if is_late else "left",

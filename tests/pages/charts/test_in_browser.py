@@ -67,14 +67,6 @@ def measure_box(part: Locator) -> Mapping[str, float]:
     return box
 
 
-def boxes_overlap(first: Mapping[str, float], second: Mapping[str, float]) -> bool:
-    """Whether two boxes share more than an edge of a pixel."""
-    return all(
-        first[at] + 1 < second[at] + second[size] and second[at] + 1 < first[at] + first[size]
-        for at, size in (("x", "width"), ("y", "height"))
-    )
-
-
 def test_charts_keep_their_height_in_a_window_of_another_width(site: Site) -> None:
     page = site.page("/regressions/{regression}/", viewport={"width": 1440, "height": 900})
     canvas = page.locator(".canvas[data-drawn]").first
