@@ -8,7 +8,7 @@ as the ratio of the means.
 
 A median doesn't see what a few steps cost. Those that take longer than most, or shorter, are steps of other
 kinds: an evaluation, an update that is due at each tenth. What the median of each kind has beside that of all
-is added by the time that the kind takes, and its uncertainty to both ends of the interval.
+is added by the time that the kind takes, and its variance to that of the pairs.
 """
 
 from __future__ import annotations
@@ -40,8 +40,6 @@ FEWEST_TO_BOUND, BOUND_DEVIATIONS = 8, 2.5
 PRIOR_SCALE = 2.0
 # Steps are of one kind where their times differ by less than this factor.
 KIND_FACTOR = 1.5
-# Standard errors of what kinds cost, on each side.
-ERRORS_OF_KINDS = 3.0
 # Of the mean of the pairs, by which it has to bear out what single steps say isn't there.
 ERRORS_OF_MEAN = 3.0
 # A normal sample's deviation is so many of its median absolute deviations.
@@ -85,12 +83,21 @@ def estimate_by_steps(
     if pairs < FEWEST_PAIRS:
         return None
     values, deviation = comparable_pairs(compared.typical, good_first)
-    half = interval_half_width(pairs, max(deviation, least_noise), error, PRIOR_SCALE)
+    deviation = deviation_with_kinds(max(deviation, least_noise), pairs, compared.kinds_error)
+    half = interval_half_width(pairs, deviation, error, PRIOR_SCALE)
     share = (float(values.mean()) + compared.kinds) / step
     if not math.isfinite(half):
         return ShareEstimate(pairs, share, None, None)
-    reach = (half + ERRORS_OF_KINDS * compared.kinds_error) / abs(step)
+    reach = half / abs(step)
     return ShareEstimate(pairs, share, share - reach, share + reach)
+
+
+def deviation_with_kinds(deviation: float, pairs: int, kinds_error: float) -> float:
+    """That of a pair by typical steps and by kinds together, which so many pairs know with this error.
+
+    What kinds add varies from pair to pair by as much as their error says, apart from what typical steps do.
+    """
+    return math.hypot(deviation, kinds_error * math.sqrt(pairs))
 
 
 def cost_of_kinds(beside: Floats, good: Floats, bad: Floats) -> tuple[float, float]:

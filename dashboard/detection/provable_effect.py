@@ -58,9 +58,9 @@ def provable_by_steps(spread: StepSpread, of_means: float, count: int, error: fl
     """
     if count < paired_steps.FEWEST_PAIRS:
         return math.inf
-    own, mean = (max(deviation, TINY) / math.sqrt(count) for deviation in (spread.deviation, of_means))
-    half = pairs.interval_half_width(count, spread.deviation, error, paired_steps.PRIOR_SCALE)
-    half += paired_steps.ERRORS_OF_KINDS * spread.kinds_error * math.sqrt(spread.pairs / count)
+    of_pair = paired_steps.deviation_with_kinds(spread.deviation, spread.pairs, spread.kinds_error)
+    own, mean = (max(deviation, TINY) / math.sqrt(count) for deviation in (of_pair, of_means))
+    half = pairs.interval_half_width(count, of_pair, error, paired_steps.PRIOR_SCALE)
     low, high = half, half + SURELY * max(own, mean)
     if low > math.log1p(paired_steps.LARGEST_STEP):
         return math.inf

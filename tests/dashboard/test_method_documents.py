@@ -75,12 +75,7 @@ PROJECT, EXPERIMENT = Project(), Experiment()
             (0.1, 200),
             "at most 200 of them",
         ),
-        (
-            "experiments",
-            (paired_steps.KIND_FACTOR, paired_steps.ERRORS_OF_KINDS),
-            (1.5, 3),
-            "three standard errors of it to both ends",
-        ),
+        ("experiments", paired_steps.KIND_FACTOR, 1.5, "half as long again as most"),
         (
             "experiments",
             (paired_steps.ERRORS_OF_MEAN, paired_steps.LARGEST_STEP),

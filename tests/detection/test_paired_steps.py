@@ -10,7 +10,9 @@ import pytest
 from dashboard.detection.paired_steps import (
     FEWEST_PAIRS,
     FEWEST_STEPS,
+    ComparedSteps,
     agreed_estimate,
+    comparable_pairs,
     compare_steps,
     estimate_by_steps,
     narrower_estimate,
@@ -93,6 +95,21 @@ def test_the_interval_leaves_the_truth_out_seldom() -> None:
             look.low > 0 or look.high < 0 for look in looks if look.low is not None and look.high is not None
         )
     assert missed <= 2
+
+
+@pytest.mark.parametrize("part", [0.1, 1.0, 3.0])
+def test_kinds_widen_the_interval_by_their_variance(part: float) -> None:
+    typical = np.random.default_rng(3).normal(0, 0.01, 40)
+    first = [True, False] * 20
+    error = part * comparable_pairs(typical, first)[1] / math.sqrt(len(typical))
+    alone, both = (
+        estimate_by_steps(ComparedSteps(typical, 0.0, kinds), first, STEP, LEAST_NOISE, ERROR)
+        for kinds in (0.0, error)
+    )
+    assert alone is not None
+    assert both is not None
+    assert both.share == alone.share
+    assert both.width == pytest.approx(alone.width * math.hypot(1, part))
 
 
 def test_who_begins_makes_no_difference() -> None:
