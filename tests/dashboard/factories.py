@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.db import connection
 from django.utils import timezone
 from paceline.metrics import describe_metric
 
@@ -30,6 +31,7 @@ from dashboard.models import (
     SeriesLatest,
 )
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.querysets.prepared_statements import preparing_statements
 
 HEADLINE = ("step_time", "throughput", "peak_memory")
 EXACT = (
@@ -117,7 +119,8 @@ def create_run(
 ) -> Run:
     measured = get_configuration(case, pool=pool, version=version, quick=quick)
     defaults = {"machine": get_machine(measured.pool), "repetitions": 3, "time_limit": 600}
-    return Run.objects.create(commit=commit, configuration=measured, state=state, **(defaults | fields))
+    with preparing_statements(connection):
+        return Run.objects.create(commit=commit, configuration=measured, state=state, **(defaults | fields))
 
 
 def create_runs(
@@ -197,16 +200,18 @@ def new_point(run: Run, series: Series, value: float, tainted: bool = False) -> 
 def store_points(points: Sequence[Point]) -> list[Point]:
     """And the latest value of each series: that of its last point here."""
     newest = {point.series_id: point for point in points}
-    SeriesLatest.objects.bulk_create(
-        [
-            SeriesLatest(series=made.series, run=made.run, position=made.position, value=made.value)
-            for made in newest.values()
-        ],
-        update_conflicts=True,
-        unique_fields=["series"],
-        update_fields=["run", "position", "value", "updated_at"],
-    )
-    return Point.objects.bulk_create(points)
+    latest = [
+        SeriesLatest(series=made.series, run=made.run, position=made.position, value=made.value)
+        for made in newest.values()
+    ]
+    with preparing_statements(connection):
+        SeriesLatest.objects.bulk_create(
+            latest,
+            update_conflicts=True,
+            unique_fields=["series"],
+            update_fields=["run", "position", "value", "updated_at"],
+        )
+        return Point.objects.bulk_create(points)
 
 
 def store_measured_run(
@@ -230,7 +235,8 @@ def store_measured_run(
         measured |= {(name, path): value for path, value in by_phase.items()}
     series = get_all_series(made, measured)
     add_points(made, zip(series, measured.values(), strict=True), tainted)
-    Document.objects.create(run=made, format="paceline.document/1", body=body, sha256="0" * 64)
+    with preparing_statements(connection):
+        Document.objects.create(run=made, format="paceline.document/1", body=body, sha256="0" * 64)
     return made
 
 
