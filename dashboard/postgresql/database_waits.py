@@ -87,10 +87,6 @@ class DatabaseWaits:
             result: Result = end.value
             return result
 
-    def is_silent(self) -> bool:
-        with self._lock:
-            return self._is_silent(time.monotonic())
-
     def _is_silent(self, now: float) -> bool:
         return self._silent_since is not None and now - self._silent_since > SILENCE_SECONDS
 

@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -54,14 +54,19 @@ class Server:
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        stopped = [self._main, *self._main.children(recursive=True)]
-        for process in stopped:
-            process.suspend()
+        stopped = [self._main]
+        self._main.suspend()
         try:
+            # Nothing begins there any more, though the process of a closed connection may just end.
+            for process in self._main.children(recursive=True):
+                with suppress(psutil.NoSuchProcess):
+                    process.suspend()
+                    stopped.append(process)
             yield
         finally:
             for process in stopped:
-                process.resume()
+                with suppress(psutil.NoSuchProcess):
+                    process.resume()
 
 
 @pytest.fixture(scope="module")

@@ -40,8 +40,7 @@ class LimitedConnection(psycopg.Connection[Any]):
     def _end_statement(self) -> None:
         """A server that is only slow shall not go on with what nobody waits for."""
         try:
-            if not WAITS.is_silent():
-                self.cancel_safe(timeout=CANCEL_SECONDS)
+            self.cancel_safe(timeout=CANCEL_SECONDS)
         except psycopg.Error:
             pass  # It was a try: the server ends it by itself.
         finally:
