@@ -93,16 +93,15 @@ class NewestLevel:
     """What the level of the newest points is, on the judging scale, and how a step after it will be judged.
 
     `known` points of the level were seen, of a `history` of so many; `scatter` is how far they lie around it,
-    `likeness` how much they share with their neighbours, `doubted` as much of that as isn't chance, and
-    `residuals` are those of all points. Judging assumes `unit` as their noise; `detect`, which judges where
-    points aren't `sampled`, learns it by itself, `rounding` at least. `floor` is the smallest step that is
-    relevant.
+    `likeness` how much they share with their neighbours, `doubted` as much of that as isn't chance. Judging
+    assumes `unit` as their noise; `detect`, which judges where points aren't `sampled`, learns it itself of
+    the `learnt_points` and the new ones, `rounding` at least. `floor` is the smallest step that is relevant.
     """
 
     known: int
     history: int
     sampled: bool
-    residuals: Floats
+    learnt_points: Floats
     scatter: float
     likeness: Autocorrelation
     doubted: Autocorrelation
@@ -123,7 +122,7 @@ class NewestLevel:
         if not self.is_for_detect(n):
             return self.unit
         grows = self.history + n < SETTLED
-        return max(noise_after_step(self.residuals, n if grows else 0), self.rounding)
+        return max(noise_after_step(self.learnt_points, n if grows else 0), self.rounding)
 
     def least_height(self, n: int, unit: float) -> float:
         """How many noises high a step has to look with n points of the new level."""
@@ -143,27 +142,29 @@ def describe_newest_level(readings: Readings, judged: int) -> NewestLevel:
     unit = max(float(np.median(readings.noise)), LEAST_NOISE)
     smallest = readings.scale.step(readings.least, safe_median(readings.values[begin:]))
     relative = math.log1p(readings.floor) if readings.scale.logarithmic else readings.floor
+    # In a short history `detect` takes older steps for wander until it has found them, beside a new one too.
+    starts_are_known = judged > n
     return NewestLevel(
         known=min(n - begin, WINDOW),
         history=max(n, judged),
         sampled=readings.sampled,
-        residuals=residuals,
+        learnt_points=residuals if starts_are_known else values,
         # Of a few points what is expected of them is known better than how far they scatter.
         scatter=max(scatter, unit) if n < ENOUGH_POINTS else scatter,
         likeness=estimate_autocorrelation(values, starts, doubt=0.0),
-        doubted=estimate_autocorrelation(values, starts),
+        doubted=estimate_autocorrelation(values, starts if starts_are_known else []),
         unit=unit,
         rounding=max(noise.rounding_noise(values), LEAST_NOISE),
         floor=max(relative, smallest),
     )
 
 
-def noise_after_step(residuals: Floats, n: int) -> float:
+def noise_after_step(points: Floats, n: int) -> float:
     """The noise that `detect` learns of these and of n points beyond a high step, which is part of it."""
     if n:
-        beyond = np.resize(residuals[::-1], n) + HIGH * (np.ptp(residuals) + LEAST_NOISE)
-        residuals = np.concatenate([residuals, beyond])
-    return noise_with_wander(residuals, ALARM.reach)
+        beyond = np.resize(points[::-1], n) + HIGH * (np.ptp(points) + LEAST_NOISE)
+        points = np.concatenate([points, beyond])
+    return noise_with_wander(points, ALARM.reach)
 
 
 def smallest_step(level: NewestLevel, n: int, power: float) -> float:

@@ -53,6 +53,23 @@ def test_a_long_plain_series_asks_for_as_many_points_as_detect():
     assert minimum_detectable_effect(plain, 5) < 0.15
 
 
+@pytest.mark.parametrize("n", [5, 10])
+def test_beside_an_older_step_a_new_one_has_to_be_larger(n: int):
+    """`detect` takes both for wander, until it has found them: what is told is found there all the same."""
+    found = 0
+    for seed in range(40):
+        noise = np.random.default_rng(seed).normal(0, 0.02, 40 + n)
+        history = noise + 0.15 * (np.arange(40 + n) >= 22)
+        before = plain_series(np.exp(history[:40]).tolist())
+        known = [change.index for change in judge_series(before)]
+        told = minimum_detectable_effect(before, n)
+        assert told > minimum_detectable_effect(plain_series(np.exp(noise[:40]).tolist()), n)
+        moved = history + math.log1p(told) * (np.arange(40 + n) >= 40)
+        changes = judge_series(plain_series(np.exp(moved).tolist()), known)
+        found += any(abs(change.index - 40) <= 3 for change in changes)
+    assert found >= 28
+
+
 def repeated_series(
     random_runs: random.Random, levels: Sequence[float], between: float, within: float
 ) -> Series:
