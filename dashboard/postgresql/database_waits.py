@@ -34,10 +34,16 @@ class DatabaseSilent(psycopg.errors.ConnectionTimeout):
 
 
 class Wait:
-    """One of a thread; `heard_at`: monotonic seconds at which it began, or the server last sent something."""
+    """One of a thread; `heard_at`: monotonic seconds at which it began, or the server last sent something.
+
+    `is_answered`: False once it was given up; None while nothing came, as of what needs no server at all: to
+    begin a transaction, or to end one of a connection that is closed. `is_overdue`: it lasted too long.
+    """
 
     def __init__(self, now: float) -> None:
-        self.heard_at = now
+        self.began_at = self.heard_at = now
+        self.is_answered: bool | None = None
+        self.is_overdue = False
 
 
 class DatabaseWaits:
@@ -62,14 +68,8 @@ class DatabaseWaits:
         try:
             self._check(wait)
             yield wait
-        except psycopg.errors.ConnectionTimeout:
+        finally:
             self._end(wait)
-            raise
-        except BaseException:
-            self._end(wait, is_answer=True)
-            raise
-        else:
-            self._end(wait, is_answer=True)
 
     def watch(self, gen: PQGen[Result], wait: Wait) -> PQGen[Result]:
         """The same answers; DatabaseSilent once `wait` has lasted too long."""
@@ -78,7 +78,7 @@ class DatabaseWaits:
             while True:
                 ready = yield awaited
                 if ready:
-                    self._hear(wait)
+                    self.hear(wait)
                 else:
                     # psycopg's clock ticked: nothing came.
                     self._check(wait)
@@ -87,26 +87,29 @@ class DatabaseWaits:
             result: Result = end.value
             return result
 
-    def _is_silent(self, now: float) -> bool:
-        return self._silent_since is not None and now - self._silent_since > SILENCE_SECONDS
+    def hear(self, wait: Wait) -> None:
+        """The server has said something to it."""
+        wait.heard_at, wait.is_answered = time.monotonic(), True
+        with self._lock:
+            self._silent_since = wait.heard_at
 
     def _check(self, wait: Wait) -> None:
         now = time.monotonic()
         with self._lock:
-            is_patient = not self._is_silent(now) or wait in islice(self._waits, MOST_PATIENT)
-        if not is_patient or (self.limit is not None and now - wait.heard_at > self.limit):
+            is_silent = self._silent_since is not None and now - self._silent_since > SILENCE_SECONDS
+            is_patient = not is_silent or wait in islice(self._waits, MOST_PATIENT)
+        wait.is_overdue = self.limit is not None and now - wait.heard_at > self.limit
+        if wait.is_overdue or not is_patient:
+            wait.is_answered = False
             raise DatabaseSilent("the database hasn't answered in time")
 
-    def _hear(self, wait: Wait) -> None:
-        wait.heard_at = time.monotonic()
-        with self._lock:
-            self._silent_since = wait.heard_at
-
-    def _end(self, wait: Wait, *, is_answer: bool = False) -> None:
+    def _end(self, wait: Wait) -> None:
         with self._lock:
             del self._waits[wait]
-            if is_answer:
+            if wait.is_answered:
                 self._silent_since = time.monotonic() if self._waits else None
+            elif wait.is_answered is None and self._silent_since == wait.began_at:
+                self._silent_since = next((other.began_at for other in self._waits), None)
 
 
 WAITS = DatabaseWaits()

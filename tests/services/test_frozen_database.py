@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -23,8 +23,8 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from dashboard.environment_variables import database_settings
 from dashboard.postgresql import database_waits
-from dashboard.postgresql.backend.base import DatabaseWrapper
-from dashboard.postgresql.database_waits import MOST_PATIENT, WAITS, DatabaseSilent
+from dashboard.postgresql.backend.base import DatabaseWrapper, LimitedConnection
+from dashboard.postgresql.database_waits import MOST_PATIENT, WAITS, DatabaseSilent, DatabaseWaits
 from dashboard.services import embedded, service_addresses
 from dashboard.services.processes import CHECKOUT, Site, process_commands
 from dashboard.services.supervisor import Supervisor
@@ -133,10 +133,13 @@ def test_a_connection_is_given_up(server: Server) -> None:
     connection.close()
 
 
+@pytest.mark.parametrize("silence_seconds", [5.0, 0.1])
 def test_a_slow_statement_ends_at_the_server_too(
-    server: Server, connection: DatabaseWrapper, monkeypatch: pytest.MonkeyPatch
+    server: Server, connection: DatabaseWrapper, monkeypatch: pytest.MonkeyPatch, silence_seconds: float
 ) -> None:
+    """Also where nobody else has asked anything meanwhile: by then the server counts as silent."""
     other = server.connect()
+    monkeypatch.setattr(database_waits, "SILENCE_SECONDS", silence_seconds)
     monkeypatch.setattr(WAITS, "limit", 0.3)
     with pytest.raises(OperationalError):
         run_statement(connection, "SELECT pg_sleep(600)")
@@ -193,12 +196,15 @@ def test_of_many_that_wait_some_are_patient_and_the_others_refused(
 ) -> None:
     monkeypatch.setattr(WAITS, "limit", 600.0)
     monkeypatch.setattr(database_waits, "SILENCE_SECONDS", 0.2)
+    cancelled: list[object] = []
+    monkeypatch.setattr(LimitedConnection, "cancel_safe", lambda *_, **__: cancelled.append(True))
     connections = [server.connect() for _ in range(REQUESTS)]
     with ThreadPoolExecutor(REQUESTS) as threads:
         with server.frozen():
             answers = [threads.submit(run_statement, connection) for connection in connections]
             refused = wait_for(answers, REQUESTS - MOST_PATIENT)
             assert {type(answer.exception().__cause__) for answer in refused} == {DatabaseSilent}
+            assert not cancelled, "their threads are needed"
             # By now it is known to be silent: nobody else waits at all.
             with pytest.raises(OperationalError) as told:
                 server.wrapper().ensure_connection()
@@ -207,6 +213,32 @@ def test_of_many_that_wait_some_are_patient_and_the_others_refused(
             answer.result(60)
     for connection in connections:
         connection.close()
+
+
+def test_what_asks_the_server_nothing_is_no_answer_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As to begin a transaction, or to end one of a connection that was given up."""
+    waits, now = DatabaseWaits(), 0.0
+    monkeypatch.setattr(database_waits.time, "monotonic", lambda: now)
+    with ExitStack() as stack:
+        for _ in range(MOST_PATIENT - 1):
+            stack.enter_context(waits.counted())
+        now = 2 * database_waits.SILENCE_SECONDS
+        with waits.counted():
+            pass
+        stack.enter_context(waits.counted())
+        with pytest.raises(DatabaseSilent), waits.counted():
+            pass
+
+
+def test_a_server_that_is_asked_nothing_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits, now = DatabaseWaits(), 0.0
+    monkeypatch.setattr(database_waits.time, "monotonic", lambda: now)
+    with waits.counted():
+        pass
+    now = 2 * database_waits.SILENCE_SECONDS
+    with ExitStack() as stack:
+        for _ in range(MOST_PATIENT + 1):
+            stack.enter_context(waits.counted())
 
 
 def wait_for(answers: list[Future[None]], count: int) -> set[Future[None]]:

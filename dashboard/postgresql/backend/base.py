@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from types import ModuleType, TracebackType
 from typing import Any, TypeVar
 
@@ -13,7 +14,7 @@ from django.utils.functional import cached_property
 from psycopg.abc import PQGen
 from psycopg.pq import TransactionStatus
 
-from dashboard.postgresql.database_waits import WAITS, DatabaseSilent
+from dashboard.postgresql.database_waits import WAITS, DatabaseSilent, Wait
 from dashboard.postgresql.lost_connections import mark_error
 
 CANCEL_SECONDS = 2.0
@@ -30,21 +31,27 @@ class LimitedConnection(psycopg.Connection[Any]):
             return super().wait(gen, *arguments, **named)
         try:
             with WAITS.counted() as wait:
-                return super().wait(WAITS.watch(gen, wait), *arguments, **named)
+                try:
+                    return super().wait(WAITS.watch(gen, wait), *arguments, **named)
+                except DatabaseSilent:
+                    self._cancel_overdue(wait)
+                    raise
         except DatabaseSilent:
             # A request that was refused before it was sent leaves the connection as it was.
             if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
-                self._end_statement()
+                self.pgconn.finish()
             raise
 
-    def _end_statement(self) -> None:
-        """A server that is only slow shall not go on with what nobody waits for."""
-        try:
-            self.cancel_safe(timeout=CANCEL_SECONDS)
-        except psycopg.Error:
-            pass  # It was a try: the server ends it by itself.
-        finally:
-            self.pgconn.finish()
+    def _cancel_overdue(self, wait: Wait) -> None:
+        """A server that is only slow shall not go on with what nobody waits for.
+
+        Whether it is slow or frozen shows now: a statement alone is silent in both. Called while the wait is
+        counted, so that one thread stays free; what was refused for others goes at once.
+        """
+        if wait.is_overdue and self.pgconn.transaction_status == TransactionStatus.ACTIVE:
+            with suppress(psycopg.Error):  # It was a try: the server ends it by itself.
+                self.cancel_safe(timeout=CANCEL_SECONDS)
+                WAITS.hear(wait)
 
 
 def _limited_psycopg() -> ModuleType:
@@ -83,5 +90,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """How long that takes at most says libpq's own `connect_timeout`."""
         if WAITS.limit is None:
             return super().get_new_connection(conn_params)
-        with WAITS.counted():
-            return super().get_new_connection(conn_params)
+        with WAITS.counted() as wait:
+            try:
+                opened = super().get_new_connection(conn_params)
+            except psycopg.errors.ConnectionTimeout:
+                wait.is_answered = False
+                raise
+            except psycopg.Error:
+                WAITS.hear(wait)
+                raise
+            WAITS.hear(wait)
+            return opened
