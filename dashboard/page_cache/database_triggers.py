@@ -12,10 +12,10 @@ from django.apps import AppConfig
 from django.db import connections, transaction
 from django.db.backends.utils import CursorWrapper
 
+from dashboard.page_cache.revisions import STAMP
 from dashboard.page_cache.tables import SEEN_COLUMN, SILENCE, UNSHOWN_COLUMNS, ShownTable, list_shown_tables
 
 REVISIONS = "dashboard_revision"
-STAMP = "hashtextextended(gen_random_uuid()::text, 0)"
 # Names the function that carries, as its comment, what the triggers were made from.
 EVERYTHING = "paceline_revise_everything"
 TRIGGERS = ("revise_insert", "revise_update", "revise_delete", "revise_truncate")

@@ -9,6 +9,7 @@ from django.db import connection
 from django.db.models import BigIntegerField
 from django.db.models.expressions import RawSQL
 
+STAMP = "hashtextextended(gen_random_uuid()::text, 0)"
 # One stamp stands for all of a project: they are combined when there are more than these.
 MOST_STAMPS = 500
 # Of what a project's pages show: read with the project, before the page is made. What is committed in between
@@ -40,6 +41,12 @@ def read_revision() -> SeenRevision | None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT bit_xor(stamp) FROM dashboard_revision")
         return SeenRevision.of(cursor.fetchone()[0], seen_at)
+
+
+def revise_project(key: int) -> None:
+    """Have a project's pages made anew, where what was written is stamped by no trigger."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"INSERT INTO dashboard_revision (project_id, stamp) VALUES (%s, {STAMP})", [key])  # noqa: S608
 
 
 def combine_stamps() -> int:

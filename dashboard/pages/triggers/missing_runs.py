@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST
 
 from dashboard.access import visitor_of
 from dashboard.models import Project
+from dashboard.page_cache.revisions import revise_project
 from dashboard.pages.requested_project import requested_project
 from dashboard.querysets.durations import newest_durations
 from dashboard.querysets.projects import LOOKED_AT, unmeasured_commits
@@ -68,6 +69,8 @@ def read_commits(request: HttpRequest, slug: str) -> HttpResponse:
     except TriggerError as error:
         messages.error(request, str(error))
     else:
+        # The page says when it was read last, for which alone it isn't made anew within the minute.
+        revise_project(project.pk)
         messages.success(request, describe_reading(project, new))
     return redirect("project-commits", slug)
 

@@ -272,6 +272,38 @@ def test_the_page_says_when_the_repository_was_read_last_and_why_it_is_not_since
     assert (">just now</time>" in shown, "can't be read" in shown) == (True, False)
 
 
+def test_a_page_that_is_loaded_again_still_says_that_it_was_read_just_now(
+    client: Client, tracked: Project, operator: User
+) -> None:
+    client.force_login(operator)
+    runs.resolve_trigger(Trigger.objects.create(project=tracked, source=Trigger.Source.COMMAND).pk)
+    client.post("/projects/snakes/read-commits/", follow=True)
+    Project.objects.update(repository_read_at=timezone.now() - timedelta(minutes=3), poll_minutes=7)
+    page = "/projects/snakes/commits/"
+    assert ">3 min ago</time>" in client.get(page).text
+    client.post("/projects/snakes/read-commits/", follow=True)
+    assert ">3 min ago</time>" not in client.get(page).text
+
+
+def test_a_repository_of_which_nobody_knows_when_it_was_read_is_said_nothing_of(
+    client: Client, tracked: Project, operator: User
+) -> None:
+    """Its commits came from an archive, or before anybody noted it."""
+    client.force_login(operator)
+    runs.resolve_trigger(Trigger.objects.create(project=tracked, source=Trigger.Source.COMMAND).pk)
+    Project.objects.update(repository_read_at=None)
+    shown = unescape(client.get("/projects/snakes/commits/").text)
+    assert ("Look for newer commits" in shown, "read yet" in shown, "last read" in shown) == (
+        True,
+        False,
+        False,
+    )
+    Project.objects.update(repository="/nowhere")
+    client.post("/projects/snakes/read-commits/", follow=True)
+    shown = unescape(client.get("/projects/snakes/commits/").text)
+    assert "<span class=\"muted\">It can't be read: /nowhere can't be fetched" in shown
+
+
 def test_what_another_branch_had_is_listed_once_it_is_merged(
     client: Client, tracked: Project, repository: Repository, operator: User
 ) -> None:
