@@ -35,6 +35,8 @@ SPELLINGS = {
     "—": "-",
     "≥": ">=",
     "≤": "<=",
+    "\N{MINUS SIGN}": "-",
+    "\N{FRACTION SLASH}": "/",
 }
 
 # A character that no font has, and the size in which its box is compared with others.
@@ -149,10 +151,11 @@ def spell_for_png(text: str) -> str:
 
 @cache
 def spell_character(character: str) -> str:
-    """An accented letter loses its accent."""
+    """An accented letter loses its accent, also where that is a character of its own; `½` becomes `1/2`."""
     if is_drawn(character):
         return character
-    spelt = SPELLINGS.get(character) or unicodedata.normalize("NFKD", character)[:1]
+    parts = unicodedata.normalize("NFKD", SPELLINGS.get(character, character))
+    spelt = "".join(SPELLINGS.get(part, part) for part in parts if not unicodedata.combining(part))
     return spelt if all(map(is_drawn, spelt)) else character
 
 

@@ -25,6 +25,7 @@ from dashboard.charts.step_picture import (
     draw_step_picture,
 )
 from dashboard.models import Delivery
+from dashboard.sentences.numbers import MINUS
 from tests.pages import builders
 
 POINTS = [PicturePoint(position, 1.0 if position < 5 else 1.5) for position in range(10)]
@@ -69,7 +70,13 @@ def test_a_wide_unit_stands_once_above_the_numbers() -> None:
 
 @pytest.mark.parametrize(
     ("text", "written"),
-    [("9.30 → 2.13", "9.30 to 2.13"), ("380 µs", "380 us"), ("Müller", "Muller"), ("+38 % · …", "+38 % · …")],
+    [
+        ("9.30 → 2.13", "9.30 to 2.13"),
+        ("380 µs", "380 us"),
+        ("Müller, Mu\u0308ller", "Muller, Muller"),
+        (f"{MINUS}38 % · …", "-38 % · …"),
+        ("½ of m²", "1/2 of m2"),
+    ],
 )
 def test_a_png_holds_no_boxes(text: str, written: str) -> None:
     assert spell_for_png(text) == written
