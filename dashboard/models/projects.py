@@ -162,7 +162,8 @@ class Project(models.Model):
 
     def note_reading(self, problem: str = "") -> None:
         """Remember that its repository was read just now, or why it could not be."""
-        rows = Project.objects.filter(pk=self.pk)
+        # A fetch takes minutes: by now the project may have another repository, which wasn't asked.
+        rows = Project.objects.filter(pk=self.pk, repository=self.repository, branch=self.branch)
         if problem:
             # A remote's words may have a NUL, which Postgres keeps in no text.
             storable = problem.replace("\0", "\N{REPLACEMENT CHARACTER}")

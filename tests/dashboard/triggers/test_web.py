@@ -272,6 +272,18 @@ def test_the_page_says_when_the_repository_was_read_last_and_why_it_is_not_since
     assert (">just now</time>" in shown, "can't be read" in shown) == (True, False)
 
 
+def test_what_an_earlier_repository_said_is_not_noted_of_the_new_one(project: Project) -> None:
+    earlier = Project.objects.get(pk=project.pk)
+    Project.objects.update(repository="/another")
+    earlier.note_reading("/nowhere can't be fetched")
+    earlier.note_reading()
+    project.refresh_from_db()
+    assert (project.repository_problem, project.repository_read_at) == ("", None)
+    project.note_reading("/another can't be fetched")
+    project.refresh_from_db()
+    assert project.repository_problem == "/another can't be fetched"
+
+
 def test_a_page_that_is_loaded_again_still_says_that_it_was_read_just_now(
     client: Client, tracked: Project, operator: User
 ) -> None:
