@@ -57,7 +57,7 @@ class SimulatedProof:
         return moment_after(self.asked)
 
 
-Choose = Callable[[Sequence[SimulatedProof], Sequence[datetime], datetime], SimulatedProof]
+Choose = Callable[[Sequence[SimulatedProof], Sequence[SimulatedProof], datetime], SimulatedProof]
 
 
 def moment_after(minutes: float) -> datetime:
@@ -89,7 +89,7 @@ class SimulatedHost:
     runs: list[tuple[float, int]] = field(default_factory=list)
     waiting: list[SimulatedProof] = field(default_factory=list)
     proofs: list[SimulatedProof] = field(default_factory=list)
-    begun: list[datetime] = field(default_factory=list)
+    begun: list[SimulatedProof] = field(default_factory=list)
     spent: deque[tuple[float, float, float]] = field(default_factory=deque)
 
     def ask(self, commit: float, more: int, *, is_old: bool) -> None:
@@ -121,7 +121,7 @@ class SimulatedHost:
         line = sorted(self.waiting, key=lambda proof: (-proof.commit, proof.asked, proof.pk))
         proof = self.choose(line, self.begun, moment_after(self.now))
         self.waiting.remove(proof)
-        self.begun.insert(0, proof.requested_at)
+        self.begun.insert(0, proof)
         proof.began, proof.ended = self.now, self.now + proof.took
         self.spend(proof.took, proof.took)
         if proof.more:

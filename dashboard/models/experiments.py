@@ -183,6 +183,11 @@ class Experiment(LeasedJob):
                 condition=models.Q(state="measuring"),
                 name="experiment_measuring",
             ),
+            models.Index(
+                fields=["measuring_at"],
+                condition=models.Q(measuring_at__isnull=False),
+                name="experiment_begun",
+            ),
             models.Index(fields=["project", "-requested_at"], name="experiment_newest"),
         ]
 

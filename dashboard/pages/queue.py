@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import datetime
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -29,9 +32,7 @@ def queue_page(request: HttpRequest) -> HttpResponse:
         queue.usual_by_pool(unknown) if unknown else {},
         queue.usual_of_experiments() if measures else {},
     )
-    # What was asked for within a day waits for no turn of its own.
-    long = {row.head_configuration.pool_id for row in experiments if row.requested_at <= now - LONG_WAIT}
-    begun = queue.begun_by_pool(long)
+    begun = queue.begun_by_pool(longest_by_pool(experiments, now))
     expected = expect_jobs(held, [*runs, *experiments], lengths, queue.working_machines(now), now, begun)
     keys = set(visible.values_list("pk", flat=True))
     shown = [row for row in expected if row.project.pk in keys]
@@ -46,3 +47,14 @@ def queue_page(request: HttpRequest) -> HttpResponse:
         "last": max((row.ends for row in expected if row.ends is not None), default=None),
     }
     return render(request, "queue.html", context)
+
+
+def longest_by_pool(experiments: Iterable[Experiment], now: datetime) -> dict[int, datetime]:
+    """Since when each pool has had one waiting; without those whose ones all came within LONG_WAIT, of which
+    none waits for a turn."""
+    found: dict[int, datetime] = {}
+    for row in experiments:
+        if row.requested_at <= now - LONG_WAIT:
+            pool = row.head_configuration.pool_id
+            found[pool] = min(row.requested_at, found.get(pool, now))
+    return found

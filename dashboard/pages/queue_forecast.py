@@ -14,7 +14,7 @@ from dashboard.querysets.claim_order import take_turns
 Job = Run | Experiment
 # Pool and question, of experiments: how many seconds the usual one takes.
 UsualExperiments = Mapping[tuple[int, str], float]
-BegunExperiments = Mapping[int, Sequence[datetime]]
+BegunExperiments = Mapping[int, Sequence[Experiment]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +110,8 @@ def expect_jobs(
     """What is measured, then what waits in the order in which it will begin; last what no machine takes.
 
     `waiting` in the order of claims among runs and among experiments; `machines`: by pool, the keys of those
-    that take work; `begun`: by pool, when the last experiments that it began were asked for, as
-    `claim_order.take_turns` takes them.
+    that take work; `begun`: by pool, the last experiments that it began, as `claim_order.take_turns` takes
+    them.
     """
     free: dict[int, dict[int, float]] = {pool: dict.fromkeys(keys, 0.0) for pool, keys in machines.items()}
     awaited = {pool_of(job).pk for job in waiting if is_awaited(job)}
@@ -156,7 +156,7 @@ def expect_starts(
     return starts
 
 
-def in_turn(jobs: Sequence[Job], begun: Sequence[datetime], now: datetime) -> list[Job]:
+def in_turn(jobs: Sequence[Job], begun: Sequence[Experiment], now: datetime) -> list[Job]:
     """Of one pool, in the order in which a free machine takes it: see dashboard/experiments/precedence.py.
 
     What the site asks for by itself takes turns with runs while somebody waits for one of those: here it
@@ -166,7 +166,8 @@ def in_turn(jobs: Sequence[Job], begun: Sequence[datetime], now: datetime) -> li
     experiments = [job for job in jobs if isinstance(job, Experiment)]
     turns = max((index for index, run in enumerate(runs, start=1) if is_awaited(run)), default=0)
     asked = [job for job in experiments if is_awaited(job)]
-    own = take_turns([job for job in experiments if not is_awaited(job)], begun, now)
+    waiting = [job for job in experiments if not is_awaited(job)]
+    own = take_turns(waiting, begun, now, lambda job: seconds_until_due(job, now) > 0)
     return [*asked, *runs[:turns], *own, *runs[turns:]]
 
 

@@ -2,13 +2,13 @@
 
 What somebody waits for comes first, in the order in which it was asked for. Then what the site asks for by
 itself, the newest commit first: what a whole history asks for at once holds up no new commit. But none waits
-for ever: what has waited longest, a day at least, is next once the last three that its pool began were all
-asked for later.
+for ever: what has waited longest, a day at least, is next once the last three others that its pool began were
+all asked for later. Where it gives way to what somebody waits for, it goes on before others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeVar
 
@@ -47,7 +47,9 @@ def _overtaken_keys(claimable: QuerySet[Experiment]) -> QuerySet[Any]:
     """The keys of what has waited long, and longest in its pool, and has its turn."""
     long = claimable.filter(~Experiment.IS_AWAITED, requested_at__lte=Now() - LONG_WAIT)
     longest = long.order_by(POOL, "requested_at", "pk").distinct(POOL).values("pk")
-    began = begun_experiments().filter(**{POOL: OuterRef(POOL)}).values("requested_at")
+    # What began before it was asked for was asked for before that: it needn't be looked for.
+    others = begun_experiments().filter(measuring_at__gt=OuterRef("requested_at")).exclude(pk=OuterRef("pk"))
+    began = others.filter(**{POOL: OuterRef(POOL)}).values("requested_at")
     overtaken = Q()
     for index in range(MOST_OVERTAKING):
         overtaken &= Q(requested_at__lt=Subquery(began[index : index + 1]))
@@ -70,25 +72,41 @@ class WaitingProof(Protocol):
 Proof = TypeVar("Proof", bound=WaitingProof)
 
 
-def take_turns(waiting: Sequence[Proof], begun: Sequence[datetime], now: datetime) -> list[Proof]:
+def take_turns(
+    waiting: Sequence[Proof],
+    begun: Sequence[Proof],
+    now: datetime,
+    is_quiet: Callable[[Proof], bool] = lambda _: False,
+) -> list[Proof]:
     """What of one pool will be claimed one after the other, if nothing else is asked for meanwhile.
 
-    `waiting` as `order_claims` has it, of what the site asked for by itself; `begun`: when the last
-    MOST_OVERTAKING were asked for that the pool began, the newest first.
+    `waiting` as `order_claims` has it, of what the site asked for by itself; `begun`: the last that the pool
+    began, MOST_OVERTAKING and one more, the newest first; `is_quiet`: of what isn't begun now.
     """
-    left, order, asked = list(waiting), list[Proof](), list(begun)
+    left, order, last = list(waiting), list[Proof](), list(begun)
     while left:
-        taken = find_next(left, asked, now)
+        taken = find_next(left, last, now, is_quiet)
         left.remove(taken)
         order.append(taken)
-        asked.insert(0, taken.requested_at)
+        if not is_quiet(taken):
+            last = [taken, *_other_proofs(taken, last)]
     return order
 
 
-def find_next(waiting: Sequence[Proof], begun: Sequence[datetime], now: datetime) -> Proof:
+def find_next(
+    waiting: Sequence[Proof],
+    begun: Iterable[Proof],
+    now: datetime,
+    is_quiet: Callable[[Proof], bool] = lambda _: False,
+) -> Proof:
     """The first that `take_turns` takes of these, one or more."""
-    longest = min(waiting, key=lambda row: (row.requested_at, row.pk))
-    overtaking = begun[:MOST_OVERTAKING]
+    loud = (row for row in waiting if not is_quiet(row))
+    longest = min(loud, key=lambda row: (row.requested_at, row.pk), default=waiting[0])
+    overtaking = [row.requested_at for row in _other_proofs(longest, begun)[:MOST_OVERTAKING]]
     is_overtaken = len(overtaking) == MOST_OVERTAKING and min(overtaking) > longest.requested_at
     is_turn = is_overtaken and longest.requested_at <= now - LONG_WAIT
     return longest if is_turn else waiting[0]
+
+
+def _other_proofs(proof: Proof, rows: Iterable[Proof]) -> list[Proof]:
+    return [row for row in rows if row.pk != proof.pk]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Case as Choose
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, When
 from django.db.models.functions import Coalesce, Now
 
 from dashboard.models import Case, Claim, Document, Experiment, ExperimentPair, Machine, Project, Run, Series
@@ -69,7 +70,9 @@ def count_by_state(project: Project, purpose: str = "") -> dict[str, int]:
 def active_experiments(projects: QuerySet[Project]) -> QuerySet[Experiment]:
     """Those that are being measured, then those that wait, in the order in which they are claimed."""
     rows = experiments_with_related().filter(state__in=Experiment.ACTIVE, project__in=projects)
-    return order_claims(rows, F("measuring_at").desc(nulls_last=True))
+    # What gave way has been measured before.
+    began = When(state=Experiment.State.MEASURING, then=F("measuring_at"))
+    return order_claims(rows, Choose(began).desc(nulls_last=True))
 
 
 def find_with_pairs(pk: int) -> Experiment | None:

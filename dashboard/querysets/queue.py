@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from statistics import median
 from typing import Any
@@ -70,11 +70,16 @@ _WAITING_EXPERIMENTS = CompiledQuery(
 )
 
 
-def begun_by_pool(pools: Iterable[int]) -> dict[int, list[datetime]]:
-    """When the last that each pool began were asked for, of what the site asks for by itself, for
+def begun_by_pool(since: Mapping[int, datetime]) -> dict[int, list[Experiment]]:
+    """The last that each pool began since its time, of what the site asks for by itself, for
     `claim_order.take_turns`."""
-    begun = begun_experiments().values_list("requested_at", flat=True)
-    return {pool: list(begun.filter(head_configuration__pool=pool)[:MOST_OVERTAKING]) for pool in pools}
+    begun = begun_experiments().only("pk", "requested_at")
+    return {
+        pool: list(
+            begun.filter(head_configuration__pool=pool, measuring_at__gt=moment)[: MOST_OVERTAKING + 1]
+        )
+        for pool, moment in since.items()
+    }
 
 
 def count_waiting(visible: QuerySet[Project]) -> int:

@@ -6,15 +6,21 @@ import random
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from dashboard.models import Experiment, Project
-from dashboard.querysets.claim_order import LONG_WAIT, MOST_OVERTAKING, take_turns
+from dashboard import experiments
+from dashboard.experiments.precedence import order_claimable
+from dashboard.experiments.transitions import YIELDED
+from dashboard.models import Experiment, Machine, Project
+from dashboard.pages.queue import longest_by_pool
+from dashboard.pages.queue_forecast import in_turn
+from dashboard.querysets.claim_order import LONG_WAIT, MOST_OVERTAKING
 from dashboard.querysets.experiments import active_experiments
 from dashboard.querysets.queue import begun_by_pool, waiting_experiments
 from tests.dashboard import factories
-from tests.dashboard.experiments.conftest import MakeExperiment, claim_held
+from tests.dashboard.experiments.conftest import MakeExperiment, claim_held, measured_pair
 
 
 @pytest.fixture
@@ -35,6 +41,14 @@ def claim_keys(count: int) -> list[int]:
 
 def keys_of(rows: list[Experiment]) -> list[int]:
     return [row.pk for row in rows]
+
+
+def foretell_claims() -> list[int]:
+    """What the queue's page says of the order in which they will be claimed."""
+    now, waiting = timezone.now(), waiting_experiments()
+    pool = waiting[0].head_configuration.pool_id
+    begun = begun_by_pool(longest_by_pool(waiting, now))
+    return [row.pk for row in in_turn(waiting, begun.get(pool, ()), now) if isinstance(row, Experiment)]
 
 
 def test_what_has_waited_for_days_is_overtaken_three_times(proofs: list[Experiment]) -> None:
@@ -91,7 +105,50 @@ def test_turns_are_foretold_as_they_are_claimed(proofs: list[Experiment], seed: 
     for row in dice.sample(proofs, 4):
         ask_before(row, LONG_WAIT + timedelta(hours=dice.randint(1, 99)))
     claimed = claim_keys(dice.randint(0, MOST_OVERTAKING))
-    pool = proofs[0].head_configuration.pool_id
-    foretold = take_turns(waiting_experiments(), begun_by_pool([pool])[pool], timezone.now())
+    foretold = foretell_claims()
     assert len(foretold) == 8 - len(claimed)
-    assert claim_keys(len(foretold)) == keys_of(foretold)
+    assert claim_keys(len(foretold)) == foretold
+
+
+def test_what_gives_way_keeps_its_turn(proofs: list[Experiment], make_experiment: MakeExperiment) -> None:
+    ask_before(proofs[0], 2 * LONG_WAIT)
+    claim_keys(MOST_OVERTAKING)
+    held = claim_held()
+    assert held.lease.key == proofs[0].pk
+    asked = make_experiment(question="estimate", metric="throughput")
+    assert experiments.add_pair(held.lease, measured_pair(0, 1.0, 1.4)) == YIELDED
+    waiting = [row.pk for row in active_experiments(Project.objects.all()) if row.state == "requested"]
+    assert waiting == keys_of(waiting_experiments()) == keys_of([asked, proofs[0], *proofs[4:0:-1]])
+    assert claim_keys(2) == [asked.pk, proofs[0].pk]
+
+
+def test_what_begins_again_overtakes_once(proofs: list[Experiment]) -> None:
+    ask_before(proofs[0], 2 * LONG_WAIT)
+    claim_keys(1)
+    for _ in range(MOST_OVERTAKING):
+        Experiment.objects.filter(pk=proofs[7].pk).update(state="requested")
+        foretold = foretell_claims()
+        assert claim_keys(1) == [proofs[7].pk] == foretold[:1]
+    assert claim_keys(3) == keys_of([proofs[6], proofs[5], proofs[0]]) == foretold[1:4]
+
+
+def test_quiet_hours_foretell_no_turn(proofs: list[Experiment]) -> None:
+    now = timezone.now()
+    quiet = factories.create_project("boats")
+    quiet.quiet_from, quiet.quiet_until = now - timedelta(hours=1), now + timedelta(hours=1)
+    quiet.save()
+    ask_before(proofs[1], 2 * LONG_WAIT)
+    ask_before(proofs[0], 3 * LONG_WAIT)
+    Experiment.objects.filter(pk=proofs[0].pk).update(project=quiet)
+    claim_keys(2)
+    foretold = [key for key in foretell_claims() if key != proofs[0].pk]
+    assert claim_keys(5) == foretold == keys_of([proofs[5], proofs[1], *proofs[4:1:-1]])
+
+
+def test_what_began_last_is_found_by_its_index(proofs: list[Experiment], machine: Machine) -> None:
+    """However many experiments there have been: of few rows the plan would be another one."""
+    with connection.cursor() as cursor:
+        for name in ("enable_seqscan", "enable_bitmapscan", "enable_sort"):
+            cursor.execute(f"SET LOCAL {name} = off")
+    plan = order_claimable(machine).explain()
+    assert plan.count("Index Scan Backward using experiment_begun") == MOST_OVERTAKING
