@@ -10,11 +10,10 @@ from dashboard.detection.levels import drop_weakest, robust_level
 from dashboard.detection.segmentation import Floats
 
 WINDOW = 30  # points on each side of a step
-POINTS_EARLIER = 10  # points: a noisy stretch may have begun so long before the step that it looks like
-OWN_LEVEL_CAP = (
-    9.0  # an outlier of a level counts as three noises off: less would hide how much its points scatter
-)
-NOISY_STRETCH_CAP = 36.0  # a point of a noisy stretch counts as six noises off at most
+POINTS_EARLIER = 10  # a noisy stretch may have begun so long before the step that it looks like
+# Squares of noises: an outlier of a level counts as three off, since less would hide how much its points
+# scatter, and a point of a noisy stretch as six at most.
+OWN_LEVEL_CAP, NOISY_STRETCH_CAP = 9.0, 36.0
 
 
 def drop_noisy_stretches(
