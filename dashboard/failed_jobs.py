@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 
 from dashboard import dispatch, outbox
 from dashboard.models import FailedJob
+from dashboard.postgresql.lost_connections import is_refused_by_driver
 
 # After each failure so long; after one more the job is set aside.
 PAUSES = (
@@ -34,6 +35,11 @@ def may_try(task: str, arguments: Sequence[Any]) -> bool:
 def failing_keys(task: str) -> list[int]:
     """The first arguments of this task's failing jobs: they are sent again from here, and by no sweep."""
     return list(FailedJob.objects.filter(task=task).values_list("arguments__0", flat=True))
+
+
+def fails_each_time(error: Exception) -> bool:
+    """Whether what looks like a passing trouble of the database is none: it was never asked."""
+    return is_refused_by_driver(error)
 
 
 def note_failure(task: str, arguments: Sequence[Any], error: Exception) -> FailedJob:

@@ -30,3 +30,9 @@ def is_database_away(error: BaseException | None) -> bool:
         return state in NO_CONNECTION or str(state).startswith("08")
     # The client's own: of a connection that is still open, that it can't send what it is given.
     return isinstance(cause, psycopg.errors.ConnectionTimeout) or bool(cause.__dict__.get(MARK))
+
+
+def is_refused_by_driver(error: BaseException | None) -> bool:
+    """Whether what was asked never reached the database, though the connection is there; nor will it."""
+    cause = error.__cause__ if isinstance(error, OperationalError | InterfaceError) else None
+    return isinstance(cause, psycopg.Error) and cause.sqlstate is None and not is_database_away(error)

@@ -18,6 +18,7 @@ from dashboard.models import Backlog, Case, Commit, Project, Run, Trigger
 from dashboard.policy.decision import Chosen, Reason, SkippedCommits
 from dashboard.policy.newest_manifest import follow_manifest_policy
 from dashboard.policy.project_policy import project_policy
+from dashboard.postgresql.lost_connections import is_refused_by_driver
 from dashboard.repositories import RepositoryBusy, RepositoryError, Unreachable
 from dashboard.runs.backlog import BACKLOG_PRIORITY, rank_backlog, supersede_runs, trim_queue
 from dashboard.runs.caps import TooManyRuns
@@ -61,9 +62,11 @@ def resolve_trigger(trigger_id: int, *, quick: bool = False, patience: float | N
         return []
     try:
         return _resolve_received(received, quick, patience)
-    except (Busy, OperationalError, InterfaceError):
+    except Busy:
         raise
     except Exception as error:
+        if isinstance(error, OperationalError | InterfaceError) and not is_refused_by_driver(error):
+            raise
         # The border of a process: a trigger that stayed received would be sent again for ever.
         logger.exception("Trigger %s can't be resolved", trigger_id)
         name = type(error).__name__

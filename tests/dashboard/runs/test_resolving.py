@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
+import psycopg
 import pytest
 from django.db import OperationalError
 from django.utils import timezone
@@ -163,6 +164,15 @@ def test_a_database_that_is_away_leaves_the_trigger_open(
     with pytest.raises(OperationalError):
         resolve_new_trigger(tracked)
     assert Trigger.objects.get().state == Trigger.State.RECEIVED
+
+
+def test_what_the_driver_refuses_is_not_tried_for_ever(
+    tracked: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = OperationalError("said by the driver")
+    error.__cause__ = psycopg.OperationalError("number of parameters must be between 0 and 65535")
+    monkeypatch.setattr(resolving, "make_plan", Mock(side_effect=error))
+    assert resolve_new_trigger(tracked).state == Trigger.State.REFUSED
 
 
 def test_an_unreachable_repository_is_refused_with_its_reason(tracked: Project) -> None:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from io import StringIO
 from typing import Any
 
+import psycopg
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import OperationalError
@@ -14,6 +15,7 @@ from django.utils import timezone
 
 from dashboard import dispatch, failed_jobs, regressions, retention, runs
 from dashboard.models import FailedJob, Run
+from dashboard.postgresql import lost_connections
 from dashboard.sentences.failed_jobs import describe_job
 from tests.workers.conftest import Requested
 from workers.site import tasks
@@ -103,6 +105,17 @@ def test_a_passing_trouble_counts_as_no_failure(judge: Any) -> None:
     with pytest.raises(OperationalError):
         tasks.judge_run.__wrapped__(7)
     assert not FailedJob.objects.exists()
+
+
+@pytest.mark.parametrize(("is_lost", "failures"), [(False, [1]), (True, [])])
+def test_what_the_driver_refuses_counts_as_a_failure(judge: Any, is_lost: bool, failures: list[int]) -> None:
+    error = OperationalError("said by the driver")
+    error.__cause__ = psycopg.OperationalError("number of parameters must be between 0 and 65535")
+    error.__cause__.__dict__[lost_connections.MARK] = is_lost
+    judge(error)
+    with pytest.raises(OperationalError):
+        tasks.judge_run.__wrapped__(7)
+    assert list(FailedJob.objects.values_list("failures", flat=True)) == failures
 
 
 def test_one_job_does_not_hold_up_another(judge: Any) -> None:
