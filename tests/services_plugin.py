@@ -79,6 +79,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     return (yield)
 
 
+# First: before a process of several has said which tests it has, and is given some.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     start_services(session.config)
     freeze_imported()
@@ -99,6 +101,11 @@ def start_services(config: pytest.Config) -> None:
             queue=services.queue,
         )
     except ServiceError as error:
+        if "PYTEST_XDIST_WORKER" in os.environ:
+            # What ends this process is told to nobody by the one that handed it its tests.
+            with config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+                sys.stderr.write(f"ERROR: {error}\n")
+                sys.stderr.flush()
         raise pytest.UsageError(str(error)) from error
     if copied:
         # As pytest-django names it.
