@@ -58,7 +58,8 @@ def _label_bands(drawn: theme.Figure, bands: Mapping[str, tuple[float, float]]) 
         span = (band[1] - width, band[1]) if is_late else (band[0], band[0] + width)
         free = (number for number, spans in enumerate(lines) if not _overlaps_any(span, spans))
         line = next(free, len(lines))
-        lines += [[]] if line == len(lines) else []
+        if line == len(lines):
+            lines.append([])
         lines[line].append(span)
         theme.add_annotation(
             drawn,

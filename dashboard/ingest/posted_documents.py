@@ -22,7 +22,6 @@ from paceline.manifest import ManifestError, case_key
 from dashboard import ingest, leases, repositories, runs
 from dashboard.access import AuditAction, Visitor, record_action
 from dashboard.ingest import BadDocument
-from dashboard.known_names import suggest_name
 from dashboard.models import Case, Configuration, PostedDocument, Project, Run
 from dashboard.name_lengths import LONGEST_BENCHMARK, LONGEST_KEY
 from dashboard.repositories import FULL_HASH, CommitFacts, RepositoryBusy, RepositoryError
@@ -154,15 +153,14 @@ def check_benchmark(project: Project, facts: CommitFacts, checked: Document) -> 
     if isinstance(manifest, ManifestError):
         raise DocumentRefused("commit", str(manifest))
     name, version = checked.benchmark.name, checked.benchmark.version
-    benchmark = manifest.benchmarks.get(name)
-    if benchmark is None:
+    try:
+        runs.check_benchmark_names(manifest, [name], f"Commit {facts.hash[:10]}")
+    except ManifestError as error:
+        raise DocumentRefused("benchmark.name", str(error)) from error
+    known = manifest.benchmarks[name].version
+    if known != version:
         raise DocumentRefused(
-            "benchmark.name",
-            f"{facts.hash[:10]} has no benchmark {name!r}; {suggest_name(name, manifest.benchmarks)}",
-        )
-    if benchmark.version != version:
-        raise DocumentRefused(
-            "benchmark.version", f"is {version}, {name} at {facts.hash[:10]} is version {benchmark.version}."
+            "benchmark.version", f"is {version}, {name} at {facts.hash[:10]} is version {known}."
         )
 
 

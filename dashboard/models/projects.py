@@ -66,6 +66,8 @@ class Project(models.Model):
     # The quiet hours that are, or that come next: claims read them without a look at the policy.
     quiet_from = models.DateTimeField(null=True, blank=True, editable=False)
     quiet_until = models.DateTimeField(null=True, blank=True, editable=False)
+    # By the database's clock.
+    IS_QUIET = models.Q(quiet_from__lte=Now(), quiet_until__gt=Now())
     false_alerts_per_100_commits = models.FloatField(
         default=1.0,
         validators=[MinValueValidator(0.01), MaxValueValidator(100)],

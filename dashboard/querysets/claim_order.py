@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 from django.db.models import Case, F, OrderBy, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Now
 
-from dashboard.models import Experiment
+from dashboard.models import Experiment, Project
 
 LONG_WAIT = timedelta(days=1)
 # So many that were asked for later go before what has waited so long, then it has its turn.
@@ -25,7 +25,6 @@ POOL = "head_configuration__pool"
 _NEWEST_COMMIT_FIRST = Case(
     When(Experiment.IS_AWAITED, then=None), default=F("head_commit__committed_at")
 ).desc(nulls_last=True)
-_IS_QUIET = Q(project__quiet_from__lte=Now(), project__quiet_until__gt=Now())
 
 
 def order_claims(
@@ -37,7 +36,8 @@ def order_claims(
     none are given.
     """
     if claimable is None:
-        claimable = Experiment.objects.filter(state=Experiment.State.REQUESTED).exclude(_IS_QUIET)
+        quiet = Project.objects.filter(Project.IS_QUIET)
+        claimable = Experiment.objects.filter(state=Experiment.State.REQUESTED).exclude(project__in=quiet)
     in_turn = Case(When(pk__in=_overtaken_keys(claimable), then=Value(0)), default=Value(1))
     rows = rows.annotate(awaited=Case(When(Experiment.IS_AWAITED, then=Value(1)), default=Value(0)))
     return rows.order_by(*first, "-awaited", in_turn, _NEWEST_COMMIT_FIRST, "requested_at", "pk")

@@ -6,7 +6,7 @@ from dashboard.runs.backlog import send_backlogs
 from dashboard.runs.commits import get_or_create_commits
 from dashboard.runs.errors import Busy, RunError, WrongState
 from dashboard.runs.machines import machine_seen, part_seen, pool_named
-from dashboard.runs.planning import choose_benchmarks_named, read_commit_manifests
+from dashboard.runs.planning import check_benchmark_names, choose_benchmarks_named, read_commit_manifests
 from dashboard.runs.remeasuring import hasten_remeasuring, remeasure_disturbed
 from dashboard.runs.requests import (
     experiment_waits,
@@ -45,6 +45,7 @@ __all__ = [
     "advance_run",
     "cancel_run",
     "cancel_runs",
+    "check_benchmark_names",
     "choose_benchmarks_named",
     "claim_run",
     "experiment_waits",

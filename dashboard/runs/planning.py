@@ -281,11 +281,16 @@ def _parse_manifest(text: str, where: str) -> Manifest | ManifestError:
 
 def choose_benchmarks_named(manifest: Manifest, names: Sequence[str], facts: CommitFacts) -> list[Benchmark]:
     """Those of these names, all without any. Raises ManifestError for a name that the commit doesn't have."""
+    check_benchmark_names(manifest, names, f"Commit {facts.hash[:10]}")
     known = manifest.benchmarks
-    for name in names:
-        if name not in known:
-            hint = suggest_name(name, known)
-            raise ManifestError(f"Commit {facts.hash[:10]} has no benchmark {name!r}; {hint}")
     chosen = [known[name] for name in dict.fromkeys(names or known)]
     caps.check_benchmarks(chosen, facts)
     return chosen
+
+
+def check_benchmark_names(manifest: Manifest, names: Sequence[str], where: str) -> None:
+    """Raises ManifestError for the first name that a manifest, which `where` names, doesn't have."""
+    for name in names:
+        if name not in manifest.benchmarks:
+            hint = suggest_name(name, manifest.benchmarks)
+            raise ManifestError(f"{where} has no benchmark {name!r}; {hint}")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
-from paceline.manifest import Manifest, ManifestError, parse_manifest
+from paceline.manifest import ManifestError, parse_manifest
 
 from dashboard import repositories, runs
-from dashboard.known_names import suggest_name
 from dashboard.models import Commit, Project
 from dashboard.repositories import FULL_HASH, Mirror, RepositoryError
 from dashboard.triggers.receiving import TriggerError
@@ -30,10 +28,10 @@ def check_request(project: Project, revisions: Mapping[str, Any], benchmarks: Se
             "The name of a benchmark is empty: to measure all of them name none.", "benchmarks"
         )
     if project.manifest:
-        with suppress(ManifestError):  # An earlier version has kept it: its trigger says what is wrong.
-            kept = parse_manifest(project.manifest, str(project))
-            _check_names(benchmarks, kept, f"The manifest of {project}")
-    if (not benchmarks or project.manifest) and "range" not in revisions:
+        _check_kept_manifest(project, benchmarks)
+        # One that is kept is that of each commit.
+        benchmarks = ()
+    if not benchmarks and "range" not in revisions:
         return
     problem = _find_problem(project, revisions, benchmarks)
     if problem is not None and not FULL_HASH.fullmatch(str(revisions.get("commit", ""))):
@@ -42,6 +40,17 @@ def check_request(project: Project, revisions: Mapping[str, Any], benchmarks: Se
         problem = _find_problem(project, revisions, benchmarks) if known else None
     if problem is not None:
         raise problem
+
+
+def _check_kept_manifest(project: Project, benchmarks: Sequence[str]) -> None:
+    try:
+        kept = parse_manifest(project.manifest, str(project))
+    except ManifestError:
+        return  # An earlier version has kept it: its trigger says what is wrong.
+    try:
+        runs.check_benchmark_names(kept, benchmarks, f"The manifest of {project}")
+    except ManifestError as error:
+        raise TriggerError(str(error), "benchmarks") from error
 
 
 def _find_problem(
@@ -61,19 +70,12 @@ def _find_problem(
         if isinstance(manifest, ManifestError):
             continue
         try:
-            _check_names(benchmarks, manifest, f"Commit {commit.hash[:10]}")
-        except TriggerError as error:
-            problem = error
+            runs.check_benchmark_names(manifest, benchmarks, f"Commit {commit.hash[:10]}")
+        except ManifestError as error:
+            problem = TriggerError(str(error), "benchmarks")
         else:
             return None
     return problem
-
-
-def _check_names(benchmarks: Sequence[str], manifest: Manifest, where: str) -> None:
-    unknown = [name for name in benchmarks if name not in manifest.benchmarks]
-    if unknown:
-        hint = suggest_name(unknown[0], manifest.benchmarks)
-        raise TriggerError(f"{where} has no benchmark {unknown[0]!r}; {hint}", "benchmarks")
 
 
 def _check_revisions_exist(project: Project, revisions: Mapping[str, Any]) -> None:

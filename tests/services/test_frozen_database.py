@@ -237,8 +237,8 @@ def test_a_server_that_is_asked_nothing_is_not_silent(monkeypatch: pytest.Monkey
         pass
     now = 2 * database_waits.SILENCE_SECONDS
     with ExitStack() as stack:
-        for _ in range(MOST_PATIENT + 1):
-            stack.enter_context(waits.counted())
+        waiting = [stack.enter_context(waits.counted()) for _ in range(MOST_PATIENT + 1)]
+        assert {wait.is_answered for wait in waiting} == {None}, "none was refused"
 
 
 def wait_for(answers: list[Future[None]], count: int) -> set[Future[None]]:

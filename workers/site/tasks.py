@@ -37,12 +37,9 @@ def count_failures(task: str) -> Callable[[Act], Act]:
                 return
             try:
                 act(*arguments)
-            except PASSING as error:
-                if failed_jobs.fails_each_time(error):
-                    failed_jobs.note_failure(task, arguments, error)
-                raise
             except Exception as error:
-                failed_jobs.note_failure(task, arguments, error)
+                if not isinstance(error, PASSING) or failed_jobs.fails_each_time(error):
+                    failed_jobs.note_failure(task, arguments, error)
                 raise
             failed_jobs.forget_failures(task, arguments)
 

@@ -43,6 +43,17 @@ def keys_of(rows: list[Experiment]) -> list[int]:
     return [row.pk for row in rows]
 
 
+def hold_longest_in_quiet_hours(proofs: list[Experiment]) -> None:
+    """The first has waited longest and its project is quiet now; the second has waited next to longest."""
+    now = timezone.now()
+    quiet = factories.create_project("boats")
+    quiet.quiet_from, quiet.quiet_until = now - timedelta(hours=1), now + timedelta(hours=1)
+    quiet.save()
+    ask_before(proofs[1], 2 * LONG_WAIT)
+    ask_before(proofs[0], 3 * LONG_WAIT)
+    Experiment.objects.filter(pk=proofs[0].pk).update(project=quiet)
+
+
 def foretell_claims() -> list[int]:
     """What the queue's page says of the order in which they will be claimed."""
     now, waiting = timezone.now(), waiting_experiments()
@@ -87,13 +98,7 @@ def test_what_somebody_waits_for_overtakes_nothing(
 def test_in_quiet_hours_the_next_one_has_the_turn(
     proofs: list[Experiment], make_experiment: MakeExperiment
 ) -> None:
-    now = timezone.now()
-    quiet = factories.create_project("boats")
-    quiet.quiet_from, quiet.quiet_until = now - timedelta(hours=1), now + timedelta(hours=1)
-    quiet.save()
-    ask_before(proofs[1], 2 * LONG_WAIT)
-    ask_before(proofs[0], 3 * LONG_WAIT)
-    Experiment.objects.filter(pk=proofs[0].pk).update(project=quiet)
+    hold_longest_in_quiet_hours(proofs)
     claim_keys(MOST_OVERTAKING)
     assert waiting_experiments()[0].pk == proofs[1].pk
     assert claim_keys(1) == [proofs[1].pk]
@@ -133,13 +138,7 @@ def test_what_begins_again_overtakes_once(proofs: list[Experiment]) -> None:
 
 
 def test_quiet_hours_foretell_no_turn(proofs: list[Experiment]) -> None:
-    now = timezone.now()
-    quiet = factories.create_project("boats")
-    quiet.quiet_from, quiet.quiet_until = now - timedelta(hours=1), now + timedelta(hours=1)
-    quiet.save()
-    ask_before(proofs[1], 2 * LONG_WAIT)
-    ask_before(proofs[0], 3 * LONG_WAIT)
-    Experiment.objects.filter(pk=proofs[0].pk).update(project=quiet)
+    hold_longest_in_quiet_hours(proofs)
     claim_keys(2)
     foretold = [key for key in foretell_claims() if key != proofs[0].pk]
     assert claim_keys(5) == foretold == keys_of([proofs[5], proofs[1], *proofs[4:1:-1]])
