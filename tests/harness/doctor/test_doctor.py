@@ -289,6 +289,21 @@ def test_a_timeline_that_isnt_what_was_planted_is_wrong(changes: Any, wrong: lis
     assert wrong_ones(timeline_parts.timeline_findings(make_profile(**changes))) == wrong
 
 
+@pytest.mark.parametrize(("wrong_looks", "looks", "wrong"), [(0, 1, []), (2, 3, []), (3, 3, ["explained"])])
+def test_what_other_work_can_have_lengthened_is_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong_looks: int, looks: int, wrong: list[str]
+) -> None:
+    taken: list[Workbench] = []
+
+    def look(bench: Workbench) -> list[findings.Finding]:
+        taken.append(bench)
+        return [findings.Finding("explained", "", right=len(taken) > wrong_looks)]
+
+    monkeypatch.setattr(timeline_parts, "look_at_planted_time", look)
+    assert wrong_ones(timeline_parts.check_timeline(Workbench(1e12, tmp_path))) == wrong
+    assert len(taken) == looks
+
+
 def with_device_use(measured: Document, **use: Any) -> Document:
     whole = {
         "energy": {"step": 2.0, "sampled": 2.1},

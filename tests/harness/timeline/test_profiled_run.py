@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from paceline import document
 from paceline.command_line.script_command import is_profile_wanted
+from paceline.measured.profiling import busy_share
 from paceline.protocol import profiled_repetition
 from paceline.reports import comparison, report
 
@@ -172,3 +173,11 @@ def test_a_trace_stays_small(operations: float | None, steps: int) -> None:
     benchmark: Any = SimpleNamespace(counting_steps=200)
     counted: Any = [{"operations": operations and {"act": {"kinds": {"aten::mm": operations}}}}]
     assert profiled_repetition.choose_steps(benchmark, counted) == steps
+
+
+@pytest.mark.parametrize(
+    ("took", "awake", "stolen", "share"),
+    [(2.0, 1.5, 0.0, 0.75), (2.0, 1.5, None, 0.75), (2.0, 1.5, 0.2, 0.95), (2.0, 1.5, 0.4, 1.0)],
+)
+def test_what_was_stolen_was_no_sleep(took: float, awake: float, stolen: float | None, share: float) -> None:
+    assert busy_share(took, awake, stolen) == pytest.approx(share)

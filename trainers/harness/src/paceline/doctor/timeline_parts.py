@@ -19,6 +19,8 @@ from .workbench import Workbench, metric_value
 # What `planted_time` does in a step, in seconds.
 PRODUCTS, DATA_SECONDS, THINK_SECONDS = 4, 0.003, 0.002
 LEAST_EXPLAINED = 0.9
+# One look has a few dozen steps: other work on the host can lengthen most of them.
+MOST_LOOKS = 3
 SUM_TOLERANCE = 0.01
 # What `fragmented_memory` leaves between the blocks that it keeps.
 FRAGMENTS = 32 * 3 * 2**19
@@ -30,7 +32,19 @@ LEAST_UTILIZATION = 5.0
 
 
 def check_timeline(bench: Workbench) -> list[Finding]:
-    """Kernels, idle time by its cause, and the trace, of a step in which all of it was planted."""
+    """Kernels, idle time by its cause, and the trace, of a step in which all of it was planted.
+
+    A look that shows something else is followed by another, for other work may have shown in it.
+    """
+    for _ in range(MOST_LOOKS):
+        findings = look_at_planted_time(bench)
+        if not any(finding.right is False for finding in findings):
+            break
+    return findings
+
+
+def look_at_planted_time(bench: Workbench) -> list[Finding]:
+    """What one measurement of the planted step shows."""
     device = "cuda" if bench.has_cuda else "cpu"
     with tempfile.TemporaryDirectory(prefix="paceline-") as folder:
         path = Path(folder, "trace.json.gz")

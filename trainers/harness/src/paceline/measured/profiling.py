@@ -13,9 +13,11 @@ from time import perf_counter, thread_time
 from types import TracebackType
 from typing import Any, TypeVar
 
+from ..system.processor_ticks import ProcessorTicks, read_processor_ticks
 from ..timeline.trace_events import PHASE_PREFIX, STEP_PREFIX
 from . import cuda_device, processor
 from .mark_recorder import MarkRecorder
+from .other_work import stolen_share
 from .phase_nodes import PhaseNode, set_borders
 from .plan import ProcessPlan
 from .step_loop import StepLoop
@@ -115,6 +117,7 @@ class _ProfiledStepLoop(StepLoop):
         self._step: Any = None
         self._abandoned: Any = None
         self._opened = self._processor = 0.0
+        self._ticks: dict[str, ProcessorTicks] = {}
 
     @property
     def taken(self) -> int:
@@ -170,6 +173,7 @@ class _ProfiledStepLoop(StepLoop):
             return
         self._profiling.ranges.on = True
         self._opened, self._processor = perf_counter(), _awake_seconds()
+        self._ticks = read_processor_ticks()
         self.thread_changes = 0
         self._begin_step()
         for node in reversed(self._profiling.main.open_nodes()):
@@ -190,8 +194,8 @@ class _ProfiledStepLoop(StepLoop):
         # What the device still has to do belongs to the last step.
         cuda_device.synchronize_device()
         took = perf_counter() - self._opened
-        awake = _awake_seconds() - self._processor
-        self.result["busy_share"] = min(1.0, awake / took) if took > 0 else None
+        stolen = stolen_share(self._ticks, read_processor_ticks())
+        self.result["busy_share"] = busy_share(took, _awake_seconds() - self._processor, stolen)
         self._profiling.ranges.close_all()
         self._leave_step()
         profiler, self._profiler = self._profiler, None
@@ -205,6 +209,15 @@ class _ProfiledStepLoop(StepLoop):
             "trace": self._trace,
             "path": "cuda" if cuda_device.is_device_used() else "cpu",
         }
+
+
+def busy_share(took: float, awake: float, stolen: float | None) -> float | None:
+    """Return the part of `took` seconds in which a thread ran or was ready to: `awake` seconds by the kernel.
+
+    What a virtual machine's host took, `stolen` as a share of all processors' time, is billed to no thread,
+    and was no sleep.
+    """
+    return min(1.0, awake / took + (stolen or 0.0)) if took > 0 else None
 
 
 def _awake_seconds() -> float:
