@@ -71,7 +71,7 @@ def _build_newest_rows(most: int, is_bounded: bool) -> QuerySet[Any]:
     return narrow.order_by("-position", "-run_id")[:most]
 
 
-_NEWEST_ROWS: CompiledQuery[Any] = CompiledQuery(_build_newest_rows)
+_NEWEST_ROWS: CompiledQuery[Any] = CompiledQuery(_build_newest_rows, binary=True)
 
 
 def rows_beside(
