@@ -116,7 +116,8 @@ class CompiledQuery(Generic[Row]):
     """What `build(*shape)` returns, compiled once for each shape.
 
     `build` has a Parameter where a value may differ from one time to the next. `shape` is what the SQL itself
-    depends on: there should be few. `binary`: `read_long` reads numbers, truth values, arrays of them and text alone.
+    depends on: there should be few. `binary`: `read_long` reads numbers, truth values, arrays of them and
+    text alone.
     """
 
     def __init__(self, build: Callable[..., QuerySet[Row]], *, binary: bool = False) -> None:
