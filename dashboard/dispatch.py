@@ -29,6 +29,7 @@ JUDGE = "workers.judge"
 PROVE = "workers.prove"
 RUN_ENDED = "workers.run_ended"
 EXPERIMENT_ENDED = "workers.experiment_ended"
+PROVED_WORSE = "workers.proved_worse"
 HISTORY_REWRITTEN = "workers.history_rewritten"
 RESOLVE = "workers.resolve_trigger"
 DELIVER = "workers.deliver"
@@ -54,6 +55,7 @@ SUBJECTS = {
     JUDGE: "run",
     RUN_ENDED: "run",
     EXPERIMENT_ENDED: "experiment",
+    PROVED_WORSE: "experiment",
     PROVE: "regression",
     HISTORY_REWRITTEN: "project",
     POLL: "project",

@@ -41,7 +41,9 @@ class CheckSummary(BaseModel):
     onto: str = Field(description="The branch that it is to be merged into.")
     base: str | None = Field(description="The merge base, once it is found: it stays the same.")
     state: str
-    answer: str | None = Field(description="worse, not worse or not known, once it is done.")
+    answer: str | None = Field(
+        description="worse, not worse or not known, once it is done; worse as soon as that is proved."
+    )
     intended: bool = Field(description="Somebody with the right said that what is worse is meant to be.")
     requested_at: datetime
     ended_at: datetime | None

@@ -71,6 +71,11 @@ class BoundedDifference:
         return NOT_WORSE if self.high < self.floor or self.high <= 0 else OPEN
 
     @property
+    def is_surely_worse(self) -> bool:
+        """By the floor or more, wherever in its interval it lies: more pairs don't take that back."""
+        return self.verdict == WORSE and self.low is not None and self.low >= self.floor
+
+    @property
     def is_better(self) -> bool:
         """Surely, by the floor or more."""
         return self.high is not None and self.high < 0 and -self.middle >= self.floor

@@ -105,6 +105,9 @@ def add_pair(lease: Lease, pair: PairMeasured, commands: Sequence[str] = ()) -> 
             base_level=median_base(pairs),
             **result.columns,
         )
+        if result.surely_worse and not result.verdict:
+            # Whoever asked for it needn't wait until all of it is known.
+            dispatch.send_task(dispatch.PROVED_WORSE, lease.key)
         if result.verdict:
             conclude_experiment(lease, result.verdict, result.reason)
         elif must_yield(experiment):

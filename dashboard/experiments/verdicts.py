@@ -68,7 +68,8 @@ class ExperimentResult:
     """The ratio head / base, or the difference head - base where values have no ratio, and the verdict.
 
     An empty verdict asks for another pair. `reason`: why there is no clearer verdict, as a code with values.
-    `by_steps`: whether single steps tell it, or else the means of the pairs; None of neither.
+    `by_steps`: whether single steps tell it, or else the means of the pairs; None of neither. `surely_worse`:
+    of a bound, whether something that it measured is, which needn't be what ends it.
     """
 
     ratio: Interval | None = None
@@ -76,6 +77,7 @@ class ExperimentResult:
     verdict: str = ""
     reason: Mapping[str, Any] = field(default_factory=dict)
     by_steps: bool | None = None
+    surely_worse: bool = False
 
     @property
     def columns(self) -> dict[str, float | None]:
@@ -106,6 +108,7 @@ def evaluate_experiment(
         return ExperimentResult(
             verdict=Verdict.UNDECIDED, reason={"code": "too few pairs", "calm": len(calm), **took}
         )
+    surely_worse = False
     scale = scale_of(experiment, calm)
     error = error_of_look(experiment, measured)
     share = estimate_head_share(scale, calm, error)
@@ -117,7 +120,9 @@ def evaluate_experiment(
     if experiment.question == Question.ESTIMATE:
         verdict, reason = _estimate_verdict(experiment, told, scale, spent)
     elif experiment.question == Question.BOUND:
-        verdict, reason = _bound_verdict(experiment, measured, spent)
+        bounded, others = bound_experiment(experiment, measured)
+        verdict, reason = _bound_verdict(bounded, others, spent)
+        surely_worse = any(each.is_surely_worse for each in (*([bounded] if bounded else []), *others))
     else:
         phases = evaluate_phases(experiment, [pair for pair in measured if not pair.disturbed], error)
         verdict, reason = _decided_verdict(experiment, share, steps, scale, spent, phases, error)
@@ -128,6 +133,7 @@ def evaluate_experiment(
         verdict,
         {**reason, **took} if reason else {},
         told is not share,
+        surely_worse,
     )
 
 
@@ -296,10 +302,9 @@ def settles_range(experiment: Experiment, share: pairs.ShareEstimate, scale: Ste
 
 
 def _bound_verdict(
-    experiment: Experiment, measured: Sequence[ExperimentPair], spent: float
+    bounded: BoundedDifference | None, others: Sequence[BoundedDifference], spent: float
 ) -> tuple[str, dict[str, Any]]:
     """It ends once the metric's own bound is known, and what is learned had its chance to tell."""
-    bounded, others = bound_experiment(experiment, measured)
     verdict = bounded.verdict if bounded else ""
     if verdict and (spent >= 1 or not waits_for_quality(others, bounded.pairs if bounded else 0)):
         return Verdict(verdict), {}

@@ -38,9 +38,9 @@ def check_page(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_safe
 def check_status_fragment(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """The part that is asked for again and again; the whole page once the check has ended."""
+    """The part that is asked for again and again; the whole page once the check is answered, or has ended."""
     check = get_object_or_404(checks_with_related(), pk=pk)
-    if check.state not in Check.ACTIVE:
+    if check.state not in Check.ACTIVE or check.answer != request.GET.get("answer", ""):
         return HttpResponseClientRefresh()
     return render(request, "checks/status.html", check_context(check))
 

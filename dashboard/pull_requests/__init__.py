@@ -7,7 +7,7 @@ from dashboard.pull_requests.asking import (
     follow_pull_request,
     repeat_check,
 )
-from dashboard.pull_requests.ending import experiment_ended, sweep_checks
+from dashboard.pull_requests.ending import experiment_ended, proved_worse, sweep_checks
 from dashboard.pull_requests.errors import CheckError
 from dashboard.pull_requests.merged import commits_before, merged_checks
 from dashboard.pull_requests.preparing import prepare_check
@@ -27,6 +27,7 @@ __all__ = [
     "merged_checks",
     "obey_comment",
     "prepare_check",
+    "proved_worse",
     "repeat_check",
     "sweep_checks",
     "tell_check",

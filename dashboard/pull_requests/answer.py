@@ -10,19 +10,25 @@ from typing import Any
 from dashboard.experiments.bounds import NOT_WORSE, WORSE, BoundedDifference
 
 NOT_KNOWN = "not known"
+# Kinds of metrics that a busy machine moves.
+TIMED = ("time", "rate")
+# Codes of reasons: what is worse was proved while other things were measured; the base against itself moved.
+PROVED, CONTROL_MOVED = "proved", "control moved"
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCase:
     """What one case's pairs say: of the metric that is judged, and of memory and quality beside it.
 
-    `own` is None where no pair tells; `failure` says why a side doesn't run, empty where both do.
+    `own` is None where no pair tells; `failure` says why a side doesn't run, empty where both do. `ended`: it
+    gets no more pairs.
     """
 
     case: str
     own: BoundedDifference | None
     others: Sequence[BoundedDifference] = ()
     failure: str = ""
+    ended: bool = True
 
     @property
     def all_bounded(self) -> list[BoundedDifference]:
@@ -43,7 +49,7 @@ class MeasuredCase:
 
 @dataclass(frozen=True, slots=True)
 class CheckAnswer:
-    """worse, not worse or not known; why it isn't known, as a code with values."""
+    """worse, not worse or not known; why it isn't known, or what proved it early, as a code with values."""
 
     answer: str
     reason: dict[str, Any] = field(default_factory=dict)
@@ -53,20 +59,51 @@ def answer_check(cases: Sequence[MeasuredCase], control: MeasuredCase | None) ->
     """Worse is what is proved of one case; not worse takes all of them. All else isn't known, and no reason
     to refuse a pull request.
 
-    A machine on which the base differs from itself by the floor proves nothing of the head.
+    A machine on which the base differs from itself by the floor proves nothing of the head: of that metric
+    nothing worse, and where it is the step's time nothing good either.
     """
-    moved = control.own if control else None
-    if moved is not None and (moved.verdict == WORSE or moved.is_better):
-        return CheckAnswer(NOT_KNOWN, {"code": "control moved", "ratio": ratio_of(moved)})
+    moved = {bounded.metric.name: bounded for bounded in moved_metrics(control)}
+    own = control.own if control else None
+    doubt = moved.get(own.metric.name) if own else None
+    reason = {"code": CONTROL_MOVED, "ratio": ratio_of(doubt)} if doubt else {}
+    if prove_worse(cases, control):
+        return CheckAnswer(WORSE, reason)
+    if doubt:
+        return CheckAnswer(NOT_KNOWN, reason)
     verdicts = [case.verdict for case in cases]
     if WORSE in verdicts:
-        return CheckAnswer(WORSE)
+        first = next(moved[bounded.metric.name] for case in cases for bounded in case.worse)
+        return CheckAnswer(NOT_KNOWN, {"code": CONTROL_MOVED, "ratio": ratio_of(first)})
     if cases and all(verdict == NOT_WORSE for verdict in verdicts):
         return CheckAnswer(NOT_WORSE)
     failed = next((case for case in cases if case.failure), None)
     if failed is not None:
         return CheckAnswer(NOT_KNOWN, {"code": "side failed", "case": failed.case, "text": failed.failure})
     return CheckAnswer(NOT_KNOWN, {"code": "both answers possible", "visible": smallest_visible(cases)})
+
+
+def prove_worse(cases: Sequence[MeasuredCase], control: MeasuredCase | None) -> CheckAnswer | None:
+    """What is worse whatever is still to be measured; None while nothing is.
+
+    Of a case that gets more pairs only what they can't take back. Times wait for the base against itself: it
+    is for times that a machine may be too busy to tell.
+    """
+    moved = {bounded.metric.name for bounded in moved_metrics(control)}
+    knows_pace = control is None or control.ended
+    for case in cases:
+        for bounded in case.worse:
+            metric = bounded.metric
+            if metric.name in moved or (metric.kind in TIMED and not knows_pace):
+                continue
+            if case.ended or bounded.is_surely_worse:
+                return CheckAnswer(WORSE, {"code": PROVED, "case": case.case, "metric": metric.name})
+    return None
+
+
+def moved_metrics(control: MeasuredCase | None) -> list[BoundedDifference]:
+    """Those in which the base differs from itself by the floor or more."""
+    bounded = control.all_bounded if control else []
+    return [each for each in bounded if each.verdict == WORSE or each.is_better]
 
 
 def smallest_visible(cases: Sequence[MeasuredCase]) -> float | None:

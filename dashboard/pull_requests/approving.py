@@ -33,6 +33,9 @@ def call_intended(check: Check, person: str, user: Any = None) -> None:
     """
     with transaction.atomic():
         refused = Check.objects.filter(pk=check.pk, answer=Check.Answer.WORSE, intended_by="")
+        if refused.filter(state=State.MEASURING).exists():
+            # What else is worse nobody has seen yet.
+            raise CheckError("check: the rest is still being measured; wait for that, or cancel it.")
         if not refused.update(intended_by=person[:LONGEST_NAME], intended_person=user):
             raise CheckError("check: only what is proved to be worse can be intended, once.")
         outbox.send_kept(dispatch.TELL_CHECK, check.pk)

@@ -212,9 +212,14 @@ def end_checks(checks: QuerySet[Check], reason: Mapping[str, Any]) -> None:
 
 
 def end_check(check: Check, reason: Mapping[str, Any]) -> bool:
-    """Cancel it and its experiments: their hosts learn of it at their next heartbeat."""
+    """Cancel it and its experiments: their hosts learn of it at their next heartbeat.
+
+    What is proved to be worse stays so: it has been told.
+    """
     active = Check.objects.filter(pk=check.pk, state__in=Check.ACTIVE)
-    ended = active.update(state=State.CANCELLED, reason=dict(reason), ended_at=timezone.now())
+    now = timezone.now()
+    ended = active.filter(answer=Check.Answer.WORSE).update(state=State.DONE, ended_at=now)
+    ended = ended or active.update(state=State.CANCELLED, reason=dict(reason), ended_at=now)
     if ended:
         experiments.cancel_experiments(Experiment.objects.filter(checked_case__of=check), reason)
         outbox.send_kept(dispatch.TELL_CHECK, check.pk)

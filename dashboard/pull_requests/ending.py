@@ -1,4 +1,7 @@
-"""A check ends with its last experiment; what was missed meanwhile a sweep finds."""
+"""A check ends with its last experiment, and says earlier what is proved to be worse.
+
+What was missed meanwhile a sweep finds.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from django.utils import timezone
 
 from dashboard import dispatch, outbox
 from dashboard.models import Check, CheckedCase, Experiment
-from dashboard.pull_requests.answer import answer_check
+from dashboard.pull_requests.answer import answer_check, prove_worse
 from dashboard.pull_requests.measured_cases import measured_cases
 from dashboard.pull_requests.status_and_comment import send_untold_checks
 
@@ -19,6 +22,14 @@ def experiment_ended(experiment_id: int) -> None:
     key = CheckedCase.objects.filter(experiment=experiment_id).values_list("of", flat=True).first()
     if key is not None:
         end_answered(key)
+        answer_early(key)
+
+
+def proved_worse(experiment_id: int) -> None:
+    """An experiment that goes on has proved that something is worse. Safe to repeat."""
+    key = CheckedCase.objects.filter(experiment=experiment_id).values_list("of", flat=True).first()
+    if key is not None:
+        answer_early(key)
 
 
 def sweep_checks() -> None:
@@ -36,9 +47,23 @@ def end_answered(check_id: int) -> None:
         check = Check.objects.select_for_update().filter(pk=check_id, state=State.MEASURING).first()
         if check is None or check.cases.exclude(experiment__state__in=Experiment.TERMINAL).exists():
             return
-        cases, control = measured_cases(check)
-        answered = answer_check(cases, control)
-        check.state, check.answer, check.reason = State.DONE, answered.answer, answered.reason
-        check.ended_at = timezone.now()
+        answered = answer_check(*measured_cases(check))
+        # What was told stays, whatever the last pairs say.
+        told = {name: check.reason[name] for name in ("case", "metric") if check.answer}
+        check.answer, check.reason = check.answer or answered.answer, {**answered.reason, **told}
+        check.state, check.ended_at = State.DONE, timezone.now()
         check.save(update_fields=["state", "answer", "reason", "ended_at"])
+        outbox.send_kept(dispatch.TELL_CHECK, check.pk)
+
+
+def answer_early(check_id: int) -> None:
+    """Answer a check that goes on as soon as something is proved to be worse, once."""
+    with transaction.atomic():
+        unanswered = Check.objects.filter(pk=check_id, state=State.MEASURING, answer="")
+        check = unanswered.select_for_update().first()
+        proved = prove_worse(*measured_cases(check)) if check else None
+        if check is None or proved is None:
+            return
+        check.answer, check.reason = proved.answer, proved.reason
+        check.save(update_fields=["answer", "reason"])
         outbox.send_kept(dispatch.TELL_CHECK, check.pk)

@@ -21,4 +21,5 @@ def measure_case(row: CheckedCase) -> MeasuredCase:
     own, others = experiments.bound_experiment(experiment, list(experiment.pairs.all()))
     failed = experiment.verdict == Experiment.Verdict.UNTESTABLE
     failure = reason_sentence(experiment.reason) if failed else ""
-    return MeasuredCase(str(row.configuration.case), own, others, failure)
+    ended = experiment.state in Experiment.TERMINAL
+    return MeasuredCase(str(row.configuration.case), own, others, failure, ended)

@@ -205,10 +205,11 @@ def ask_planned(check: Check, plan: CheckPlan) -> None:
         )
         minutes = check.minutes / (len(plan.wanted) + 1)
         sides = [create_sides(check.project, found) for found in plan.wanted]
-        for base, head in sides:
+        for index, (base, head) in enumerate(sides):
             ask_case(locked, metric, base, head, minutes, CHECK_ERROR / len(sides))
-        base, _ = sides[0]
-        ask_case(locked, metric, base, base, minutes, CONTROL_ERROR, most_pairs=CONTROL_PAIRS)
+            if index == 0:
+                # Before the other cases: without it no time that is worse is told while these are measured.
+                ask_case(locked, metric, base, base, minutes, CONTROL_ERROR, most_pairs=CONTROL_PAIRS)
         locked.base_commit, locked.head_commit = base.commit, sides[0][1].commit
         locked.state, locked.left_out = State.MEASURING, plan.left_out
         locked.save(update_fields=["base_commit", "head_commit", "state", "left_out"])

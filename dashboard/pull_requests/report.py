@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dashboard.experiments.bounds import QUALITY, WORSE, BoundedDifference
 from dashboard.experiments.paired_phases import paired_phases
 from dashboard.models import Check, CheckedCase, Experiment
-from dashboard.pull_requests.answer import MeasuredCase
+from dashboard.pull_requests.answer import MeasuredCase, moved_metrics
 from dashboard.pull_requests.measured_cases import measure_case
 
 # A phase or a function that has less of the difference isn't named as its cause.
@@ -61,7 +61,15 @@ class CheckReport:
     pairs: int = 0
     machines: Sequence[str] = ()
     spent: float = 0.0
+    # What a machine measures now, and what waits for one.
+    measuring: Sequence[str] = ()
     waiting: Sequence[str] = ()
+    # Of the cases that get more pairs, the metric that is judged of each.
+    left: Mapping[str, str] = field(default_factory=dict)
+    # What somebody ended before it was known.
+    cancelled: bool = False
+    # In these the base differs from itself: what is worse in them proves nothing.
+    moved: frozenset[str] = frozenset()
 
     @property
     def differing(self) -> list[CheckRow]:
@@ -72,6 +80,15 @@ class CheckReport:
         return [row for row in self.rows if not row.differs]
 
     @property
+    def worst(self) -> CheckRow:
+        """Of a check that is worse the row that says so: the largest, or what was told first."""
+        proved = [row for row in self.rows if row.bounded.verdict == WORSE]
+        counted = [row for row in proved if row.bounded.metric.name not in self.moved]
+        told = (self.check.reason.get("case"), self.check.reason.get("metric"))
+        named = [row for row in self.rows if (row.case, row.bounded.metric.name) == told]
+        return next(iter(counted or named or self.rows))
+
+    @property
     def learns_worse(self) -> bool:
         return any(row.bounded.metric.kind == QUALITY and row.bounded.verdict == WORSE for row in self.rows)
 
@@ -80,7 +97,7 @@ def read_report(check: Check) -> CheckReport:
     """As its experiments stand now."""
     rows: list[CheckRow] = []
     causes: list[Cause] = []
-    control = None
+    control, left = None, {}
     related = check.cases.select_related(
         "configuration__case", "experiment__metric", "experiment__machine"
     ).prefetch_related("experiment__pairs")
@@ -88,10 +105,12 @@ def read_report(check: Check) -> CheckReport:
     for row in cases:
         measured = measure_case(row)
         if row.is_control:
-            control = measured.own
+            control = measured
             continue
         rows += [CheckRow(measured.case, bounded, row.experiment_id) for bounded in measured.all_bounded]
         causes += find_causes(row, measured)
+        if not measured.ended:
+            left[measured.case] = row.experiment.metric.name
     experiments = [row.experiment for row in cases]
     wanted = [row.experiment for row in cases if not row.is_control]
     return CheckReport(
@@ -99,16 +118,24 @@ def read_report(check: Check) -> CheckReport:
         sorted(rows, key=_row_order),
         causes[:MOST_CAUSES],
         next((experiment.commands for experiment in wanted if experiment.commands), ()),
-        control,
+        control.own if control else None,
         sum(len(experiment.pairs.all()) for experiment in experiments),
         sorted({experiment.machine.name for experiment in experiments if experiment.machine}),
         min(1.0, sum(experiment.seconds for experiment in experiments) / (60 * check.minutes)),
-        [waiting_name(row) for row in cases if row.experiment.state in Experiment.ACTIVE],
+        case_names(cases, Experiment.State.MEASURING),
+        case_names(cases, Experiment.State.REQUESTED),
+        left,
+        any(experiment.state == Experiment.State.CANCELLED for experiment in experiments),
+        frozenset(bounded.metric.name for bounded in moved_metrics(control)),
     )
 
 
-def waiting_name(row: CheckedCase) -> str:
-    return "the merge base against itself" if row.is_control else str(row.configuration.case)
+def case_names(cases: Sequence[CheckedCase], state: Experiment.State) -> list[str]:
+    """Those whose experiments are in this state."""
+    named = [row for row in cases if row.experiment.state == state]
+    return [
+        "the merge base against itself" if row.is_control else str(row.configuration.case) for row in named
+    ]
 
 
 def _row_order(row: CheckRow) -> tuple[bool, bool, float, str]:

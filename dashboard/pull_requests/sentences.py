@@ -106,20 +106,21 @@ def answer_headline(report: CheckReport) -> str:
         return "Waiting to be prepared."
     if check.state == State.CANCELLED:
         return reason_sentence(check.reason) or "Cancelled."
-    if check.state == State.MEASURING and not report.pairs and not report.machines:
+    if is_unanswered(check) and not report.pairs and not report.machines:
         return "Waiting for a machine: none has taken it yet."
-    if check.state == State.MEASURING:
+    if is_unanswered(check):
         return f"Being measured: {numbers.format_count(report.pairs, 'pair')} so far."
     match check.answer:
         case Answer.WORSE:
-            worst = report.rows[0]
+            worst = report.worst
             metric = labels.lower_first(labels.metric_label(worst.bounded.metric.name))
             # Beside being faster it may learn worse: then that is what counts.
             what = (
                 "Learns worse" if report.learns_worse and worst.bounded.metric.kind == "quality" else "Worse"
             )
-            said = f"{what}: {metric} {change_text(worst.bounded)} in {worst.case}."
-            return f"{said} Intended, says {check.intended_by}." if check.intended_by else said
+            said = [f"{what}: {metric} {change_text(worst.bounded)} in {worst.case}.", left_text(report)]
+            said += [f"Intended, says {check.intended_by}."] if check.intended_by else []
+            return " ".join(filter(None, said))
         case Answer.NOT_WORSE:
             if not report.rows:
                 return reason_sentence(check.reason)
@@ -131,6 +132,24 @@ def answer_headline(report: CheckReport) -> str:
                 return f"Not slower.{better}"
             return f"Not slower: by no more than {most_worse(bound)}.{better}"
     return f"Not known. {reason_sentence(check.reason)}".strip()
+
+
+def is_unanswered(check: Check) -> bool:
+    """Being measured, with nothing proved yet."""
+    return check.state == State.MEASURING and not check.answer
+
+
+def left_text(report: CheckReport) -> str:
+    """What isn't known yet of a check that is worse already, or was cancelled then; empty where all is."""
+    if report.check.state != State.MEASURING:
+        return "The rest was cancelled." if report.cancelled else ""
+    if list(report.left) == [report.worst.case]:
+        what = labels.metric_label(report.left[report.worst.case])
+    elif report.left:
+        what = ", ".join(report.left) if len(report.left) < 3 else f"{len(report.left)} cases"
+    else:
+        what = "The merge base against itself"
+    return f"{what} {'is' if len(report.left) < 2 else 'are'} still being measured."
 
 
 def is_judged(bounded: BoundedDifference) -> bool:
@@ -167,6 +186,8 @@ def next_step(check: Check) -> str:
             "Somebody who may run code here approves this very head on the check's page, or by a comment "
             f"that says {approval_command(check)}"
         )
+    if check.answer == Answer.WORSE and check.state == State.MEASURING:
+        return "Repair it. Once the rest is measured, or cancelled, it can be called intended."
     if check.answer == Answer.WORSE and not check.intended_by:
         return (
             "Repair it, or say that it is intended: on the check's page, or by a comment that says "
@@ -189,7 +210,7 @@ def approval_command(check: Check) -> str:
 
 def status_state(check: Check) -> str:
     """pending, success, failure or neutral, as forges call them. What isn't known is never a failure."""
-    if check.state in (State.REQUESTED, State.MEASURING, State.WAITING):
+    if check.state in (State.REQUESTED, State.WAITING) or is_unanswered(check):
         return "pending"
     if check.state == State.CANCELLED or check.answer == Answer.NOT_KNOWN:
         return "neutral"
@@ -198,7 +219,7 @@ def status_state(check: Check) -> str:
 
 def told_headline(report: CheckReport) -> str:
     """As a forge is told it, which isn't told each pair: how far it is stands on the check's page."""
-    if report.check.state == State.MEASURING:
+    if is_unanswered(report.check):
         return "Prepared: measured as machines are free."
     return answer_headline(report)
 
@@ -274,9 +295,11 @@ def measured_text(report: CheckReport) -> str:
     """`: 24 pairs on gpu-1, the base against itself ~`."""
     if not report.pairs:
         return "."
+    pairs = numbers.format_count(report.pairs, "pair")
     where = f" on {escape_markdown(', '.join(report.machines))}" if report.machines else ""
     control = f"; the merge base against itself: {change_text(report.control)}" if report.control else ""
-    return f": {numbers.format_count(report.pairs, 'pair')}{where}{control.rstrip(': ') if control else ''}."
+    so_far = " so far" if report.check.state == State.MEASURING else ""
+    return f": {pairs}{so_far}{where}{control.rstrip(': ') if control else ''}."
 
 
 def repeat_command(check: Check) -> str:

@@ -129,7 +129,8 @@ def tell_comment(forge: Forge, report: CheckReport, pull_request: PullRequest) -
     check = report.check
     # What it has said of this check, that it waits for an approval, is taken back; each pair isn't told.
     said_before = bool(check.told.get("comment")) and check.told.get("comment_state") != check.state
-    if check.state in (Check.State.REQUESTED, Check.State.MEASURING) and not said_before:
+    unanswered = check.state == Check.State.REQUESTED or sentences.is_unanswered(check)
+    if unanswered and not said_before:
         return
     text = sentences.comment_markdown(report)
     digest = sentences.comment_digest(text)

@@ -9,6 +9,7 @@ WHAT = {
     dispatch.JUDGE: "Judging run {0}",
     dispatch.RUN_ENDED: "What follows from the end of run {0}",
     dispatch.EXPERIMENT_ENDED: "What follows from the end of experiment {0}",
+    dispatch.PROVED_WORSE: "What experiment {0} has proved while it goes on",
     dispatch.PROVE: "The proof of regression {0}",
     dispatch.HISTORY_REWRITTEN: "What follows from rewritten history of project {0}",
     dispatch.DELIVER: "Delivery {0}",

@@ -53,3 +53,11 @@ def add_pairs(experiment: Experiment, ratio: float) -> None:
             phases={"learn": [0.008, 0.008 + 0.01 * (ratio - 1)], "act": [0.002, 0.002]},
             others={"peak_memory": memory},
         )  # fmt: skip
+
+
+def grow_memory(row: CheckedCase, ratio: float, noise: float = 0.0) -> None:
+    """Let the head need this much memory in each pair, more and less by `noise` from pair to pair."""
+    for pair in row.experiment.pairs.all():
+        wave = (-1, 0, 1)[pair.index % 3]
+        pair.others["peak_memory"]["head"] = 1e8 * ratio * (1 + noise * wave)
+        pair.save()

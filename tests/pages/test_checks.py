@@ -6,12 +6,12 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from dashboard.models import Check, CheckedCase, Commit
+from dashboard.models import Check, CheckedCase, Commit, Experiment
 from dashboard.pull_requests import sentences
 from dashboard.pull_requests.receiving import COMMAND
 from dashboard.pull_requests.report import read_report
 from tests.pages import builders
-from tests.pages.check_builders import create_check, create_pull_request, measure_case
+from tests.pages.check_builders import create_check, create_pull_request, grow_memory, measure_case
 
 pytestmark = pytest.mark.django_db
 
@@ -145,9 +145,42 @@ def test_folded_rows_say_what_is_known_of_them(line: list[Commit]) -> None:
 
 def test_the_base_against_itself_is_named(client: Client, line: list[Commit]) -> None:
     check = create_check(line, create_pull_request(line), state="measuring")
-    measure_case(check, line, 1.38, state="measuring", verdict="")
-    measure_case(check, [line[0], line[0]], 1, state="requested", verdict="")
-    assert "Under way: walker[fast=true], the merge base against itself." in page_of(client, check)
+    head = measure_case(check, line, 1.38, state="measuring", verdict="")
+    control = measure_case(check, [line[0], line[0]], 1, state="requested", verdict="")
+    said = "Being measured: walker[fast=true]. Waiting for a machine: the merge base against itself."
+    assert said in page_of(client, check)
+    Experiment.objects.filter(pk=head.experiment_id).update(state="done")
+    assert "Being measured: walker" not in page_of(client, check)
+    Experiment.objects.filter(pk=control.experiment_id).update(state="measuring")
+    assert "Being measured: the merge base against itself.</p>" in page_of(client, check)
+
+
+def test_the_page_says_what_is_proved_while_the_rest_is_measured(
+    client: Client, signed_in: Client, line: list[Commit]
+) -> None:
+    reason = {"code": "proved", "case": "walker[fast=true]", "metric": "peak_memory"}
+    check = create_check(line, create_pull_request(line), state="measuring", answer="worse", reason=reason)
+    grow_memory(measure_case(check, line, 1.001, state="measuring", verdict="", finished_at=None), 1.3)
+    page = page_of(signed_in, check)
+    assert "Step time is still being measured." in page
+    assert "Cancel the rest" in page
+    assert 'value="intended"' not in page
+    assert '<span class="chip run-failed">worse</span>' in page
+    told = client.get(f"/api/v1/checks/{check.pk}").json()
+    assert (told["state"], told["answer"], told["status"]) == ("measuring", "worse", "failure")
+    text = sentences.comment_markdown(read_report(check))
+    assert "12 pairs so far on gpu-1" in text
+    assert "Once the rest is measured" in text
+
+
+@pytest.mark.parametrize(("known", "renewed"), [("", True), ("worse", False)])
+def test_what_is_proved_early_shows_the_whole_page_anew(
+    client: Client, line: list[Commit], known: str, renewed: bool
+) -> None:
+    check = create_check(line, state="measuring", answer="worse", reason={"case": "", "metric": ""})
+    measure_case(check, line, 1.001, state="measuring", verdict="", finished_at=None)
+    answer = client.get(f"/checks/{check.pk}/status/", {"answer": known})
+    assert ("HX-Refresh" in answer.headers) == renewed
 
 
 @pytest.mark.parametrize("where", ["/projects/snakes/experiments/", "/experiments/{}/"])

@@ -100,6 +100,14 @@ def experiment_ended(experiment_id: int) -> None:
     claims.experiment_ended(experiment_id)
 
 
+@app.task(name=dispatch.PROVED_WORSE, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
+@count_failures(dispatch.PROVED_WORSE)
+def proved_worse(experiment_id: int) -> None:
+    from dashboard import pull_requests
+
+    pull_requests.proved_worse(experiment_id)
+
+
 @app.task(name=dispatch.PROVE, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
 @count_failures(dispatch.PROVE)
 def prove_regression(regression_id: int) -> None:

@@ -26,6 +26,7 @@ PAGES = {
     dispatch.JUDGE: "run",
     dispatch.RUN_ENDED: "run",
     dispatch.EXPERIMENT_ENDED: "experiment",
+    dispatch.PROVED_WORSE: "experiment",
     dispatch.PROVE: "regression",
     dispatch.PREPARE_CHECK: "check",
     dispatch.TELL_CHECK: "check",

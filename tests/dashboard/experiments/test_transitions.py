@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from dashboard import dispatch, experiments
-from dashboard.host_protocol import ExperimentAssignment
+from dashboard.host_protocol import ExperimentAssignment, OtherMetric
 from dashboard.leases import LeaseLost
 from dashboard.management.commands.trigger import describe_wait
 from dashboard.models import Experiment, Machine, Run
@@ -94,6 +94,22 @@ def test_what_is_cancelled_keeps_no_steps(row: Experiment, held: ExperimentAssig
     )
     assert experiments.cancel_experiments(Experiment.objects.all(), {"code": "cancelled"}) == 1
     assert row.pairs.get().steps == {}
+
+
+@pytest.mark.parametrize(("memory", "tells"), [(1.5e8, True), (1e8, False)])
+def test_who_asked_hears_of_what_is_proved_beside_the_metric(
+    make_experiment: MakeExperiment, monkeypatch: pytest.MonkeyPatch, memory: float, tells: bool
+) -> None:
+    asked = make_experiment(question="bound", purpose="check", floor=0.001, error=0.002)
+    held, sent = claim_held(), list[tuple[str, int]]()
+    monkeypatch.setattr(dispatch, "send_task", lambda *call: sent.append(call))
+    verdicts = []
+    for index in range(12):
+        other = OtherMetric("B", "lower", "memory", 1e8, memory)
+        pair = replace(measured_pair(index, 1.0, EVEN[index % 5]), others={"peak_memory": other})
+        verdicts.append(experiments.add_pair(held.lease, pair))
+    assert set(verdicts) == {""}
+    assert set(sent) == ({(dispatch.PROVED_WORSE, asked.pk)} if tells else set())
 
 
 def test_a_disturbed_pair_is_kept_and_not_weighed(row: Experiment, held: ExperimentAssignment) -> None:

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from dashboard.experiments.bounds import BoundedDifference, MeasuredMetric
-from dashboard.pull_requests.answer import MeasuredCase, answer_check
+from dashboard.pull_requests.answer import MeasuredCase, answer_check, prove_worse
 
 STEP_TIME = MeasuredMetric("step_time", "s", "lower", "time")
 RETURN = MeasuredMetric("quality.return", "1", "higher", "quality")
@@ -20,10 +20,16 @@ SLOWER, SAME, OPEN, FASTER = (
     make_bounded(low, high) for low, high in ((1.2, 1.4), (0.99, 1.01), (0.98, 1.09), (0.7, 0.8))
 )
 LEARNS_LESS = make_bounded(1.5, 2.0, RETURN)
+MEMORY = MeasuredMetric("peak_memory", "B", "lower", "memory")
+NEEDS_MORE, NEEDS_LESS = make_bounded(1.2, 1.4, MEMORY), make_bounded(0.7, 0.8, MEMORY)
+# Worse by its middle, and perhaps by less than the floor.
+NEEDS_PERHAPS_MORE = make_bounded(1.02, 1.06, MEMORY)
 
 
-def make_case(own: BoundedDifference | None, *others: BoundedDifference, failure: str = "") -> MeasuredCase:
-    return MeasuredCase("tiny", own, others, failure)
+def make_case(
+    own: BoundedDifference | None, *others: BoundedDifference, failure: str = "", ended: bool = True
+) -> MeasuredCase:
+    return MeasuredCase("tiny", own, others, failure, ended)
 
 
 @pytest.mark.parametrize(
@@ -67,3 +73,35 @@ def test_what_would_have_been_seen_is_said() -> None:
 def test_a_side_that_does_not_run_is_named() -> None:
     answered = answer_check([make_case(None, failure="abc: it crashed")], None)
     assert answered.reason == {"code": "side failed", "case": "tiny", "text": "abc: it crashed"}
+
+
+def test_what_the_base_does_not_differ_in_is_proved_all_the_same() -> None:
+    answered = answer_check([make_case(SAME, NEEDS_MORE)], make_case(SLOWER))
+    assert (answered.answer, answered.reason["code"]) == ("worse", "control moved")
+    assert answer_check([make_case(SLOWER, NEEDS_MORE)], make_case(SAME, NEEDS_LESS)).answer == "worse"
+
+
+def test_what_the_base_differs_in_itself_proves_nothing() -> None:
+    answered = answer_check([make_case(SAME, NEEDS_MORE)], make_case(SAME, NEEDS_LESS))
+    assert (answered.answer, answered.reason["code"]) == ("not known", "control moved")
+    assert answered.reason["ratio"] == pytest.approx(math.exp(NEEDS_LESS.middle))
+
+
+@pytest.mark.parametrize(
+    ("case", "control", "proved"),
+    [
+        (make_case(OPEN, NEEDS_MORE, ended=False), make_case(None, ended=False), "peak_memory"),
+        (make_case(OPEN, NEEDS_PERHAPS_MORE, ended=False), make_case(SAME), ""),
+        (make_case(SAME, NEEDS_PERHAPS_MORE), make_case(None, ended=False), "peak_memory"),
+        (make_case(SLOWER), make_case(None, ended=False), ""),
+        (make_case(SLOWER), make_case(SAME), "step_time"),
+        (make_case(SLOWER), make_case(FASTER), ""),
+        (make_case(OPEN, NEEDS_MORE, ended=False), make_case(SAME, NEEDS_LESS), ""),
+        (make_case(FASTER, ended=False), make_case(SAME), ""),
+    ],
+)
+def test_what_is_worse_whatever_comes_is_proved_early(
+    case: MeasuredCase, control: MeasuredCase, proved: str
+) -> None:
+    answered = prove_worse([case], control)
+    assert (answered.reason["metric"] if answered else "") == proved

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from dashboard import runs
-from dashboard.models import Check, Commit, ForgeConnection, PullRequest
+from dashboard import pull_requests, runs
+from dashboard.models import Check, Commit, Experiment, ForgeConnection, PullRequest
 from dashboard.pull_requests.status_and_comment import send_untold_checks, tell_check
 from tests.dashboard.forges.conftest import connection_to, open_stand_in, stand_in
 from tests.dashboard.forges.stand_ins import Forced, StandIn
 from tests.dashboard.forges.test_answers import COMMENTS, EDIT, KINDS, STATUS
 from tests.pages import builders
-from tests.pages.check_builders import create_check, create_pull_request, measure_case
+from tests.pages.check_builders import create_check, create_pull_request, grow_memory, measure_case
 
 __all__ = ["open_stand_in", "stand_in"]
 pytestmark = [pytest.mark.django_db, pytest.mark.parametrize("kind", KINDS)]
@@ -97,6 +97,28 @@ def test_while_it_is_measured_the_status_alone_says_so(
     measure_case(check, line, 1.2, state="measuring", verdict="")
     tell_check(check.pk)
     assert sent_names(stand_in) == [STATUS[kind]]
+
+
+def test_what_is_proved_early_is_told_once_and_completed_at_the_end(
+    kind: str, stand_in: StandIn, connection: ForgeConnection, line: list[Commit]
+) -> None:
+    check = create_check(line, create_pull_request(line), state="measuring")
+    row = measure_case(check, line, 1.001, state="measuring", verdict="", finished_at=None)
+    grow_memory(row, 1.3)
+    tell_check(check.pk)
+    pull_requests.proved_worse(row.experiment_id)
+    tell_check(check.pk)
+    tell_check(check.pk)
+    told = [STATUS[kind], STATUS[kind], f"POST {COMMENTS[kind]}"]
+    assert sent_names(stand_in) == told
+    assert "Step time is still being measured" in str(stand_in.last.body)
+    Experiment.objects.update(state="done", verdict="not worse")
+    pull_requests.experiment_ended(row.experiment_id)
+    tell_check(check.pk)
+    assert sent_names(stand_in) == [*told, STATUS[kind], EDIT[kind]]
+    states = [sent.body["state"] for sent in stand_in.requests if sent.name == STATUS[kind]]
+    assert states[1] == states[2] != states[0]
+    assert "still being measured" not in str(stand_in.last.body)
 
 
 def test_after_an_approval_nothing_waits_for_it(
