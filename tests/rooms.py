@@ -150,7 +150,7 @@ LAYERS = (
         *("row_facts", "limit_violations", "snapshot", "branch_causes", "facts_to_gather"),
         *("environment_only", "explanation"),
     ),
-    ("gathering", "merged_checks", "false_alarm_budget", "apply"),
+    ("gathering", "merged_checks", "checked_causes", "false_alarm_budget", "apply"),
     ("judging", "triage"),
 )
 # What the decision may import beside itself. Of the models it reads the lists of choices alone: no row, no

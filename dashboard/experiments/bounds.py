@@ -24,6 +24,8 @@ WORSE, NOT_WORSE, OPEN = "worse", "not worse", ""
 # doesn't end before so many pairs, unless they tell earlier that the head learns as well.
 GUARDING_PAIRS = 8
 QUALITY = "quality"
+# What is weighed beside the metric that is judged.
+GUARDED_KINDS = ("memory", QUALITY)
 
 Values = tuple[float, float]
 

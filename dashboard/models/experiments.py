@@ -156,7 +156,8 @@ class Experiment(LeasedJob):
     )
     seconds = models.FloatField(default=0, help_text="Spent measuring, all attempts together.")
     commands = ArrayField(models.TextField(), default=list, blank=True, help_text="What repeats it.")
-    # Functions of both sides, as a document's profile has them: {"base": ..., "head": ...}.
+    # Functions of both sides, as a document's profile has them: {"base": ..., "head": ...}. Of a check's case
+    # also, by kind of metric, which of them explain what is worse: {"suspects": {"memory": [...]}}.
     profiles = models.JSONField(default=dict, blank=True)
     measuring_at = models.DateTimeField(null=True, blank=True)
 

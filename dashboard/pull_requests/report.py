@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dashboard.experiments.bounds import QUALITY, WORSE, BoundedDifference
+from dashboard.experiments.bounds import GUARDED_KINDS, QUALITY, WORSE, BoundedDifference
 from dashboard.experiments.paired_phases import paired_phases
 from dashboard.models import Check, CheckedCase, Experiment
 from dashboard.pull_requests.answer import MeasuredCase, moved_metrics
@@ -19,11 +19,16 @@ HELD_SHARE = 0.7
 BUILT_IN = "(built-in)"  # the file of what Python itself and compiled code are made of
 BODY = ("<module>",)
 MOST_CAUSES = 3
+# Functions of a kind of metric.
+MOST_SUSPECTS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What a case's difference comes from: a phase with its share, or a function of changed calls or time."""
+    """What a case's difference comes from: a phase with its share, or a function of changed calls or time.
+
+    Of what isn't a time a suspect, as a regression keeps it, with the name of the metric that is worse.
+    """
 
     case: str
     phase: str = ""
@@ -32,6 +37,8 @@ class Cause:
     file: str = ""
     calls: tuple[float, float] = (0.0, 0.0)  # per step, of base and head
     seconds: tuple[float, float] = (0.0, 0.0)  # per step, with what it calls
+    metric: str = ""
+    suspect: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +152,26 @@ def _row_order(row: CheckRow) -> tuple[bool, bool, float, str]:
 
 
 def find_causes(row: CheckedCase, measured: MeasuredCase) -> list[Cause]:
-    """The phases and functions that a case's difference in time comes from; none where it has none."""
+    """The phases and functions that a case's differences come from; none where it has none."""
     own = measured.own
+    suspects = suspected_causes(row.experiment, measured)
     if own is None or not (own.verdict == WORSE or own.is_better):
-        return []
-    return [*phase_causes(row.experiment, measured.case), *function_causes(row.experiment, measured.case)]
+        return suspects
+    timed = [*phase_causes(row.experiment, measured.case), *function_causes(row.experiment, measured.case)]
+    # What became faster is no reason to refuse it.
+    return [*timed, *suspects] if own.verdict == WORSE else [*suspects, *timed]
+
+
+def suspected_causes(experiment: Experiment, measured: MeasuredCase) -> list[Cause]:
+    """The changed functions that explain what is worse beside the time, of each kind of metric."""
+    found: Mapping[str, Any] = experiment.profiles.get("suspects", {})
+    worse = {bounded.metric.kind: bounded.metric.name for bounded in reversed(measured.worse)}
+    return [
+        Cause(measured.case, metric=worse[kind], suspect=suspect)
+        for kind in GUARDED_KINDS
+        if kind in worse
+        for suspect in found.get(kind, ())[:MOST_SUSPECTS]
+    ]
 
 
 def phase_causes(experiment: Experiment, case: str) -> list[Cause]:

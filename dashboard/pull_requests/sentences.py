@@ -14,6 +14,7 @@ from dashboard.experiments.bounds import OPEN, WORSE, BoundedDifference
 from dashboard.models import Check
 from dashboard.sentences import labels, numbers
 from dashboard.sentences.markdown import code_span, escape_markdown
+from dashboard.sentences.regressions import describe_function_change
 
 if TYPE_CHECKING:
     from dashboard.pull_requests.report import Cause, CheckReport, CheckRow
@@ -167,7 +168,13 @@ def commits_text(check: Check) -> str:
 
 
 def cause_text(cause: Cause) -> str:
-    """`learn explains 92 %`, `train.py:push: 256 calls a step instead of 1`."""
+    """`learn explains 92 %`, `train.py:push: 256 calls a step instead of 1`.
+
+    Of memory and quality `Peak memory: train.py:push was changed`.
+    """
+    if cause.suspect:
+        metric = labels.metric_label(cause.metric)
+        return f"{labels.upper_first(metric)}: {suspect_text(cause.suspect)}"
     if not cause.function:
         return f"{cause.phase} explains {numbers.format_share(cause.share)} of it"
     where = labels.function_location({"file": cause.file, "function": cause.function})
@@ -177,6 +184,12 @@ def cause_text(cause: Cause) -> str:
         return f"{where}: {counts}"
     taken = [numbers.format_quantity(value, "s") for value in (cause.seconds[1], cause.seconds[0])]
     return f"{where}: {taken[0]} a step instead of {taken[1]}"
+
+
+def suspect_text(suspect: Mapping[str, Any]) -> str:
+    """`train.py:push is called 256 times per step instead of 1 and was changed`."""
+    parts = [describe_function_change(suspect, ""), "was changed" if suspect["changed"] else ""]
+    return f"{labels.function_location(dict(suspect))} {' and '.join(filter(None, parts))}"
 
 
 def next_step(check: Check) -> str:

@@ -1,5 +1,6 @@
 """Points -> changes -> a snapshot -> decisions -> rows and wishes. See docs/method/regressions.md."""
 
+from dashboard.regressions.checked_causes import explain_checked_case
 from dashboard.regressions.judging import (
     advance_proof,
     experiment_ended,
@@ -15,6 +16,7 @@ __all__ = [
     "TriageError",
     "advance_proof",
     "experiment_ended",
+    "explain_checked_case",
     "history_rewritten",
     "judge_run",
     "redetect_project",

@@ -96,6 +96,7 @@ def experiment_ended(experiment_id: int) -> None:
     from dashboard import claims, pull_requests, regressions
 
     regressions.experiment_ended(experiment_id)
+    regressions.explain_checked_case(experiment_id)
     pull_requests.experiment_ended(experiment_id)
     claims.experiment_ended(experiment_id)
 
@@ -103,8 +104,9 @@ def experiment_ended(experiment_id: int) -> None:
 @app.task(name=dispatch.PROVED_WORSE, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
 @count_failures(dispatch.PROVED_WORSE)
 def proved_worse(experiment_id: int) -> None:
-    from dashboard import pull_requests
+    from dashboard import pull_requests, regressions
 
+    regressions.explain_checked_case(experiment_id)
     pull_requests.proved_worse(experiment_id)
 
 

@@ -1,0 +1,59 @@
+"""Which changed functions explain what a check has found worse beside the time: more memory, less learned.
+
+Of a time the pairs' own phases and profiles tell. Of these only the difference of the code does, ranked as
+that of a regression of the same kind is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+
+from dashboard.experiments.bounds import GUARDED_KINDS
+from dashboard.models import CheckedCase, Experiment
+from dashboard.pull_requests.measured_cases import measure_case
+from dashboard.regressions.explanation.commit_difference import touched_functions
+from dashboard.regressions.explanation.suspects import Profile, rank_suspects
+
+MOST = 3
+
+
+def explain_checked_case(experiment_id: int) -> None:
+    """Keep the suspects of what a check's case has worse by now, once for each kind of metric.
+
+    Reads the repository, so it is called outside of any lock. Safe to repeat.
+    """
+    rows = CheckedCase.objects.filter(experiment=experiment_id, is_control=False)
+    related = rows.select_related("of__project", "configuration__case", "experiment__metric")
+    row = related.prefetch_related("experiment__pairs").first()
+    # Without profiles of both sides a host of an earlier release has measured.
+    if row is None or not row.experiment.profiles:
+        return
+    known = row.experiment.profiles.get("suspects", {})
+    worse = {bounded.metric.kind for bounded in measure_case(row).worse}
+    kinds = sorted(kind for kind in worse if kind in GUARDED_KINDS and kind not in known)
+    if kinds:
+        keep_suspects(experiment_id, rank_by_kind(row, kinds))
+
+
+def rank_by_kind(row: CheckedCase, kinds: list[str]) -> dict[str, list[dict[str, Any]]]:
+    check, profiles = row.of, row.experiment.profiles
+    before, after = (counted_profile(profiles.get(side)) for side in ("base", "head"))
+    base = check.base_commit.hash if check.base_commit else ""
+    touched = touched_functions(check.project, base, check.head_hash)
+    return {
+        kind: rank_suspects(before, after, touched, kind=kind, phase="", delta=None)[:MOST] for kind in kinds
+    }
+
+
+def counted_profile(side: Profile | None) -> Profile | None:
+    return side if side and side.get("functions") else None
+
+
+def keep_suspects(experiment_id: int, found: dict[str, list[dict[str, Any]]]) -> None:
+    with transaction.atomic():
+        experiment = Experiment.objects.select_for_update().get(pk=experiment_id)
+        known = experiment.profiles.get("suspects", {})
+        experiment.profiles = {**experiment.profiles, "suspects": {**known, **found}}
+        experiment.save(update_fields=["profiles"])

@@ -1,0 +1,73 @@
+"""What a check says of memory that grew and of learning that was lost: which changed functions explain it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dashboard import pull_requests, regressions
+from dashboard.models import Check, CheckedCase, Experiment, Project
+from dashboard.pull_requests import sentences
+from dashboard.pull_requests.report import read_report
+from tests.dashboard.conftest import Repository
+from tests.dashboard.pull_requests.conftest import TRAIN, prepare_check
+from tests.pages.experiment_builders import build_profile
+
+pytestmark = pytest.mark.django_db
+
+REPLAY = "def push(row):\n    return [row]\n\n\ndef sample(rows):\n    return rows\n"
+KEEPS_ALL = REPLAY.replace("[row]", "[row] * 1000")
+
+
+@pytest.fixture
+def case(tracked: Project, proposed: Repository) -> CheckedCase:
+    """Twelve pairs of a head whose `push` keeps more: as fast, with more memory and a lower return."""
+    proposed.git("checkout", "--quiet", "main")
+    proposed.commit("Replay", replay_py=REPLAY)
+    proposed.git("checkout", "--quiet", "-b", "keep")
+    proposed.commit("Keep all", replay_py=KEEPS_ALL, train_py=TRAIN)
+    check = prepare_check(pull_requests.check_revision(tracked, "keep"))
+    row = check.cases.select_related("experiment").get(is_control=False)
+    row.experiment.profiles = {
+        side: build_profile(calls, 0.001) for side, calls in (("base", 1), ("head", 9))
+    }
+    row.experiment.save()
+    others: dict[str, Any] = {
+        "peak_memory": {"unit": "B", "better": "lower", "kind": "memory", "base": 1e8, "head": 1.3e8},
+        "quality.return": {"unit": "1", "better": "higher", "kind": "quality", "base": 9.0, "head": 3.0},
+    }
+    for index in range(12):
+        row.experiment.pairs.create(
+            index=index, base_first=index % 2 == 0, base=0.01, head=0.01, seconds=6, others=others
+        )
+    return row
+
+
+def causes_of(check: Check) -> list[str]:
+    check.refresh_from_db()
+    return [sentences.cause_text(cause) for cause in read_report(check).causes]
+
+
+def test_changed_functions_explain_what_is_worse_beside_the_time(case: CheckedCase) -> None:
+    assert causes_of(case.of) == []
+    regressions.explain_checked_case(case.experiment_id)
+    told = "replay.py:push is called 9 times per step instead of 1 and was changed"
+    assert causes_of(case.of) == [f"Peak memory: {told}", f"Return (quality): {told}"]
+    pull_requests.proved_worse(case.experiment_id)
+    case.of.refresh_from_db()
+    assert f"Peak memory: {told.split()[0]}" in sentences.comment_markdown(read_report(case.of))
+
+
+def test_they_are_looked_for_once(case: CheckedCase, monkeypatch: pytest.MonkeyPatch) -> None:
+    regressions.explain_checked_case(case.experiment_id)
+    monkeypatch.delattr("dashboard.regressions.checked_causes.touched_functions")
+    regressions.explain_checked_case(case.experiment_id)
+    assert len(causes_of(case.of)) == 2
+
+
+def test_what_is_as_good_has_no_causes(case: CheckedCase) -> None:
+    case.experiment.pairs.update(others={})
+    regressions.explain_checked_case(case.experiment_id)
+    assert set(Experiment.objects.get(pk=case.experiment_id).profiles) == {"base", "head"}
+    assert causes_of(case.of) == []
