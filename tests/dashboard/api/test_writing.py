@@ -150,10 +150,48 @@ def test_a_nul_is_told_with_its_field(
     assert (problem.get("field"), problem["detail"]) == (field, detail)
 
 
-def test_true_is_no_number_of_commits(script: Client, project: Project) -> None:
-    answer = post_json(script, "/projects/snake/runs", last=True)
-    assert (answer.status_code, answer.json()["detail"]) == (422, "last: it must be a whole number.")
-    assert not Trigger.objects.exists()
+@pytest.mark.parametrize(
+    ("address", "field", "value", "said"),
+    [
+        ("runs", "last", True, "it must be a whole number."),
+        ("runs", "last", "3", "it must be a whole number."),
+        ("runs", "last", 2.5, "it must be a whole number."),
+        ("runs", "last", 1e30, "it must be less than or equal to"),
+        ("runs", "last", [3], "it must be a whole number."),
+        ("runs", "benchmarks", "snake_dqn", "it must be a list."),
+        ("runs", "benchmarks.0", [3], "it must be a text."),
+        ("experiments", "minutes", "5", "it must be a number."),
+        ("experiments", "minutes", True, "it must be a number."),
+        ("experiments", "quick", 1, "it must be true or false."),
+        ("checks", "quick", "yes", "it must be true or false."),
+        ("checks", "head", ["main"], "it must be a text."),
+        ("channels", "enabled", 0, "it must be true or false."),
+        ("channels", "pictures", "false", "it must be true or false."),
+        ("channels", "remind_days", "7", "it must be a whole number."),
+        ("channels", "minimum_percent", "5", "it must be a number."),
+        ("channels", "destination", [], "it must be an object."),
+        ("channels", "destination.url", {"url": 3}, "it must be a text."),
+        ("claims", "claims", {"a": 1}, "it must be a list."),
+        ("tokens", "days", "90", "it must be a whole number."),
+    ],
+)
+def test_a_value_of_another_type_is_refused(
+    script: Client, admin: User, address: str, field: str, value: object, said: str
+) -> None:
+    """The sentence on that field is the same whether others are missing or not."""
+    browser = Client()
+    browser.force_login(admin)
+    client = browser if address == "tokens" else script
+    answer = post_json(client, f"/projects/snake/{address}", **{field.partition(".")[0]: value})
+    problem = answer.json()
+    told = problem.get("errors") or [{"field": problem["field"], "detail": problem["detail"]}]
+    sentences = {row["field"]: row["detail"].removeprefix(f"{field}: ") for row in told}
+    assert (answer.status_code, sentences[field][: len(said)]) == (422, said)
+
+
+def test_three_with_a_point_is_a_whole_number(script: Client, project: Project) -> None:
+    answer = post_json(script, "/projects/snake/runs", last=3.0)
+    assert (answer.status_code, Trigger.objects.get().revisions) == (202, {"last": 3})
 
 
 def test_claims_of_an_unknown_pool_are_refused(script: Client, project: Project) -> None:
