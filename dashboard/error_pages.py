@@ -13,11 +13,13 @@ from django.shortcuts import render
 from django.template import loader
 from django.views import defaults
 
+from dashboard.middleware.browser_security import CONTENT_SECURITY_POLICY, format_policy, hash_source
 from dashboard.postgresql.lost_connections import is_database_away
 from dashboard.problem_details import NOT_HERE, answer_problem, is_api_request
 from dashboard.structured_logs import current_ids
 
 RETRY_SECONDS = 10
+OWN_STYLE = re.compile("<style>(.*?)</style>", re.DOTALL)
 OF_DJANGO = re.compile(r"No \w+ matches the given query\.")
 
 
@@ -29,7 +31,7 @@ def show_server_error(request: HttpRequest) -> HttpResponse:
     if is_database_away(sys.exception()):
         return show_no_database(request)
     known = current_ids().get("request")
-    if is_api_request(request):
+    if is_for_scripts(request):
         sentence = "The site failed at this: its log says why, by the id of the request."
         return answer_problem(HTTPStatus.INTERNAL_SERVER_ERROR, sentence, request=known)
     # Without the request: context processors ask the database, which may be what went wrong.
@@ -38,12 +40,22 @@ def show_server_error(request: HttpRequest) -> HttpResponse:
 
 
 def show_no_database(request: HttpRequest) -> HttpResponse:
+    """For people a page that needs no other file, and loads itself again, unless something was sent."""
     headers = {"Retry-After": str(RETRY_SECONDS)}
-    if is_api_request(request):
+    if is_for_scripts(request):
         sentence = "The database doesn't answer: ask again in a moment."
         return answer_problem(HTTPStatus.SERVICE_UNAVAILABLE, sentence, headers=headers)
-    page = loader.get_template("503.html").render()
+    shown = {"retry_seconds": RETRY_SECONDS, "was_sent": request.method not in ("GET", "HEAD")}
+    page = loader.get_template("503.html").render(shown)
+    styles = tuple(map(hash_source, OWN_STYLE.findall(page)))
+    policy = CONTENT_SECURITY_POLICY | {"style-src": styles}
+    headers["Content-Security-Policy"] = format_policy(policy)
     return HttpResponse(page, status=HTTPStatus.SERVICE_UNAVAILABLE, headers=headers)
+
+
+def is_for_scripts(request: HttpRequest) -> bool:
+    """Whether the address is of the API, or takes its tokens too, as points.csv does."""
+    return is_api_request(request) or bool(request.__dict__.get("takes_tokens"))
 
 
 def show_not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:

@@ -48,7 +48,8 @@ class Rule:
     """`found_by`: a key of LOOKUPS, by which the address names its project. `permission`: of Django's; it
     allows the same in every project that its holder may view. `api`: takes tokens. `after_sign_in`: the page,
     of the same arguments, to which signing in leads where the address itself takes no look. `spans_projects`:
-    shows what the visitor may view of all projects.
+    shows what the visitor may view of all projects. `identifies`: False where nobody is asked who they are,
+    since that takes the database.
     """
 
     who: Audience
@@ -57,6 +58,7 @@ class Rule:
     api: bool = False
     after_sign_in: str = ""
     spans_projects: bool = False
+    identifies: bool = True
 
 
 # (model, the way from it to its project) by what an address names. The argument is `pk`, but for a slug.
@@ -78,6 +80,7 @@ ADD_PROJECT_PERMISSION = "dashboard.add_project"
 CHANGE_CHANNEL_PERMISSION = "dashboard.change_channel"
 
 ANYBODY = Rule(Audience.ANYBODY)
+MONITORED = Rule(Audience.ANYBODY, identifies=False)
 SPANNING = Rule(Audience.ANYBODY, spans_projects=True)
 HOST = Rule(Audience.HOST_TOKEN)
 VIEW_PROJECT = Rule(Audience.VIEW, "slug")
@@ -93,10 +96,10 @@ OWN_ACCOUNT = Rule(Audience.SIGNED_IN)
 TRIAGE = Rule(Audience.OPERATE, "regression", permission=TRIAGE_PERMISSION, after_sign_in="regression")
 
 RULES: dict[str, Rule] = {
-    "healthz": ANYBODY,
+    "healthz": MONITORED,
     "api-description": Rule(Audience.ANYBODY, api=True),
     "api-docs": ANYBODY,
-    "readyz": ANYBODY,
+    "readyz": MONITORED,
     "metrics": Rule(Audience.ANYBODY, api=True, spans_projects=True),
     **dict.fromkeys(("sign-in", "sign-out", "account_login", "account_logout"), ANYBODY),
     **dict.fromkeys(("openid_connect_login", "openid_connect_callback", "mfa_authenticate"), ANYBODY),

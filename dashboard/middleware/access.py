@@ -57,7 +57,7 @@ class AccessMiddleware:
             return show_refusal(request, "Nobody may use this address: no rule says who may.")
         if rule.who == Audience.HOST_TOKEN:
             return refuse_unknown_host(request)
-        if rule.who in (Audience.JOIN_CODE, Audience.SIGNED_HOOK):
+        if rule.who in (Audience.JOIN_CODE, Audience.SIGNED_HOOK) or not rule.identifies:
             return None
         request.__dict__["takes_tokens"] = rule.api
         try:

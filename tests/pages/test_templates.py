@@ -16,14 +16,14 @@ from django.contrib.auth.models import Group, User
 from django.db import transaction
 from django.http import HttpRequest
 from django.template import Context, Template, Variable, engines
-from django.test import Client, override_settings
+from django.test import Client, RequestFactory, override_settings
 from django.utils import timezone
 
 from dashboard import dispatch, failed_jobs
 from dashboard.access import AuditAction, Visitor, record_action
 from dashboard.accounts.links import password_link
 from dashboard.accounts.openid_settings import OpenIDSettings
-from dashboard.error_pages import show_server_error
+from dashboard.error_pages import show_no_database, show_server_error
 from dashboard.models import (
     ApiToken,
     Commit,
@@ -120,6 +120,8 @@ def visit_everything(client: Client, folder: Path) -> None:
         visitor.get(where)
     with log_context(request="4729a76dfd72"):
         assert show_server_error(HttpRequest()).status_code == 500
+    for factory in (RequestFactory().get, RequestFactory().post):
+        assert show_no_database(factory("/")).status_code == 503
     visitor.post("/sign-in/", {"login": "ada", "password": "a guess", "next": "/"})
     for where in [
         *run_pages(),
@@ -137,7 +139,11 @@ def visit_everything(client: Client, folder: Path) -> None:
         assert visitor.get(where).status_code == 200, where
         assert client.get(where).status_code == 200, where
     asked_by_claim = Experiment.objects.filter(claim_measurements__isnull=False).latest("pk")
-    for where in ("/deliveries/?channel=999999", asked_by_claim.get_absolute_url()):
+    for where in (
+        "/deliveries/?channel=999999",
+        "/projects/snake/runs/?page=99",
+        asked_by_claim.get_absolute_url(),
+    ):
         assert client.get(where).status_code == 200, where
     visit_accounts()
     client.get("/admin/")

@@ -5,12 +5,13 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection
-from django.test import RequestFactory
+from django.test import Client, RequestFactory
 from django.utils import timezone
 from kombu import Connection
 
 from dashboard import runs
 from dashboard.dispatch import app
+from dashboard.middleware.browser_security import hash_source
 from dashboard.models import Machine
 from dashboard.monitoring import health
 
@@ -22,6 +23,15 @@ def get(rf: RequestFactory):
         return response.status_code, json.loads(response.content)
 
     return get
+
+
+@pytest.fixture
+def signed_in(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> Client:
+    """A browser with a session, whose site has lost its database."""
+    monkeypatch.setitem(connection.settings_dict, "HOST", "/nowhere")
+    connection.close()
+    admin_client.raise_request_exception = False
+    return admin_client
 
 
 @pytest.fixture
@@ -77,3 +87,41 @@ def test_a_database_that_is_gone_is_told_without_its_address(get, everybody_live
     assert status == 503
     assert body["parts"]["database"] == {"status": "down", "detail": "The database doesn't answer."}
     assert body["parts"]["queue"]["status"] == "ok"
+
+
+def test_monitors_are_told_the_same_with_a_session_while_the_database_is_gone(
+    signed_in: Client, client: Client
+) -> None:
+    for browser in (signed_in, client):
+        answer = browser.get("/readyz")
+        assert (answer.status_code, answer["Content-Type"]) == (503, "application/json")
+        assert answer.json()["parts"]["database"] == {
+            "status": "down",
+            "detail": "The database doesn't answer.",
+        }
+        assert browser.get("/healthz").json() == {"status": "ok"}
+
+
+def test_scripts_are_told_in_json_that_the_database_is_gone(signed_in: Client) -> None:
+    answer = signed_in.get("/metrics")
+    assert (answer.status_code, answer["Retry-After"]) == (503, "10")
+    assert answer.json()["detail"] == "The database doesn't answer: ask again in a moment."
+
+
+def test_a_page_without_a_database_loads_itself_again(signed_in: Client) -> None:
+    answer = signed_in.get("/search/?q=snake")
+    page = answer.content.decode()
+    assert (answer.status_code, answer["Retry-After"]) == (503, "10")
+    assert '<meta http-equiv="refresh" content="10">' in page
+    assert '<a href="">Load this page again now</a>' in page
+    assert "prefers-color-scheme: dark" in page
+    # Nothing but the page itself is needed.
+    assert [part for part in ("<link", "<script", "<img", "url(") if part in page] == []
+    style = page.partition("<style>")[2].partition("</style>")[0]
+    assert f"style-src {hash_source(style)};" in answer["Content-Security-Policy"]
+
+
+def test_a_form_sent_without_a_database_is_not_loaded_over(signed_in: Client) -> None:
+    page = signed_in.post("/search/", {"name": "typed"}).content.decode()
+    assert "What you sent may not have been stored." in page
+    assert "http-equiv" not in page

@@ -268,7 +268,7 @@ def expected_answers(rule: Rule | None, *, private: bool) -> dict[str, int]:
     if private:
         by_person = EXPECTED_IN_PRIVATE.get(rule.who, by_person)
     answers = dict(zip(PEOPLE, by_person, strict=True))
-    if rule.who in (Audience.HOST_TOKEN, Audience.JOIN_CODE, Audience.SIGNED_HOOK):
+    if rule.who in (Audience.HOST_TOKEN, Audience.JOIN_CODE, Audience.SIGNED_HOOK) or not rule.identifies:
         return answers | dict.fromkeys((*TOKENS, *USELESS_TOKENS), by_person[0])
     answers |= dict.fromkeys(USELESS_TOKENS, BAD)
     if not rule.api:
