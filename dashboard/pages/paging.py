@@ -10,16 +10,28 @@ from django.core.paginator import Page, Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from dashboard.pages.form_fields import MOST_DIGITS, parse_key
 from dashboard.querysets.compiled_queries import CompiledQuery
 from dashboard.querysets.deferred_joins import read_with_details
 
 ROWS_PER_PAGE = 40
 # So many rows can be paged through, and no more are counted: what is older is found by a filter.
 MOST_ROWS = 4000
+LARGEST_PAGE = 10**MOST_DIGITS
+LONGEST_SHOWN = 40
+
+
+class RequestedPage(Page):  # type: ignore[type-arg]
+    """A page of a list; `missing` is the number that was asked for where the list has no such page."""
+
+    missing = 0
 
 
 class BoundedPaginator(Paginator):  # type: ignore[type-arg]
     """Counts MOST_ROWS rows at most, however long the list is."""
+
+    def _get_page(self, *arguments: Any, **named: Any) -> RequestedPage:
+        return RequestedPage(*arguments, **named)
 
     @cached_property
     def count(self) -> int:
@@ -52,13 +64,14 @@ def requested_page(
     details: CompiledQuery[Any] | None = None,
     first: list[Any] | None = None,
 ) -> Page[Any]:
-    """The page that the URL's `name` asks for; a number beyond the end gives the last page.
+    """The page that the URL's `name` asks for; a number beyond the end gives the last page, which says so.
+    BadRequest where it is no number of a page.
 
     A list that fits on its first page is read once and not counted. `details`: what is read of the rows
     shown, by their keys, where `items` only say which there are. `first`: the first `size + 1` of them, where
     they have been read.
     """
-    number = request.GET.get(name)
+    number = read_page_number(request, name)
     if isinstance(items, QuerySet) and not items.query.is_sliced and is_first_page(request, name):
         first = first if first is not None else list(_read_details(items[: size + 1], details))
         if len(first) <= size:
@@ -67,8 +80,19 @@ def requested_page(
         page.object_list = first[:size]
         return page
     page = BoundedPaginator(items, size).get_page(number)
+    page.missing = number if number > page.paginator.num_pages else 0
     page.object_list = _read_details(page.object_list, details)
     return page
+
+
+def read_page_number(request: HttpRequest, name: str = "page") -> int:
+    """From 1 on; BadRequest where it is none."""
+    raw = request.GET.get(name, "")
+    number = parse_key(raw) if raw else 1
+    # Longer ones are beyond any page.
+    if not number and not (raw.isascii() and raw.isdigit() and len(raw) > MOST_DIGITS):
+        raise BadRequest(f"{name} must be a whole number from 1 on, not “{raw[:LONGEST_SHOWN]}”.")
+    return number or LARGEST_PAGE
 
 
 def is_first_page(request: HttpRequest, name: str = "page") -> bool:

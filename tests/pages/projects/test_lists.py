@@ -220,3 +220,22 @@ def test_what_is_left_of_a_request_is_cancelled_by_operators(client: Client) -> 
     assert set(trigger.runs.values_list("state", flat=True)) == {"cancelled"}
     assert "Cancel what is left" not in shown_text(client.get(where))
     assert "is left to cancel" in shown_text(client.post(f"{where}cancel/", follow=True))
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "abc", "1.5", "²", "1 2", "00"])
+def test_what_is_no_page_number_is_refused(client: Client, project_runs: dict[str, Run], number: str) -> None:
+    for where in ("/projects/snake/runs/", "/projects/snake/commits/", "/regressions/", "/machines/"):
+        answer = client.get(where, {"page": number})
+        assert answer.status_code == 400
+        assert f"page must be a whole number from 1 on, not “{number}”." in answer.content.decode()
+
+
+@pytest.mark.parametrize("number", ["2", "999999", "9" * 17, "9" * 5000])
+def test_a_page_beyond_the_last_one_says_so(
+    client: Client, project_runs: dict[str, Run], number: str
+) -> None:
+    shown = client.get("/projects/snake/runs/", {"page": number})
+    told = number if len(number) < 18 else "1" + "0" * 18
+    assert shown.status_code == 200
+    assert f"This list has no page {told}: this is its last one." in shown.content.decode()
+    assert "This list has no page" not in client.get("/projects/snake/runs/?page=1").content.decode()
