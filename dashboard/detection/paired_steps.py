@@ -21,7 +21,6 @@ import numpy as np
 
 from dashboard.detection.pairs import (
     ERROR,
-    HALF,
     ShareEstimate,
     StepVerdict,
     interval_half_width,
@@ -40,7 +39,7 @@ FEWEST_TO_BOUND, BOUND_DEVIATIONS = 8, 2.5
 PRIOR_SCALE = 2.0
 # Steps are of one kind where their times differ by less than this factor.
 KIND_FACTOR = 1.5
-# Of the mean of the pairs, by which it has to bear out what single steps say isn't there.
+# Of the mean of the pairs, that far off it says something else than single steps do.
 ERRORS_OF_MEAN = 3.0
 # A normal sample's deviation is so many of its median absolute deviations.
 OF_MEDIAN_DEVIATION = 1.4826
@@ -156,24 +155,28 @@ def steps_verdict(
     """Whether single steps decide. `least` is the smallest relevant share, `error` that of `whole`.
 
     They don't see what comes at any time, in few steps, and in other ones each time. So the mean of the
-    pairs, `whole`, has to lie on the same side; and where they refute, some standard errors of it below the
-    step that was suspected.
+    pairs, `whole`, has to lie on the same side; and where they refute, it has to refute the whole step too.
     """
     if steps is None:
         return "open"
     found = step_verdict(steps, least)
-    if found == "refuted":
-        agrees = whole.share < max(HALF, least) and is_below_step(whole, error)
-    else:
-        agrees = whole.share > 0
+    agrees = refutes_whole_step(whole, error) if found == "refuted" else whole.share > 0
     return found if agrees else "open"
 
 
-def is_below_step(whole: ShareEstimate, error: float) -> bool:
-    """Whether the mean of the pairs, whose interval is of this `error`, leaves no room for the whole step."""
+def refutes_whole_step(whole: ShareEstimate, error: float) -> bool:
+    """Whether the mean of the pairs tells nothing from the whole step. `error` is that of its interval.
+
+    Wald's sequential test of one against the other, a share of 0 and of 1: with Jeffreys' prior on the noise
+    their likelihood ratio ever reaches 1 / p under the whole step with a probability of some p, however often
+    one looks. Where single steps miss the step only the mean keeps it: it may err by as much as both looks.
+    """
     if not math.isfinite(whole.width):
         return False
-    return whole.share + ERRORS_OF_MEAN * standard_error(whole, error) < 1.0
+    squares = (whole.pairs - 1) * standard_error(whole, error) ** 2
+    # The inverse of a sample's variance is too large on average, by (n - 1) / (n - 3).
+    needed = math.pow(2 * error, -2 / (whole.pairs - 3))
+    return squares + (1.0 - whole.share) ** 2 > needed * (squares + whole.share**2)
 
 
 def steps_hold_mean(means: Floats, typical: Floats) -> bool:

@@ -19,7 +19,7 @@ from dashboard.detection.paired_steps import (
     steps_verdict,
     without_order,
 )
-from dashboard.detection.pairs import ShareEstimate, interval_half_width, step_verdict
+from dashboard.detection.pairs import ShareEstimate, estimate_share, interval_half_width, step_verdict
 from dashboard.detection.segmentation import Floats
 
 STEP, ERROR, LEAST_NOISE = 0.01, 0.01, 0.003
@@ -142,20 +142,76 @@ def test_the_mean_of_the_pairs_has_to_agree(mean: float, verdict: str) -> None:
     """What comes at any time, in few steps and in other ones each time, only the mean has."""
     whole, steps = ShareEstimate(9, mean, mean - 3, mean + 3), ShareEstimate(9, 1.0, 0.2, 1.8)
     assert steps_verdict(whole, steps, 0.5) == verdict
-    nothing = ShareEstimate(9, 0.0, -0.3, 0.3)
-    assert steps_verdict(ShareEstimate(9, 0.9, -2, 4), nothing, 0.5) == "open"
-    assert steps_verdict(ShareEstimate(9, 0.2, 0.0, 0.4), nothing, 0.5) == "refuted"
+    assert steps_verdict(ShareEstimate(9, 0.9, -2, 4), NO_STEP, 0.5) == "open"
+    assert steps_verdict(ShareEstimate(9, 0.2, 0.0, 0.4), NO_STEP, 0.5) == "refuted"
 
 
-def test_a_mean_that_leaves_room_for_the_step_refutes_nothing() -> None:
-    """Nine pairs of whose mean three standard errors reach from 0.2 to 1, or don't."""
-    nothing, half = ShareEstimate(9, 0.0, -0.3, 0.3), interval_half_width(9, 1.0)
-    # The interval of a mean with this standard error.
-    reach = {error: error * math.sqrt(9) * half for error in (0.28, 0.25)}
-    wide, narrow = (ShareEstimate(9, 0.2, 0.2 - each, 0.2 + each) for each in reach.values())
-    assert steps_verdict(wide, nothing, 0.5) == "open"
-    assert steps_verdict(narrow, nothing, 0.5) == "refuted"
-    assert steps_verdict(ShareEstimate(3, 0.0, None, None), nothing, 0.5) == "open"
+# Steps that see nothing, and are sure of it.
+NO_STEP = ShareEstimate(9, 0.0, -0.3, 0.3)
+
+
+def means_of(pairs: int, share: float, error_of_mean: float) -> ShareEstimate:
+    """The mean of so many pairs, which is known with this standard error."""
+    reach = error_of_mean * math.sqrt(pairs) * interval_half_width(pairs, 1.0, ERROR)
+    return ShareEstimate(pairs, share, share - reach, share + reach)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "share", "error_of_mean", "verdict"),
+    [
+        (100, 0.0, 0.37, "open"),
+        (100, 0.0, 0.34, "refuted"),
+        # As likely with the step as without.
+        (100, 0.5, 0.05, "open"),
+        # Few pairs hardly know the noise.
+        (9, 0.0, 0.24, "open"),
+        (9, 0.0, 0.2, "refuted"),
+    ],
+)
+def test_a_mean_that_leaves_room_for_the_step_refutes_nothing(
+    pairs: int, share: float, error_of_mean: float, verdict: str
+) -> None:
+    assert steps_verdict(means_of(pairs, share, error_of_mean), NO_STEP, 0.5, ERROR) == verdict
+
+
+def test_a_mean_without_an_interval_refutes_nothing() -> None:
+    assert steps_verdict(ShareEstimate(3, 0.0, None, None), NO_STEP, 0.5) == "open"
+
+
+def draw_means(experiments: int, pairs: int, noise: float, seed: int, every: int = 0) -> Floats:
+    """Means of base and head (experiments, 2, pairs), in suspected steps; a pair deviates by `noise`.
+
+    `every`: one in so many of the head's 200 steps is held up, by one suspected step of all; 0 of none.
+    """
+    drawn = np.random.default_rng(seed)
+    means = drawn.normal(0, noise / math.sqrt(2), (experiments, 2, pairs))
+    if every:
+        means[:, 1] += drawn.binomial(200, 1 / every, (experiments, pairs)) * every / 200
+    return means
+
+
+def count_until_refuted(base: Floats, head: Floats) -> float:
+    """After how many of these pairs (n,) steps that see nothing refute the step; infinite if never."""
+    looks = range(FEWEST_PAIRS, len(base) + 1, 2)
+    for count in looks:
+        whole = estimate_share(base[:count], head[:count], LEAST_NOISE / STEP, ERROR / 3)
+        if steps_verdict(whole, NO_STEP, 0.5, ERROR / 3) == "refuted":
+            return count
+    return math.inf
+
+
+@pytest.mark.parametrize(("every", "noise"), [(20, 3.0), (50, 2.0), (200, 1.5)])
+def test_a_step_by_pauses_is_hardly_ever_refuted(every: int, noise: float) -> None:
+    """Single steps never see it. One in a hundred experiments is what a test may err."""
+    experiments = draw_means(200, 60, noise, seed=every, every=every)
+    refuted = sum(math.isfinite(count_until_refuted(*means)) for means in experiments)
+    assert refuted <= 2
+
+
+@pytest.mark.parametrize(("noise", "most"), [(1.0, 20), (2.0, 50)])
+def test_nothing_is_refuted_after_few_pairs(noise: float, most: int) -> None:
+    counts = [count_until_refuted(*means) for means in draw_means(40, 100, noise, seed=1)]
+    assert np.median(counts) <= most
 
 
 def test_what_tells_more_is_told() -> None:
