@@ -2,6 +2,7 @@
 
 from dashboard.alerts.announcing import (
     ALERTED_STATES,
+    announce_again,
     announce_changes,
     announce_growth,
     announce_regression,
@@ -19,6 +20,7 @@ __all__ = [
     "ALERTED_STATES",
     "ChannelError",
     "add_channel",
+    "announce_again",
     "announce_changes",
     "announce_claim",
     "announce_growth",

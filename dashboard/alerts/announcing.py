@@ -49,6 +49,21 @@ def announce_growth(regression: Regression, earlier: float | None) -> list[Deliv
     return create_deliveries(regression, opening, newly_reached)
 
 
+def announce_again(regression: Regression) -> list[Delivery]:
+    """Say once more, to those who were told of it, what has grown since; an incident is open as it is.
+
+    Of a snoozed one the end of that says it.
+    """
+    if not may_be_announced(regression) or Snooze.objects.filter(regression=regression).exists():
+        return []
+    created = []
+    for channel, told in notified_channels(regression):
+        if told[-1].told not in reported_states.ENDED:
+            turn = 1 + max(message.round for message in told)
+            created += remind_channels(regression, [channel], turn)
+    return created
+
+
 def state_when_opened(regression: Regression) -> str:
     """What the first message says of it: never that it is none."""
     reported = reported_states.reported_state(regression)

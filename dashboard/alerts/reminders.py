@@ -66,12 +66,8 @@ def end_snoozes(now: datetime | None = None) -> None:
 def end_snooze(regression: Regression, *, grown: bool = False) -> None:
     """`grown`: it is said again, for it is worse than what was put up with."""
     Snooze.objects.filter(regression=regression).delete()
-    if announcing.announce_changes(regression) or not grown:
-        return
-    for channel, told in announcing.notified_channels(regression):
-        if told[-1].told not in reported_states.ENDED:
-            turn = 1 + max(message.round for message in told)
-            announcing.remind_channels(regression, [channel], turn)
+    if not announcing.announce_changes(regression) and grown:
+        announcing.announce_again(regression)
 
 
 def queue_digests(now: datetime | None = None) -> None:

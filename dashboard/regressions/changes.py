@@ -62,6 +62,8 @@ class SyncedChanges:
 
     counts: Counter[str] = field(default_factory=Counter)
     altered: list[Change] = field(default_factory=list)
+    # All of them, those that stayed as well.
+    rows: list[Change] = field(default_factory=list)
     # Whether changes for the worse are new or altered, or belong to no regression.
     unopened: bool = False
     # Regressions that lost a change, or the improvement that had repaired them.
@@ -347,6 +349,7 @@ class ChangeWrites:
         Change.objects.bulk_create(self.of_kind("found"))
         for kind, row, found in self.noted:
             synced.counts[kind] += 1
+            synced.rows.append(row)
             if row.direction == Change.Direction.REGRESSION and (kind != "kept" or not row.regression_id):
                 synced.unopened = True
             if kind != "kept":

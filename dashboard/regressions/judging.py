@@ -23,6 +23,7 @@ from django.utils import timezone
 from dashboard import dispatch, failed_jobs, outbox, sentinels
 from dashboard.environments import RunEnvironments
 from dashboard.ingest import latest
+from dashboard.measured_kinds import is_exact_counter
 from dashboard.models import (
     Change,
     Commit,
@@ -38,6 +39,7 @@ from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.regressions import changes, false_alarm_budget
 from dashboard.regressions.apply import apply_decision
 from dashboard.regressions.decision.decide import decide
+from dashboard.regressions.decision.gradual_changes import Step, steps_weighed_together
 from dashboard.regressions.decision.requested_facts import GatheredFacts
 from dashboard.regressions.decision.series_kinds import may_open_regression
 from dashboard.regressions.environment_only import mark_environment_only
@@ -404,6 +406,7 @@ def find_all_changes(
     judged.histories = {past.series.pk: past for past in histories}
     judged.counts = synced.counts
     judged.touched.changes = {row.pk for row in synced.altered if not row.is_move}
+    judged.touched.changes |= steps_of_growth(series, synced)
     judged.touched.regressions = synced.left
     rows = changes_to_open(branch, list(judged.histories), judged.touched.changes) if synced.unopened else []
     opening = [
@@ -416,6 +419,22 @@ def find_all_changes(
     improved = [row for row in synced.altered if row.direction == Change.Direction.IMPROVEMENT]
     judged.touched.perhaps_recovered = unrecovered_regressions(branch, improved)
     return judged
+
+
+def steps_of_growth(series: Sequence[Series], synced: changes.SyncedChanges) -> set[int]:
+    """The keys of small steps before those that are altered, with which these may be worth telling."""
+    news = {row.pk for row in synced.altered if row.direction == Change.Direction.REGRESSION}
+    keys: set[int] = set()
+    for of in series:
+        if not news or not is_exact_counter(of):
+            continue
+        steps = [
+            Step(row.pk, row.position, row.before, row.after)
+            for row in synced.rows
+            if row.series_id == of.pk and row.direction == Change.Direction.REGRESSION
+        ]
+        keys |= steps_weighed_together(of, sorted(steps, key=lambda step: step.bad), news)
+    return keys
 
 
 def current_level(past: History, found: Sequence[changes.FoundChange]) -> float | None:

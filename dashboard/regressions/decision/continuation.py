@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dashboard.regressions.decision.facts import Change, Commit, Regression, Snapshot
+from dashboard.regressions.decision.gradual_changes import is_gradual_counter, is_told_by_step
 from dashboard.regressions.decision.grouping import Group
 from dashboard.regressions.decision.primary_change import foremost_change
 from dashboard.regressions.decision.series_kinds import log_size
@@ -50,7 +51,7 @@ def continue_regressions(groups: Sequence[Group], snapshot: Snapshot) -> list[Co
     absorbed: dict[int, list[Regression]] = {}
     for _, key, index in claims:
         # Its changes are the cause of another one now; what only stood there is left alone.
-        if key not in taken and not regressions[key].withdrawn and owns_part(groups[index], key):
+        if key not in taken and not regressions[key].withdrawn and owns_part(groups[index], key, regressions):
             taken[key] = index
             absorbed.setdefault(index, []).append(regressions[key])
     return [
@@ -86,11 +87,11 @@ def claims_on(
     if not group.members:
         return dict.fromkeys(group.owners, (0, False, False, 0))
     bad = foremost_bad(group)
-    owned = Counter(change.regression_id for change in group.members if change.regression_id in regressions)
+    owned = Counter(key for key in held_by(group, regressions) if key in regressions)
     foremost = foremost_change(group.members).regression_id
     holding = {change.regression_id for other in groups for change in other.members}
     for key, regression in regressions.items():
-        here = regression.first_bad.position == bad
+        here = regression.first_bad.position == bad and is_gradual_counter(regression) == group.is_gradual
         if key in group.owners:
             claims[key] = (0, False, False, 0)
         elif here and key not in holding and not any(key in other.owners for other in groups):
@@ -106,8 +107,20 @@ def foremost_bad(group: Group) -> int:
     return places[0].bad if places else -1
 
 
-def owns_part(group: Group, key: int) -> bool:
-    return key in group.owners or any(change.regression_id == key for change in group.members)
+def owns_part(group: Group, key: int, regressions: dict[int, Regression]) -> bool:
+    return key in group.owners or key in held_by(group, regressions)
+
+
+def held_by(group: Group, regressions: dict[int, Regression]) -> list[int]:
+    """The regressions that hold its members; of a gradual change those told by its single steps as well."""
+    steps = [
+        change
+        for change in group.evidence
+        if group.is_gradual
+        and (holder := regressions.get(change.regression_id or 0))
+        and is_told_by_step(holder, change)
+    ]
+    return [change.regression_id for change in (*group.members, *steps) if change.regression_id]
 
 
 def keep_order_in_series(

@@ -14,6 +14,7 @@ that lack.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -26,10 +27,12 @@ from dashboard.regressions.decision.continuation import ContinuedGroup, continue
 from dashboard.regressions.decision.facts import (
     Change,
     Commit,
+    Evidence,
     Regression,
     Snapshot,
     Verdict,
 )
+from dashboard.regressions.decision.gradual_changes import GRADUAL, is_gradual_counter
 from dashboard.regressions.decision.grouping import Group, group_changes, verdicts_by_regression
 from dashboard.regressions.decision.limit_outcomes import with_limits
 from dashboard.regressions.decision.lost_learning import learning_of
@@ -89,7 +92,7 @@ from dashboard.regressions.decision.reused_proofs import (
     with_proof_on_branch,
     with_refutation_for_another,
 )
-from dashboard.regressions.decision.series_kinds import BETTER, is_same_measurement
+from dashboard.regressions.decision.series_kinds import BETTER, LARGE_RATIO, is_same_measurement
 from dashboard.regressions.decision.wanted_measurements import (
     NextStep,
     ProofContext,
@@ -139,6 +142,15 @@ class _Draft:
     @property
     def range(self) -> Range:
         return Range(self.good.position, self.bad.position)
+
+    @property
+    def is_gradual(self) -> bool:
+        return self.primary.change.gradual
+
+    @property
+    def place(self) -> tuple[int, bool]:
+        """The commit at which it is told, and whether it has come over the commits before that."""
+        return self.bad.pk, self.is_gradual
 
     @property
     def opens(self) -> bool:
@@ -228,7 +240,7 @@ class _Decider:
         at_home = group.owners or holders & {
             regression.pk for regression in self.home if not regression.withdrawn
         }
-        if at_home or not group.members:
+        if at_home or not group.members or group.is_gradual:
             return group, None
         keys = tuple(change.pk for change in group.changes if change.pk)
         for key in sorted(holder for holder in holders if holder in self.foreign):
@@ -244,27 +256,27 @@ class _Decider:
     # Drafts
 
     def _drafts(self, continued: Sequence[ContinuedGroup]) -> list[_Draft]:
-        """What the groups say, those that turned out to be of one commit as one."""
-        by_commit: dict[int, _Draft] = {}
+        """What the groups say, those that turned out to be of one commit as one; a gradual one is of many."""
+        by_commit: dict[tuple[int, bool], _Draft] = {}
         waiting = list(continued)
         while waiting:
             current = waiting.pop(0)
             draft = self._draft(current)
             if draft is None:
                 continue
-            other = by_commit.pop(draft.bad.pk, None)
+            other = by_commit.pop(draft.place, None)
             if other:
                 waiting.insert(0, merge_groups(other.continued, current, draft.bad))
             else:
-                by_commit[draft.bad.pk] = draft
+                by_commit[draft.place] = draft
         taken = {row.pk for draft in by_commit.values() for row in self._rows_of(draft.continued)}
         for regression in self.home:
-            beside = by_commit.get(regression.first_bad.pk)
+            beside = by_commit.get((regression.first_bad.pk, False))
             if beside and regression.pk not in taken and not regression.withdrawn:
                 alone = ContinuedGroup(Group(), regression)
                 draft = self._draft(merge_groups(alone, beside.continued, beside.bad))
                 if draft:
-                    by_commit[draft.bad.pk] = draft
+                    by_commit[draft.place] = draft
         return list(by_commit.values())
 
     def _rows_of(self, continued: ContinuedGroup) -> list[Regression]:
@@ -339,12 +351,19 @@ class _Decider:
             opened=draft.opens,
             resized=grown,
             ratio_before=regression.ratio if regression else None,
+            tell_again=grown and draft.is_gradual and self._has_grown_again(regression, size),
             tell=ended and intended is None,
             stop=asked_for and (triaged_away or intended is not None or not proving),
             release_branches=primary.state == State.REFUTED,
             # With what was proved on the branch it is decided once more.
             intended_by_check=None if step.proof else intended,
         )
+
+    def _has_grown_again(self, regression: Regression | None, size: Size) -> bool:
+        """Whether what has come on top of a gradual regression is as large as what opens one."""
+        if regression is None or not is_gradual_counter(regression) or not regression.ratio or not size.ratio:
+            return False
+        return abs(math.log(size.ratio / regression.ratio)) >= math.log(LARGE_RATIO)
 
     def _next_step(self, draft: _Draft, *, proving: bool, expected: bool) -> NextStep:
         """What is measured next; nothing for what somebody expects, though a proof is reused."""
@@ -353,6 +372,8 @@ class _Decider:
             return NextStep()
         if not proving or (regression and (regression.triaged_away or regression.active)):
             return NextStep(waiting=True)
+        if draft.is_gradual:
+            return NextStep()  # Its counter knows all of its steps.
         context = self._proof_context(draft)
         step = end_repeated_bisection(context, plan_next_step(context))
         step = with_proof_on_branch(context, step, self.snapshot.checked)
@@ -489,11 +510,13 @@ class _Decider:
         regression, primary = draft.regression, draft.primary
         culprit, bisection = None, None
         state = State.UNDECIDED if answered_often and primary.state == State.SUSPECTED else primary.state
-        if step.placement:
+        if draft.is_gradual:
+            bisection = Evidence.of(GRADUAL, commits=draft.range.width)
+        elif step.placement:
             culprit, bisection = step.placement.culprit, step.placement.bisection
         elif answered_often:
             bisection = answered_often_evidence(draft.range.width)
-        elif regression and regression.first_bad.pk == draft.bad.pk:
+        elif regression and regression.first_bad.pk == draft.bad.pk and not is_gradual_counter(regression):
             # Bisection said it of the commit that it was; what it didn't find, of its range and state too.
             culprit, bisection = regression.culprit, regression.bisection
             moved = regression.state != state or regression.range != draft.range

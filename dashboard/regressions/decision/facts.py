@@ -81,6 +81,8 @@ class Change:
     markers: tuple[tuple[str, str, str], ...] = ()
     # Where the whole doesn't stand out of its noise: the phases that show it.
     phases_with_step: tuple[str, ...] = ()
+    # Several small steps as one; see `gradual_changes`.
+    gradual: bool = False
     regression_id: int | None = field(default=None, compare=False)
 
     @property

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dashboard.measured_kinds import TIME, is_exact_counter, is_time
+from dashboard.measured_kinds import is_exact_counter, is_time
 from dashboard.regressions.decision.facts import Change, Regression, Series, Snapshot, Verdict
+from dashboard.regressions.decision.gradual_changes import gradual_changes
 from dashboard.regressions.decision.primary_change import spanned_range, telling_rank
 from dashboard.regressions.decision.proofs import (
     Outcome,
@@ -30,9 +31,11 @@ from dashboard.regressions.decision.ranges import Range
 from dashboard.regressions.decision.series_kinds import (
     BETTER,
     WORSE,
+    is_offset_by_speedup,
     is_quality,
     is_same_measurement,
     may_open_regression,
+    speedups_among,
 )
 
 # Less than this part of a step isn't the step.
@@ -72,6 +75,14 @@ class Group:
     def changes(self) -> list[Change]:
         return [*self.members, *self.evidence]
 
+    @property
+    def is_gradual(self) -> bool:
+        return any(member.gradual for member in self.members)
+
+    def may_have_evidence(self, change: Change) -> bool:
+        """Of what lies in the many commits of a gradual change only its own steps speak of it."""
+        return not self.is_gradual or any(member.series.pk == change.series.pk for member in self.members)
+
 
 def group_changes(snapshot: Snapshot) -> list[Group]:
     """All groups of a snapshot's changes, those that are proved first."""
@@ -98,7 +109,26 @@ def group_changes(snapshot: Snapshot) -> list[Group]:
             beside.evidence.append(change)
         else:
             groups.append(Group(members=[change]))
-    add_evidence(groups, snapshot.changes, openers)
+    gradual = gradual_changes(snapshot.changes, home)
+    groups += gradual_groups(gradual)
+    add_evidence(groups, snapshot.changes, [*openers, *gradual])
+    return groups
+
+
+def gradual_groups(gradual: Iterable[Change]) -> list[Group]:
+    """Groups of gradual changes whose commits overlap, each of another series: calls bring operations along.
+
+    What steps at one of so many commits is another cause: it isn't among them.
+    """
+    groups: list[Group] = []
+    for change in sorted(gradual, key=lambda change: (change.range, change.series.pk)):
+        for group in groups:
+            alike = [member for member in group.members if member.range.overlap(change.range)]
+            if alike and all(member.series.pk != change.series.pk for member in group.members):
+                group.members.append(change)
+                break
+        else:
+            groups.append(Group(members=[change]))
     return groups
 
 
@@ -178,25 +208,12 @@ def range_of_verdict(verdict: Verdict, places: Sequence[ProvedRange]) -> ProvedR
 
 def opening_changes(changes: Sequence[Change]) -> list[Change]:
     """Those that may open a regression and weren't the price of a faster step."""
-    faster = [
-        change for change in changes if change.direction == BETTER and change.series.metric.name in TIME
-    ]
+    faster = speedups_among(changes)
     return [
         change
         for change in changes
         if may_open_regression(change) and not is_offset_by_speedup(change, faster)
     ]
-
-
-def is_offset_by_speedup(change: Change, faster: Iterable[Change]) -> bool:
-    """More calls that bought a faster step at the same commits are no regression."""
-    if not is_exact_counter(change.series):
-        return False
-    return any(
-        speedup.series.configuration_id == change.series.configuration_id
-        and speedup.range.overlap(change.range)
-        for speedup in faster
-    )
 
 
 def joining_order(change: Change) -> tuple[bool, bool, int, tuple[int, int, float], int, int]:
@@ -414,7 +431,7 @@ def add_evidence(groups: Sequence[Group], changes: Sequence[Change], openers: Se
         near = [
             (abs(change.range.bad - place.bad), index)
             for index, (_, place) in enumerate(places)
-            if change.range.overlap(place)
+            if change.range.overlap(place) and places[index][0].may_have_evidence(change)
         ]
         if near:
             places[min(near)[1]][0].evidence.append(change)

@@ -40,7 +40,8 @@ class Outcome:
     `changes` are those that it holds on the snapshot's branch, `limits` the crossed ones that it tells,
     `absorbed` the regressions that turned out to be it, `experiments` those of another one that turned out to
     speak of it. `opened`: it is new, or it came back. `tell`: nothing more is measured, its channels are told
-    now. `resized`: its size was another one, `ratio_before` (None: none was known). `stop`: what is under way
+    now. `resized`: its size was another one, `ratio_before` (None: none was known). `tell_again`: it has
+    grown by so much that those who were told of it are told once more. `stop`: what is under way
     for it ends. `release_branches`: what it held on other branches is left to these. `intended_by_check`:
     of which somebody has said that its slowdown is intended. `withdrawal`: why it is withdrawn.
     """
@@ -55,6 +56,7 @@ class Outcome:
     opened: bool = False
     resized: bool = False
     ratio_before: float | None = None
+    tell_again: bool = False
     tell: bool = False
     stop: bool = False
     release_branches: bool = False

@@ -218,6 +218,8 @@ def bounding_changes(changes: Sequence[Change]) -> tuple[Change, Change]:
         key=lambda change: (not is_exact_counter(change.series), telling_rank(change), change.series.pk),
     )
     good = bad = first
+    if first.gradual:
+        return first, first  # All of its commits have a part of it.
     span = first.range
     for change in others:
         common = span.overlap(change.range)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from collections.abc import Iterable
+from typing import Protocol, TypeVar
 
-from dashboard.measured_kinds import MEAN_TIME, MeasuredLike, is_exact_counter
+from dashboard.measured_kinds import MEAN_TIME, TIME, MeasuredLike, is_exact_counter
+from dashboard.regressions.decision.ranges import Range
 
 # Exact counters that are judged beside the headline series, though only as a whole, never per phase.
 ANY_INCREASE = (
@@ -53,6 +55,14 @@ class ChangeLike(Protocol):
     def after(self) -> float: ...
 
 
+class PlacedChange(ChangeLike, Protocol):
+    @property
+    def range(self) -> Range: ...
+
+
+Placed = TypeVar("Placed", bound=PlacedChange)
+
+
 def may_open_regression(change: ChangeLike) -> bool:
     """True for a change that opens a regression by itself; any other for the worse is evidence for one."""
     series = change.series
@@ -66,6 +76,22 @@ def may_open_regression(change: ChangeLike) -> bool:
         return True
     named = series.metric.name in LARGE_INCREASE and not series.phase
     return (series.headline or named) and log_size(change) >= math.log(LARGE_RATIO)
+
+
+def speedups_among(changes: Iterable[Placed]) -> list[Placed]:
+    """The changes that made a step faster."""
+    return [change for change in changes if change.direction == BETTER and change.series.metric.name in TIME]
+
+
+def is_offset_by_speedup(change: PlacedChange, faster: Iterable[PlacedChange]) -> bool:
+    """More calls that bought a faster step at the same commits are no regression."""
+    if not is_exact_counter(change.series):
+        return False
+    return any(
+        speedup.series.configuration_id == change.series.configuration_id
+        and speedup.range.overlap(change.range)
+        for speedup in faster
+    )
 
 
 def is_quality(series: SeriesLike) -> bool:

@@ -18,6 +18,7 @@ from dashboard.models import Metric as MetricRow
 from dashboard.regressions.decision.cause_class import Surroundings
 from dashboard.regressions.decision.decide import decide
 from dashboard.regressions.decision.facts import Change, Regression, Series, Snapshot, Verdict
+from dashboard.regressions.decision.gradual_changes import is_gradual_counter
 from dashboard.regressions.decision.outcomes import Decision, Outcome
 from dashboard.regressions.decision.ranges import Range
 from dashboard.regressions.decision.requested_facts import (
@@ -245,7 +246,9 @@ class SimulatedProject:
             self.apply_outcome(outcome, owners)
         for residual in decision.residuals:
             self.open_residual(residual)
-        live = [row.first_bad.position for row in self.regressions.values() if not row.withdrawn]
+        standing = [row for row in self.regressions.values() if not row.withdrawn]
+        # What came gradually ends at a commit at which another cause may lie as well.
+        live = [(row.first_bad.position, is_gradual_counter(row)) for row in standing]
         assert len(live) == len(set(live)), "two regressions stand at one commit"
         reused, self.reused = self.reused, []
         for key, proof in reused:
@@ -286,6 +289,7 @@ class SimulatedProject:
             proving=decided.proving,
             residual=was_residual and decided.state == "suspected" and not outcome.changes,
             recovered_by=decided.recovered_by,
+            bisection=decided.bisection,
             cause=decided.cause.cause,
             decided_for=decided.decided_for,
             explained_for=decided.explained_for,

@@ -1,0 +1,190 @@
+"""A counter that grows by steps too small to be told: they are told together, and again once as much has come
+on top.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+from django.contrib.auth.models import User
+
+from dashboard.access import Visitor
+from dashboard.alerts import snooze_regression
+from dashboard.alerts.reminders import end_snoozes
+from dashboard.models import Case, Channel, Delivery, Project, Regression
+from dashboard.regressions import history_rewritten, judge_run, redetect_project, triage_regression
+from dashboard.sentences.bisections import bisection_sentence
+from dashboard.sentences.regressions import describe_place
+from tests.dashboard import factories
+
+BASE = 1000.0
+
+
+@pytest.fixture
+def of(project: Project) -> Case:
+    return factories.create_case(project)
+
+
+@pytest.fixture
+def ada(db: None) -> User:
+    return User.objects.create_user("ada")
+
+
+def creeping(count: int, by: float = 1.02, level: float = BASE) -> list[float]:
+    """So many commits, each with `by` times the calls of the one before."""
+    return [round(level * by**place) for place in range(1, count + 1)]
+
+
+def judge_calls(of: Case, calls: Sequence[float], first: int = 0, name: str = "function_calls") -> None:
+    """Measure and judge commit by commit, from position `first` on."""
+    for commit, value in zip(
+        factories.create_commits(of.project, len(calls), first=first), calls, strict=True
+    ):
+        judge_run(factories.store_measured_run(commit, of, {name: value}).pk)
+
+
+def told_ranges() -> list[tuple[int, int, int]]:
+    """Of each regression the positions of its ends and what it grew by, in per cent."""
+    rows = Regression.objects.filter(withdrawn_at=None).order_by("first_bad__position")
+    return [
+        (row.last_good.position, row.first_bad.position, round(row.change_percent or 0))
+        for row in rows.select_related("last_good", "first_bad")
+    ]
+
+
+def test_small_steps_are_one_regression_over_their_commits(of: Case) -> None:
+    judge_calls(of, [BASE] * 3 + creeping(9))
+    regression = Regression.objects.get()
+    assert told_ranges() == [(2, 11, 20)]
+    assert (regression.state, regression.proving, regression.changes.count()) == ("confirmed", False, 9)
+    assert describe_place(regression).endswith("little by little or in parts")
+    assert bisection_sentence(regression).startswith("It came over these 9 commits")
+
+
+def test_it_is_told_once_and_again_when_as_much_has_come_on_top(project: Project, of: Case) -> None:
+    Channel.objects.create(project=project, kind="email", address="team@example.org")
+    told = []
+    calls = [BASE] * 3 + creeping(9)
+    for commit, value in zip(factories.create_commits(project, len(calls)), calls, strict=True):
+        judge_run(factories.store_measured_run(commit, of, {"function_calls": value}).pk)
+        told.append(Delivery.objects.count())
+    assert told == [0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 3]
+    events = Delivery.objects.order_by("pk").values_list("regression", "event")
+    key = Regression.objects.get().pk
+    assert list(events) == [(key, "opened"), (key, "reminder"), (key, "reminder")]
+
+
+def test_a_growth_is_not_told_twice_while_it_is_snoozed(project: Project, of: Case, ada: User) -> None:
+    Channel.objects.create(project=project, kind="email", address="team@example.org")
+    judge_calls(of, [BASE] * 3 + creeping(3))
+    snooze_regression(Regression.objects.get(), ada, growth="5")
+    judge_calls(of, creeping(3, level=BASE * 1.02**3), first=6)
+    assert Delivery.objects.count() == 1
+    end_snoozes()
+    assert Delivery.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [1000.0, 1020.0] * 8,
+        [1000.0, 1020.0, 1040.0, 1000.0] * 4,
+        # Less than 5 % more in all.
+        [1000.0, 1010.0, 1020.0, 1030.0, 1040.0, 1049.0, 1049.0],
+    ],
+)
+def test_what_comes_back_or_stays_small_is_not_told(of: Case, calls: list[float]) -> None:
+    judge_calls(of, calls)
+    assert told_ranges() == []
+
+
+def test_it_recovers_and_is_told_anew_when_it_grows_again(of: Case) -> None:
+    judge_calls(of, [BASE] * 3 + creeping(3) + [1030.0, BASE, BASE])
+    (told,) = Regression.objects.all()
+    assert told.recovered_by == of.project.commits.get(position=7)
+    judge_calls(of, creeping(4, by=1.019), first=9)
+    assert told_ranges() == [(2, 5, 6), (8, 11, 6)]
+    assert Regression.objects.filter(recovered_by=None).get() != told
+
+
+def test_what_came_back_before_it_was_judged_recovers_at_once(project: Project, of: Case) -> None:
+    Channel.objects.create(project=project, kind="email", address="team@example.org")
+    calls = [BASE] * 3 + creeping(5) + [BASE] * 3
+    for commit, value in zip(factories.create_commits(project, len(calls)), calls, strict=True):
+        factories.store_measured_run(commit, of, {"function_calls": value})
+    redetect_project(project)
+    assert Regression.objects.get().recovered_by is not None
+    assert not Delivery.objects.exists()
+
+
+@pytest.mark.parametrize("action", ["intended", "won't fix"])
+def test_what_a_person_put_away_is_not_counted_again(of: Case, ada: User, action: str) -> None:
+    judge_calls(of, [BASE] * 3 + creeping(3))
+    triage_regression(Regression.objects.get().pk, Visitor(ada), action)
+    judge_calls(of, creeping(2, level=BASE * 1.02**3), first=6)
+    assert told_ranges() == [(2, 5, 6)]
+    judge_calls(of, creeping(4, level=BASE * 1.02**5), first=8)
+    assert told_ranges() == [(2, 5, 6), (5, 11, 13)]
+    redetect_project(of.project)
+    assert told_ranges() == [(2, 5, 6), (5, 11, 13)]
+
+
+def test_judged_again_or_in_any_order_it_is_the_same(project: Project, of: Case) -> None:
+    calls = [BASE] * 3 + creeping(9) + [round(BASE * 1.02**9)] * 3
+    line = factories.create_commits(project, len(calls))
+    places = list(range(len(calls)))
+    random.Random(4).shuffle(places)  # noqa: S311  # a fixed seed is the point
+    for place in places:
+        judge_run(factories.store_measured_run(line[place], of, {"function_calls": calls[place]}).pk)
+    assert told_ranges() == [(2, 11, 20)]
+    for _ in range(2):
+        result = redetect_project(project)
+        assert (told_ranges(), result.opened) == ([(2, 11, 20)], [])
+
+
+def test_without_some_of_its_commits_it_keeps_its_regression(project: Project, of: Case) -> None:
+    judge_calls(of, [BASE] * 3 + creeping(9))
+    key = Regression.objects.get(withdrawn_at=None).pk
+    lost = project.commits.filter(position__in=(4, 7))
+    keys = list(lost.values_list("pk", flat=True))
+    lost.update(branch="", left_branch="main")
+    history_rewritten(project.pk, keys, ["main"])
+    assert told_ranges() == [(2, 11, 20)]
+    assert Regression.objects.get(withdrawn_at=None).pk == key
+
+
+def test_counters_and_cases_that_creep_together_are_one_regression(project: Project, of: Case) -> None:
+    other = factories.create_case(project, "zelda")
+    calls = [BASE] * 3 + creeping(7)
+    for commit, value in zip(factories.create_commits(project, len(calls)), calls, strict=True):
+        for case in (of, other):
+            values = {"function_calls": value, "tensor_operations": 2 * value}
+            judge_run(factories.store_measured_run(commit, case, values).pk)
+    assert told_ranges() == [(2, 8, 13)]
+    assert Regression.objects.get().changes.count() == 4 * 6
+
+
+def test_a_slower_step_at_one_of_its_commits_is_another_cause(project: Project, of: Case) -> None:
+    times = factories.noisy_levels((6, 0.010), (6, 0.014))
+    line = factories.create_commits(project, 12)
+    for commit, time, calls in zip(line, times, [BASE] * 3 + creeping(9), strict=True):
+        values = {"step_time": time, "function_calls": calls}
+        judge_run(factories.store_measured_run(commit, of, values).pk)
+    assert told_ranges() == [(5, 6, 40), (2, 11, 20)]
+    slower = Regression.objects.get(first_bad=line[6])
+    # The step of the calls at its commit is evidence for it.
+    names = slower.changes.values_list("series__metric__name", flat=True)
+    assert set(names) == {"step_time", "function_calls"}
+
+
+def test_part_of_a_read_at_each_commit_is_told_as_a_whole_one(of: Case) -> None:
+    judge_calls(of, [30.0] * 3 + [30.4, 30.8, 31.2, 31.6], name="scalar_reads")
+    assert told_ranges() == [(2, 5, 4)]
+
+
+def test_times_are_judged_as_ever(of: Case) -> None:
+    """Ten of 0.2 % at each of 24 commits: noise, as single steps and together."""
+    judge_calls(of, [0.010 * 1.002**place for place in range(24)], name="step_time")
+    assert not [row for row in Regression.objects.all() if row.came_gradually]
