@@ -17,6 +17,7 @@ from dashboard import repositories, runs
 from dashboard.access import Actor, AuditAction, Visitor, record_action
 from dashboard.claims import sides
 from dashboard.claims.errors import ClaimsError
+from dashboard.claims.following import cancel_superseded, follow_to_commit
 from dashboard.claims.judging import judge_by_run
 from dashboard.claims.reading import FoundClaims, read_claims, resolve_commit
 from dashboard.claims.starting import start_measurements
@@ -151,6 +152,7 @@ def ask_file(
     rows = {row.key: row for row in Claim.objects.filter(project=project, benchmark=file.benchmark.name)}
     window = sides.usual_window(project, file.benchmark, pool)
     minutes = project_policy(project).claims_minutes
+    older = follow_to_commit(file.benchmark.name, commit) if actor is None and not keys else {}
     waiting, by_runs, unmeasured = [], 0, 0
     for claim, _ in file.claims:
         row = rows.get(claim.key)
@@ -163,13 +165,17 @@ def ask_file(
             reason = {"code": code, "case": claim.after or {}} if code else {}
             by_runs += not code
         elif not reason:
-            measurement = wait_for_pairs(row, claim, file.benchmark, commit, window, minutes, actor)
+            measurement = wait_for_pairs(
+                row, claim, file.benchmark, commit, window, minutes, actor, older.pop(row.pk, None)
+            )
             reason = {} if measurement else {"code": "unknown metric", "metric": claim.metric}
         if measurement:
             waiting.append(measurement)
         unmeasured += bool(reason)
         if row.reason != reason:
             Claim.objects.filter(pk=row.pk).update(reason=reason)
+    for measurement in older.values():
+        cancel_superseded(measurement)
     return waiting, by_runs, unmeasured
 
 
@@ -192,16 +198,29 @@ def wait_for_pairs(
     window: sides.UsualWindow,
     minutes: float,
     actor: Actor | None,
+    older: ClaimMeasurement | None,
 ) -> ClaimMeasurement | None:
     """The measurement that waits for its experiment, also the one that does already.
 
-    None where nobody has heard of the metric so far.
+    `older`: one of an earlier commit, which becomes that of this one where there is none yet. None where
+    nobody has heard of the metric so far.
     """
     base, head = (
         sides.create_configuration(row.project, benchmark, params or {}, window)
         for params in (claim.before, claim.after)
     )
-    if sides.find_claim_metric(sides.experiment_spelling(claim.metric), base, head) is None:
+    known = sides.find_claim_metric(sides.experiment_spelling(claim.metric), base, head)
+    waiting = ClaimMeasurement.objects.filter(
+        claim=row, commit=commit, head=head, state=ClaimMeasurement.State.REQUESTED
+    )
+    if older and (known is None or waiting.exists()):
+        cancel_superseded(older)
+    elif older:
+        older.commit, older.digest, older.minutes = commit, row.digest, minutes
+        older.base, older.head = base, head
+        older.save(update_fields=["commit", "digest", "minutes", "base", "head", "experiment"])
+        return older
+    if known is None:
         return None
     measurement, _ = ClaimMeasurement.objects.get_or_create(
         claim=row,

@@ -165,6 +165,8 @@ def reason_text(reason: Mapping[str, Any]) -> str:
             return "its minutes were spent before it was precise enough"
         case "side failed":
             return f"a side doesn't run: {reason.get('text', '')}"
+        case "newer commit":
+            return "a newer commit is measured instead"
         case "cancelled":
             return f"{reason.get('person') or 'somebody'} cancelled it"
         case "lost":

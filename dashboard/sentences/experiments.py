@@ -113,6 +113,8 @@ def reason_sentence(reason: Mapping[str, Any]) -> str:
             return "Its project was removed."
         case "absorbed":
             return "The regression turned out to be another one."
+        case "newer commit":
+            return "The claim is measured at a newer commit."
         case "newer head":
             return "The pull request has a newer head."
         case "pull request closed":
