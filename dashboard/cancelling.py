@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import transaction
+from django.db.models import QuerySet
 
 from dashboard import experiments, runs
 from dashboard.access import AuditAction, Visitor, record_action
-from dashboard.models import Experiment, Project, Run, Trigger
+from dashboard.models import Backlog, Experiment, Project, Run, Trigger
 
 # What people and scripts ask for they may cancel, and what measures a claim; what a regression asked for ends
 # with its triage.
@@ -39,6 +42,24 @@ def cancel_trigger(visitor: Visitor, trigger: Trigger) -> int:
         if not ended and not waited:
             raise NotCancellable(f"No run of request {trigger.pk} is left to cancel.")
         record_action(visitor, AuditAction.REQUEST_CANCELLED, trigger.project, trigger, runs=ended)
+    return ended
+
+
+def cancel_waiting(visitor: Visitor, project: Project, rows: QuerySet[Run], words: str = "") -> int:
+    """End those of a project's runs that no machine has begun; how many. Raises NotCancellable without one.
+
+    `words`: what they are filtered by. Where that is nothing the commits are left out as well whose runs were
+    still to be asked for: they would fill the queue again.
+    """
+    with transaction.atomic():
+        left = Backlog.objects.filter(trigger__project=project)
+        dropped = 0 if words else left.delete()[0]
+        waiting = Run.objects.filter(pk__in=rows.order_by().values("pk"), state=Run.State.REQUESTED)
+        ended = runs.cancel_runs(waiting, f"Cancelled by {_name_visitor(visitor)}.")
+        if not ended and not dropped:
+            raise NotCancellable("No run that waits is left to cancel.")
+        details: dict[str, Any] = {"runs": ended, **({"filter": words} if words else {})}
+        record_action(visitor, AuditAction.WAITING_CANCELLED, project, **details)
     return ended
 
 

@@ -24,6 +24,7 @@ class AuditAction(StrEnum):
     RUNS_REQUESTED = "runs requested"
     RUN_CANCELLED = "run cancelled"
     REQUEST_CANCELLED = "request cancelled"
+    WAITING_CANCELLED = "waiting runs cancelled"
     REMEASURING_CANCELLED = "remeasuring cancelled"
     EXPERIMENT_REQUESTED = "experiment requested"
     EXPERIMENT_CANCELLED = "experiment cancelled"

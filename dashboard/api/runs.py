@@ -203,6 +203,22 @@ def cancel_run(request: HttpRequest, pk: int) -> RunRow:
 
 
 @router.post(
+    "projects/{slug:slug}/runs/waiting/cancel",
+    url_name="api-waiting-cancel",
+    operation_id="cancel_waiting_runs",
+    response=CancelledRuns,
+)
+def cancel_waiting_runs(request: HttpRequest, slug: str) -> CancelledRuns:
+    """End all runs of a project that no machine has begun. 409 where there is none."""
+    project = get_object_or_404(Project, slug=slug)
+    try:
+        ended = cancelling.cancel_waiting(visitor_of(request), project, Run.objects.filter(project=project))
+    except cancelling.NotCancellable as error:
+        raise ApiError(HTTPStatus.CONFLICT, str(error)) from error
+    return CancelledRuns(runs=ended)
+
+
+@router.post(
     "projects/{slug:slug}/runs/remeasuring/cancel",
     url_name="api-remeasuring-cancel",
     operation_id="cancel_remeasuring",

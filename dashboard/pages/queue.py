@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from django.http import HttpRequest, HttpResponse
@@ -11,8 +12,9 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from dashboard.access import visitor_of
-from dashboard.models import Experiment, Run
-from dashboard.pages.queue_forecast import Job, JobLengths, expect_jobs
+from dashboard.access.rules import is_offered
+from dashboard.models import Experiment, Project, Run
+from dashboard.pages.queue_forecast import ExpectedJob, Job, JobLengths, expect_jobs
 from dashboard.querysets import queue
 from dashboard.querysets.claim_order import LONG_WAIT
 
@@ -44,9 +46,27 @@ def queue_page(request: HttpRequest) -> HttpResponse:
         "hidden": len(expected) - len(shown),
         "more": max(0, queue.count_waiting(visible) - listed) if is_full else 0,
         "has_experiments": any(row.experiment for row in shown),
+        "cancellable": cancellable_projects(request, shown, counted=is_full),
         "last": max((row.ends for row in expected if row.ends is not None), default=None),
     }
     return render(request, "queue.html", context)
+
+
+def cancellable_projects(
+    request: HttpRequest, shown: Iterable[ExpectedJob], *, counted: bool
+) -> list[tuple[Project, int]]:
+    """The projects whose waiting runs the visitor may cancel, each with how many wait.
+
+    `counted`: more may wait than are shown.
+    """
+    visitor = visitor_of(request)
+    waiting = [row.project for row in shown if row.run and row.job.state == Run.State.REQUESTED]
+    projects = {project.pk: project for project in waiting if is_offered(visitor, "waiting-cancel", project)}
+    numbers: Mapping[int, int] = Counter(project.pk for project in waiting)
+    if counted and projects:
+        numbers = queue.count_waiting_runs(projects)
+    found = [(project, numbers[key]) for key, project in projects.items() if key in numbers]
+    return sorted(found, key=lambda pair: pair[0].slug)
 
 
 def longest_by_pool(experiments: Iterable[Experiment], now: datetime) -> dict[int, datetime]:

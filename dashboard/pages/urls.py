@@ -10,8 +10,8 @@ from dashboard.pages.projects import commit, heatmap, new_project, project
 from dashboard.pages.projects import lists as project_lists
 from dashboard.pages.regressions import alarm_record, feed, inbox, regression, triage
 from dashboard.pages.regressions import history as regression_history
+from dashboard.pages.runs import cancel_waiting, run
 from dashboard.pages.runs import costs as run_costs
-from dashboard.pages.runs import run
 from dashboard.pages.series import export as series_export
 from dashboard.pages.series import series
 from dashboard.pages.settings import (
@@ -72,6 +72,7 @@ SETTINGS = [
 PROJECT: list[URLPattern | URLResolver] = [
     path("", project.project_page, name="project"),
     path("runs/", project_lists.runs_page, name="project-runs"),
+    path("runs/waiting/cancel/", cancel_waiting.cancel_waiting_page, name="waiting-cancel"),
     path("runs/remeasuring/cancel/", run.cancel_remeasuring, name="remeasuring-cancel"),
     path("live-runs/", project.live_runs_fragment, name="project-live-runs"),
     path("trigger/", trigger.request_runs, name="trigger"),

@@ -71,7 +71,7 @@ class CheckReport:
     # What a machine measures now, and what waits for one.
     measuring: Sequence[str] = ()
     waiting: Sequence[str] = ()
-    # Of the cases that get more pairs, the metric that is judged of each.
+    # Of the cases that get more pairs, a metric of which isn't known yet whether it is worse.
     left: Mapping[str, str] = field(default_factory=dict)
     # What somebody ended before it was known.
     cancelled: bool = False
@@ -117,7 +117,7 @@ def read_report(check: Check) -> CheckReport:
         rows += [CheckRow(measured.case, bounded, row.experiment_id) for bounded in measured.all_bounded]
         causes += find_causes(row, measured)
         if not measured.ended:
-            left[measured.case] = row.experiment.metric.name
+            left[measured.case] = open_metric(row.experiment, measured)
     experiments = [row.experiment for row in cases]
     wanted = [row.experiment for row in cases if not row.is_control]
     return CheckReport(
@@ -135,6 +135,14 @@ def read_report(check: Check) -> CheckReport:
         any(experiment.state == Experiment.State.CANCELLED for experiment in experiments),
         frozenset(bounded.metric.name for bounded in moved_metrics(control)),
     )
+
+
+def open_metric(experiment: Experiment, measured: MeasuredCase) -> str:
+    """What a case gets more pairs for: the metric that is judged, or once that is known what is learned."""
+    waits = [bounded for bounded in measured.others if bounded.metric.kind == QUALITY]
+    if measured.own is not None and measured.own.verdict:
+        return next((each.metric.name for each in waits if not each.verdict), experiment.metric.name)
+    return experiment.metric.name
 
 
 def case_names(cases: Sequence[CheckedCase], state: Experiment.State) -> list[str]:

@@ -145,7 +145,7 @@ def left_text(report: CheckReport) -> str:
     if report.check.state != State.MEASURING:
         return "The rest was cancelled." if report.cancelled else ""
     if list(report.left) == [report.worst.case]:
-        what = labels.metric_label(report.left[report.worst.case])
+        what = labels.upper_first(labels.metric_label(report.left[report.worst.case]))
     elif report.left:
         what = ", ".join(report.left) if len(report.left) < 3 else f"{len(report.left)} cases"
     else:

@@ -7,7 +7,7 @@ from datetime import datetime
 from statistics import median
 from typing import Any
 
-from django.db.models import Case, DurationField, ExpressionWrapper, F, QuerySet, When
+from django.db.models import Case, Count, DurationField, ExpressionWrapper, F, QuerySet, When
 from django.db.models.functions import Now
 
 from dashboard.models import Experiment, Machine, Project, Run, SeriesLatest
@@ -87,6 +87,14 @@ def count_waiting(visible: QuerySet[Project]) -> int:
     runs = Run.objects.filter(state=Run.State.REQUESTED, configuration__case__project__in=visible)
     experiments = Experiment.objects.filter(state=Experiment.State.REQUESTED, project__in=visible)
     return runs.count() + experiments.count()
+
+
+def count_waiting_runs(projects: Iterable[int]) -> dict[int, int]:
+    """How many runs no machine has begun, by project; without those of which none waits."""
+    waiting = Run.objects.filter(state=Run.State.REQUESTED, project__in=list(projects))
+    return dict(
+        waiting.order_by().values("project").annotate(number=Count("pk")).values_list("project", "number")
+    )
 
 
 def seconds_by_configuration(configurations: Iterable[int]) -> dict[int, float]:

@@ -124,6 +124,10 @@ SENTENCES: dict[str, Callable[[AuditEntry, Details], str]] = {
     AuditAction.REQUEST_CANCELLED: lambda entry, details: (
         f"cancelled {format_count(details.get('runs', 0), 'run')} of request {entry.subject_key}"
     ),
+    AuditAction.WAITING_CANCELLED: lambda _, details: (
+        f"cancelled {format_count(details.get('runs', 0), 'run')} that waited"
+        + (f", of {details['filter']}" if details.get("filter") else "")
+    ),
     AuditAction.REMEASURING_CANCELLED: lambda _, details: (
         f"cancelled {format_count(details.get('runs', 0), 'run')} that measured disturbed ones again"
     ),

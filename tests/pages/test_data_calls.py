@@ -54,7 +54,7 @@ FORMS = {
     ),
     *("machine-code", "machine-state", "project-new-manifest", "project-repository", "project-forge-test"),
     *("project-removal", "delivery-resend", "trigger", "measure-missing", "claims-measure"),
-    *("read-commits", "remeasuring-cancel"),
+    *("read-commits", "remeasuring-cancel", "waiting-cancel"),
     *("run-share", "series-share", "regression-share"),
 }
 

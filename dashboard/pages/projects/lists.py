@@ -30,14 +30,13 @@ RUN_STATES: dict[str, Q] = {
 @require_safe
 def runs_page(request: HttpRequest, slug: str) -> HttpResponse:
     project = requested_project(request, slug)
-    state, filters, refused = "", ListFilter(), ""
+    state, filters, commit, refused = "", ListFilter(), "", ""
     try:
         state = read_choice(request, "state", RUN_STATES)
-        filters = read_list_filter(request, project)
+        filters, commit = read_run_filter(request, project)
     except FilterError as error:
         refused = str(error)
-    commit = request.GET.get("commit", "").strip()[:64].replace("\x00", " ")
-    listed = _filter_runs(runs.project_runs(project), state, filters, commit)
+    listed = filter_runs(runs.project_runs(project), state, filters, commit)
     page = requested_page(request, listed, ROWS_PER_PAGE, details=runs.RUNS_OF_KEYS)
     context = {
         "project": project,
@@ -51,13 +50,21 @@ def runs_page(request: HttpRequest, slug: str) -> HttpResponse:
         "filtered": bool(state or filters or commit),
         "refused": refused,
         # All of them, with no other filter.
+        "waiting": page.paginator.count if state == Run.State.REQUESTED else 0,
         "remeasuring": page.paginator.count if state == "remeasuring" and not (filters or commit) else 0,
         "single_case": projects.has_single_case(project),
     }
     return render(request, "projects/runs.html", context, status=400 if refused else 200)
 
 
-def _filter_runs(rows: QuerySet[Run], state: str, filters: ListFilter, commit: str) -> QuerySet[Run]:
+def read_run_filter(request: HttpRequest, project: Project) -> tuple[ListFilter, str]:
+    """Beside the state what lists of runs are filtered by, and the beginning of a commit's hash. Raises
+    FilterError."""
+    commit = request.GET.get("commit", "").strip()[:64].replace("\x00", " ")
+    return read_list_filter(request, project), commit
+
+
+def filter_runs(rows: QuerySet[Run], state: str, filters: ListFilter, commit: str) -> QuerySet[Run]:
     found = rows.filter(RUN_STATES[state]) if state else rows
     found = found.filter(
         match_words(filters.case, "configuration__case__benchmark", "configuration__case__key")

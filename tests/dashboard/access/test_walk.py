@@ -49,6 +49,7 @@ OF_PROJECT = (
     *("api-cases", "api-series-list", "api-commits", "api-triggers", "api-runs"),
     *("project-claims", "claims-measure", "api-claims", "measure-missing", "project-heatmap"),
     *("read-commits", "remeasuring-cancel", "api-remeasuring-cancel"),
+    *("waiting-cancel", "api-waiting-cancel"),
     *("project-noise", "project-regressions", "project-trust"),
     *("api-experiments", "api-channels", "api-members", "api-project-audit", "api-tokens"),
 )

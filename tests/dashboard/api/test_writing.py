@@ -270,6 +270,18 @@ def test_what_measures_disturbed_runs_again_is_cancelled_together(script: Client
     assert (second.status_code, "No disturbed run is left" in second.json()["detail"]) == (409, True)
 
 
+def test_what_waits_of_a_project_is_cancelled(script: Client, project: Project) -> None:
+    line, case = builders.create_commits(project, 3), builders.create_case(project)
+    measuring = builders.create_run(line[0], case, Run.State.MEASURING)
+    for commit in line[1:]:
+        builders.create_run(commit, case, Run.State.REQUESTED)
+    first, second = (post_json(script, "/projects/snake/runs/waiting/cancel") for _ in range(2))
+    assert (first.status_code, first.json()) == (200, {"runs": 2})
+    assert list(Run.objects.exclude(state="cancelled")) == [measuring]
+    assert newest_action() == ("waiting runs cancelled", "token")
+    assert (second.status_code, "No run that waits is left" in second.json()["detail"]) == (409, True)
+
+
 @pytest.mark.parametrize(("purpose", "status"), [("person", 200), ("proof", 409)])
 def test_an_experiment_is_cancelled_by_who_may_ask(
     script: Client, project: Project, purpose: str, status: int

@@ -129,6 +129,17 @@ def test_cancelling_the_rest_keeps_the_answer(check: Check, head: CheckedCase, c
     assert headline_of(check).endswith("The rest was cancelled. Intended, says ada.")
 
 
+def test_what_is_learned_is_named_once_the_time_is_known(check: Check, head: CheckedCase) -> None:
+    for pair in head.experiment.pairs.all():
+        better = {"unit": "1", "better": "higher", "kind": "quality", "base": 9.0}
+        pair.others["quality.return"] = {**better, "head": 9.0 + (-4, 0, 4)[pair.index % 3]}
+        pair.save()
+    pull_requests.proved_worse(head.experiment_id)
+    assert headline_of(check).endswith("Return (quality) is still being measured.")
+    head.experiment.pairs.filter(index__gt=1).delete()
+    assert headline_of(check).endswith("Step time is still being measured.")
+
+
 def test_nothing_is_told_early_of_what_is_as_good(check: Check, head: CheckedCase) -> None:
     grow_memory(head, 1.0)
     pull_requests.proved_worse(head.experiment_id)

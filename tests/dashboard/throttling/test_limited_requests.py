@@ -28,7 +28,7 @@ def test_every_limited_address_and_group_is_there() -> None:
 # What operators do that makes no machine work: it ends work, says something or sends a message.
 CHEAP = {
     *("project-trigger-cancel", "run-cancel", "experiment-cancel", "delivery-resend"),
-    *("remeasuring-cancel", "api-remeasuring-cancel"),
+    *("remeasuring-cancel", "api-remeasuring-cancel", "waiting-cancel", "api-waiting-cancel"),
     *("regression-triage", "regression-snooze", "series-share", "regression-share", "run-share"),
     *("api-trigger-cancel", "api-run-cancel", "api-experiment-cancel", "api-check-cancel"),
     "api-regression-triage",
