@@ -16,6 +16,15 @@
     });
   }
 
+  // A double click sends a form once: what it asks for would be there twice, or be told as missing.
+  const sentAt = new WeakMap();
+  addEventListener("submit", (event) => {
+    const form = event.target;
+    if (form.method !== "post") return;
+    if (event.timeStamp - (sentAt.get(form) ?? -Infinity) < 10_000) event.preventDefault();
+    else sentAt.set(form, event.timeStamp);
+  });
+
   for (const button of document.querySelectorAll("[data-copies]")) {
     if (!navigator.clipboard) continue;
     button.hidden = false;

@@ -449,3 +449,27 @@ def test_typing_a_commit_chooses_it(site: Site) -> None:
     page.wait_for_url("**/projects/snake/", wait_until="load")
     page.fill("[name=commit]", "main~3")
     assert page.is_checked("[name=which][value=commit]")
+
+
+COUNT_SENT = """
+([tries, action]) => {
+  let sent = 0;
+  // Behind the site's own listener: what that one lets through would be on its way now.
+  addEventListener("submit", (event) => {
+    if (!event.defaultPrevented) sent += 1;
+    event.preventDefault();
+  });
+  const form = document.querySelector(`form[action$="${action}"]`);
+  for (let number = 0; number < tries; number += 1) form.requestSubmit();
+  return sent;
+}
+"""
+
+
+def test_a_second_click_sends_no_form_twice(site: Site) -> None:
+    page = signed_in_page(site, "/projects/snake/settings/tokens/")
+    page.fill("[name=name]", "nightly")
+    assert page.evaluate(COUNT_SENT, [3, "/settings/tokens/"]) == 1
+    site.go(page, "/projects/snake/settings/tokens/")
+    # Searching changes nothing, and may be asked again at once.
+    assert page.evaluate(COUNT_SENT, [3, "/search/"]) == 3
