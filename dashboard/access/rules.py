@@ -110,7 +110,8 @@ RULES: dict[str, Rule] = {
             *("reset_password_from_key", "reset_password_from_key_done"),
         )
     },
-    **dict.fromkeys(("account", "socialaccount_connections", "usersessions_list"), OWN_ACCOUNT),
+    **dict.fromkeys(("account", "socialaccount_connections"), OWN_ACCOUNT),
+    "usersessions_list": Rule(Audience.SIGNED_IN, after_sign_in="account"),
     **{f"account_{name}": OWN_ACCOUNT for name in ("change_password", "set_password", "reauthenticate")},
     **{
         f"mfa_{name}": OWN_ACCOUNT

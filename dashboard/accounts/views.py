@@ -19,7 +19,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
@@ -132,4 +132,5 @@ renew_recovery_codes = recovery_codes.GenerateRecoveryCodesView.as_view(
 download_recovery_codes = recovery_codes.DownloadRecoveryCodesView.as_view(
     template_name="account/recovery_codes.txt"
 )
-end_other_sessions = require_POST(sessions.ListUserSessionsView.as_view())
+# The list is part of the page of the account: this address has none to lead back to.
+end_other_sessions = require_POST(sessions.ListUserSessionsView.as_view(success_url=reverse_lazy("account")))

@@ -81,7 +81,10 @@ def test_other_sessions_are_listed_and_ended(client: Client, ada: User) -> None:
     sign_in(client)
     sign_in(other)
     assert "Lynx" in client.get("/account/").content.decode()
-    client.post("/account/sessions/")
+    answer = client.post("/account/sessions/", follow=True)
+    assert answer.redirect_chain == [("/account/", 302)]
+    assert "You are signed out everywhere else." in answer.content.decode()
+    assert client.get("/account/sessions/")["Location"] == "/account/"
     assert (is_signed_in(client), is_signed_in(other)) == (True, False)
     assert "Lynx" not in client.get("/account/").content.decode()
 
