@@ -24,6 +24,7 @@ SITE_PERMISSIONS = (
     ("add_machine", "Add machines", "by join codes"),
     ("change_machine", "Change machines", "pause, drain, resume and retire them"),
 )
+FIELD_LABELS = {"name": "Name", "email": "E-mail address"}
 CODES = tuple(code for code, _, _ in SITE_PERMISSIONS)
 
 
@@ -39,7 +40,7 @@ def invite_account(
     actor: Actor, name: str, email: str, *, administrator: bool, permissions: Iterable[str]
 ) -> User:
     """A new account without a password: `password_link` gives the link by which the person sets one."""
-    user = User(username=name.strip(), email=email.strip())
+    user = User(username=_read_name(name), email=email.strip())
     user.is_superuser = user.is_staff = administrator
     user.set_unusable_password()
     _check_details(user)
@@ -58,7 +59,7 @@ def invite_account(
 def change_details(actor: Actor, user: User, name: str, email: str) -> list[str]:
     """The name by which the person signs in, and the address that mail goes to; the names of what changed."""
     before = (user.username, user.email)
-    user.username, user.email = name.strip(), email.strip()
+    user.username, user.email = _read_name(name), email.strip()
     _check_details(user)
     changed = [
         label
@@ -158,13 +159,18 @@ def _check_other_administrator(user: User) -> None:
         )
 
 
+def _read_name(name: str) -> str:
+    """In the spelling that Django keeps: the same name in other characters of Unicode is no other name."""
+    return str(User.normalize_username(name.strip()))
+
+
 def _check_details(user: User) -> None:
-    user.username, user.email = (text.replace("\0", "") for text in (user.username, user.email))
     try:
         user.clean_fields(exclude=["password"])
     except ValidationError as error:
         field, sentences = next(iter(error.message_dict.items()))
-        raise AccountError(sentences[0], "name" if field == "username" else field) from None
+        name = "name" if field == "username" else field
+        raise AccountError(f"{FIELD_LABELS.get(name, name)}: {sentences[0]}", name) from None
 
 
 def _check_name_is_free(user: User) -> None:
@@ -176,7 +182,7 @@ def _known_codes(permissions: Iterable[str]) -> list[str]:
     asked = list(permissions)
     unknown = next((code for code in asked if code not in CODES), None)
     if unknown is not None:
-        raise AccountError(f"Must be among {', '.join(CODES)}.", "permissions")
+        raise AccountError(f"Permissions: they must be among {', '.join(CODES)}.", "permissions")
     return [code for code in CODES if code in asked]
 
 

@@ -48,6 +48,14 @@ def test_an_invited_person_signs_in_by_the_link(keeper: Client) -> None:
     assert "Add projects" in shown_text(keeper.get(ACCOUNTS, {"q": "ev"}))
 
 
+def test_a_long_address_is_refused_whole(keeper: Client) -> None:
+    """Cut at its end it would be another address, to which the link goes."""
+    typed = f"eve@{'e' * 63}.{'e' * 63}.{'e' * 63}.{'e' * 50}.example.org"
+    answer = keeper.post(ACCOUNTS, {"name": "eve", "email": typed})
+    assert (answer.status_code, f'value="{typed}"' in answer.content.decode()) == (400, True)
+    assert not User.objects.filter(username="eve").exists()
+
+
 def test_the_link_is_mailed_where_mail_leaves_the_site(keeper: Client, settings: Settings) -> None:
     settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
     shown = shown_text(keeper.post(ACCOUNTS, {"name": "eve", "email": "eve@example.org"}))

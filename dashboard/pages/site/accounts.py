@@ -26,7 +26,7 @@ from dashboard.pages.site.sections import site_context
 from dashboard.querysets.accounts import listed_accounts, shown_account
 
 ROWS_PER_PAGE = 50
-LONGEST_TEXT = 254
+LONGEST_SEARCH = 254
 LABELS = {code: label for code, label, _ in SITE_PERMISSIONS}
 
 
@@ -63,7 +63,7 @@ def accounts_page(request: HttpRequest) -> HttpResponse:
 
 
 def read_texts(request: HttpRequest) -> dict[str, Any]:
-    return {name: request.POST.get(name, "")[:LONGEST_TEXT].strip() for name in ("name", "email")}
+    return {name: request.POST.get(name, "").strip() for name in ("name", "email")}
 
 
 def render_accounts(
@@ -73,7 +73,7 @@ def render_accounts(
     typed: dict[str, Any] | None = None,
     invited: dict[str, Any] | None = None,
 ) -> HttpResponse:
-    search = request.GET.get("q", "").replace("\0", "").strip()[:LONGEST_TEXT]
+    search = request.GET.get("q", "").replace("\0", "").strip()[:LONGEST_SEARCH]
     page = requested_page(request, listed_accounts(search), ROWS_PER_PAGE)
     shown = {
         **site_context(request, "site-accounts"),

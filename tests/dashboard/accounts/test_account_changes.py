@@ -39,21 +39,32 @@ def test_who_is_invited_may_do_what_was_chosen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "email", "permissions", "field"),
+    ("name", "email", "permissions", "field", "sentence"),
     [
-        ("Ada", "", (), "name"),
-        ("two words", "", (), "name"),
-        ("", "", (), "name"),
-        ("eve", "nowhere", (), "email"),
-        ("eve", "", ("delete_run",), "permissions"),
+        ("Ada", "", (), "name", "There is an account Ada already."),
+        # The same letters in other characters of Unicode.
+        ("\uff41\uff44\uff41", "", (), "name", "There is an account ada already."),
+        ("two words", "", (), "name", "Name: Enter a valid username."),
+        ("a\0b", "", (), "name", "Name: Enter a valid username."),
+        ("", "", (), "name", "Name: This field cannot be blank."),
+        ("x" * 300, "", (), "name", "Name: Ensure this value has at most 150 characters (it has 300)."),
+        ("eve", "nowhere", (), "email", "E-mail address: Enter a valid email address."),
+        (
+            "eve",
+            f"eve@{'e' * 63}.{'e' * 63}.{'e' * 63}.{'e' * 60}.org",
+            (),
+            "email",
+            "E-mail address: Ensure",
+        ),
+        ("eve", "", ("delete_run",), "permissions", "Permissions: they must be among add_project, "),
     ],
 )
 def test_what_can_be_no_account_is_told_at_its_field(
-    ada: User, name: str, email: str, permissions: tuple[str, ...], field: str
+    ada: User, name: str, email: str, permissions: tuple[str, ...], field: str, sentence: str
 ) -> None:
     with pytest.raises(AccountError) as refused:
         invite_person(name, email, *permissions)
-    assert refused.value.field == field
+    assert (refused.value.field, str(refused.value)[: len(sentence)]) == (field, sentence)
     assert User.objects.get() == ada
 
 
