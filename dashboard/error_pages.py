@@ -6,8 +6,9 @@ import re
 import sys
 from http import HTTPStatus
 
-from django.core.exceptions import BadRequest
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseServerError
+from django.conf import settings
+from django.core.exceptions import BadRequest, RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBadRequest, HttpResponseServerError
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.template import loader
@@ -19,6 +20,20 @@ from dashboard.problem_details import NOT_HERE, answer_problem, is_api_request
 from dashboard.structured_logs import current_ids
 
 RETRY_SECONDS = 10
+# What Django refuses to read of a form, before its page is asked.
+UNREADABLE_FORMS = (
+    (
+        RequestDataTooBig,
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        f"What was sent is larger than the {settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 2**20} MiB that the site "
+        "reads. Nothing was changed: go back, and send less.",
+    ),
+    (
+        (TooManyFieldsSent, TooManyFilesSent),
+        HTTPStatus.BAD_REQUEST,
+        "What was sent has more fields or files than any form of this site. Nothing was changed.",
+    ),
+)
 OWN_STYLE = re.compile("<style>(.*?)</style>", re.DOTALL)
 OF_DJANGO = re.compile(r"No \w+ matches the given query\.")
 
@@ -77,7 +92,10 @@ def show_bad_request(request: HttpRequest, exception: Exception) -> HttpResponse
         if request.__dict__.get("takes_tokens"):
             return answer_problem(HTTPStatus.BAD_REQUEST, str(exception))
         return render(request, "refused.html", {"problem": str(exception)}, status=HTTPStatus.BAD_REQUEST)
-    return defaults.bad_request(request, exception)
+    for kind, status, sentence in UNREADABLE_FORMS:
+        if isinstance(exception, kind):
+            return render(request, "refused.html", {"problem": sentence}, status=status)
+    return HttpResponseBadRequest("The request can't be read.", content_type="text/plain")
 
 
 def show_forged_request(request: HttpRequest, reason: str = "") -> HttpResponseBase:  # noqa: ARG001 (Django's)

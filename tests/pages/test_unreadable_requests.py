@@ -61,6 +61,20 @@ def test_a_form_in_another_charset_is_refused(client: Client, kind: str, charset
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("body", "status", "sentence"),
+    [
+        (b"name=" + b"x" * (3 * 2**20), 413, "What was sent is larger than the 2 MiB that the site reads."),
+        (b"&".join(b"f%d=1" % number for number in range(2000)), 400, "What was sent has more fields"),
+    ],
+)
+def test_a_form_that_is_too_large_is_told(signed_in: Client, body: bytes, status: int, sentence: str) -> None:
+    answer = signed_in.generic("POST", "/site/accounts/", body, content_type=FORM)
+    assert (answer.status_code, sentence in answer.text) == (status, True)
+    assert "Nothing was changed" in answer.text
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize("charset", ["utf-8", "UTF-8"])
 def test_a_form_in_utf8_is_read(client: Client, charset: str) -> None:
     answer = client.generic("POST", "/sign-in/", b"login=%C3%A4da", content_type=f"{FORM}; charset={charset}")
