@@ -21,14 +21,15 @@ def path_problem(path: str) -> str:
     if not path or not path.isprintable() or len(path) > LONGEST_PATH:
         return f"must be a printable path of at most {LONGEST_PATH} characters"
     if (
-        path.startswith("/")
+        not parts
+        or path.startswith("/")
         or "\\" in path
         or ".." in parts
         or ".git" in parts
         or str(PurePosixPath(path)) != path
     ):
         return "must be a path inside the repository, such as data/prepare.py"
-    if path == MANIFEST:
+    if parts[0] == MANIFEST:
         return "is the manifest, which is kept by itself"
     return ""
 
@@ -42,6 +43,7 @@ def files_problem(files: Mapping[str, str]) -> str:
             return f"{path} is no text."
         if len(text.encode()) > LARGEST_FILE:
             return f"{path} is larger than {LARGEST_FILE // 1024} KiB."
+    for path in files:
         if folder := next((str(above) for above in PurePosixPath(path).parents if str(above) in files), ""):
             return f"{path} lies below {folder}, which is a file."
     if len(files) > MOST_FILES:

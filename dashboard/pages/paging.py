@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from django.core.exceptions import BadRequest
 from django.core.paginator import Page, Paginator
@@ -79,7 +79,7 @@ def requested_page(
         page = BoundedPaginator(items, size).get_page(1)
         page.object_list = first[:size]
         return page
-    page = BoundedPaginator(items, size).get_page(number)
+    page = cast("RequestedPage", BoundedPaginator(items, size).get_page(number))
     page.missing = number if number > page.paginator.num_pages else 0
     page.object_list = _read_details(page.object_list, details)
     return page

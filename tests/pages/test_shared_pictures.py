@@ -239,6 +239,14 @@ def test_frames_only_where_the_project_permits_them(signed_in: Client, regressio
     assert refused.status_code == 400
     assert "https://a.example; is no site such as" in shown_text(refused)
     signed_in.post(where, {"embed_origins": "https://a.example\nhttp://*.b.example:8080"})
+    # Neither a cut list nor none takes its place.
+    many = "\n".join(f"https://{number:04}.example" for number in range(300))
+    for wrong, sentence in (
+        ({"embed_origins": many}, "The sites have more than 4000 letters together."),
+        ({}, "embed_origins: the form that was sent lacks this field"),
+    ):
+        answer = signed_in.post(where, wrong)
+        assert (answer.status_code, sentence in shown_text(answer)) == (400, True)
     policy = signed_in.get(embed).headers["Content-Security-Policy"]
     assert "frame-ancestors https://a.example http://*.b.example:8080" in policy
     assert "frame-ancestors 'none'" in signed_in.get(where).headers["Content-Security-Policy"]

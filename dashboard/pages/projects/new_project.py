@@ -121,15 +121,18 @@ def suggested_slug(repository: str) -> str:
 def read_wanted(test: RepositoryTest, written: Mapping[str, str], benchmarks: list[str]) -> WantedProject:
     """Raises SetupError."""
     if written["visibility"] not in Project.Visibility.values:
-        raise SetupError(f"Must be one of {', '.join(Project.Visibility.values)}.", "visibility")
+        raise SetupError(f"Visibility must be one of {', '.join(Project.Visibility.values)}.", "visibility")
     manifest = read_manifest_text(written["manifest"]) if written["keeps"] else ""
     if written["keeps"] and not manifest.strip():
-        raise SetupError("Is empty: write one, or let the repository's count.", "manifest")
+        raise SetupError("The manifest is empty: write one, or let the repository's count.", "manifest")
     last = read_count(written)
     text = manifest or test.facts["manifest"]
     known = plan_benchmarks(text) if last and text else []
     # The boxes are those of the repository's manifest: another one's benchmarks are all measured.
     names = tuple(name for name in benchmarks if not written["keeps"])
+    offered = {benchmark.name for benchmark in known}
+    if known and (unknown := next((name for name in names if name not in offered), None)) is not None:
+        raise SetupError(f"Benchmarks: the manifest has none called {unknown[:60]!r}.", "last")
     check_count(last, [benchmark for benchmark in known if not names or benchmark.name in names])
     return WantedProject(written["slug"].strip(), written["visibility"], manifest, last, names)
 
@@ -137,7 +140,7 @@ def read_wanted(test: RepositoryTest, written: Mapping[str, str], benchmarks: li
 def read_count(written: Mapping[str, str]) -> int:
     text = written["last"].strip() if written["which"] == OWN_NUMBER else written["which"]
     if not (text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER):
-        raise SetupError(f"Must be a whole number, 0 to {MOST_COMMITS}.", "last")
+        raise SetupError(f"The number of commits must be a whole number, 0 to {MOST_COMMITS}.", "last")
     count = int(text)
     if count > MOST_COMMITS:
         raise SetupError(f"At most {MOST_COMMITS} commits are measured at once.", "last")

@@ -134,8 +134,12 @@ def change_rules(request: HttpRequest, project: Project, pk: int) -> HttpRespons
             return render_form(request, channel, kind_of(channel), write_form(channel), {}, typed, error)
     elif action in ("up", "down", "remove"):
         rule = channel.rules.filter(pk=parse_key(request.POST.get("rule", ""))).first()
-        if rule and action == "remove":
+        if rule is None:
+            messages.error(request, "rule: the channel has it no more, or never had it.")
+        elif action == "remove":
             channel_changes.remove_rule(visitor, rule)
-        elif rule:
+        else:
             channel_changes.shift_rule(visitor, rule, -1 if action == "up" else 1)
+    else:
+        messages.error(request, "action: must be one of add, up, down, remove.")
     return redirect("project-channel", project.slug, channel.pk)

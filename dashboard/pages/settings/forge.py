@@ -63,6 +63,8 @@ def forge_page(request: HttpRequest, slug: str) -> HttpResponse:
             record_forge(visitor_of(request), connection, "disconnected")
             connection.delete()
         messages.success(request, "Disconnected: delete its webhook and its token on the forge too.")
+    else:
+        messages.error(request, "action: must be one of connect, renew-secret, disconnect.")
     return redirect(SECTION, slug)
 
 

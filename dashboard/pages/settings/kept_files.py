@@ -9,12 +9,13 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from dashboard.access import visitor_of
-from dashboard.host_protocol.kept_files import LARGEST_FILE
+from dashboard.host_protocol.kept_files import LARGEST_FILE, LONGEST_PATH
 from dashboard.models import Project
-from dashboard.pages.form_fields import read_text
+from dashboard.pages.form_fields import OVERTAKEN, read_text, sent_version, text_version
 from dashboard.pages.settings.sections import settings_context
 from dashboard.projects.kept_files import KeptFileError, decode_file, keep_files
 
+ACTIONS = ("keep", "remove", "upload")
 SECTION = "project-manifest"
 
 
@@ -22,35 +23,52 @@ SECTION = "project-manifest"
 @require_http_methods(["GET", "HEAD", "POST"])
 def kept_file_page(request: HttpRequest, slug: str) -> HttpResponse:
     """One file, named by `path` in the address. The form's fields: `path`, `text`, or `files` with `folder`;
-    and `action`: keep, remove or upload. `former` is the path that a kept file had.
+    and `action`: keep, remove or upload. `former` is the path that a kept file had, `text_version` tells of
+    which text the form was made.
     """
     context = settings_context(request, slug, SECTION)
     project: Project = context["project"]
     if request.method != "POST":
         path = request.GET.get("path", "")
         kept = project.kept_files.filter(path=path).first()
-        return render_file(
-            request, context, path, kept.text if kept else "", former=kept.path if kept else ""
-        )
+        text, former = (kept.text, kept.path) if kept else ("", "")
+        return render_file(request, context, path, text, text_version(text), former=former)
     action, former = request.POST.get("action", ""), read_text(request.POST, "former")
     path, text = request.POST.get("path", "").strip(), request.POST.get("text", "")
+    stored = read_stored_text(project, former)
+    version = sent_version(request.POST, stored)
     try:
-        changed = read_changes(request, action, path, text, former)
+        changed = read_changes(request, project, action, path, text, former)
+        if action != "upload" and former and version != text_version(stored):
+            version = text_version(stored)
+            raise KeptFileError(OVERTAKEN)
         keep_files(visitor_of(request), project, changed)
     except KeptFileError as error:
-        return render_file(request, context, path, text, former=former, refused=str(error))
+        return render_file(request, context, path, text, version, former=former, refused=str(error))
     names = ", ".join(changed)
     done = "is no longer kept" if action == "remove" else "counts from now on"
     messages.success(request, f"{names} {done}.")
     return redirect(SECTION, slug)
 
 
+def read_stored_text(project: Project, path: str) -> str:
+    """Empty where there is no such file."""
+    return project.kept_files.filter(path=path).values_list("text", flat=True).first() or ""
+
+
 def read_changes(
-    request: HttpRequest, action: str, path: str, text: str, former: str
+    request: HttpRequest, project: Project, action: str, path: str, text: str, former: str
 ) -> dict[str, str | None]:
     """By its path what becomes of each file that the form names. Raises KeptFileError."""
+    if action not in ACTIONS:
+        raise KeptFileError(f"action: must be one of {', '.join(ACTIONS)}.")
+    kept = set(project.kept_files.values_list("path", flat=True))
     if action == "remove":
-        return {former or path: None}
+        if (removed := former or path) not in kept:
+            raise KeptFileError(f"path: no file {removed[:LONGEST_PATH]!r} is kept.")
+        return {removed: None}
+    if action == "keep" and path != former and path in kept:
+        raise KeptFileError(f"path: {path} is kept already: open it to change it, or remove it first.")
     if action == "upload":
         folder = request.POST.get("folder", "").strip().strip("/")
         uploaded = [file for file in request.FILES.getlist("files") if file.name]
@@ -63,7 +81,15 @@ def read_changes(
 
 
 def render_file(
-    request: HttpRequest, context: dict[str, object], path: str, text: str, *, former: str, refused: str = ""
+    request: HttpRequest,
+    context: dict[str, object],
+    path: str,
+    text: str,
+    version: str,
+    *,
+    former: str,
+    refused: str = "",
 ) -> HttpResponse:
-    shown = {**context, "path": path, "text": text, "former": former, "refused": refused}
+    shown = {**context, "path": path, "text": text, "text_version": version, "former": former}
+    shown["refused"] = refused
     return render(request, "settings/kept_file.html", shown, status=400 if refused else 200)

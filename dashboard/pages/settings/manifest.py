@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from dashboard.access import visitor_of
 from dashboard.host_protocol import files_version
 from dashboard.models import Project, RepositoryTest
+from dashboard.pages.form_fields import OVERTAKEN, sent_version, text_version
 from dashboard.pages.settings import repository_form
 from dashboard.pages.settings.sections import settings_context
 from dashboard.project_setup import repository_test_sentences as sentences
@@ -28,19 +29,23 @@ SECTION = "project-manifest"
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def manifest_page(request: HttpRequest, slug: str) -> HttpResponse:
-    """The form's fields: `manifest`, and `action`: preview, keep or use-repository."""
+    """The form's fields: `manifest`, `text_version` of what it was made from, and `action`: preview, keep or
+    use-repository."""
     context = settings_context(request, slug, SECTION)
     project: Project = context["project"]
     if request.method != "POST":
-        return render_manifest(request, context, project.manifest)
+        return render_manifest(request, context, project.manifest, text_version(project.manifest))
     action = request.POST.get("action", "")
     if action == "use-repository":
         keep_manifest(visitor_of(request), project, "")
         messages.success(request, "The repository's manifest counts from now on.")
         return redirect(SECTION, slug)
+    version, current = sent_version(request.POST, project.manifest), text_version(project.manifest)
     try:
         text = read_manifest_text(request.POST.get("manifest", ""))
         benchmarks = plan_benchmarks(text)
+        if action == "keep" and version != current and text != project.manifest:
+            return render_manifest(request, context, text, current, OVERTAKEN)
         if action == "keep":
             changed = keep_manifest(visitor_of(request), project, text)
             messages.success(
@@ -48,10 +53,10 @@ def manifest_page(request: HttpRequest, slug: str) -> HttpResponse:
             )
             return redirect(SECTION, slug)
     except SetupError as error:
-        return render_manifest(request, context, request.POST.get("manifest", ""), str(error))
+        return render_manifest(request, context, request.POST.get("manifest", ""), version, str(error))
     preview = {"benchmarks": benchmarks, **repository_form.benchmark_totals(benchmarks)}
     return render_manifest(
-        request, context, text, preview={**preview, **difference_context(request, project, text)}
+        request, context, text, version, preview={**preview, **difference_context(request, project, text)}
     )
 
 
@@ -74,6 +79,7 @@ def render_manifest(
     request: HttpRequest,
     context: dict[str, Any],
     text: str,
+    version: str,
     refused: str = "",
     preview: dict[str, Any] | None = None,
 ) -> HttpResponse:
@@ -85,6 +91,7 @@ def render_manifest(
         "files": files,
         "version": files_version({file.path: file.text for file in files}),
         "text": text or EXAMPLE,
+        "text_version": version,
         "refused": refused,
         "preview": preview is not None,
         # Of the preview's fragment.

@@ -16,6 +16,7 @@ from paceline.manifest.policy import Policy, parse_policy_text
 from dashboard import retention
 from dashboard.access import AuditAction, record_action, visitor_of
 from dashboard.models import Project
+from dashboard.pages.form_fields import OVERTAKEN, read_sent_text, sent_version, text_version
 from dashboard.pages.settings.policy_rows import policy_rows
 from dashboard.pages.settings.sections import settings_context
 from dashboard.policy.cron import NeverDue, next_due
@@ -29,16 +30,21 @@ LONGEST_POLICY = 50_000
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def policy_page(request: HttpRequest, slug: str) -> HttpResponse:
-    """The form's field: `policy`, the table of that name as TOML; empty: what the manifest says."""
+    """The form's fields: `policy`, the table of that name as TOML, empty: what the manifest says; and
+    `text_version` of what it was made from."""
     context = settings_context(request, slug, "project-policy")
     project: Project = context["project"]
     if request.method != "POST":
-        return _render_policy(request, context, project.policy)
-    text = request.POST.get("policy", "").replace("\r\n", "\n").strip()
+        return _render_policy(request, context, project.policy, text_version(project.policy))
+    text = read_sent_text(request.POST, "policy").replace("\r\n", "\n").strip()
+    version = sent_version(request.POST, project.policy)
     try:
         policy = check_policy(text)
     except ManifestError as error:
-        return _render_policy(request, {**context, "refused": error.sentence}, text, status=400)
+        return _render_policy(request, {**context, "refused": error.sentence}, text, version, status=400)
+    if version != text_version(project.policy) and text != project.policy:
+        current = text_version(project.policy)
+        return _render_policy(request, {**context, "refused": OVERTAKEN}, text, current, status=400)
     if text != project.policy:
         with transaction.atomic():
             project.policy = text
@@ -71,13 +77,14 @@ def check_policy(text: str) -> Policy:
 
 
 def _render_policy(
-    request: HttpRequest, context: dict[str, Any], text: str, status: int = 200
+    request: HttpRequest, context: dict[str, Any], text: str, version: str, status: int = 200
 ) -> HttpResponse:
     project: Project = context["project"]
     now = timezone.now()
     quiet = project.quiet_from is not None and project.quiet_from <= now < (project.quiet_until or now)
     shown = {
         "text": text,
+        "text_version": version,
         "rows": policy_rows(project_policy(project), retention.kept_days(project)),
         "schedules": list(project.schedules.order_by("next_at", "name")),
         "quiet": quiet,

@@ -11,7 +11,6 @@ from django.views.decorators.http import require_http_methods
 
 from dashboard.access import visitor_of
 from dashboard.models import Project
-from dashboard.pages.form_fields import read_text
 from dashboard.pages.settings.sections import settings_context
 from dashboard.project_setup.errors import SetupError
 from dashboard.project_setup.removal import remove_project
@@ -26,7 +25,7 @@ def removal_page(request: HttpRequest, slug: str) -> HttpResponse:
     if request.method != "POST":
         return render_removal(request, context)
     try:
-        remove_project(visitor_of(request), project, read_text(request.POST, "slug"))
+        remove_project(visitor_of(request), project, request.POST.get("slug", ""))
     except SetupError as error:
         return render_removal(request, context, str(error))
     messages.success(request, f"{slug} is removed. Its rows are being deleted, which may take some minutes.")

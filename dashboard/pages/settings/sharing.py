@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from dashboard.access import AuditAction, record_action, visitor_of
 from dashboard.archive import archive_name, compress_lines, write_archive
 from dashboard.models import PictureLink, Project
-from dashboard.pages.form_fields import parse_key, read_text
+from dashboard.pages.form_fields import parse_key, read_sent_text
 from dashboard.pages.settings.sections import settings_context
 from dashboard.pictures import describe_subject, revoke_link
 from dashboard.project_setup.changing import change_settings
@@ -37,8 +37,10 @@ def sharing_page(request: HttpRequest, slug: str) -> HttpResponse:
         revoke_link(visitor_of(request), get_object_or_404(links, pk=parse_key(request.POST["revoke"])))
         messages.success(request, "The address is revoked: it shows nothing any more.")
         return redirect(SECTION, slug)
-    typed = read_text(request.POST, "embed_origins")[:LONGEST_ORIGINS]
+    typed = read_sent_text(request.POST, "embed_origins")
     try:
+        if len(typed) > LONGEST_ORIGINS:
+            raise SetupError(f"The sites have more than {LONGEST_ORIGINS} letters together.", "embed_origins")
         change_settings(visitor_of(request), project, {"embed_origins": "\n".join(typed.split())})
     except SetupError as error:
         return render_settings(request, context, typed, str(error))

@@ -117,16 +117,17 @@ def test_another_branch_is_read(signed_in: Client, code: Repository) -> None:
         ({"slug": "x" * 61}, "The name must have at most 60 characters."),
         ({"slug": "new"}, "No project can be called new"),
         ({"slug": "paceline"}, "paceline is kept for the site"),
-        ({"visibility": "x"}, "Must be one of public, private"),
-        ({"which": "last", "last": "many"}, "Must be a whole number, 0 to 1000"),
+        ({"visibility": "x"}, "Visibility must be one of public, private"),
+        ({"which": "last", "last": "many"}, "The number of commits must be a whole number, 0 to 1000"),
         ({"which": "last", "last": "1001"}, "At most 1000 commits"),
         ({"keeps": "yes", "manifest": "a = \n"}, "line 1"),
-        ({"keeps": "yes", "manifest": " "}, "Is empty"),
+        ({"keeps": "yes", "manifest": " "}, "The manifest is empty"),
+        ({"benchmarks": ["other", "walker"]}, "Benchmarks: the manifest has none called 'walker'."),
         ({"which": "20"}, "20 commits would be 60 runs, this site takes 50 at once"),
     ],
 )
 def test_a_wrong_field_is_told_and_nothing_is_added(
-    signed_in: Client, code: Repository, settings: Settings, fields: dict[str, str], sentence: str
+    signed_in: Client, code: Repository, settings: Settings, fields: dict[str, Any], sentence: str
 ) -> None:
     settings.PACELINE_MOST_RUNS = 50
     answer = signed_in.post(ask_test(signed_in, code.folder), add_form(**fields))

@@ -239,6 +239,24 @@ def test_rules_are_added_moved_and_removed(keeper: Client, channel: Channel) -> 
     assert "Choose in which states" in page_text(refused)
 
 
+@pytest.mark.parametrize(
+    ("form", "sentence"),
+    [
+        ({}, "action: must be one of add, up, down, remove."),
+        ({"action": "swap", "rule": "1"}, "action: must be one of add, up, down, remove."),
+        # Removed in another window.
+        ({"action": "remove", "rule": "999999"}, "rule: the channel has it no more, or never had it."),
+        ({"action": "up", "rule": "first"}, "rule: the channel has it no more, or never had it."),
+    ],
+)
+def test_a_rule_that_is_not_there_is_told(
+    keeper: Client, channel: Channel, form: dict[str, str], sentence: str
+) -> None:
+    answer = keeper.post(f"{PAGE}{channel.pk}/rules/", form, follow=True)
+    assert sentence in page_text(answer)
+    assert not AuditEntry.objects.filter(action="channel changed").exists()
+
+
 def test_no_channel_of_another_project_is_reached(keeper: Client) -> None:
     other = builders.create_project("other")
     channel = Channel.objects.create(project=other, kind="email", address="team@example.org")

@@ -10,7 +10,7 @@ from django.test import Client
 from dashboard.host_protocol import files_version
 from dashboard.models import Project
 from dashboard.pages.runs.document_parts import reproduction_command
-from dashboard.projects.kept_files import read_kept_files
+from dashboard.projects.kept_files import keep_files, read_kept_files
 from tests.dashboard.access.conftest import create_member
 from tests.dashboard.conftest import MANIFEST
 from tests.pages import builders
@@ -62,6 +62,73 @@ def test_what_cannot_be_kept_stays_in_the_form(client: Client, admin: User, proj
     image = SimpleUploadedFile("x.png", b"\x89PNG\xff")
     shown = shown_text(client.post(FILE_PAGE, {"action": "upload", "files": image}))
     assert "x.png is no text" in shown
+
+
+@pytest.mark.parametrize(
+    ("form", "sentence"),
+    [
+        ({"action": "remove", "path": "no.py"}, "path: no file 'no.py' is kept."),
+        ({"action": "remove"}, "path: no file '' is kept."),
+        ({"action": "drop", "path": "run.py"}, "action: must be one of keep, remove, upload."),
+        ({"path": "new.py", "text": "print(3)"}, "action: must be one of keep, remove, upload."),
+        ({"action": "keep", "path": ".", "text": "print(3)"}, "'.' must be a path inside the repository"),
+        ({"action": "keep", "path": "paceline.toml/x", "text": "y"}, "'paceline.toml/x' is the manifest"),
+        # Another file's text would be gone.
+        ({"action": "keep", "path": "run.py", "text": "print(3)"}, "path: run.py is kept already"),
+        (
+            {"action": "keep", "former": "two.py", "path": "run.py", "text": "2"},
+            "path: run.py is kept already",
+        ),
+    ],
+)
+def test_what_was_not_meant_changes_no_kept_file(
+    client: Client, admin: User, project: Project, form: dict[str, str], sentence: str
+) -> None:
+    before = {"run.py": "print(1)", "two.py": "print(2)"}
+    keep_files(None, project, before)
+    answer = client.post(FILE_PAGE, form)
+    assert (answer.status_code, sentence in shown_text(answer)) == (400, True)
+    assert read_kept_files(project) == before
+
+
+@pytest.mark.parametrize("action", ["keep", "remove"])
+def test_a_file_that_somebody_else_changed_stays(
+    client: Client, admin: User, project: Project, action: str
+) -> None:
+    keep_files(None, project, {"run.py": "print(1)"})
+    opened = client.get(FILE_PAGE, {"path": "run.py"}).context["text_version"]
+    keep_files(None, project, {"run.py": "print('theirs')"})
+    form = {"action": action, "former": "run.py", "path": "run.py", "text": "print('mine')"}
+    answer = client.post(FILE_PAGE, form | {"text_version": opened})
+    assert (answer.status_code, "Somebody has changed it since" in shown_text(answer)) == (400, True)
+    assert "mine" in answer.content.decode()
+    assert read_kept_files(project) == {"run.py": "print('theirs')"}
+    again = form | {"text_version": answer.context["text_version"]}
+    assert client.post(FILE_PAGE, again).status_code == 302
+    assert read_kept_files(project) == ({"run.py": "print('mine')"} if action == "keep" else {})
+
+
+def test_a_manifest_that_somebody_else_changed_stays(client: Client, admin: User, project: Project) -> None:
+    opened = client.get(MANIFEST_PAGE).context["text_version"]
+    Project.objects.update(manifest=MANIFEST)
+    mine = {"manifest": f"{MANIFEST}\n# mine", "text_version": opened}
+    # Looking at its cases in between doesn't make it newer.
+    shown = client.post(MANIFEST_PAGE, mine | {"action": "preview"})
+    assert shown.context["text_version"] == opened
+    answer = client.post(MANIFEST_PAGE, mine | {"action": "keep"})
+    assert (answer.status_code, "Somebody has changed it since" in shown_text(answer)) == (400, True)
+    assert "# mine" in answer.content.decode()
+    project.refresh_from_db()
+    assert project.manifest == MANIFEST
+    again = mine | {"action": "keep", "text_version": answer.context["text_version"]}
+    assert client.post(MANIFEST_PAGE, again).status_code == 302
+    project.refresh_from_db()
+    assert "# mine" in project.manifest
+
+
+def test_no_file_takes_the_place_of_the_checkout(client: Client, admin: User, project: Project) -> None:
+    answer = client.post(FILE_PAGE, {"action": "keep", "path": ".", "text": "print(3)"})
+    assert (answer.status_code, read_kept_files(project)) == (400, {})
 
 
 def test_a_run_says_what_repeats_it(client: Client, admin: User, project: Project) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 
 import pytest
@@ -51,6 +52,41 @@ def test_what_holds_is_shown_with_its_origin(client: Client) -> None:
     assert "paths_ignore docs/** manifest" in said
     assert "benchmarks.train.paths src/** manifest" in said
     assert "schedule.nightly 30 3 * * * · train · size=4 manifest" in said
+
+
+def test_a_form_without_its_field_takes_no_policy_away(client: Client, project: Project) -> None:
+    Project.objects.update(policy="[policy]\nmost_queued = 7")
+    answer = client.post(PAGE, {})
+    sentence = "policy: the form that was sent lacks this field, so nothing was changed."
+    assert (answer.status_code, sentence in shown_text(answer)) == (400, True)
+    project.refresh_from_db()
+    assert project.policy == "[policy]\nmost_queued = 7"
+
+
+def test_two_administrators_at_once_lose_nothing(client: Client, project: Project) -> None:
+    opened = client.get(PAGE).content.decode()
+    found = re.search(r'name="text_version" value="(\w+)"', opened)
+    assert found
+    Project.objects.update(policy="[policy]\nmost_queued = 7")
+    mine = {"policy": "[policy]\nmost_queued = 9", "text_version": found[1]}
+    answer = client.post(PAGE, mine)
+    assert (answer.status_code, "Somebody has changed it since" in shown_text(answer)) == (400, True)
+    assert "most_queued = 9" in answer.content.decode()
+    project.refresh_from_db()
+    assert project.policy == "[policy]\nmost_queued = 7"
+    again = re.search(r'name="text_version" value="(\w+)"', answer.content.decode())
+    assert again
+    # Sent twice it is stored once: a page that is loaded again isn't overtaken by itself.
+    for _ in range(2):
+        assert client.post(PAGE, mine | {"text_version": again[1]}).status_code == 302
+    project.refresh_from_db()
+    assert project.policy == "[policy]\nmost_queued = 9"
+
+
+def test_a_wrong_policy_is_still_made_from_what_was_shown(client: Client, project: Project) -> None:
+    """Mended, it must not take the place of what somebody else has stored in the meantime."""
+    answer = client.post(PAGE, {"policy": "[policy", "text_version": "0123456789abcdef"})
+    assert 'value="0123456789abcdef"' in answer.content.decode()
 
 
 def test_the_site_stands_above_the_manifest(client: Client, project: Project) -> None:

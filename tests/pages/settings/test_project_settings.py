@@ -263,6 +263,13 @@ def test_a_wrong_connection_is_told(
     assert not ForgeConnection.objects.exists()
 
 
+def test_an_unknown_action_changes_no_connection(client: Client, admin: User, stand_in: StandIn) -> None:
+    client.post(f"{SETTINGS}forge/", forge_form(stand_in))
+    answer = client.post(f"{SETTINGS}forge/", {"action": "forget"}, follow=True)
+    assert "action: must be one of connect, renew-secret, disconnect." in shown_text(answer)
+    assert ForgeConnection.objects.exists()
+
+
 def test_a_hook_gets_a_new_secret(client: Client, admin: User, project: Project) -> None:
     assert "manage.py install_hook snake" in shown_text(client.get(f"{SETTINGS}hook/"))
     shown = client.post(f"{SETTINGS}hook/").content.decode()
@@ -272,8 +279,9 @@ def test_a_hook_gets_a_new_secret(client: Client, admin: User, project: Project)
 
 
 def test_a_project_is_removed(client: Client, admin: User) -> None:
-    answer = client.post(f"{SETTINGS}remove/", {"slug": "snak"})
-    assert (answer.status_code, "Type snake to remove it." in shown_text(answer)) == (400, True)
+    for typed in ("snak", "Snake", "sna\0ke", "snake/", ""):
+        answer = client.post(f"{SETTINGS}remove/", {"slug": typed})
+        assert (answer.status_code, "Type snake to remove it." in shown_text(answer)) == (400, True)
     answer = client.post(f"{SETTINGS}remove/", {"slug": "snake"}, follow=True)
     assert "snake is removed" in shown_text(answer)
     assert client.get("/projects/snake/").status_code == 404
