@@ -17,13 +17,15 @@
   }
 
   // A double click sends a form once: what it asks for would be there twice, or be told as missing.
-  const sentAt = new WeakMap();
+  let sentAt = new WeakMap();
   addEventListener("submit", (event) => {
     const form = event.target;
-    if (form.method !== "post") return;
+    if (form.method !== "post" || event.defaultPrevented) return;
     if (event.timeStamp - (sentAt.get(form) ?? -Infinity) < 10_000) event.preventDefault();
     else sentAt.set(form, event.timeStamp);
   });
+  // Whoever comes back to the page may send it again.
+  addEventListener("pageshow", () => { sentAt = new WeakMap(); });
 
   for (const button of document.querySelectorAll("[data-copies]")) {
     if (!navigator.clipboard) continue;
