@@ -16,7 +16,7 @@ from django.views import defaults
 
 from dashboard.middleware.browser_security import CONTENT_SECURITY_POLICY, format_policy, hash_source
 from dashboard.postgresql.lost_connections import is_database_away
-from dashboard.problem_details import NOT_HERE, answer_problem, is_api_request
+from dashboard.problem_details import NOT_HERE, answer_problem, is_api_request, is_for_scripts
 from dashboard.structured_logs import current_ids
 
 RETRY_SECONDS = 10
@@ -66,11 +66,6 @@ def show_no_database(request: HttpRequest) -> HttpResponse:
     policy = CONTENT_SECURITY_POLICY | {"style-src": styles}
     headers["Content-Security-Policy"] = format_policy(policy)
     return HttpResponse(page, status=HTTPStatus.SERVICE_UNAVAILABLE, headers=headers)
-
-
-def is_for_scripts(request: HttpRequest) -> bool:
-    """Whether the address is of the API, or takes its tokens too, as points.csv does."""
-    return is_api_request(request) or bool(request.__dict__.get("takes_tokens"))
 
 
 def show_not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:

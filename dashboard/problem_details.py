@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -54,6 +54,11 @@ def is_api_request(request: HttpRequest) -> bool:
     return request.path.startswith(PREFIX)
 
 
+def is_for_scripts(request: HttpRequest) -> bool:
+    """Whether the address is of the API, or takes its tokens too, as points.csv does."""
+    return is_api_request(request) or bool(request.__dict__.get("takes_tokens"))
+
+
 def answer_problem(
     status: int, detail: str, field: str = "", headers: Mapping[str, str] | None = None, **members: Any
 ) -> HttpResponse:
@@ -71,9 +76,19 @@ def answer_problem(
     return response
 
 
-def refuse_method(method: str, allowed: Iterable[str]) -> HttpResponse:
-    known = sorted(allowed)
+def allowed_methods(methods: Iterable[str]) -> list[str]:
+    """In the order in which they are told: what takes GET takes HEAD."""
+    known = sorted(set(methods) - {"HEAD"})
     if "GET" in known:
         known.insert(known.index("GET") + 1, "HEAD")
-    sentence = f"This address takes {' and '.join(known)}, not {method}."
+    return known
+
+
+def method_sentence(method: str, known: Sequence[str]) -> str:
+    return f"This address takes {' and '.join(known)}, not {method}."
+
+
+def refuse_method(method: str, allowed: Iterable[str]) -> HttpResponse:
+    known = allowed_methods(allowed)
+    sentence = method_sentence(method, known)
     return answer_problem(HTTPStatus.METHOD_NOT_ALLOWED, sentence, headers={"Allow": ", ".join(known)})

@@ -65,7 +65,9 @@ def post_only(view: View) -> View:
     @csrf_exempt
     def answer(request: HttpRequest, *arguments: Any, **named: Any) -> HttpResponseBase:
         if request.method != "POST":
-            return refuse_request(HTTPStatus.METHOD_NOT_ALLOWED, "This address takes POST.")
+            refused = refuse_request(HTTPStatus.METHOD_NOT_ALLOWED, "This address takes POST.")
+            refused.headers["Allow"] = "POST"
+            return refused
         return answer_readably(view, request, *arguments, **named)
 
     return functools.update_wrapper(answer, view)

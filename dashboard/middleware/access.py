@@ -10,7 +10,7 @@ from typing import Any
 from django.contrib.auth.models import AnonymousUser
 from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse
-from django.http.response import HttpResponseBase, HttpResponseRedirect
+from django.http.response import HttpResponseBase, HttpResponseNotAllowed, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import NoReverseMatch, reverse
 
@@ -28,7 +28,15 @@ from dashboard.access.visitors import Visitor, visitor_of
 from dashboard.api.host_requests import refuse_unknown_host
 from dashboard.models import Action, Project
 from dashboard.page_cache.revisions import SeenRevision
-from dashboard.problem_details import NEEDS_TOKEN, NOT_HERE, answer_problem, refuse_method
+from dashboard.problem_details import (
+    NEEDS_TOKEN,
+    NOT_HERE,
+    allowed_methods,
+    answer_problem,
+    is_for_scripts,
+    method_sentence,
+    refuse_method,
+)
 from dashboard.projects.names import current_slug
 from dashboard.sentences.access import PAGES_ONLY, refusal_sentence
 
@@ -41,10 +49,10 @@ class AccessMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         response = self.get_response(request)
+        if not isinstance(response, HttpResponseNotAllowed):
+            return response
         looked_at = request.method in ("GET", "HEAD")
-        if looked_at and response.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-            return lead_to_page(request) or response
-        return response
+        return (lead_to_page(request) if looked_at else None) or explain_methods(request, response)
 
     def process_view(
         self, request: HttpRequest, _view: Any, _arguments: Any, named: dict[str, Any]
@@ -57,7 +65,11 @@ class AccessMiddleware:
             return show_refusal(request, "Nobody may use this address: no rule says who may.")
         if rule.who == Audience.HOST_TOKEN:
             return refuse_unknown_host(request)
-        if rule.who in (Audience.JOIN_CODE, Audience.SIGNED_HOOK) or not rule.identifies:
+        if rule.who in (Audience.JOIN_CODE, Audience.SIGNED_HOOK):
+            return None
+        if not rule.identifies:
+            # Nothing is written there: whoever posts is told the method, not of a page that they lack.
+            request.__dict__["_dont_enforce_csrf_checks"] = True
             return None
         request.__dict__["takes_tokens"] = rule.api
         try:
@@ -122,6 +134,24 @@ def lead_to_page(request: HttpRequest) -> HttpResponseBase | None:
     if match is None or rule is None or not rule.after_sign_in:
         return None
     return HttpResponseRedirect(address_after_sign_in(request, rule, match.kwargs))
+
+
+def explain_methods(request: HttpRequest, refused: HttpResponseNotAllowed) -> HttpResponse:
+    """What Django answers with an empty page: which methods there are."""
+    method, allowed = request.method or "GET", refused.headers["Allow"].split(", ")
+    if is_for_scripts(request) or is_probed(request):
+        return refuse_method(method, allowed)
+    sentence = method_sentence(method, allowed_methods(allowed))
+    page = render(request, "refused.html", {"problem": sentence}, status=HTTPStatus.METHOD_NOT_ALLOWED)
+    page.headers["Allow"] = refused.headers["Allow"]
+    return page
+
+
+def is_probed(request: HttpRequest) -> bool:
+    """Whether monitors ask there, to whom no page is shown."""
+    match = request.resolver_match
+    rule = rule_of_match(match, "GET") if match else None
+    return rule is not None and not rule.identifies
 
 
 def show_refusal(request: HttpRequest, sentence: str) -> HttpResponse:

@@ -49,6 +49,22 @@ def test_another_method_is_told_which_there_are(client: Client, project: Project
     assert answer["Allow"] == "GET, HEAD"
 
 
+@pytest.mark.parametrize("address", ["/api/v1/openapi.json", "/metrics", "/readyz", "/healthz"])
+def test_addresses_beside_the_operations_tell_their_methods_too(
+    script: Client, project: Project, address: str
+) -> None:
+    script.handler.enforce_csrf_checks = True
+    answer = script.post(address)
+    assert read_problem(answer) == (405, "This address takes GET and HEAD, not POST.")
+    assert answer["Allow"] == "GET, HEAD"
+
+
+def test_a_page_says_which_methods_it_takes(client: Client, project: Project) -> None:
+    answer = client.delete("/projects/snake/")
+    assert (answer.status_code, answer["Allow"]) == (405, "GET, HEAD")
+    assert "This address takes GET and HEAD, not DELETE." in answer.content.decode()
+
+
 def test_several_wrong_fields_are_all_told(client: Client) -> None:
     answer = client.get(f"/api/v1/projects?limit=0&after={'x' * 2000}")
     assert {problem["field"] for problem in answer.json()["errors"]} == {"limit", "after"}

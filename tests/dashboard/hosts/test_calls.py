@@ -241,6 +241,7 @@ def test_a_browser_gets_a_sentence(client: Client) -> None:
     assert (answer.status_code, answer.json()["detail"]) == (401, UNKNOWN_HOST)
     answer = client.get("/api/v1/host/join")
     assert (answer.status_code, answer.json()) == (405, {"detail": "This address takes POST."})
+    assert answer["Allow"] == "POST"
 
 
 def test_the_machine_says_that_it_lives(call: Call, machine: Machine) -> None:
