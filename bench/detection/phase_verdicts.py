@@ -112,7 +112,7 @@ def decide_budget(
             else None
         )
         by_steps = None if steps is None else estimate_by_values(steps[:count], error)
-        verdict = decide_step(estimate, by_steps, found, least)
+        verdict = decide_step(estimate, by_steps, found, least, error)
         if verdict != "open":
             return verdict, count
     return "undecided", BUDGET
