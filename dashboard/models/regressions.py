@@ -266,7 +266,9 @@ class Regression(models.Model):
 
     @property
     def came_gradually(self) -> bool:
-        """True where pairs show it over its whole range, and at no commit of that."""
+        """True where pairs show it over its whole range and at no commit of that, or small steps of a counter
+        add up to it.
+        """
         return bool(self.bisection) and self.bisection.get("code") == "gradual"
 
     @property

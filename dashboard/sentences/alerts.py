@@ -25,9 +25,15 @@ _HEADS = {
 TEST_TITLE = "Test message"
 
 
+def message_head(regression: Regression, event: str) -> str:
+    """What somebody has looked at already is told again only as it has grown."""
+    grown = event == Event.REMINDER and regression.triaged
+    return "Has grown" if grown else _HEADS[Event(event)]
+
+
 def message_title(regression: Regression, event: str) -> str:
     """`Regression in snakes: step time +38 % [35, 41]`."""
-    head = _HEADS[Event(event)]
+    head = message_head(regression, event)
     if event == Event.OPENED and regression.state != Regression.State.CONFIRMED:
         head = "Suspicion"
     return f"{head} in {regression.project.slug}: {sentences.regression_headline(regression)}"
@@ -37,7 +43,7 @@ def message_subject(regression: Regression, event: str) -> str:
     """The subject of a mail: `[snakes] step time +38 % [35, 41] since abc1234567`."""
     headline = sentences.regression_headline(regression)
     place = brief_place(regression)
-    head = "" if event == Event.OPENED else f"{_HEADS[Event(event)]}: "
+    head = "" if event == Event.OPENED else f"{message_head(regression, event)}: "
     return f"[{regression.project.slug}] {head}{headline} {place}"
 
 
@@ -65,7 +71,7 @@ def message_sentence(regression: Regression, event: str) -> str:
         case Event.CLOSED:
             return f"{short_line(regression)} was triaged as {regression.triaged}"
         case Event.REMINDER:
-            return f"Nobody has triaged it yet: {title}"
+            return f"{'It has grown' if regression.triaged else 'Nobody has triaged it yet'}: {title}"
     return title
 
 

@@ -8,6 +8,7 @@ from typing import Any, TypeGuard
 
 from paceline.metrics import describe_metric
 
+from dashboard.measured_kinds import is_exact_counter
 from dashboard.metric_scale import NamedScale
 from dashboard.models import (
     Change,
@@ -110,6 +111,17 @@ def told_change(change: Change) -> Regression | Change:
         return change
     regression.series = change.series
     return regression
+
+
+def is_small_step(change: Change) -> bool:
+    """True for one of several small steps of a counter of which its regression tells as one."""
+    gradual = change.regression is not None and change.regression.came_gradually
+    return gradual and is_exact_counter(change.series)
+
+
+def told_step(change: Change) -> Regression | Change:
+    """By what a step is told at its own commit."""
+    return change if is_small_step(change) else told_change(change)
 
 
 # What was measured by pairs, or found in a series.

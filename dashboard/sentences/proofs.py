@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
+from dashboard.measured_kinds import is_exact_counter
 from dashboard.models import Change, Experiment, Point, Regression, Series
 from dashboard.repositories import DETACHED
 from dashboard.sentences import labels, numbers
@@ -69,6 +70,8 @@ def points_disagreement(regression: Regression, changes: Sequence[Change]) -> st
     change = next((change for change in changes if change.series_id == regression.series_id), None)
     if regression.state != Regression.State.CONFIRMED or change is None or not change.ratio:
         return ""
+    if regression.came_gradually and is_exact_counter(regression.series):
+        return ""  # It is one of several steps.
     points = labels.format_change_size(change)
     if points == labels.format_change_size(regression):
         return ""

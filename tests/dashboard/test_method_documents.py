@@ -19,6 +19,7 @@ from dashboard.regressions import apply, branch_causes, changes, false_alarm_bud
 from dashboard.regressions.decision import (
     cause_class,
     continuation,
+    gradual_changes,
     primary_change,
     repair,
     residual_cause,
@@ -123,6 +124,13 @@ PROJECT, EXPERIMENT = Project(), Experiment()
         ),
         ("regressions", history.FROZEN_SHARE, 0.1, "in the oldest tenth of them"),
         ("regressions", series_kinds.LARGE_RATIO, 1.05, "5 % more `function_calls` or `tensor_operations`"),
+        ("regressions", gradual_changes.TOGETHER_WITHIN, 100, "add up to so much within 100 commits"),
+        (
+            "detection",
+            (gradual_changes.TOGETHER_WITHIN, gradual_changes.MOST_COMMITS, repair.LEFT_OVER),
+            (100, 400, 0.2),
+            "over at most 400 commits, and ends where that level is left again by four",
+        ),
         ("regressions", changes.STABLE_WITHIN, 2, "within two measured commits of it"),
         ("regressions", primary_change.MUCH_LARGER, 1.5, "half as much again as what is proved"),
         ("regressions", repair.LEFT_OVER, 0.2, "leaves no more than a fifth of the step"),

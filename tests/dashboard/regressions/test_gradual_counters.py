@@ -32,7 +32,7 @@ def ada(db: None) -> User:
     return User.objects.create_user("ada")
 
 
-def creeping(count: int, by: float = 1.02, level: float = BASE) -> list[float]:
+def growing_calls(count: int, by: float = 1.02, level: float = BASE) -> list[float]:
     """So many commits, each with `by` times the calls of the one before."""
     return [round(level * by**place) for place in range(1, count + 1)]
 
@@ -55,7 +55,7 @@ def told_ranges() -> list[tuple[int, int, int]]:
 
 
 def test_small_steps_are_one_regression_over_their_commits(of: Case) -> None:
-    judge_calls(of, [BASE] * 3 + creeping(9))
+    judge_calls(of, [BASE] * 3 + growing_calls(9))
     regression = Regression.objects.get()
     assert told_ranges() == [(2, 11, 20)]
     assert (regression.state, regression.proving, regression.changes.count()) == ("confirmed", False, 9)
@@ -66,7 +66,7 @@ def test_small_steps_are_one_regression_over_their_commits(of: Case) -> None:
 def test_it_is_told_once_and_again_when_as_much_has_come_on_top(project: Project, of: Case) -> None:
     Channel.objects.create(project=project, kind="email", address="team@example.org")
     told = []
-    calls = [BASE] * 3 + creeping(9)
+    calls = [BASE] * 3 + growing_calls(9)
     for commit, value in zip(factories.create_commits(project, len(calls)), calls, strict=True):
         judge_run(factories.store_measured_run(commit, of, {"function_calls": value}).pk)
         told.append(Delivery.objects.count())
@@ -78,9 +78,9 @@ def test_it_is_told_once_and_again_when_as_much_has_come_on_top(project: Project
 
 def test_a_growth_is_not_told_twice_while_it_is_snoozed(project: Project, of: Case, ada: User) -> None:
     Channel.objects.create(project=project, kind="email", address="team@example.org")
-    judge_calls(of, [BASE] * 3 + creeping(3))
+    judge_calls(of, [BASE] * 3 + growing_calls(3))
     snooze_regression(Regression.objects.get(), ada, growth="5")
-    judge_calls(of, creeping(3, level=BASE * 1.02**3), first=6)
+    judge_calls(of, growing_calls(3, level=BASE * 1.02**3), first=6)
     assert Delivery.objects.count() == 1
     end_snoozes()
     assert Delivery.objects.count() == 2
@@ -101,17 +101,17 @@ def test_what_comes_back_or_stays_small_is_not_told(of: Case, calls: list[float]
 
 
 def test_it_recovers_and_is_told_anew_when_it_grows_again(of: Case) -> None:
-    judge_calls(of, [BASE] * 3 + creeping(3) + [1030.0, BASE, BASE])
+    judge_calls(of, [BASE] * 3 + growing_calls(3) + [1030.0, BASE, BASE])
     (told,) = Regression.objects.all()
     assert told.recovered_by == of.project.commits.get(position=7)
-    judge_calls(of, creeping(4, by=1.019), first=9)
+    judge_calls(of, growing_calls(4, by=1.019), first=9)
     assert told_ranges() == [(2, 5, 6), (8, 11, 6)]
     assert Regression.objects.filter(recovered_by=None).get() != told
 
 
 def test_what_came_back_before_it_was_judged_recovers_at_once(project: Project, of: Case) -> None:
     Channel.objects.create(project=project, kind="email", address="team@example.org")
-    calls = [BASE] * 3 + creeping(5) + [BASE] * 3
+    calls = [BASE] * 3 + growing_calls(5) + [BASE] * 3
     for commit, value in zip(factories.create_commits(project, len(calls)), calls, strict=True):
         factories.store_measured_run(commit, of, {"function_calls": value})
     redetect_project(project)
@@ -121,18 +121,18 @@ def test_what_came_back_before_it_was_judged_recovers_at_once(project: Project, 
 
 @pytest.mark.parametrize("action", ["intended", "won't fix"])
 def test_what_a_person_put_away_is_not_counted_again(of: Case, ada: User, action: str) -> None:
-    judge_calls(of, [BASE] * 3 + creeping(3))
+    judge_calls(of, [BASE] * 3 + growing_calls(3))
     triage_regression(Regression.objects.get().pk, Visitor(ada), action)
-    judge_calls(of, creeping(2, level=BASE * 1.02**3), first=6)
+    judge_calls(of, growing_calls(2, level=BASE * 1.02**3), first=6)
     assert told_ranges() == [(2, 5, 6)]
-    judge_calls(of, creeping(4, level=BASE * 1.02**5), first=8)
+    judge_calls(of, growing_calls(4, level=BASE * 1.02**5), first=8)
     assert told_ranges() == [(2, 5, 6), (5, 11, 13)]
     redetect_project(of.project)
     assert told_ranges() == [(2, 5, 6), (5, 11, 13)]
 
 
 def test_judged_again_or_in_any_order_it_is_the_same(project: Project, of: Case) -> None:
-    calls = [BASE] * 3 + creeping(9) + [round(BASE * 1.02**9)] * 3
+    calls = [BASE] * 3 + growing_calls(9) + [round(BASE * 1.02**9)] * 3
     line = factories.create_commits(project, len(calls))
     places = list(range(len(calls)))
     random.Random(4).shuffle(places)  # noqa: S311  # a fixed seed is the point
@@ -145,7 +145,7 @@ def test_judged_again_or_in_any_order_it_is_the_same(project: Project, of: Case)
 
 
 def test_without_some_of_its_commits_it_keeps_its_regression(project: Project, of: Case) -> None:
-    judge_calls(of, [BASE] * 3 + creeping(9))
+    judge_calls(of, [BASE] * 3 + growing_calls(9))
     key = Regression.objects.get(withdrawn_at=None).pk
     lost = project.commits.filter(position__in=(4, 7))
     keys = list(lost.values_list("pk", flat=True))
@@ -155,9 +155,9 @@ def test_without_some_of_its_commits_it_keeps_its_regression(project: Project, o
     assert Regression.objects.get(withdrawn_at=None).pk == key
 
 
-def test_counters_and_cases_that_creep_together_are_one_regression(project: Project, of: Case) -> None:
+def test_counters_and_cases_that_grow_together_are_one_regression(project: Project, of: Case) -> None:
     other = factories.create_case(project, "zelda")
-    calls = [BASE] * 3 + creeping(7)
+    calls = [BASE] * 3 + growing_calls(7)
     for commit, value in zip(factories.create_commits(project, len(calls)), calls, strict=True):
         for case in (of, other):
             values = {"function_calls": value, "tensor_operations": 2 * value}
@@ -169,7 +169,7 @@ def test_counters_and_cases_that_creep_together_are_one_regression(project: Proj
 def test_a_slower_step_at_one_of_its_commits_is_another_cause(project: Project, of: Case) -> None:
     times = factories.noisy_levels((6, 0.010), (6, 0.014))
     line = factories.create_commits(project, 12)
-    for commit, time, calls in zip(line, times, [BASE] * 3 + creeping(9), strict=True):
+    for commit, time, calls in zip(line, times, [BASE] * 3 + growing_calls(9), strict=True):
         values = {"step_time": time, "function_calls": calls}
         judge_run(factories.store_measured_run(commit, of, values).pk)
     assert told_ranges() == [(5, 6, 40), (2, 11, 20)]

@@ -131,6 +131,29 @@ def test_a_run_beside_changes_that_stay_asks_little_more() -> None:
     assert len(asked) == QUIET - 1 + 4
 
 
+def count_queries_of_calls(slug: str, by: float) -> list[int]:
+    """Of the judgement of each run of a case that makes `by` times as many calls at each commit."""
+    project = factories.create_project(slug)
+    case = factories.create_case(project)
+    counts = []
+    for commit in factories.create_commits(project, 12):
+        calls = {"function_calls": round(100_000 * by**commit.position)}
+        run = factories.store_measured_run(commit, case, calls)
+        with CaptureQueriesContext(connection) as captured:
+            judge_run(run.pk)
+        counts.append(len([query for query in captured if "SAVEPOINT" not in str(query["sql"])]))
+    return counts
+
+
+@pytest.mark.django_db
+def test_steps_that_add_up_ask_as_often_as_those_that_do_not() -> None:
+    little, growing = count_queries_of_calls("little", 1.003), count_queries_of_calls("growing", 1.02)
+    # Commits 3, 6 and 9 are told; then the regression's experiments are read, by three queries more.
+    assert growing[:3] == little[:3]
+    quiet = [count for position, count in enumerate(growing) if position > 3 and position % 3]
+    assert quiet == [little[-1] + 3] * len(quiet)
+
+
 @pytest.mark.django_db
 def test_behind_a_pooler_a_run_is_judged_alike(settings: Any) -> None:
     levels = []

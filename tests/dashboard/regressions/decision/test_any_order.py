@@ -120,7 +120,7 @@ def test_the_order_of_arrival_makes_no_difference_beside_counters(
 
 
 @st.composite
-def creeping_histories(draw: st.DrawFn) -> History:
+def gradual_histories(draw: st.DrawFn) -> History:
     """Two counters that move by little at most commits."""
     small = st.sampled_from((0.95, 0.98, 1.0, 1.02, 1.03, 1.04, 1.06))
     return [
@@ -132,7 +132,7 @@ def creeping_histories(draw: st.DrawFn) -> History:
 
 
 @SOME
-@given(creeping_histories(), st.permutations(range(COUNT)))
+@given(gradual_histories(), st.permutations(range(COUNT)))
 def test_the_order_of_arrival_makes_no_difference_to_what_came_gradually(
     history: History, order: Sequence[int]
 ) -> None:
