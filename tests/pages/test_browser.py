@@ -180,6 +180,7 @@ ACCOUNT = (
     *("/account/", "/account/password/", "/account/password/reset/", "/account/second-factor/set-up/"),
     *("/account/confirm/", "/account/inactive/", "/account/password/new/1-1/"),
     *("/projects/snake/", "/projects/snake/experiments/new/", "/machines/{machine}/", "/projects/new/"),
+    "/projects/snake/runs/waiting/cancel/",
     *("/site/accounts/", "/site/accounts/{account}/", "/site/jobs/", "/audit/"),
     *(
         f"/projects/snake/settings/{section}"

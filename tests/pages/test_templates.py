@@ -145,6 +145,8 @@ def visit_everything(client: Client, folder: Path) -> None:
         asked_by_claim.get_absolute_url(),
     ):
         assert client.get(where).status_code == 200, where
+    for query in ("", "?branch=main", "?case=nothing"):
+        assert client.get(f"/projects/runs/runs/waiting/cancel/{query}").status_code == 200
     visit_accounts()
     client.get("/admin/")
     wrong_commit = {"benchmark": "walker", "claim": "fused", "commit": "nowhere"}

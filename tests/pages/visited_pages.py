@@ -43,7 +43,7 @@ from tests.dashboard import factories
 from tests.dashboard.conftest import Repository
 from tests.pages import builders
 from tests.pages.case_builders import create_cases
-from tests.pages.check_builders import create_check, create_pull_request, measure_case
+from tests.pages.check_builders import create_check, create_pull_request, grow_memory, measure_case
 from tests.pages.documents import complete_document, metric_row
 from tests.pages.experiment_builders import MANIFEST, create_ended, create_experiment, get_configuration
 from tests.pages.regressions.test_causes import MOVED
@@ -162,6 +162,7 @@ def run_pages() -> list[str]:
         *(f"/projects/runs/commits/{commit.hash}/" for commit in line),
         *("/projects/runs/commits/?q=nothing", "/projects/runs/runs/?state=failed"),
         "/projects/runs/runs/?state=remeasuring",
+        "/projects/runs/runs/?state=requested",
         *(f"/projects/runs/runs/?{query}" for query in ("case=nothing", "commit=0")),
         *(f"/runs/{run.pk}/" for run in runs),
         *(f"/runs/{run.pk}/status/" for run in (waiting, active)),
@@ -287,6 +288,9 @@ def experiment_pages(folder: Path) -> list[str]:
     ]
 
 
+PUSH = {"function": "push", "file": "replay.py", "calls_before": 1, "calls_after": 256, "changed": True}
+
+
 def check_pages() -> list[str]:
     """Checks in all states, of pull requests and of branches."""
     line = builders.create_commits(builders.create_project("checked"), 2)
@@ -302,12 +306,19 @@ def check_pages() -> list[str]:
     waiting = create_check(line, create_pull_request(line, 8), state="waiting")
     measuring = create_check(line, state="measuring")
     measure_case(measuring, line, 1.2, state="measuring", verdict="")
+    proved = {"code": "proved", "case": "walker[fast=true]", "metric": "peak_memory"}
+    early = create_check(line, state="measuring", answer="worse", reason=proved)
+    needs_more = measure_case(early, line, 1.001, state="measuring", verdict="", finished_at=None)
+    grow_memory(needs_more, 1.3)
+    needs_more.experiment.profiles["suspects"] = {"memory": [PUSH]}
+    needs_more.experiment.save()
     for number in range(45):
         create_check(line, create_pull_request(line, 100 + number, url=""), state="cancelled")
     return [
-        *(f"/checks/{check.pk}/" for check in (worse, waiting, measuring)),
+        *(f"/checks/{check.pk}/" for check in (worse, waiting, measuring, early)),
         proof.get_absolute_url(),
         f"/checks/{measuring.pk}/status/",
+        f"/checks/{early.pk}/status/?answer=worse",
         *(f"/projects/{slug}/checks/" for slug in ("checked", "runs")),
     ]
 

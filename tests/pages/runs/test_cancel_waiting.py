@@ -44,7 +44,7 @@ def cancel_shown(client: Client, address: str = ADDRESS) -> str:
     return answer.content.decode()
 
 
-def states() -> list[str]:
+def run_states() -> list[str]:
     return sorted(Run.objects.filter(project__slug="snakes").values_list("state", flat=True))
 
 
@@ -53,7 +53,7 @@ def test_the_queue_leads_to_what_waits_of_a_project(signed_in: Client, waiting: 
     assert f'<a href="{ADDRESS}">snakes (3 runs)</a>' in page
     assert "This cancels <strong>3 runs</strong> that no machine" in signed_in.get(ADDRESS).content.decode()
     assert "3 runs cancelled." in cancel_shown(signed_in)
-    assert states() == ["cancelled", "cancelled", "cancelled", "done", "measuring"]
+    assert run_states() == ["cancelled", "cancelled", "cancelled", "done", "measuring"]
     assert Run.objects.filter(project__slug="other", state="requested").count() == 1
     entry = AuditEntry.objects.get(action="waiting runs cancelled")
     assert entry.details == {"runs": 3}
@@ -65,7 +65,7 @@ def test_a_visitor_isnt_offered_what_they_may_not(client: Client, waiting: list[
     assert "Cancel what waits" not in client.get("/queue/").content.decode()
     client.force_login(User.objects.create_user("ada"))
     assert client.post(ADDRESS, {"newest": waiting[-1].pk}).status_code == 403
-    assert "cancelled" not in states()
+    assert "cancelled" not in run_states()
 
 
 def test_only_what_is_filtered_is_cancelled(signed_in: Client, waiting: list[Run], project: Project) -> None:
@@ -75,7 +75,7 @@ def test_only_what_is_filtered_is_cancelled(signed_in: Client, waiting: list[Run
     assert f'href="{ADDRESS}?state=requested&amp;{query}">Cancel the one that waits</a>' in listed
     assert "1 run cancelled." in cancel_shown(signed_in, f"{ADDRESS}?{query}")
     waiting[1].refresh_from_db()
-    assert (waiting[1].state, states().count("requested")) == ("cancelled", 2)
+    assert (waiting[1].state, run_states().count("requested")) == ("cancelled", 2)
     assert Backlog.objects.exists()
     assert "that waited, of commit" in describe_entry(AuditEntry.objects.get(action="waiting runs cancelled"))
 
@@ -98,4 +98,4 @@ def test_commits_whose_runs_are_still_to_be_asked_for_are_left_out(
 def test_a_filter_that_is_none_is_said_in_the_list(signed_in: Client, waiting: list[Run]) -> None:
     answer = signed_in.get(f"{ADDRESS}?since=soon", follow=True)
     assert "since must be a date" in answer.content.decode()
-    assert "cancelled" not in states()
+    assert "cancelled" not in run_states()
