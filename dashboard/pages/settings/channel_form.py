@@ -62,7 +62,7 @@ def channel_page(request: HttpRequest, project: Project, pk: int) -> HttpRespons
     made = kind_of(channel)
     if request.method != "POST":
         return render_form(request, channel, made, write_form(channel), {})
-    written = read_form(request.POST)
+    written = {**settings_left_out(channel, request.POST), **read_form(request.POST)}
     try:
         edit_channel(visitor_of(request), channel, written)
     except WrongSettings as error:
@@ -70,6 +70,16 @@ def channel_page(request: HttpRequest, project: Project, pk: int) -> HttpRespons
         return render_form(request, channel, made, written, error.errors)
     messages.success(request, f"{channel} is saved.")
     return redirect("project-channels", project.slug)
+
+
+def settings_left_out(channel: Channel, form: Mapping[str, Any]) -> dict[str, str]:
+    """What the form has no field for stays as it is: where rules decide it has none for the least change and
+    for suspicions, which hold again without rules. An unticked box is sent as little as one that isn't there:
+    it is told by the field beside it."""
+    stored = write_settings(channel)
+    left_out = {name: stored[name] for name in SETTINGS if name not in form}
+    beside = {"suspicions": "minimum_percent", "pictures": "name"}
+    return left_out | {box: stored[box] for box, field in beside.items() if field not in form}
 
 
 def read_form(form: Mapping[str, Any]) -> dict[str, str]:

@@ -257,6 +257,30 @@ def test_a_rule_that_is_not_there_is_told(
     assert not AuditEntry.objects.filter(action="channel changed").exists()
 
 
+def test_what_a_form_has_no_field_for_stays(keeper: Client, channel: Channel) -> None:
+    quiet = {"quiet_from": "22:00", "quiet_until": "07:00", "time_zone": "Europe/Berlin"}
+    about = {"name": "#training", "remind_days": 3, "minimum_percent": 7, "suspicions": True}
+    Channel.objects.filter(pk=channel.pk).update(**quiet, **about)
+    before = Channel.objects.filter(pk=channel.pk).values(*quiet, *about, "pictures").get()
+    keeper.post(f"{PAGE}{channel.pk}/", {})
+    assert Channel.objects.filter(pk=channel.pk).values(*before).get() == before
+    keeper.post(f"{PAGE}{channel.pk}/", {"name": "#speed", "minimum_percent": "2"})
+    channel.refresh_from_db()
+    assert (channel.name, channel.minimum_percent, channel.suspicions) == ("#speed", 2, False)
+    assert f"{channel.quiet_from:%H:%M} {channel.quiet_until:%H:%M}" == "22:00 07:00"
+
+
+def test_a_channel_with_rules_keeps_what_holds_without_them(keeper: Client, channel: Channel) -> None:
+    Channel.objects.filter(pk=channel.pk).update(minimum_percent=7, suspicions=True)
+    keeper.post(f"{PAGE}{channel.pk}/rules/", {"action": "add", "states": ["confirmed"]})
+    shown = keeper.get(f"{PAGE}{channel.pk}/")
+    # Its rules decide: the form has no such field.
+    values = {name: shown.context["values"][name] for name in ("name", "remind_days", "digest", "digest_at")}
+    keeper.post(f"{PAGE}{channel.pk}/", values | {"time_zone": "UTC"})
+    channel.refresh_from_db()
+    assert (channel.minimum_percent, channel.suspicions) == (7, True)
+
+
 def test_no_channel_of_another_project_is_reached(keeper: Client) -> None:
     other = builders.create_project("other")
     channel = Channel.objects.create(project=other, kind="email", address="team@example.org")
