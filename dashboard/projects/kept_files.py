@@ -7,7 +7,7 @@ version, a hash of all of them, is told in every document.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from django.db import transaction
@@ -26,20 +26,32 @@ class KeptFileError(Exception):
     """Files can't be kept; the message is one sentence for people."""
 
 
+class FileOvertakenError(KeptFileError):
+    """Somebody else has changed the file that was to be changed."""
+
+
 def read_kept_files(project: Project) -> dict[str, str]:
     """By their paths the texts of all that is kept for the project."""
     return dict(project.kept_files.values_list("path", "text"))
 
 
-def keep_files(actor: Actor | None, project: Project, changed: Mapping[str, str | None]) -> str:
+def keep_files(
+    actor: Actor | None,
+    project: Project,
+    changed: Mapping[str, str | None],
+    check: Callable[[Mapping[str, str]], None] | None = None,
+) -> str:
     """Keep these texts under their paths, remove those that are None, leave the others; the new version.
 
-    All of it or nothing: KeptFileError says in one sentence what can't be kept.
+    All of it or nothing: KeptFileError says in one sentence what can't be kept. `check` may raise it too, of
+    the texts that are kept until then.
     """
     with transaction.atomic():
         # One change at a time: the bounds are of all files together.
         row = Project.objects.select_for_update(no_key=True).get(pk=project.pk)
         before = read_kept_files(row)
+        if check is not None:
+            check(before)
         after = {path: text for path, text in {**before, **changed}.items() if text is not None}
         if problem := files_problem(after):
             raise KeptFileError(problem)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -11,9 +14,15 @@ from django.views.decorators.http import require_http_methods
 from dashboard.access import visitor_of
 from dashboard.host_protocol.kept_files import LARGEST_FILE, LONGEST_PATH
 from dashboard.models import Project
-from dashboard.pages.form_fields import OVERTAKEN, read_text, sent_version, text_version
+from dashboard.pages.form_fields import OVERTAKEN, read_text, text_version
 from dashboard.pages.settings.sections import settings_context
-from dashboard.projects.kept_files import KeptFileError, decode_file, keep_files
+from dashboard.projects.kept_files import (
+    FileOvertakenError,
+    KeptFileError,
+    decode_file,
+    keep_files,
+    read_kept_files,
+)
 
 ACTIONS = ("keep", "remove", "upload")
 SECTION = "project-manifest"
@@ -35,15 +44,14 @@ def kept_file_page(request: HttpRequest, slug: str) -> HttpResponse:
         return render_file(request, context, path, text, text_version(text), former=former)
     action, former = request.POST.get("action", ""), read_text(request.POST, "former")
     path, text = request.POST.get("path", "").strip(), request.POST.get("text", "")
-    stored = read_stored_text(project, former)
-    version = sent_version(request.POST, stored)
+    version = request.POST.get("text_version", "")
     try:
-        changed = read_changes(request, project, action, path, text, former)
-        if action != "upload" and former and version != text_version(stored):
-            version = text_version(stored)
-            raise KeptFileError(OVERTAKEN)
-        keep_files(visitor_of(request), project, changed)
+        changed = read_changes(request, action, path, text, former)
+        check = partial(check_kept, changed, action=action, path=path, former=former, version=version)
+        keep_files(visitor_of(request), project, changed, check)
     except KeptFileError as error:
+        if isinstance(error, FileOvertakenError):
+            version = text_version(read_kept_files(project).get(former, ""))
         return render_file(request, context, path, text, version, former=former, refused=str(error))
     names = ", ".join(changed)
     done = "is no longer kept" if action == "remove" else "counts from now on"
@@ -51,24 +59,35 @@ def kept_file_page(request: HttpRequest, slug: str) -> HttpResponse:
     return redirect(SECTION, slug)
 
 
-def read_stored_text(project: Project, path: str) -> str:
-    """Empty where there is no such file."""
-    return project.kept_files.filter(path=path).values_list("text", flat=True).first() or ""
+def check_kept(
+    changed: Mapping[str, str | None],
+    kept: Mapping[str, str],
+    *,
+    action: str,
+    path: str,
+    former: str,
+    version: str,
+) -> None:
+    """Whether what the form was made from is still so. Raises KeptFileError."""
+    is_sent_again = action == "keep" and all(kept.get(name) == text for name, text in changed.items())
+    if action == "upload" or is_sent_again:
+        return
+    if action == "remove" and (former or path) not in kept:
+        raise KeptFileError(f"path: no file {(former or path)[:LONGEST_PATH]!r} is kept.")
+    if action == "keep" and path != former and path in kept:
+        raise KeptFileError(f"path: {path} is kept already: open it to change it, or remove it first.")
+    if former and version and version != text_version(kept.get(former, "")):
+        raise FileOvertakenError(OVERTAKEN)
 
 
 def read_changes(
-    request: HttpRequest, project: Project, action: str, path: str, text: str, former: str
+    request: HttpRequest, action: str, path: str, text: str, former: str
 ) -> dict[str, str | None]:
     """By its path what becomes of each file that the form names. Raises KeptFileError."""
     if action not in ACTIONS:
         raise KeptFileError(f"action: must be one of {', '.join(ACTIONS)}.")
-    kept = set(project.kept_files.values_list("path", flat=True))
     if action == "remove":
-        if (removed := former or path) not in kept:
-            raise KeptFileError(f"path: no file {removed[:LONGEST_PATH]!r} is kept.")
-        return {removed: None}
-    if action == "keep" and path != former and path in kept:
-        raise KeptFileError(f"path: {path} is kept already: open it to change it, or remove it first.")
+        return {former or path: None}
     if action == "upload":
         folder = request.POST.get("folder", "").strip().strip("/")
         uploaded = [file for file in request.FILES.getlist("files") if file.name]

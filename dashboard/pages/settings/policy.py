@@ -14,7 +14,7 @@ from paceline.manifest import ManifestError
 from paceline.manifest.policy import Policy, parse_policy_text
 
 from dashboard import retention
-from dashboard.access import AuditAction, record_action, visitor_of
+from dashboard.access import Actor, AuditAction, record_action, visitor_of
 from dashboard.models import Project
 from dashboard.pages.form_fields import OVERTAKEN, read_sent_text, sent_version, text_version
 from dashboard.pages.settings.policy_rows import policy_rows
@@ -42,21 +42,28 @@ def policy_page(request: HttpRequest, slug: str) -> HttpResponse:
         policy = check_policy(text)
     except ManifestError as error:
         return _render_policy(request, {**context, "refused": error.sentence}, text, version, status=400)
-    if version != text_version(project.policy) and text != project.policy:
-        current = text_version(project.policy)
-        return _render_policy(request, {**context, "refused": OVERTAKEN}, text, current, status=400)
-    if text != project.policy:
-        with transaction.atomic():
-            project.policy = text
-            project.save(update_fields=["policy"])
-            follow_policy(project)
-            record_action(
-                visitor_of(request), AuditAction.SETTINGS_CHANGED, project, project, fields=["policy"]
-            )
+    current = keep_policy(visitor_of(request), project, text, version)
+    if current != text:
+        context["refused"] = OVERTAKEN
+        return _render_policy(request, context, text, text_version(current), status=400)
     messages.success(request, "Saved: it holds for whatever is pushed from now on.")
     if unknown := find_unknown_names(project, policy):
         messages.warning(request, unknown_names_sentence(unknown))
     return redirect("project-policy", slug)
+
+
+def keep_policy(actor: Actor, project: Project, text: str, version: str) -> str:
+    """The policy that holds then: another one than `text` where somebody has changed it since `version`."""
+    with transaction.atomic():
+        current = Project.objects.select_for_update(no_key=True).values_list("policy", flat=True)
+        stored = str(current.get(pk=project.pk))
+        if text == stored or version != text_version(stored):
+            return stored
+        project.policy = text
+        project.save(update_fields=["policy"])
+        follow_policy(project)
+        record_action(actor, AuditAction.SETTINGS_CHANGED, project, project, fields=["policy"])
+    return text
 
 
 def check_policy(text: str) -> Policy:

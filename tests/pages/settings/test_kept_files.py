@@ -105,6 +105,8 @@ def test_a_file_that_somebody_else_changed_stays(
     assert read_kept_files(project) == {"run.py": "print('theirs')"}
     again = form | {"text_version": answer.context["text_version"]}
     assert client.post(FILE_PAGE, again).status_code == 302
+    # Loaded again after that it is kept as it was sent; what is gone can't go once more.
+    assert client.post(FILE_PAGE, again).status_code == (302 if action == "keep" else 400)
     assert read_kept_files(project) == ({"run.py": "print('mine')"} if action == "keep" else {})
 
 
