@@ -11,8 +11,10 @@ several of their small steps as one.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import NamedTuple
 
 from dashboard.measured_kinds import is_exact_counter
@@ -113,12 +115,14 @@ def gradual_changes(changes: Sequence[Change], regressions: Iterable[Regression]
         if is_exact_counter(change.series):
             by_series.setdefault(change.series.pk, []).append(change)
     standing = {row.pk: row for row in regressions if not row.withdrawn}
-    speedups = speedups_among(changes)
+    speedups: dict[int, list[Change]] = {}
+    for change in speedups_among(changes):
+        speedups.setdefault(change.series.configuration_id, []).append(change)
     return [
         gradual.as_change()
         for steps in by_series.values()
         if len(steps) > 1
-        for gradual in _SeriesSteps(standing, speedups).read(steps)
+        for gradual in _SeriesSteps(standing, speedups.get(steps[0].series.configuration_id, ())).read(steps)
     ]
 
 
@@ -208,7 +212,8 @@ def steps_weighed_together(series: SeriesLike, steps: Sequence[Step], altered: I
     for index, step in enumerate(steps):
         if step.key not in news:
             continue
-        near = [other for other in steps[: index + 1] if other.bad >= step.bad - TOGETHER_WITHIN]
+        first = bisect_left(steps, step.bad - TOGETHER_WITHIN, key=attrgetter("bad"))
+        near = steps[first : index + 1]
         if any(is_worth_telling(series, other.before, step) for other in near[:-1]):
             keys.update(other.key for other in near)
     return keys
