@@ -22,6 +22,7 @@ from dashboard.environment_variables import (
     read_url,
     site_host,
 )
+from dashboard.garbage_collection import collect_rarely
 from dashboard.secrets.keys import read_earlier_keys, read_or_make_key
 from dashboard.services import last_port, service_addresses
 from dashboard.structured_logs import FORMATS, logging_settings
@@ -29,6 +30,9 @@ from dashboard.throttling.rates import DEFAULT_RATES, parse_rates
 
 BROKER_SCHEMES = ("redis", "rediss", "redis+socket", "amqp", "amqps")
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+
+# First: each process of the site reads the settings before it imports the rest.
+collect_rarely()
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PACELINE_HOME = read_folder("PACELINE_HOME", CHECKOUT / ".paceline")

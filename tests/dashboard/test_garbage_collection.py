@@ -3,7 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from dashboard.garbage_collection import YOUNG_OBJECTS
+from dashboard.garbage_collection import IMPORTED_OBJECTS, YOUNG_OBJECTS
 
 CODE = """
 import gc
@@ -22,6 +22,24 @@ def test_a_web_process_leaves_what_it_imported_out_of_collections() -> None:
     frozen, left = map(int, done.stdout.split())
     assert frozen > 100_000
     assert left < frozen / 100
+
+
+STARTED = """
+import gc
+import django
+django.setup()
+import dashboard.urls
+print(gc.get_threshold()[0], gc.get_stats()[0]["collections"], gc.get_stats()[2]["collections"])
+"""
+
+
+def test_a_process_that_imports_every_page_collects_a_few_times() -> None:
+    done = subprocess.run([sys.executable, "-c", STARTED], capture_output=True, text=True, check=True)
+    young, collections, full = map(int, done.stdout.split())
+    assert young == IMPORTED_OBJECTS
+    # At every 700 objects there are 450 of them, three of which walk everything.
+    assert collections < 200
+    assert full == 0
 
 
 JUDGED = """
