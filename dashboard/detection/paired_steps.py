@@ -197,6 +197,18 @@ def narrower_estimate(whole: ShareEstimate, steps: ShareEstimate | None) -> Shar
     return steps if steps is not None and steps.width < whole.width else whole
 
 
+def estimate_of_step(whole: ShareEstimate, steps: ShareEstimate | None, least: float) -> ShareEstimate:
+    """The one that tells how much of a suspected step is there: the narrower one, of those with the verdict.
+
+    Where the mean of the pairs, `whole`, decides by itself what single steps don't, it has what no median of
+    steps finds. `least` is the smallest relevant share.
+    """
+    decided = step_verdict(whole, least)
+    if steps is not None and decided not in ("open", step_verdict(steps, least)):
+        return whole
+    return narrower_estimate(whole, steps)
+
+
 def agreed_estimate(
     whole: ShareEstimate, steps: ShareEstimate | None, error: float, largest: float
 ) -> ShareEstimate:

@@ -15,6 +15,7 @@ from dashboard.detection.paired_steps import (
     ComparedSteps,
     agreed_estimate,
     estimate_by_steps,
+    estimate_of_step,
     narrower_estimate,
 )
 from dashboard.detection.parts import LEAST_OF_WHOLE
@@ -115,6 +116,8 @@ def evaluate_experiment(
     steps = evaluate_steps(experiment, measured, scale, error)
     if experiment.question in WITHOUT_STEP:
         told = agreed_estimate(share, steps, error, largest_told(experiment))
+    elif experiment.question == Question.TEST:
+        told = estimate_of_step(share, steps, least_share(experiment, scale))
     else:
         told = narrower_estimate(share, steps)
     if experiment.question == Question.ESTIMATE:

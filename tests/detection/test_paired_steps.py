@@ -15,6 +15,7 @@ from dashboard.detection.paired_steps import (
     comparable_pairs,
     compare_steps,
     estimate_by_steps,
+    estimate_of_step,
     narrower_estimate,
     steps_verdict,
     without_order,
@@ -220,6 +221,16 @@ def test_what_tells_more_is_told() -> None:
     assert narrower_estimate(wide, narrow) is narrow
     assert narrower_estimate(wide, unknown) is wide
     assert narrower_estimate(unknown, None) is unknown
+
+
+def test_the_mean_tells_what_it_decides_alone() -> None:
+    """Single steps are narrower, but what the mean has they miss."""
+    confirmed, undecided = ShareEstimate(9, 1.0, 0.2, 1.8), ShareEstimate(9, 1.0, -0.2, 2.2)
+    agreeing = ShareEstimate(9, 0.9, 0.7, 1.1)
+    assert estimate_of_step(confirmed, NO_STEP, 0.5) is confirmed
+    assert estimate_of_step(confirmed, agreeing, 0.5) is agreeing
+    assert estimate_of_step(undecided, NO_STEP, 0.5) is NO_STEP
+    assert estimate_of_step(confirmed, None, 0.5) is confirmed
 
 
 # Half of the interval of nine pairs whose mean has a standard error of 1.

@@ -213,6 +213,19 @@ def test_what_only_the_mean_has_is_told_by_it() -> None:
     assert (bounded.verdict, bounded.by_steps) == ("worse", False)
 
 
+def test_a_step_that_only_the_mean_has_is_told_by_it() -> None:
+    """Confirmed by the means: single steps surely miss it, more narrowly than these tell it."""
+    pairs = draw_pairs(40, disturbed=0.02)
+    for pair in pairs:
+        pair.head *= 1.06
+    result, _ = evaluate_all(make_test(0.06, phases_with_step=[]), pairs)
+    assert (result.verdict, result.by_steps) == ("confirmed", False)
+    assert result.ratio is not None
+    assert result.ratio.low is not None
+    assert result.ratio.low > 1
+    assert result.ratio.value == pytest.approx(1.06, abs=0.01)
+
+
 def test_a_large_difference_is_told_by_the_mean() -> None:
     bounded, _ = bound_experiment(make_bound(), draw_pairs(20, 0.3))
     assert bounded is not None
