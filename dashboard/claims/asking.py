@@ -105,7 +105,7 @@ def read_project_claims(
 def choose_files(found: dict[str, FoundClaims], benchmark: str) -> dict[str, FoundClaims]:
     """The file of a benchmark, or all. Refuses one that can't be read with its own sentence."""
     if benchmark and benchmark not in found:
-        raise ClaimsError("benchmark", f"{benchmark} has no claims.toml; {', '.join(found)} has.")
+        raise ClaimsError("benchmark", f"{benchmark} has no claims.toml, unlike {', '.join(found)}.")
     chosen = {benchmark: found[benchmark]} if benchmark else found
     broken = next((file.problem for file in chosen.values() if file.problem), "")
     if broken:

@@ -315,7 +315,7 @@ def test_claims_beside_two_scripts_name_their_benchmark(project: Project, reposi
     ("how", "field", "sentence"),
     [
         ({"revision": "nowhere"}, "commit", "has no commit 'nowhere'"),
-        ({"benchmark": "walker"}, "benchmark", "walker has no claims.toml; snake has."),
+        ({"benchmark": "walker"}, "benchmark", "walker has no claims.toml, unlike snake."),
         ({"keys": ["fusde"]}, "claims", "There is no claim 'fusde'; there are fused, together"),
         ({"pool": "lab"}, "pool", "There is no pool 'lab'."),
     ],
