@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -61,3 +63,19 @@ def test_formats_import_nothing_that_measures() -> None:
     pairs = [(name, other) for name, others in graph.items() for other in others if room_of(name) in FORMATS]
     assert len(pairs) > 10
     assert [pair for pair in pairs if room_of(pair[1]) not in FORMATS] == []
+
+
+STARTED = """
+import gc
+import paceline
+before = gc.get_stats()[0]["collections"]
+from paceline import __main__
+print(gc.get_stats()[0]["collections"] - before, gc.get_threshold()[0])
+"""
+
+
+def test_the_command_line_starts_without_looking_for_garbage() -> None:
+    command = [sys.executable, "-P", "-c", STARTED]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    collections, young = map(int, done.stdout.split())
+    assert (collections, young) == (0, 100_000)
