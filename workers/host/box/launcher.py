@@ -21,12 +21,16 @@ import os
 import resource
 import select
 import signal
-import socket
 import struct
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+
+# By this name those who check types know it. To import `typing` takes a sixth of a start, and each command in
+# a box waits for two.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 NOT_MADE = 125
 # Where the inside finds this file.
@@ -58,7 +62,7 @@ SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 CAPABILITIES = ("SYS_ADMIN", "SETUID", "SETGID", "SYS_RESOURCE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL")
 
 libc = ctypes.CDLL(None, use_errno=True)
-Settings = dict[str, Any]
+Settings = dict[str, "Any"]
 
 
 def check_call(result: int, what: str) -> int:
@@ -300,6 +304,9 @@ def run_first_process(settings: Settings, command: list[str], parent_lives: Call
 
 def bring_loopback_up() -> None:
     """Set the flag of `lo`, which is down in a new network namespace."""
+    # Not above: bubblewrap does this itself, and the import takes an eighth of a start.
+    import socket
+
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         request = struct.pack("16sh14x", b"lo", 0)
         flags = struct.unpack("16sh14x", fcntl.ioctl(asked, SIOCGIFFLAGS, request))[1]

@@ -356,3 +356,18 @@ def test_a_build_sees_all_configurations_of_pip_for_the_whole_machine(tmp_path: 
     both = [tmp_path / "first", tmp_path / "second"]
     told = [both[0], both[1], tmp_path / "first.txt", tmp_path / "second.txt"]
     assert list(list_sources({}, both)) == told
+
+
+STARTED = """
+import sys
+exec(open(sys.argv[1]).read(), {"__name__": "launcher"})
+assert "json" in sys.modules
+print(*sorted({"typing", "socket", "subprocess"} & set(sys.modules)))
+"""
+
+
+def test_the_launcher_imports_nothing_that_is_slow() -> None:
+    """Each command in a box waits for two of its starts."""
+    command = [sys.executable, "-I", "-S", "-c", STARTED, str(mounts.LAUNCHER)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
