@@ -11,10 +11,9 @@ several of their small steps as one.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 from typing import NamedTuple
 
 from dashboard.measured_kinds import is_exact_counter
@@ -188,7 +187,7 @@ class _SeriesSteps:
         return step.first_bad.position - current.range.good <= MOST_COMMITS
 
 
-def best_start(steps: Sequence[Change]) -> tuple[int, float]:
+def best_start(steps: Sequence[Change] | Sequence[Step]) -> tuple[int, float]:
     """The index of the step that begins at the best level, the last of several, and that level."""
     lower = steps[-1].after > steps[-1].before
     levels = [step.before for step in steps]
@@ -202,18 +201,21 @@ def is_worth_telling(series: SeriesLike, before: float, step: Change | Step) -> 
     return worse and may_open_regression(Growth(series, before, step.after))
 
 
-def steps_weighed_together(series: SeriesLike, steps: Sequence[Step], altered: Iterable[int]) -> set[int]:
+def steps_weighed_together(series: SeriesLike, steps: Sequence[Step], altered: Collection[int]) -> set[int]:
     """The keys of those steps for the worse of a series, in order, that a decision has to know together.
 
-    These are all that may be one gradual change with a step that is `altered`, and sometimes more.
+    These are all that may be one gradual change with a step that is `altered`, and sometimes more. Those
+    after it are among them: it may have been measured late, and be where they begin.
     """
-    news = set(altered)
     keys: set[int] = set()
+    start, newest = 0, -math.inf
     for index, step in enumerate(steps):
-        if step.key not in news:
-            continue
-        first = bisect_left(steps, step.bad - TOGETHER_WITHIN, key=attrgetter("bad"))
-        near = steps[first : index + 1]
-        if any(is_worth_telling(series, other.before, step) for other in near[:-1]):
+        if step.key in altered:
+            newest = step.bad
+        earliest = step.bad - TOGETHER_WITHIN
+        while steps[start].bad < earliest:
+            start += 1
+        near = steps[start : index + 1] if newest >= earliest else ()
+        if len(near) > 1 and is_worth_telling(series, best_start(near)[1], step):
             keys.update(other.key for other in near)
     return keys

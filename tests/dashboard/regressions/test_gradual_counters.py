@@ -144,6 +144,16 @@ def test_judged_again_or_in_any_order_it_is_the_same(project: Project, of: Case)
         assert (told_ranges(), result.opened) == ([(2, 11, 20)], [])
 
 
+def test_a_commit_measured_late_may_be_where_it_began(project: Project, of: Case) -> None:
+    calls = [1000.0] * 4 + [1020.0] * 4 + [995.0] + [1040.0] * 6 + [1049.0] * 3
+    line = factories.create_commits(project, len(calls))
+    places = [*range(8), *range(9, len(calls)), 8]
+    for place in places:
+        assert told_ranges() == []
+        judge_run(factories.store_measured_run(line[place], of, {"function_calls": calls[place]}).pk)
+    assert told_ranges() == [(8, 15, 5)]
+
+
 def test_without_some_of_its_commits_it_keeps_its_regression(project: Project, of: Case) -> None:
     judge_calls(of, [BASE] * 3 + growing_calls(9))
     key = Regression.objects.get(withdrawn_at=None).pk

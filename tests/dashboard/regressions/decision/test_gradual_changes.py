@@ -104,6 +104,11 @@ def test_a_part_that_was_put_away_is_kept_apart() -> None:
 
 def test_a_step_that_adds_up_asks_for_those_before_it() -> None:
     steps = [Step(at, at, 1.02**at, 1.02 ** (at + 1)) for at in range(5)]
-    assert steps_weighed_together(CALLS, steps, [1]) == set()
-    assert steps_weighed_together(CALLS, steps, [2]) == {0, 1, 2}
+    assert steps_weighed_together(CALLS, steps[:2], [1]) == set()
+    assert steps_weighed_together(CALLS, steps[:3], [2]) == {0, 1, 2}
     assert steps_weighed_together(CALLS, [*steps[:2], steps[4]._replace(bad=200)], [4]) == set()
+
+
+def test_a_step_that_begins_at_a_better_level_asks_for_those_after_it() -> None:
+    steps = [Step(1, 10, 0.99, 1.03), Step(2, 50, 1.03, 1.05), Step(3, 151, 1.05, 1.07)]
+    assert steps_weighed_together(CALLS, steps, [1]) == {1, 2}
