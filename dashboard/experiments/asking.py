@@ -51,6 +51,7 @@ def ask_experiment(
     error: float | None = None,
     minutes: float | None = None,
     most_pairs: int | None = None,
+    by_means_alone: bool = False,
     requested_by: Any = None,
 ) -> Experiment:
     """Request it; a machine of the configurations' pool is woken on commit.
@@ -58,6 +59,7 @@ def ask_experiment(
     `before` and `after` are the levels of the step that a test or a place is about, in the metric's unit;
     `phases_with_step` show it alone, and are weighed beside the whole. `precision` is what an estimate stops
     at, `floor` the difference that a bound is about. The budgets are the project's where none are given.
+    `by_means_alone`: single steps don't find what it is about.
     """
     risk = {} if error is None else {"error": error}
     experiment = Experiment.objects.create(
@@ -77,6 +79,7 @@ def ask_experiment(
         floor=floor,
         most_pairs=most_pairs or project.experiment_pairs,
         most_seconds=60 * (minutes or project.experiment_minutes),
+        by_means_alone=by_means_alone,
         requested_by=requested_by,
         **risk,
     )

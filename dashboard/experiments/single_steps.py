@@ -66,7 +66,7 @@ def looks_at_steps(experiment: Experiment, measured: Sequence[ExperimentPair]) -
     Known before there is a second pair, and never changed by a later one. Where no step is suspected, pairs
     of before steps were compared tell by their means alone, with all of the error.
     """
-    if not can_evaluate_steps(experiment):
+    if experiment.by_means_alone or not can_evaluate_steps(experiment):
         return False
     return experiment.question not in WITHOUT_STEP or (bool(measured) and measured[0].step_ratio is not None)
 

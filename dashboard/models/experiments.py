@@ -149,6 +149,9 @@ class Experiment(LeasedJob):
         blank=True,
         help_text="Whether that is by the pairs' single steps, or else by their means; empty: not known.",
     )
+    by_means_alone = models.BooleanField(
+        default=False, help_text="Single steps aren't asked: its step was proved by what they don't find."
+    )
     learning = models.JSONField(
         default=dict,
         blank=True,

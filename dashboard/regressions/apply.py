@@ -251,6 +251,7 @@ def ask_for_regression(project: Project, regression: Regression, wanted: WantedE
         phases_with_step=wanted.phases_with_step,
         error=false_alarm_budget.error_of_next_proof(project),
         most_pairs=None if test else most_pairs_of_place(project, regression),
+        by_means_alone=not test and is_proved_by_means(regression),
     )
     RegressionExperiment.objects.create(regression=regression, experiment=experiment, series=series)
     return experiment
@@ -261,12 +262,25 @@ def most_pairs_of_place(project: Project, regression: Regression) -> int:
 
     To tell the whole of a step from a part takes about four times the pairs that tell it from nothing.
     """
+    proof = newest_confirmed_proof(regression).values("pk")[:1]
+    proved = ExperimentPair.objects.filter(experiment__in=proof)
+    wanted = max(FEWEST_OF_PLACE, PAIRS_FOR_EACH * proved.filter(disturbed=False).count())
+    return min(project.experiment_pairs, wanted)
+
+
+def is_proved_by_means(regression: Regression) -> bool:
+    """Whether single steps told less of the step than the means of the pairs when these proved it.
+
+    What comes in few steps, and in other ones each time, single steps find in no commit.
+    """
+    return newest_confirmed_proof(regression).values_list("by_steps", flat=True).first() is False
+
+
+def newest_confirmed_proof(regression: Regression) -> QuerySet[Experiment]:
     proofs = regression.experiments.filter(
         question=Experiment.Question.TEST, verdict=Experiment.Verdict.CONFIRMED
     )
-    proved = ExperimentPair.objects.filter(experiment__in=proofs.order_by("-pk").values("pk")[:1])
-    wanted = max(FEWEST_OF_PLACE, PAIRS_FOR_EACH * proved.filter(disturbed=False).count())
-    return min(project.experiment_pairs, wanted)
+    return proofs.order_by("-pk")
 
 
 def reuse_proof(regression: Regression, proof: ReusedProof) -> None:

@@ -226,6 +226,16 @@ def test_a_step_that_only_the_mean_has_is_told_by_it() -> None:
     assert result.ratio.value == pytest.approx(1.06, abs=0.01)
 
 
+@pytest.mark.parametrize(("by_means_alone", "place"), [(True, "whole"), (False, "none")])
+def test_a_step_that_the_mean_proved_is_placed_by_it(by_means_alone: bool, place: str) -> None:
+    """Single steps surely miss it at every commit, and would say so of the one that made it too."""
+    pairs = draw_pairs(60, disturbed=0.02)
+    for pair in pairs:
+        pair.head *= 1.06
+    asked = make_test(0.06, question="place", phases_with_step=[], by_means_alone=by_means_alone)
+    assert evaluate_all(asked, pairs)[0].verdict == place
+
+
 def test_a_large_difference_is_told_by_the_mean() -> None:
     bounded, _ = bound_experiment(make_bound(), draw_pairs(20, 0.3))
     assert bounded is not None

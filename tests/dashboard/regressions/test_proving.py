@@ -22,7 +22,7 @@ from dashboard.models import (
     Run,
 )
 from dashboard.regressions import advance_proof, judge_run
-from dashboard.regressions.apply import most_pairs_of_place
+from dashboard.regressions.apply import is_proved_by_means, most_pairs_of_place
 from tests.dashboard import factories
 from tests.dashboard.conftest import Repository
 from tests.dashboard.shared_rows import share_rows
@@ -123,6 +123,9 @@ def test_unmeasured_commits_are_bisected(line: list[Commit], culprit: int) -> No
     found = Regression.objects.get(withdrawn_at=None)
     assert (found.state, found.last_good, found.first_bad) == ("confirmed", line[culprit - 1], line[culprit])
     assert Run.objects.filter(commit__in=[line[culprit - 1], line[culprit]], state="done").count() == 2
+    # These pairs have no single steps, by which the step could have been proved.
+    asked = Experiment.objects.values_list("question", "by_means_alone")
+    assert set(asked) == {("test", False), ("place", True)}
 
 
 @pytest.mark.parametrize(("pairs", "most"), [(4, 24), (20, 80), (200, 400)])
@@ -136,6 +139,16 @@ def test_a_bisection_may_take_some_pairs_for_each_of_the_proof(
         ExperimentPair(experiment=proof, base_first=True, **row) for row in rows
     )
     assert most_pairs_of_place(made.project, made) == most
+
+
+@pytest.mark.parametrize(("by_steps", "alone"), [(False, True), (True, False), (None, False)])
+def test_a_bisection_asks_single_steps_unless_means_proved_the_step(
+    line: list[Commit], by_steps: bool | None, alone: bool
+) -> None:
+    made = factories.create_regression(line, 4, "step_time", 9)
+    proof = factories.create_ended_experiment(made, "confirmed", line[3], line[9])
+    Experiment.objects.filter(pk=proof.pk).update(by_steps=by_steps)
+    assert is_proved_by_means(made) is alone
 
 
 def test_noise_is_refuted_and_told_to_nobody(line: list[Commit]) -> None:
