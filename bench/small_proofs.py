@@ -3,10 +3,11 @@
     python -m bench.small_proofs measure /tmp/pairs --minutes 30 --neighbour
     python -m bench.small_proofs measure /tmp/pairs --minutes 30 --neighbour --step 0.01
     python -m bench.small_proofs judge /tmp/pairs
+    python -m bench.small_proofs draw /tmp/pairs --experiments 40
 
 Pairs are measured as a worker measures them: by the harness, in turns, and read by what reads them there.
 They are weighed one after the other as the site does, until a verdict; the next pair begins another
-experiment.
+experiment. Of few pairs many experiments are drawn, with steps planted in the head's.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Any
@@ -76,6 +78,11 @@ cases = [{ work = 40000, rare = 80000 }]
 # A whole step in units of `work`, with what the phase `act` takes.
 OF_THE_STEP = 40_000 + 80_000 / 20 + 6_000
 SUSPECTED = (0.01, 0.03)
+# So many neighbouring pairs are drawn together: what correlates them stays.
+DRAWN_TOGETHER = 4
+# The script evaluates each time after so many steps.
+RARE_EVERY = 20
+PLANTED = {"nothing": (0.0, False), "1 % in all steps": (0.01, False), "1 % in each twentieth": (0.01, True)}
 # A line is put through no fewer pairs.
 FEWEST_TO_FIT = 20
 UNSUSPECTED: dict[str, dict[str, Any]] = {
@@ -182,7 +189,7 @@ def read_pairs(path: Path) -> list[MeasuredPair]:
 
 
 def judge_pairs(
-    measured: Sequence[MeasuredPair], experiment: Experiment, *, by_steps: bool = True
+    measured: Iterable[MeasuredPair], experiment: Experiment, *, by_steps: bool = True
 ) -> Iterator[tuple[str, int, float]]:
     """The verdict of each experiment in turn, its pairs and its seconds; the last one may be without.
 
@@ -242,10 +249,47 @@ def pair_row(index: int, pair: MeasuredPair) -> ExperimentPair:
     )
 
 
-def describe_folder(folder: Path) -> str:
+def draw_pairs(measured: Sequence[MeasuredPair], dice: random.Random) -> Iterator[MeasuredPair]:
+    """Pairs without end, some neighbours at a time."""
+    while True:
+        first = dice.randrange(len(measured) - DRAWN_TOGETHER + 1)
+        yield from measured[first : first + DRAWN_TOGETHER]
+
+
+def with_longer_head(pair: MeasuredPair, step: float, in_rare_steps: bool) -> MeasuredPair:
+    """The pair as if the head's step took longer by this part: all steps, or each twentieth alone."""
+    longer = {side: np.array(values) for side, values in pair.steps.items()}
+    if not step or not longer:
+        return replace(pair, head=pair.head * (1 + step))
+    if in_rare_steps:
+        base = longer["base"]
+        rare = max(range(RARE_EVERY), key=lambda place: float(np.median(base[place::RARE_EVERY])))
+        share = base[rare::RARE_EVERY].sum() / base.sum()
+        longer["head"][rare::RARE_EVERY] *= 1 + step / share
+    else:
+        longer["head"] *= 1 + step
+    steps = {side: values.tolist() for side, values in longer.items()}
+    return replace(pair, head=pair.head * (1 + step), steps=steps)
+
+
+def describe_drawn(path: Path, experiments: int) -> str:
+    """The verdicts of so many drawn experiments for each step that is planted, where 1 % is suspected."""
+    measured = read_pairs(path)
+    lines: list[Line] = []
+    for name, planted in PLANTED.items():
+        pairs = [with_longer_head(pair, *planted) for pair in measured]
+        judged = (
+            next(judge_pairs(draw_pairs(pairs, random.Random(seed)), suspected_step(SUSPECTED[0])))
+            for seed in range(experiments)
+        )
+        lines += verdict_lines(name, judged)
+    return format_part(f"{path.stem}: drawn from {len(measured)} pairs", ["", "", ""], lines)
+
+
+def describe_folder(folder: Path, describe: Callable[[Path], str]) -> str:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
     django.setup()
-    return "\n".join(describe_file(path) for path in sorted(folder.glob("*.jsonl")))
+    return "\n".join(describe(path) for path in sorted(folder.glob("*.jsonl")))
 
 
 def describe_file(path: Path) -> str:
@@ -322,16 +366,18 @@ def verdict_lines(asked: str, judged: Iterable[tuple[str, int, float]]) -> Itera
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("what", choices=["measure", "judge"])
+    parser.add_argument("what", choices=["measure", "judge", "draw"])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--step", type=float, default=0.0, help="by which part the head takes longer")
     parser.add_argument("--rare", action="store_true", help="in each twentieth step alone")
     parser.add_argument("--neighbour", action="store_true", help="a core is used by another, now and then")
+    parser.add_argument("--experiments", type=int, default=40, help="to be drawn for each planted step")
     options = parser.parse_args()
     if options.what == "measure":
         measure_pairs(options.folder, options.minutes, options.step, options.rare, options.neighbour)
-    print(describe_folder(options.folder))
+    drawn = partial(describe_drawn, experiments=options.experiments)
+    print(describe_folder(options.folder, drawn if options.what == "draw" else describe_file))
 
 
 if __name__ == "__main__":

@@ -60,3 +60,22 @@ def test_a_file_says_what_calibration_loops_would_take_off(tmp_path: Path) -> No
     pairs = [replace(make_pair(index, 0.0), calibration=(1.0, 1 + index % 3 / 10)) for index in range(60)]
     small_proofs.keep_pairs(tmp_path / "0.jsonl", pairs)
     assert "by single steps, less calibration loops" in small_proofs.describe_file(tmp_path / "0.jsonl")
+
+
+def test_experiments_are_drawn_with_steps_that_were_planted(tmp_path: Path) -> None:
+    small_proofs.keep_pairs(tmp_path / "0.jsonl", (make_pair(index, 0.0) for index in range(60)))
+    lines = small_proofs.describe_drawn(tmp_path / "0.jsonl", 3).splitlines()
+    told = [line for line in lines if "3 experiments" in line]
+    assert [line.split(",")[0] for line in told] == list(small_proofs.PLANTED)
+    verdicts = ["refuted", "confirmed", "confirmed"]
+    assert all(f"3 {verdict} " in line for verdict, line in zip(verdicts, told, strict=True))
+
+
+def test_a_planted_step_lies_in_all_steps_or_in_the_longest_of_twenty() -> None:
+    long_third = [1.0, 1.0, 3.0, *[1.0] * 17] * 4
+    pair = replace(make_pair(0, 0.0), steps={"base": long_third, "head": long_third})
+    everywhere = small_proofs.with_longer_head(pair, 0.01, in_rare_steps=False)
+    assert np.allclose(np.divide(everywhere.steps["head"], long_third), 1.01)
+    rare = small_proofs.with_longer_head(pair, 0.01, in_rare_steps=True)
+    assert sum(rare.steps["head"]) == pytest.approx(1.01 * sum(long_third))
+    assert np.flatnonzero(np.not_equal(rare.steps["head"], long_third)).tolist() == [2, 22, 42, 62]
