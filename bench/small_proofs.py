@@ -38,7 +38,7 @@ from paceline.measured.turns import FIRST, SECOND
 
 from bench.lines import Line, format_part
 from bench.robustness.null_commits import coming_and_going_neighbour
-from dashboard.detection.paired_steps import OF_MEDIAN_DEVIATION
+from dashboard.detection.paired_steps import OF_MEDIAN_DEVIATION, bound_far, comparable_pairs
 from dashboard.detection.segmentation import Floats
 from workers.host.execution import pair_values
 from workers.host.execution.experiment_executor import is_base_first, seed_of_pair
@@ -256,16 +256,35 @@ def draw_pairs(measured: Sequence[MeasuredPair], dice: random.Random) -> Iterato
         yield from measured[first : first + DRAWN_TOGETHER]
 
 
+def rare_steps(times: Floats) -> slice:
+    """Of the times of steps (n,) each twentieth: those that take longest."""
+    places = (slice(place, None, RARE_EVERY) for place in range(RARE_EVERY))
+    return max(places, key=lambda place: float(np.median(times[place])))
+
+
+def without_difference(measured: Sequence[MeasuredPair]) -> list[MeasuredPair]:
+    """Undisturbed pairs of as many steps each, less what their sides differ by: what is planted is all."""
+    base, head = (np.array([pair.steps[side] for pair in measured]) for side in ("base", "head"))
+    rare = rare_steps(np.median(base, axis=0))
+    ratios = np.log(head / base)
+    typical = np.median(ratios, axis=1)
+    head[:, rare] /= math.exp(np.median(ratios[:, rare] - typical[:, None]))
+    first = np.array([pair.base_first for pair in measured])
+    comparable, _ = comparable_pairs(np.median(np.log(head / base), axis=1), first)
+    head /= math.exp(comparable.mean())
+    means = math.exp(bound_far(np.log([pair.head / pair.base for pair in measured])).mean())
+    return [
+        replace(pair, head=pair.head / means, steps={**pair.steps, "head": steps.tolist()})
+        for pair, steps in zip(measured, head, strict=True)
+    ]
+
+
 def with_longer_head(pair: MeasuredPair, step: float, in_rare_steps: bool) -> MeasuredPair:
     """The pair as if the head's step took longer by this part: all steps, or each twentieth alone."""
     longer = {side: np.array(values) for side, values in pair.steps.items()}
-    if not step or not longer:
-        return replace(pair, head=pair.head * (1 + step))
     if in_rare_steps:
-        base = longer["base"]
-        rare = max(range(RARE_EVERY), key=lambda place: float(np.median(base[place::RARE_EVERY])))
-        share = base[rare::RARE_EVERY].sum() / base.sum()
-        longer["head"][rare::RARE_EVERY] *= 1 + step / share
+        base, rare = longer["base"], rare_steps(longer["base"])
+        longer["head"][rare] *= 1 + step * base.sum() / base[rare].sum()
     else:
         longer["head"] *= 1 + step
     steps = {side: values.tolist() for side, values in longer.items()}
@@ -274,7 +293,9 @@ def with_longer_head(pair: MeasuredPair, step: float, in_rare_steps: bool) -> Me
 
 def describe_drawn(path: Path, experiments: int) -> str:
     """The verdicts of so many drawn experiments for each step that is planted, where 1 % is suspected."""
-    measured = read_pairs(path)
+    calm = [pair for pair in read_pairs(path) if not pair.disturbed]
+    most = max(len(pair.steps.get("base", ())) for pair in calm)
+    measured = without_difference([pair for pair in calm if len(pair.steps.get("base", ())) == most])
     lines: list[Line] = []
     for name, planted in PLANTED.items():
         pairs = [with_longer_head(pair, *planted) for pair in measured]
