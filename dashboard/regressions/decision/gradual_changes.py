@@ -73,6 +73,10 @@ class GradualChange:
     def range(self) -> Range:
         return Range(self.steps[0].range.good, self.last.range.bad)
 
+    def is_left_over(self, standing: Collection[int]) -> bool:
+        """True for the steps of a regression that lost others of its commits, and doesn't stand any more."""
+        return self.last.regression_id is not None and self.last.regression_id not in standing
+
     def as_change(self) -> Change:
         """The row of the last step stands for it."""
         first, last = self.steps[0], self.last
@@ -104,10 +108,13 @@ def is_told_by_step(regression: Regression, step: Change) -> bool:
     return is_gradual_counter(regression) or regression.series.pk == step.series.pk
 
 
-def gradual_changes(changes: Sequence[Change], regressions: Iterable[Regression]) -> list[Change]:
+def gradual_changes(
+    changes: Sequence[Change], regressions: Iterable[Regression], altered: Collection[int] | None = None
+) -> list[Change]:
     """The gradual changes of a branch's series, whose steps are among its changes, in the series' order.
 
-    A part of which a person has decided isn't counted again: what comes on top of it is another one.
+    A part of which a person has decided isn't counted again: what comes on top of it is another one. Of steps
+    that no regression holds all are sure to be there only beside those that are `altered` (None: all are).
     """
     by_series: dict[int, list[Change]] = {}
     for change in sorted(changes, key=lambda change: change.first_bad.position):
@@ -122,6 +129,7 @@ def gradual_changes(changes: Sequence[Change], regressions: Iterable[Regression]
         for steps in by_series.values()
         if len(steps) > 1
         for gradual in _SeriesSteps(standing, speedups.get(steps[0].series.configuration_id, ())).read(steps)
+        if altered is None or gradual.owner or gradual.last.pk in altered or gradual.is_left_over(standing)
     ]
 
 

@@ -109,7 +109,7 @@ def group_changes(snapshot: Snapshot) -> list[Group]:
             beside.evidence.append(change)
         else:
             groups.append(Group(members=[change]))
-    gradual = gradual_changes(snapshot.changes, home)
+    gradual = gradual_changes(snapshot.changes, home, None if snapshot.anew else snapshot.altered)
     groups += gradual_groups(gradual)
     add_evidence(groups, snapshot.changes, [*openers, *gradual])
     return groups

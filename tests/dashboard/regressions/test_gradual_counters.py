@@ -154,6 +154,14 @@ def test_a_commit_measured_late_may_be_where_it_began(project: Project, of: Case
     assert told_ranges() == [(8, 15, 5)]
 
 
+def test_steps_that_a_decision_does_not_know_whole_are_not_told(of: Case) -> None:
+    """Those to 1099 are 3.7 % on top of what was told; the decision on the last one doesn't know that."""
+    judge_calls(of, [1000, 1000, 1030, 1060, 1060, 1060, 1041, 1041, 1070, 1099])
+    assert told_ranges() == [(1, 3, 6)]
+    judge_calls(of, [1005, 1022], first=10)
+    assert told_ranges() == [(1, 3, 6)]
+
+
 def test_without_some_of_its_commits_it_keeps_its_regression(project: Project, of: Case) -> None:
     judge_calls(of, [BASE] * 3 + growing_calls(9))
     key = Regression.objects.get(withdrawn_at=None).pk

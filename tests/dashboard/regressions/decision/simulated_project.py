@@ -13,12 +13,13 @@ from itertools import pairwise
 from typing import Any
 
 from dashboard.experiments.verdicts import place_step
+from dashboard.measured_kinds import is_exact_counter
 from dashboard.models import Experiment, ExperimentPair
 from dashboard.models import Metric as MetricRow
 from dashboard.regressions.decision.cause_class import Surroundings
 from dashboard.regressions.decision.decide import decide
 from dashboard.regressions.decision.facts import Change, Regression, Series, Snapshot, Verdict
-from dashboard.regressions.decision.gradual_changes import is_gradual_counter
+from dashboard.regressions.decision.gradual_changes import Step, is_gradual_counter, steps_weighed_together
 from dashboard.regressions.decision.outcomes import Decision, Outcome
 from dashboard.regressions.decision.ranges import Range
 from dashboard.regressions.decision.requested_facts import (
@@ -189,7 +190,19 @@ class SimulatedProject:
             if found[place] != known:
                 altered.add(found[place].pk or 0)
         self.changes = found
-        return altered
+        return altered | self.weighed_together(altered)
+
+    def weighed_together(self, altered: set[int]) -> set[int]:
+        """The keys of small steps that a judgement knows beside those that are altered."""
+        keys: set[int] = set()
+        for series in filter(is_exact_counter, self.series):
+            steps = [
+                Step(change.pk or 0, change.first_bad.position, change.before, change.after)
+                for change in self.changes.values()
+                if change.series == series and change.direction == WORSE
+            ]
+            keys |= steps_weighed_together(series, sorted(steps, key=lambda step: step.bad), altered)
+        return keys
 
     def steps_of_series(self, series: Series) -> Iterator[Change]:
         line = sorted(self.measured)
