@@ -371,10 +371,11 @@ def _open_residual(project: Project, residual: ResidualCause) -> None:
 
 def _notify_channels(outcome: Outcome, regression: Regression) -> None:
     """What opens or has grown enough, and to those who were told of it what has become of it."""
+    if outcome.decided is not None and outcome.tell_again:
+        # Before those are told that weren't: for them it is no second time.
+        alerts.announce_again(regression)
     if outcome.decided is not None and outcome.tell:
         alerts.announce_regression(regression, Delivery.Event.OPENED)
-    if outcome.decided is not None and outcome.tell_again:
-        alerts.announce_again(regression)
     if outcome.decided is not None and outcome.resized:
         before = None if outcome.ratio_before is None else 100 * (outcome.ratio_before - 1)
         alerts.announce_growth(regression, before)

@@ -154,6 +154,8 @@ def decided_before(group: Group, snapshot: Snapshot) -> Regression | None:
         if regression.withdrawn
         and regression.triaged_away
         and regression.branch == snapshot.branch
+        # In the many commits of what came gradually there may be any step.
+        and is_gradual_counter(regression) == change.gradual
         and regression.range.overlap(change.widened)
         and is_alike_measured(regression, change)
         and is_no_larger(change, regression)

@@ -14,7 +14,6 @@ that lack.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -32,7 +31,7 @@ from dashboard.regressions.decision.facts import (
     Snapshot,
     Verdict,
 )
-from dashboard.regressions.decision.gradual_changes import GRADUAL, is_gradual_counter
+from dashboard.regressions.decision.gradual_changes import GRADUAL, has_grown_again, is_gradual_counter
 from dashboard.regressions.decision.grouping import Group, group_changes, verdicts_by_regression
 from dashboard.regressions.decision.limit_outcomes import with_limits
 from dashboard.regressions.decision.lost_learning import learning_of
@@ -92,7 +91,7 @@ from dashboard.regressions.decision.reused_proofs import (
     with_proof_on_branch,
     with_refutation_for_another,
 )
-from dashboard.regressions.decision.series_kinds import BETTER, LARGE_RATIO, is_same_measurement
+from dashboard.regressions.decision.series_kinds import BETTER, is_same_measurement
 from dashboard.regressions.decision.wanted_measurements import (
     NextStep,
     ProofContext,
@@ -351,19 +350,13 @@ class _Decider:
             opened=draft.opens,
             resized=grown,
             ratio_before=regression.ratio if regression else None,
-            tell_again=grown and draft.is_gradual and self._has_grown_again(regression, size),
+            tell_again=grown and has_grown_again(regression, primary.change),
             tell=ended and intended is None,
             stop=asked_for and (triaged_away or intended is not None or not proving),
             release_branches=primary.state == State.REFUTED,
             # With what was proved on the branch it is decided once more.
             intended_by_check=None if step.proof else intended,
         )
-
-    def _has_grown_again(self, regression: Regression | None, size: Size) -> bool:
-        """Whether what has come on top of a gradual regression is as large as what opens one."""
-        if regression is None or not is_gradual_counter(regression) or not regression.ratio or not size.ratio:
-            return False
-        return abs(math.log(size.ratio / regression.ratio)) >= math.log(LARGE_RATIO)
 
     def _next_step(self, draft: _Draft, *, proving: bool, expected: bool) -> NextStep:
         """What is measured next; nothing for what somebody expects, though a proof is reused."""

@@ -21,9 +21,11 @@ from dashboard.regressions.decision.facts import Change, Regression
 from dashboard.regressions.decision.ranges import Range
 from dashboard.regressions.decision.repair import is_level_back
 from dashboard.regressions.decision.series_kinds import (
+    LARGE_RATIO,
     WORSE,
     SeriesLike,
     is_offset_by_speedup,
+    log_size,
     may_open_regression,
     speedups_among,
 )
@@ -106,6 +108,17 @@ def is_gradual_counter(regression: Regression) -> bool:
 def is_told_by_step(regression: Regression, step: Change) -> bool:
     """True for a regression by gradual changes or by the step's series, not where it is mere evidence."""
     return is_gradual_counter(regression) or regression.series.pk == step.series.pk
+
+
+def has_grown_again(regression: Regression | None, change: Change) -> bool:
+    """Whether what a gradual change adds to the regression that told of it is worth telling by itself."""
+    if regression is None or not change.gradual or not is_gradual_counter(regression):
+        return False
+    if regression.series.pk == change.series.pk:
+        return is_worth_telling(change.series, regression.after, change)
+    if not regression.ratio or not change.ratio:
+        return False
+    return log_size(change) - abs(math.log(regression.ratio)) >= math.log(LARGE_RATIO)
 
 
 def gradual_changes(

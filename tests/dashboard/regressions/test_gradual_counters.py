@@ -76,6 +76,14 @@ def test_it_is_told_once_and_again_when_as_much_has_come_on_top(project: Project
     assert list(events) == [(key, "opened"), (key, "reminder"), (key, "reminder")]
 
 
+def test_who_is_told_for_the_first_time_is_told_once(project: Project, of: Case) -> None:
+    channel = Channel.objects.create(
+        project=project, kind="email", address="team@example.org", minimum_percent=10
+    )
+    judge_calls(of, [BASE] * 3 + growing_calls(6))
+    assert [delivery.event for delivery in channel.deliveries.all()] == ["opened"]
+
+
 def test_a_growth_is_not_told_twice_while_it_is_snoozed(project: Project, of: Case, ada: User) -> None:
     Channel.objects.create(project=project, kind="email", address="team@example.org")
     judge_calls(of, [BASE] * 3 + growing_calls(3))

@@ -11,6 +11,7 @@ KINDS = {
     "throughput": "rate",
     "peak_memory": "memory",
     "function_calls": "counter",
+    "scalar_reads": "counter",
     "quality.score": "quality",
 }
 HIGHER_IS_BETTER = ("throughput", "quality.score")

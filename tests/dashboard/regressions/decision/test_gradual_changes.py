@@ -7,14 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from dashboard.regressions.decision.facts import Change
+from dashboard.regressions.decision.continuation import decided_before
+from dashboard.regressions.decision.facts import Change, Evidence, Snapshot
 from dashboard.regressions.decision.gradual_changes import (
+    GRADUAL,
     MOST_COMMITS,
     TOGETHER_WITHIN,
     Step,
     gradual_changes,
+    has_grown_again,
     steps_weighed_together,
 )
+from dashboard.regressions.decision.grouping import Group
 from dashboard.regressions.decision.series_kinds import BETTER, WORSE
 from tests.dashboard.regressions.decision.builders import make_change, make_regression, make_series
 
@@ -100,6 +104,43 @@ def test_a_part_that_was_put_away_is_kept_apart() -> None:
     assert [(change.range.bad, change.regression_id) for change in together] == [(4, 1)]
     apart = gradual_changes(held, [replace(told, triaged_away=True)])
     assert [(change.range.bad, change.regression_id) for change in apart] == [(2, 1), (4, None)]
+
+
+@pytest.mark.parametrize(
+    ("series", "before", "now", "grown"),
+    [
+        ("function_calls", 1.06, 1.12, True),
+        ("function_calls", 1.06, 1.10, False),
+        # It began at a better level, or a commit was measured again.
+        ("function_calls", 1.12, 1.06, False),
+        ("scalar_reads", 31.2, 32.4, True),
+        ("scalar_reads", 31.2, 31.8, False),
+    ],
+)
+def test_what_is_worth_telling_by_itself_is_told_again(
+    series: str, before: float, now: float, *, grown: bool
+) -> None:
+    told, change = (
+        make_change(make_series(series), 0, 9, 1.0, before=1.0, after=after, gradual=True)
+        for after in (before, now)
+    )
+    gradual = replace(make_regression(told), bisection=Evidence.of(GRADUAL, commits=9))
+    assert has_grown_again(gradual, change) is grown
+    assert not has_grown_again(make_regression(told), change)
+
+
+def test_a_single_step_that_was_put_away_is_no_gradual_change() -> None:
+    steps = make_steps(*((at, 1.02) for at in range(1, 4)))
+    (change,) = gradual_changes(steps, [])
+    decided = {"withdrawn": True, "triaged_away": True, "triaged_at": 1.0}
+    single = make_regression(make_change(CALLS, 1, 2, 1.1), **decided)
+    gradual = make_regression(change, 2, **decided, bisection=Evidence.of(GRADUAL, commits=3))
+    found = Group(members=[change])
+    assert decided_before(found, Snapshot("main", "main", (), (single,))) is None
+    assert decided_before(found, Snapshot("main", "main", (), (single, gradual))) == gradual
+    step = Group(members=[make_change(CALLS, 1, 2, 1.06)])
+    assert decided_before(step, Snapshot("main", "main", (), (single, gradual))) == single
+    assert decided_before(step, Snapshot("main", "main", (), (gradual,))) is None
 
 
 def test_a_step_that_adds_up_asks_for_those_before_it() -> None:
