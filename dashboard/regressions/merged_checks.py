@@ -9,6 +9,7 @@ from dashboard.experiments.bounds import WORSE
 from dashboard.measured_kinds import MEAN_TIME, is_exact_counter
 from dashboard.models import Experiment, Project, Triage
 from dashboard.models import Series as SeriesRow
+from dashboard.pull_requests.answer import CONTROL_MOVED, PROVED
 from dashboard.pull_requests.measured_cases import measure_case
 from dashboard.pull_requests.merged import MergedCheck as FoundCheck
 from dashboard.regressions.decision import requested_facts
@@ -18,6 +19,8 @@ from dashboard.regressions.false_alarm_budget import error_of_next_proof
 from dashboard.regressions.row_facts import commit_fact
 
 DECIDED = (Experiment.Verdict.CONFIRMED, Experiment.Verdict.REFUTED)
+# Of a check that has ended, where the merge base differs from itself, or nobody knows.
+UNSURE = (CONTROL_MOVED, PROVED)
 
 
 def merged_check_facts(project: Project, request: MergedChecks) -> tuple[requested_facts.MergedCheck, ...]:
@@ -48,10 +51,12 @@ def proof_on_branch(
 ) -> ReusedProof | None:
     """Only where the very commit holds the head, and both sides hold the code that was measured.
 
-    A machine on which the merge base differed from itself has proved nothing.
+    A machine on which the merge base differed from itself has proved nothing, nor has one of which that
+    wasn't known when the rest of the check was cancelled.
     """
-    moved = found.check.reason.get("code") == "control moved"
-    if not found.same_code or found.merged.commit != request.bad.hash or series.phase or moved:
+    if found.check.reason.get("code") in UNSURE or not found.same_code:
+        return None
+    if found.merged.commit != request.bad.hash or series.phase:
         return None
     measured = found.row.experiment
     if experiments.is_outdated(measured):

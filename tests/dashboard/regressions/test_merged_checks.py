@@ -287,6 +287,14 @@ def test_a_machine_that_moved_by_itself_has_proved_nothing(branch: Branch) -> No
     assert Regression.objects.get().experiments.get().pairs_of is None
 
 
+def test_what_was_cancelled_before_the_machine_was_known_to_tell_has_proved_nothing(branch: Branch) -> None:
+    """Its memory was proved to be worse, whose reason stays; its merge cancelled the rest."""
+    Check.objects.update(reason={"code": "proved", "case": "walker", "metric": "memory.peak"})
+    merge_commit(branch.repository)
+    branch.measure_merged()
+    assert Regression.objects.get().experiments.get().pairs_of is None
+
+
 def test_commits_that_nobody_measured_are_left_out_of_the_range(branch: Branch) -> None:
     for number in range(3):
         branch.repository.commit(f"Unmeasured {number}", notes_md=f"later {number}")
