@@ -32,10 +32,13 @@ def call_intended(check: Check, person: str, user: Any = None) -> None:
     `user`: the account of this site, where the person has said it with one.
     """
     with transaction.atomic():
-        refused = Check.objects.filter(pk=check.pk, answer=Check.Answer.WORSE, intended_by="")
-        if refused.filter(state=State.MEASURING).exists():
+        worse = Check.objects.select_for_update().filter(answer=Check.Answer.WORSE, intended_by="")
+        refused = worse.filter(pk=check.pk).first()
+        if refused is None:
+            raise CheckError("check: only what is proved to be worse can be intended, once.")
+        if refused.state == State.MEASURING:
             # What else is worse nobody has seen yet.
             raise CheckError("check: the rest is still being measured; wait for that, or cancel it.")
-        if not refused.update(intended_by=person[:LONGEST_NAME], intended_person=user):
-            raise CheckError("check: only what is proved to be worse can be intended, once.")
+        refused.intended_by, refused.intended_person = person[:LONGEST_NAME], user
+        refused.save(update_fields=["intended_by", "intended_person"])
         outbox.send_kept(dispatch.TELL_CHECK, check.pk)

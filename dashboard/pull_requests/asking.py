@@ -216,14 +216,20 @@ def end_check(check: Check, reason: Mapping[str, Any]) -> bool:
 
     What is proved to be worse stays so: it has been told.
     """
-    active = Check.objects.filter(pk=check.pk, state__in=Check.ACTIVE)
-    now = timezone.now()
-    ended = active.filter(answer=Check.Answer.WORSE).update(state=State.DONE, ended_at=now)
-    ended = ended or active.update(state=State.CANCELLED, reason=dict(reason), ended_at=now)
-    if ended:
+    with transaction.atomic():
+        # Locked: meanwhile it may be answered.
+        active = Check.objects.select_for_update().filter(pk=check.pk, state__in=Check.ACTIVE).first()
+        if active is None:
+            return False
+        if active.answer == Check.Answer.WORSE:
+            active.state = State.DONE
+        else:
+            active.state, active.reason = State.CANCELLED, dict(reason)
+        active.ended_at = timezone.now()
+        active.save(update_fields=["state", "reason", "ended_at"])
         experiments.cancel_experiments(Experiment.objects.filter(checked_case__of=check), reason)
         outbox.send_kept(dispatch.TELL_CHECK, check.pk)
-    return bool(ended)
+    return True
 
 
 def _create_check(project: Project, **values: Any) -> Check:

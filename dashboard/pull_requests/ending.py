@@ -33,11 +33,12 @@ def proved_worse(experiment_id: int) -> None:
 
 
 def sweep_checks() -> None:
-    """Prepare again what was requested and forgotten, answer what has ended unseen."""
+    """Prepare again what was requested and forgotten, answer what has ended, or was proved, unseen."""
     for key in Check.objects.filter(state=State.REQUESTED).values_list("pk", flat=True):
         dispatch.send_task(dispatch.PREPARE_CHECK, key)
     for key in Check.objects.filter(state=State.MEASURING).values_list("pk", flat=True):
         end_answered(key)
+        answer_early(key)
     send_untold_checks()
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from threading import Event
 from typing import Any
 
 import pytest
+from django.db import transaction
 
 from dashboard import dispatch, pull_requests
 from dashboard.models import Check, CheckedCase, Commit, Experiment
 from dashboard.pull_requests import CheckError, sentences
 from dashboard.pull_requests.report import read_report
+from tests.dashboard.test_leases import at_once, wait_until_another_waits
 from tests.pages import builders
 from tests.pages.check_builders import create_check, create_pull_request, grow_memory, measure_case
 from tests.pages.experiment_builders import get_configuration
@@ -127,6 +130,29 @@ def test_cancelling_the_rest_keeps_the_answer(check: Check, head: CheckedCase, c
     assert set(Experiment.objects.values_list("state", flat=True)) == {"cancelled"}
     pull_requests.call_intended(check, "ada")
     assert headline_of(check).endswith("The rest was cancelled. Intended, says ada.")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_proved_while_somebody_cancels_is_kept(check: Check, head: CheckedCase) -> None:
+    answered = Event()
+
+    def act(number: int) -> None:
+        if number:
+            assert answered.wait(20)
+            assert pull_requests.cancel_check(check, "ada")
+            return
+        with transaction.atomic():
+            pull_requests.proved_worse(head.experiment_id)
+            answered.set()
+            wait_until_another_waits()
+
+    at_once(2, act)
+    assert answer_of(check) == ("done", "worse")
+
+
+def test_the_sweep_tells_what_was_proved_unseen(check: Check, head: CheckedCase) -> None:
+    pull_requests.sweep_checks()
+    assert answer_of(check) == ("measuring", "worse")
 
 
 def test_what_is_learned_is_named_once_the_time_is_known(check: Check, head: CheckedCase) -> None:
