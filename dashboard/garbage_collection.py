@@ -5,7 +5,7 @@ longer than a page, and one is due every few hundred requests. Judging a run of 
 objects that one is due every time or two: it took a third of a judgement. What is imported stays for good, so
 it is taken out of the collector's sight once: before the first request, after the first judgement. And to
 import everything makes half a million objects, all of which stay: to look through the young ones at every 700
-took an eighth of each process's start.
+took an eighth of a web process's start.
 """
 
 from __future__ import annotations
