@@ -374,7 +374,7 @@ def _notify_channels(outcome: Outcome, regression: Regression) -> None:
     if outcome.decided is not None and outcome.tell_again:
         # Before those are told that weren't: for them it is no second time.
         alerts.announce_again(regression)
-    if outcome.decided is not None and outcome.tell:
+    if outcome.decided is not None and (outcome.tell or outcome.tell_again):
         alerts.announce_regression(regression, Delivery.Event.OPENED)
     if outcome.decided is not None and outcome.resized:
         before = None if outcome.ratio_before is None else 100 * (outcome.ratio_before - 1)

@@ -406,7 +406,7 @@ def find_all_changes(
     judged.histories = {past.series.pk: past for past in histories}
     judged.counts = synced.counts
     judged.touched.changes = {row.pk for row in synced.altered if not row.is_move}
-    judged.touched.changes |= steps_of_growth(series, synced)
+    judged.touched.changes |= steps_of_growth(series, synced, anew=position is None)
     judged.touched.regressions = synced.left
     rows = changes_to_open(branch, list(judged.histories), judged.touched.changes) if synced.unopened else []
     opening = [
@@ -421,9 +421,14 @@ def find_all_changes(
     return judged
 
 
-def steps_of_growth(series: Sequence[Series], synced: changes.SyncedChanges) -> set[int]:
-    """The keys of small steps before those that are altered, with which these may be worth telling."""
+def steps_of_growth(series: Sequence[Series], synced: changes.SyncedChanges, *, anew: bool) -> set[int]:
+    """The keys of small steps that together may be worth telling, beside those that are altered.
+
+    `anew`: all that no regression holds are looked at; the one that held them may have lost its last commit.
+    """
     news = {row.pk for row in synced.altered if row.direction == Change.Direction.REGRESSION}
+    if anew:
+        news |= {row.pk for row in synced.rows if row.regression_id is None}
     keys: set[int] = set()
     for of in series:
         if not news or not is_exact_counter(of):

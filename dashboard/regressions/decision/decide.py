@@ -270,6 +270,8 @@ class _Decider:
                 by_commit[draft.place] = draft
         taken = {row.pk for draft in by_commit.values() for row in self._rows_of(draft.continued)}
         for regression in self.home:
+            if is_gradual_counter(regression):
+                continue  # What lies at its last commit is another cause.
             beside = by_commit.get((regression.first_bad.pk, False))
             if beside and regression.pk not in taken and not regression.withdrawn:
                 alone = ContinuedGroup(Group(), regression)

@@ -84,6 +84,17 @@ def test_who_is_told_for_the_first_time_is_told_once(project: Project, of: Case)
     assert [delivery.event for delivery in channel.deliveries.all()] == ["opened"]
 
 
+def test_what_was_found_in_old_commits_is_told_once_it_grows(project: Project, of: Case) -> None:
+    Channel.objects.create(project=project, kind="email", address="team@example.org")
+    calls = [BASE] * 3 + growing_calls(3)
+    for commit, value in zip(factories.create_commits(project, len(calls)), calls, strict=True):
+        factories.store_measured_run(commit, of, {"function_calls": value})
+    redetect_project(project)
+    assert (told_ranges(), Delivery.objects.count()) == ([(2, 5, 6)], 0)
+    judge_calls(of, growing_calls(3, level=BASE * 1.02**3), first=6)
+    assert [delivery.event for delivery in Delivery.objects.all()] == ["opened"]
+
+
 def test_a_growth_is_not_told_twice_while_it_is_snoozed(project: Project, of: Case, ada: User) -> None:
     Channel.objects.create(project=project, kind="email", address="team@example.org")
     judge_calls(of, [BASE] * 3 + growing_calls(3))
@@ -173,12 +184,36 @@ def test_steps_that_a_decision_does_not_know_whole_are_not_told(of: Case) -> Non
 def test_without_some_of_its_commits_it_keeps_its_regression(project: Project, of: Case) -> None:
     judge_calls(of, [BASE] * 3 + growing_calls(9))
     key = Regression.objects.get(withdrawn_at=None).pk
-    lost = project.commits.filter(position__in=(4, 7))
+    lose_commits(project, 4, 7)
+    assert told_ranges() == [(2, 11, 20)]
+    assert Regression.objects.get(withdrawn_at=None).pk == key
+
+
+def lose_commits(project: Project, *positions: int) -> None:
+    lost = project.commits.filter(position__in=positions)
     keys = list(lost.values_list("pk", flat=True))
     lost.update(branch="", left_branch="main")
     history_rewritten(project.pk, keys, ["main"])
-    assert told_ranges() == [(2, 11, 20)]
-    assert Regression.objects.get(withdrawn_at=None).pk == key
+
+
+def test_without_its_last_commit_the_others_are_told(project: Project, of: Case) -> None:
+    judge_calls(of, [1000] * 3 + [1030] + [1060] * 5 + [1090] * 5 + [1115])
+    assert told_ranges() == [(2, 14, 12)]
+    lose_commits(project, 14)
+    assert told_ranges() == [(2, 4, 6)]
+
+
+def test_what_people_say_of_it_is_not_said_of_its_last_commit(project: Project, of: Case, ada: User) -> None:
+    times = factories.noisy_levels((6, 0.010), (6, 0.014))
+    calls = [1000] * 4 + [1030] * 2 + [1061] * 6
+    for commit, time, value in zip(factories.create_commits(project, 12), times, calls, strict=True):
+        judge_run(factories.store_measured_run(commit, of, {"step_time": time, "function_calls": value}).pk)
+    assert told_ranges() == [(3, 6, 6), (5, 6, 40)]
+    by_calls = Regression.objects.get(series__metric__name="function_calls")
+    triage_regression(by_calls.pk, Visitor(ada), "intended")
+    lose_commits(project, *range(4))
+    slower = Regression.objects.get(withdrawn_at=None)
+    assert (slower.series.metric.name, slower.triaged) == ("step_time", "")
 
 
 def test_counters_and_cases_that_grow_together_are_one_regression(project: Project, of: Case) -> None:
