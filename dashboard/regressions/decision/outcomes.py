@@ -41,9 +41,9 @@ class Outcome:
     `absorbed` the regressions that turned out to be it, `experiments` those of another one that turned out to
     speak of it. `opened`: it is new, or it came back. `tell`: nothing more is measured, its channels are told
     now. `resized`: its size was another one, `ratio_before` (None: none was known). `tell_again`: it has
-    grown by so much that all are told, once more where they were before. `stop`: what is under way for it ends.
-    `release_branches`: what it held on other branches is left to these. `intended_by_check`:
-    of which somebody has said that its slowdown is intended. `withdrawal`: why it is withdrawn.
+    grown by so much that all are told, once more where they were before. `stop`: what is under way for it
+    ends. `release_branches`: what it held on other branches is left to these. `intended_by_check`: of which
+    somebody has said that its slowdown is intended. `withdrawal`: why it is withdrawn.
     """
 
     key: int | None
