@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 
 from dashboard import repositories
-from dashboard.measured_kinds import is_time
+from dashboard.measured_kinds import is_exact_counter, is_time
 from dashboard.models import Change as ChangeRow
 from dashboard.models import Project, Regression
 from dashboard.regressions.decision.facts import Change
+from dashboard.regressions.decision.gradual_changes import Growth
 from dashboard.regressions.decision.series_kinds import log_size
 from dashboard.repositories import RepositoryError
 
@@ -34,13 +35,18 @@ def has_step_as_large(other: Regression, change: Change) -> bool:
         regression=other,
         direction=change.direction,
         series__configuration=change.series.configuration_id,
-    ).select_related("series__metric")
+    ).select_related("series__metric", "first_bad")
     same = [
         row
-        for row in rows
+        for row in rows.order_by("position")
         if row.series_id == change.series.pk or (is_time(row.series) and is_time(change.series))
     ]
-    return any(log_size(change) <= LARGER_CAUSE * log_size(row) for row in same)
+    sizes = [log_size(row) for row in same]
+    steps = [row for row in same if row.first_bad.branch == other.first_bad.branch]
+    if steps and other.came_gradually and is_exact_counter(change.series):
+        # A merge brings all of its small steps at once.
+        sizes.append(log_size(Growth(change.series, steps[0].before, steps[-1].after)))
+    return any(log_size(change) <= LARGER_CAUSE * size for size in sizes)
 
 
 def is_same_range(project: Project, change: Change, other: Regression) -> bool:

@@ -22,13 +22,13 @@ BRANCH = {"b0": ["m9"], "b1": ["b0"]}
 MERGED = linear_history(10) | BRANCH | {"merge": ["m10", "b1"], "m11": ["merge"], "m12": ["m11"]}
 
 
-def measure_and_judge(history: History, names: Sequence[str]) -> None:
+def measure_and_judge(history: History, names: Sequence[str], metric: str = "step_time") -> None:
     """Measure and judge commits, in this order."""
     of = history.project.cases.first() or factories.create_case(history.project)
     for name in names:
         row = history.rows[name]
-        value = history.level(name) * factories.run_noise(row.position)
-        judge_run(factories.store_measured_run(row, of, {"step_time": value}).pk)
+        noise = factories.run_noise(row.position) if metric == "step_time" else 1.0
+        judge_run(factories.store_measured_run(row, of, {metric: history.level(name) * noise}).pk)
 
 
 def test_a_branch_is_compared_with_its_merge_base_from_its_first_commits_on() -> None:
@@ -57,6 +57,21 @@ def test_a_merged_branchs_regression_does_not_open_again() -> None:
     found = Regression.objects.get()
     assert found.first_bad.subject == "b0"
     assert {change.first_bad.subject for change in found.changes.all()} == {"b0", "merge"}
+
+
+def test_small_steps_of_a_branch_do_not_open_again_at_its_merge() -> None:
+    history = History(MERGED, {"b0": 1.03, "b1": 1.03}, main="m12").make(tips=["b1"])
+    measure_and_judge(history, [*MAIN[:11], "b0", "b1", "merge", "m11", "m12"], "function_calls")
+    found = Regression.objects.get()
+    assert (found.first_bad.subject, found.came_gradually) == ("b1", True)
+    assert {change.first_bad.subject for change in found.changes.all()} == {"b0", "b1", "merge"}
+
+
+def test_small_steps_of_the_main_branch_come_along_with_it() -> None:
+    parents = linear_history(12) | {"b0": ["m3"], "b1": ["b0"], "b2": ["b1", "m8"], "b3": ["b2"]}
+    history = History(parents, {"m5": 1.03, "m6": 1.03}, main="m12").make(tips=["b3"])
+    measure_and_judge(history, [*MAIN, "b0", "b1", "b2", "b3"], "function_calls")
+    assert Regression.objects.get().first_bad.subject == "m6"
 
 
 def test_a_merge_that_costs_much_more_than_its_branch_is_a_second_cause() -> None:
