@@ -506,7 +506,8 @@ class _Decider:
         culprit, bisection = None, None
         state = State.UNDECIDED if answered_often and primary.state == State.SUSPECTED else primary.state
         if draft.is_gradual:
-            bisection = Evidence.of(GRADUAL, commits=draft.range.width)
+            steps = len(draft.continued.group.changes)
+            bisection = Evidence.of(GRADUAL, commits=draft.range.width, steps=steps)
         elif step.placement:
             culprit, bisection = step.placement.culprit, step.placement.bisection
         elif answered_often:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 
 from dashboard.access import Visitor
 from dashboard.alerts import snooze_regression
@@ -47,7 +48,7 @@ def judge_calls(of: Case, calls: Sequence[float], first: int = 0, name: str = "f
 
 def told_ranges() -> list[tuple[int, int, int]]:
     """Of each regression the positions of its ends and what it grew by, in per cent."""
-    rows = Regression.objects.filter(withdrawn_at=None).order_by("first_bad__position")
+    rows = Regression.objects.filter(withdrawn_at=None).order_by("first_bad__position", "last_good__position")
     return [
         (row.last_good.position, row.first_bad.position, round(row.change_percent or 0))
         for row in rows.select_related("last_good", "first_bad")
@@ -201,6 +202,16 @@ def test_without_its_last_commit_the_others_are_told(project: Project, of: Case)
     assert told_ranges() == [(2, 14, 12)]
     lose_commits(project, 14)
     assert told_ranges() == [(2, 4, 6)]
+
+
+def test_another_regression_may_stand_at_its_last_commit(project: Project, of: Case) -> None:
+    calls = [1000] * 4 + [1030] * 2 + [1061] * 6
+    operations = [1000] * 6 + [1100] * 6
+    for commit, *values in zip(factories.create_commits(project, 12), calls, operations, strict=True):
+        measured = dict(zip(("function_calls", "tensor_operations"), values, strict=True))
+        judge_run(factories.store_measured_run(commit, of, measured).pk)
+        connection.check_constraints()
+    assert told_ranges() == [(3, 6, 6), (5, 6, 10)]
 
 
 def test_what_people_say_of_it_is_not_said_of_its_last_commit(project: Project, of: Case, ada: User) -> None:
