@@ -45,22 +45,25 @@ def cancel_trigger(visitor: Visitor, trigger: Trigger) -> int:
     return ended
 
 
-def cancel_waiting(visitor: Visitor, project: Project, rows: QuerySet[Run], words: str = "") -> int:
-    """End those of a project's runs that no machine has begun; how many. Raises NotCancellable without one.
+def cancel_waiting(
+    visitor: Visitor, project: Project, rows: QuerySet[Run], left: QuerySet[Backlog], words: str = ""
+) -> tuple[int, int]:
+    """End those of a project's runs that no machine has begun, and drop the commits whose runs were still to
+    be asked for: they would fill the queue again. How many of both; raises NotCancellable without one.
 
-    `words`: what they are filtered by. Where that is nothing the commits are left out as well whose runs were
-    still to be asked for: they would fill the queue again.
+    `words`: what the runs are filtered by.
     """
     with transaction.atomic():
-        left = Backlog.objects.filter(trigger__project=project)
-        dropped = 0 if words else left.delete()[0]
+        commits = {sha for backlog in left.select_for_update(of=("self",)) for sha in backlog.hashes}
+        left.delete()
         waiting = Run.objects.filter(pk__in=rows.order_by().values("pk"), state=Run.State.REQUESTED)
         ended = runs.cancel_runs(waiting, f"Cancelled by {_name_visitor(visitor)}.")
-        if not ended and not dropped:
+        if not ended and not commits:
             raise NotCancellable("No run that waits is left to cancel.")
         details: dict[str, Any] = {"runs": ended, **({"filter": words} if words else {})}
+        details |= {"commits": len(commits)} if commits else {}
         record_action(visitor, AuditAction.WAITING_CANCELLED, project, **details)
-    return ended
+    return ended, len(commits)
 
 
 def cancel_remeasuring(visitor: Visitor, project: Project) -> int:

@@ -30,7 +30,7 @@ from dashboard.api.shapes import (
     describe_commit_name,
     page_address,
 )
-from dashboard.models import Document, Project, Run, RunLog
+from dashboard.models import Backlog, Document, Project, Run, RunLog
 from dashboard.problem_details import ApiError
 from dashboard.querysets import runs as run_queries
 from dashboard.repositories import MOST_COMMITS
@@ -209,10 +209,12 @@ def cancel_run(request: HttpRequest, pk: int) -> RunRow:
     response=CancelledRuns,
 )
 def cancel_waiting_runs(request: HttpRequest, slug: str) -> CancelledRuns:
-    """End all runs of a project that no machine has begun. 409 where there is none."""
+    """End all runs of a project that no machine has begun, and drop commits whose runs were still to be asked
+    for. 409 where there is neither."""
     project = get_object_or_404(Project, slug=slug)
     try:
-        ended = cancelling.cancel_waiting(visitor_of(request), project, Run.objects.filter(project=project))
+        rows, left = Run.objects.filter(project=project), Backlog.objects.filter(trigger__project=project)
+        ended, _ = cancelling.cancel_waiting(visitor_of(request), project, rows, left)
     except cancelling.NotCancellable as error:
         raise ApiError(HTTPStatus.CONFLICT, str(error)) from error
     return CancelledRuns(runs=ended)

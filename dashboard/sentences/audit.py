@@ -127,6 +127,7 @@ SENTENCES: dict[str, Callable[[AuditEntry, Details], str]] = {
     AuditAction.WAITING_CANCELLED: lambda _, details: (
         f"cancelled {format_count(details.get('runs', 0), 'run')} that waited"
         + (f", of {details['filter']}" if details.get("filter") else "")
+        + (f", dropped {format_count(details['commits'], 'commit')}" if details.get("commits") else "")
     ),
     AuditAction.REMEASURING_CANCELLED: lambda _, details: (
         f"cancelled {format_count(details.get('runs', 0), 'run')} that measured disturbed ones again"

@@ -22,7 +22,8 @@ from dashboard.sentences.numbers import format_count
 def cancel_waiting_page(request: HttpRequest, slug: str) -> HttpResponse:
     """The address filters as that of the project's runs does.
 
-    The form's field: `newest`, the key of the last that it showed. What was asked for since isn't cancelled.
+    The form's fields: `newest`, the key of the last run that it showed, and `newest_request`, that of the
+    last request of which commits are left. What was asked for since isn't cancelled.
     """
     project = requested_project(request, slug)
     try:
@@ -32,28 +33,30 @@ def cancel_waiting_page(request: HttpRequest, slug: str) -> HttpResponse:
         return redirect("project-runs", slug)
     rows = filter_runs(runs.project_runs(project), Run.State.REQUESTED, filters, commit)
     words = filter_words(filters, commit)
+    left = Backlog.objects.none() if words else Backlog.objects.filter(trigger__project=project)
     if request.method == "POST":
-        newest = parse_key(request.POST.get("newest", ""))
+        newest, newest_request = (
+            parse_key(request.POST.get(name, "")) for name in ("newest", "newest_request")
+        )
+        seen = rows.filter(pk__lte=newest), left.filter(trigger__lte=newest_request)
         try:
-            ended = cancelling.cancel_waiting(
-                visitor_of(request), project, rows.filter(pk__lte=newest), words
-            )
+            ended, commits = cancelling.cancel_waiting(visitor_of(request), project, *seen, words)
         except cancelling.NotCancellable as error:
             messages.info(request, str(error))
         else:
-            messages.success(request, f"{format_count(ended, 'run')} cancelled.")
+            dropped = f", {format_count(commits, 'commit')} dropped" if commits else ""
+            messages.success(request, f"{format_count(ended, 'run')} cancelled{dropped}.")
         return redirect("queue")
     keys = list(rows.order_by("-pk").values_list("pk", flat=True))
-    hashes = (
-        [] if words else Backlog.objects.filter(trigger__project=project).values_list("hashes", flat=True)
-    )
+    backlogs = dict(left.values_list("trigger", "hashes"))
     context = {
         "project": project,
         "tab": "runs",
         "waiting": len(keys),
         "newest": keys[0] if keys else 0,
         "words": words,
-        "commits_left": len({sha for backlog in hashes for sha in backlog}),
+        "newest_request": max(backlogs, default=0),
+        "commits_left": len({sha for hashes in backlogs.values() for sha in hashes}),
         "address": request.get_full_path(),
     }
     return render(request, "runs/cancel_waiting.html", context)

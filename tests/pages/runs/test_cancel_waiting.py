@@ -38,9 +38,9 @@ def waiting(project: Project) -> list[Run]:
 def cancel_shown(client: Client, address: str = ADDRESS) -> str:
     """Press the page's button; what the queue says then."""
     page = client.get(address).content.decode()
-    newest = re.search(r'name="newest" value="(\d+)"', page)
-    assert newest
-    answer = client.post(address, {"newest": newest[1]}, follow=True)
+    shown = dict(re.findall(r'name="(newest\w*)" value="(\d+)"', page))
+    assert set(shown) == {"newest", "newest_request"}
+    answer = client.post(address, shown, follow=True)
     return answer.content.decode()
 
 
@@ -91,8 +91,21 @@ def test_commits_whose_runs_are_still_to_be_asked_for_are_left_out(
     trigger = project.triggers.create(source="web")
     Backlog.objects.create(trigger=trigger, branch="main", hashes=["a" * 40, "b" * 40])
     assert "drops 2 more commits whose runs would be asked for" in signed_in.get(ADDRESS).content.decode()
-    cancel_shown(signed_in)
+    assert "3 runs cancelled, 2 commits dropped." in cancel_shown(signed_in)
     assert not Backlog.objects.exists()
+    entry = AuditEntry.objects.get(action="waiting runs cancelled")
+    assert "cancelled 3 runs that waited, dropped 2 commits" in describe_entry(entry)
+
+
+def test_commits_that_were_pushed_after_the_look_are_not_dropped(
+    signed_in: Client, waiting: list[Run], project: Project
+) -> None:
+    page = signed_in.get(ADDRESS).content.decode()
+    assert 'name="newest_request" value="0"' in page
+    Backlog.objects.create(trigger=project.triggers.create(source="hook"), branch="main", hashes=["a" * 40])
+    signed_in.post(ADDRESS, {"newest": waiting[-1].pk, "newest_request": "0"})
+    assert "requested" not in run_states()
+    assert Backlog.objects.exists()
 
 
 def test_a_filter_that_is_none_is_said_in_the_list(signed_in: Client, waiting: list[Run]) -> None:
