@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
+from django.db import transaction
 from django.db.models.functions import Length
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dashboard.access import visitor_of
+from dashboard.access import Actor, visitor_of
 from dashboard.host_protocol import files_version
 from dashboard.models import Project, RepositoryTest
 from dashboard.pages.form_fields import OVERTAKEN, sent_version, text_version
@@ -40,16 +41,16 @@ def manifest_page(request: HttpRequest, slug: str) -> HttpResponse:
         keep_manifest(visitor_of(request), project, "")
         messages.success(request, "The repository's manifest counts from now on.")
         return redirect(SECTION, slug)
-    version, current = sent_version(request.POST, project.manifest), text_version(project.manifest)
+    version = sent_version(request.POST, project.manifest)
     try:
         text = read_manifest_text(request.POST.get("manifest", ""))
         benchmarks = plan_benchmarks(text)
-        if action == "keep" and version != current and text != project.manifest:
-            return render_manifest(request, context, text, current, OVERTAKEN)
         if action == "keep":
-            changed = keep_manifest(visitor_of(request), project, text)
+            stored = keep_written(visitor_of(request), project, text, version)
+            if text != stored and version != text_version(stored):
+                return render_manifest(request, context, text, text_version(stored), OVERTAKEN)
             messages.success(
-                request, "It is kept, and counts from now on." if changed else "It was kept already."
+                request, "It was kept already." if text == stored else "It is kept, and counts from now on."
             )
             return redirect(SECTION, slug)
     except SetupError as error:
@@ -58,6 +59,16 @@ def manifest_page(request: HttpRequest, slug: str) -> HttpResponse:
     return render_manifest(
         request, context, text, version, preview={**preview, **difference_context(request, project, text)}
     )
+
+
+def keep_written(actor: Actor, project: Project, text: str, version: str) -> str:
+    """The manifest that was kept until now, which stays where it isn't of the `version` that was changed."""
+    with transaction.atomic():
+        locked = Project.objects.select_for_update(no_key=True).values_list("manifest", flat=True)
+        stored = str(locked.get(pk=project.pk))
+        if version == text_version(stored):
+            keep_manifest(actor, project, text)
+    return stored
 
 
 def difference_context(request: HttpRequest, project: Project, text: str) -> dict[str, Any]:

@@ -7,9 +7,12 @@ from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
+from dashboard.access import Visitor
 from dashboard.host_protocol import files_version
 from dashboard.models import Project
+from dashboard.pages.form_fields import text_version
 from dashboard.pages.runs.document_parts import reproduction_command
+from dashboard.pages.settings.manifest import keep_written
 from dashboard.projects.kept_files import keep_files, read_kept_files
 from tests.dashboard.access.conftest import create_member
 from tests.dashboard.conftest import MANIFEST
@@ -126,6 +129,14 @@ def test_a_manifest_that_somebody_else_changed_stays(client: Client, admin: User
     assert client.post(MANIFEST_PAGE, again).status_code == 302
     project.refresh_from_db()
     assert "# mine" in project.manifest
+
+
+def test_a_manifest_that_was_changed_while_this_one_was_read_stays(admin: User, project: Project) -> None:
+    opened = text_version(project.manifest)
+    Project.objects.update(manifest=MANIFEST)
+    assert keep_written(Visitor(admin), project, f"{MANIFEST}\n# mine", opened) == MANIFEST
+    project.refresh_from_db()
+    assert project.manifest == MANIFEST
 
 
 def test_no_file_takes_the_place_of_the_checkout(client: Client, admin: User, project: Project) -> None:
