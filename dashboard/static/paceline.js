@@ -20,7 +20,8 @@
   let sentAt = new WeakMap();
   addEventListener("submit", (event) => {
     const form = event.target;
-    if (form.method !== "post" || event.defaultPrevented) return;
+    // A download leaves its page as it is, and may be wanted again.
+    if (form.method !== "post" || "downloads" in form.dataset || event.defaultPrevented) return;
     if (event.timeStamp - (sentAt.get(form) ?? -Infinity) < 10_000) event.preventDefault();
     else sentAt.set(form, event.timeStamp);
   });

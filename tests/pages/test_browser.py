@@ -478,3 +478,6 @@ def test_a_second_click_sends_no_form_twice(site: Site) -> None:
     site.go(page, "/projects/snake/settings/tokens/")
     # Searching changes nothing, and may be asked again at once.
     assert page.evaluate(COUNT_SENT, [3, "/search/"]) == [3, 4]
+    site.go(page, "/projects/snake/settings/sharing/")
+    # Whoever dismissed the download asks for it once more.
+    assert page.evaluate(COUNT_SENT, [2, "/settings/export/"]) == [2, 3]
