@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 
 from dashboard.experiments.bounds import GUARDED_KINDS
-from dashboard.models import CheckedCase, Experiment
+from dashboard.models import Check, CheckedCase, Experiment
 from dashboard.pull_requests.measured_cases import measure_case
 from dashboard.regressions.explanation.commit_difference import touched_functions
 from dashboard.regressions.explanation.suspects import Profile, rank_suspects
@@ -24,7 +25,9 @@ def explain_checked_case(experiment_id: int) -> None:
 
     Reads the repository, so it is called outside of any lock. Safe to repeat.
     """
-    rows = CheckedCase.objects.filter(experiment=experiment_id, is_control=False)
+    # Each pair of an answered check proves it again: what else it shows is explained at its end.
+    told = Q(of__answer=Check.Answer.WORSE, experiment__state__in=Experiment.ACTIVE)
+    rows = CheckedCase.objects.filter(~told, experiment=experiment_id, is_control=False)
     related = rows.select_related("of__project", "configuration__case", "experiment__metric")
     row = related.prefetch_related("experiment__pairs").first()
     # Without profiles of both sides a host of an earlier release has measured.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pytest_django import DjangoAssertNumQueries
 
 from dashboard import pull_requests, regressions
 from dashboard.models import Check, CheckedCase, Experiment, Project
@@ -64,6 +65,22 @@ def test_they_are_looked_for_once(case: CheckedCase, monkeypatch: pytest.MonkeyP
     monkeypatch.delattr("dashboard.regressions.checked_causes.touched_functions")
     regressions.explain_checked_case(case.experiment_id)
     assert len(causes_of(case.of)) == 2
+
+
+def test_what_is_proved_again_by_each_pair_reads_none_of_them(
+    case: CheckedCase, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    """What has got worse beside it is explained at the end."""
+    others = case.experiment.pairs.all()[0].others
+    case.experiment.pairs.update(others={"peak_memory": others["peak_memory"]})
+    regressions.explain_checked_case(case.experiment_id)
+    pull_requests.proved_worse(case.experiment_id)
+    case.experiment.pairs.update(others=others)
+    with django_assert_num_queries(1):
+        regressions.explain_checked_case(case.experiment_id)
+    Experiment.objects.filter(pk=case.experiment_id).update(state="done")
+    regressions.explain_checked_case(case.experiment_id)
+    assert [cause.partition(":")[0] for cause in causes_of(case.of)] == ["Peak memory", "Return (quality)"]
 
 
 def test_what_is_as_good_has_no_causes(case: CheckedCase) -> None:
