@@ -110,19 +110,24 @@ def group_changes(snapshot: Snapshot) -> list[Group]:
         else:
             groups.append(Group(members=[change]))
     gradual = gradual_changes(snapshot.changes, home, None if snapshot.anew else snapshot.altered)
-    groups += gradual_groups(gradual)
+    groups += gradual_groups(gradual, home)
     add_evidence(groups, snapshot.changes, [*openers, *gradual])
     return groups
 
 
-def gradual_groups(gradual: Iterable[Change]) -> list[Group]:
+def gradual_groups(gradual: Iterable[Change], regressions: Iterable[Regression]) -> list[Group]:
     """Groups of gradual changes whose commits overlap, each of another series: calls bring operations along.
 
-    What steps at one of so many commits is another cause: it isn't among them.
+    What steps at one of so many commits is another cause: it isn't among them. What people have put away
+    takes nothing more in.
     """
     groups: list[Group] = []
+    put_away = {row.pk for row in regressions if row.triaged_away}
     for change in sorted(gradual, key=lambda change: (change.range, change.series.pk)):
         for group in groups:
+            owners = {member.regression_id for member in group.members}
+            if change.regression_id not in owners and put_away & {change.regression_id, *owners}:
+                continue
             alike = [member for member in group.members if member.range.overlap(change.range)]
             if alike and all(member.series.pk != change.series.pk for member in group.members):
                 group.members.append(change)

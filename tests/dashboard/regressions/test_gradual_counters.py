@@ -151,6 +151,17 @@ def test_what_a_person_put_away_is_not_counted_again(of: Case, ada: User, action
     assert told_ranges() == [(2, 5, 6), (5, 11, 13)]
 
 
+def test_what_a_person_put_away_hides_no_other_counter(project: Project, of: Case, ada: User) -> None:
+    calls = [BASE] * 3 + growing_calls(3) + [round(BASE * 1.02**3)] * 4
+    operations = [BASE] * 5 + growing_calls(3) + [round(BASE * 1.02**3)] * 2
+    for commit, *values in zip(factories.create_commits(project, 10), calls, operations, strict=True):
+        measured = dict(zip(("function_calls", "tensor_operations"), values, strict=True))
+        judge_run(factories.store_measured_run(commit, of, measured).pk)
+        if commit.position == 6:
+            triage_regression(Regression.objects.get().pk, Visitor(ada), "intended")
+    assert told_ranges() == [(2, 5, 6), (4, 7, 6)]
+
+
 def test_judged_again_or_in_any_order_it_is_the_same(project: Project, of: Case) -> None:
     calls = [BASE] * 3 + growing_calls(9) + [round(BASE * 1.02**9)] * 3
     line = factories.create_commits(project, len(calls))

@@ -18,7 +18,7 @@ from dashboard.regressions.decision.gradual_changes import (
     has_grown_again,
     steps_weighed_together,
 )
-from dashboard.regressions.decision.grouping import Group
+from dashboard.regressions.decision.grouping import Group, gradual_groups
 from dashboard.regressions.decision.series_kinds import BETTER, WORSE
 from tests.dashboard.regressions.decision.builders import make_change, make_regression, make_series
 
@@ -141,6 +141,18 @@ def test_a_single_step_that_was_put_away_is_no_gradual_change() -> None:
     step = Group(members=[make_change(CALLS, 1, 2, 1.06)])
     assert decided_before(step, Snapshot("main", "main", (), (single, gradual))) == single
     assert decided_before(step, Snapshot("main", "main", (), (gradual,))) is None
+
+
+def test_what_was_put_away_takes_in_no_other_counter() -> None:
+    calls, other = (
+        make_change(make_series("function_calls", configuration), good, bad, 1.06, gradual=True)
+        for configuration, good, bad in ((1, 0, 5), (2, 4, 9))
+    )
+    told, held = make_regression(calls), replace(calls, regression_id=1)
+    assert len(gradual_groups([held, other], [told])) == 1
+    assert len(gradual_groups([held, other], [replace(told, triaged_away=True)])) == 2
+    both = [held, replace(other, regression_id=1)]
+    assert len(gradual_groups(both, [replace(told, triaged_away=True)])) == 1
 
 
 def test_a_step_that_adds_up_asks_for_those_before_it() -> None:
