@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.conf import LazySettings
 from django.db.models import F, Value
@@ -9,7 +11,7 @@ from django.db.models.functions import Concat
 from django.utils import timezone
 from playwright.sync_api import Page
 
-from dashboard.models import Case, Commit, Project
+from dashboard.models import Case, Commit, Configuration, Project, Run
 from tests.pages.test_accessibility import MORE_PAGES, create_projects_of_pages
 from tests.pages.test_browser import PAGES, Site, _queries_beside_the_browser, browser, signed_in_page, site
 
@@ -63,6 +65,15 @@ def test_long_names_of_cases_hide_no_column(site: Site) -> None:
     key = "batch_size=4096,compile=true,environments=128,learning_rate=0.00025"
     Case.objects.update(benchmark=Concat(F("benchmark"), Value("_vectorized")), key=key)
     Project.objects.update(training_hours_per_week=70)
+    # Waits for its time, and takes short windows: its state is as long as any.
+    shortly = Configuration.objects.filter(case__project__slug="snake", quick=True)[:1].get()
+    Run.objects.create(
+        commit=Commit.objects.filter(project__slug="snake")[:1].get(),
+        configuration=shortly,
+        not_before=timezone.now() + timedelta(minutes=10),
+        repetitions=5,
+        time_limit=60,
+    )
     Commit.objects.update(committed_at=timezone.now(), subject="Keep the replay buffer in one pinned tensor")
     page = signed_in_page(site, "/", viewport={"width": 1440, "height": 900})
     found = []
