@@ -9,6 +9,8 @@ MEAN_TIME = ("step_time", "throughput")
 TIME = (*MEAN_TIME, "step_time_p99")
 
 COUNTER = "counter"
+# Kinds of metrics that are read off a clock: a busy machine moves them.
+CLOCKED_KINDS = ("time", "rate")
 
 
 class MetricLike(Protocol):

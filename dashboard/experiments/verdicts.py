@@ -109,7 +109,6 @@ def evaluate_experiment(
         return ExperimentResult(
             verdict=Verdict.UNDECIDED, reason={"code": "too few pairs", "calm": len(calm), **took}
         )
-    surely_worse = False
     scale = scale_of(experiment, calm)
     error = error_of_look(experiment, measured)
     share = estimate_head_share(scale, calm, error)
@@ -120,6 +119,7 @@ def evaluate_experiment(
         told = estimate_of_step(share, steps, least_share(experiment, scale))
     else:
         told = narrower_estimate(share, steps)
+    surely_worse = False
     if experiment.question == Question.ESTIMATE:
         verdict, reason = _estimate_verdict(experiment, told, scale, spent)
     elif experiment.question == Question.BOUND:

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dashboard.experiments.bounds import NOT_WORSE, WORSE, BoundedDifference
+from dashboard.measured_kinds import CLOCKED_KINDS
 
 NOT_KNOWN = "not known"
-# Kinds of metrics that a busy machine moves.
-TIMED = ("time", "rate")
 # Codes of reasons: what is worse was proved while other things were measured; the base against itself moved.
 PROVED, CONTROL_MOVED = "proved", "control moved"
 
@@ -93,7 +92,7 @@ def prove_worse(cases: Sequence[MeasuredCase], control: MeasuredCase | None) -> 
     for case in cases:
         for bounded in case.worse:
             metric = bounded.metric
-            if metric.name in moved or (metric.kind in TIMED and not knows_pace):
+            if metric.name in moved or (metric.kind in CLOCKED_KINDS and not knows_pace):
                 continue
             if case.ended or bounded.is_surely_worse:
                 return CheckAnswer(WORSE, {"code": PROVED, "case": case.case, "metric": metric.name})

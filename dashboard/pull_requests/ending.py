@@ -19,7 +19,7 @@ State = Check.State
 
 def experiment_ended(experiment_id: int) -> None:
     """An experiment has ended: the check that asked for it may be answered now. Safe to repeat."""
-    key = CheckedCase.objects.filter(experiment=experiment_id).values_list("of", flat=True).first()
+    key = check_of_experiment(experiment_id)
     if key is not None:
         end_answered(key)
         answer_early(key)
@@ -27,9 +27,14 @@ def experiment_ended(experiment_id: int) -> None:
 
 def proved_worse(experiment_id: int) -> None:
     """An experiment that goes on has proved that something is worse. Safe to repeat."""
-    key = CheckedCase.objects.filter(experiment=experiment_id).values_list("of", flat=True).first()
+    key = check_of_experiment(experiment_id)
     if key is not None:
         answer_early(key)
+
+
+def check_of_experiment(experiment_id: int) -> int | None:
+    """The key of the check that asked for it; None where none did."""
+    return CheckedCase.objects.filter(experiment=experiment_id).values_list("of", flat=True).first()
 
 
 def sweep_checks() -> None:

@@ -7,7 +7,7 @@ lock, and then all of it is done again. Of two workers the second sees all that 
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -429,17 +429,14 @@ def steps_of_growth(series: Sequence[Series], synced: changes.SyncedChanges, *, 
     news = {row.pk for row in synced.altered if row.direction == Change.Direction.REGRESSION}
     if anew:
         news |= {row.pk for row in synced.rows if row.regression_id is None}
-    keys: set[int] = set()
-    for of in series:
-        if not news or not is_exact_counter(of):
-            continue
-        steps = [
-            Step(row.pk, row.position, row.before, row.after)
-            for row in synced.rows
-            if row.series_id == of.pk and row.direction == Change.Direction.REGRESSION
-        ]
-        keys |= steps_weighed_together(of, sorted(steps, key=lambda step: step.bad), news)
-    return keys
+    if not news:
+        return set()
+    counters = {of.pk: of for of in series if is_exact_counter(of)}
+    steps: defaultdict[int, list[Step]] = defaultdict(list)
+    for row in sorted(synced.rows, key=lambda row: row.position):
+        if row.series_id in counters and row.direction == Change.Direction.REGRESSION:
+            steps[row.series_id].append(Step(row.pk, row.position, row.before, row.after))
+    return set().union(*(steps_weighed_together(counters[key], of, news) for key, of in steps.items()))
 
 
 def current_level(past: History, found: Sequence[changes.FoundChange]) -> float | None:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dashboard.measured_kinds import CLOCKED_KINDS
 from dashboard.regressions.decision.facts import Change, Commit, Regression, Snapshot
 from dashboard.regressions.decision.gradual_changes import is_gradual_counter, is_told_by_step
 from dashboard.regressions.decision.grouping import Group
@@ -165,9 +166,8 @@ def decided_before(group: Group, snapshot: Snapshot) -> Regression | None:
 
 def is_alike_measured(regression: Regression, change: Change) -> bool:
     """The kinds that see the same step, of one configuration: times and rates are one measurement."""
-    clocked = ("time", "rate")
     kinds = regression.series.metric.kind, change.series.metric.kind
-    alike = kinds[0] == kinds[1] or all(kind in clocked for kind in kinds)
+    alike = kinds[0] == kinds[1] or all(kind in CLOCKED_KINDS for kind in kinds)
     return alike and regression.series.configuration_id == change.series.configuration_id
 
 
