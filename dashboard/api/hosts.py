@@ -153,7 +153,8 @@ def keep_profiles(machine: Machine, fields: MessageFields) -> dict[str, Any]:
     lease = _held_lease(Experiment, machine, fields)
     documents = fields.inside("documents")
     sides = {side: read_counted(documents.inside(side)) for side in ("base", "head")}
-    return {"in_turns": experiments.keep_profiles(lease, sides, fields.number("seconds"))}
+    answer = experiments.keep_profiles(lease, sides, fields.number("seconds"))
+    return {"in_turns": answer.in_turns, "again": answer.again}
 
 
 @host_call

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dashboard.experiments.counted_sides import wants_counting
 from dashboard.host_protocol import ExperimentAssignment, SideAssignment
 from dashboard.leases import lease_of
 from dashboard.models import Commit, Configuration, Experiment, Series
@@ -30,7 +31,8 @@ def assignment_of(experiment: Experiment) -> ExperimentAssignment:
         phase=experiment.phase or None,
         counted=experiment.metric.is_counted,
         in_turns=experiment.in_turns,
-        profiled=experiment.counts_functions and not experiment.profiles,
+        profiled=experiment.counts_functions
+        and (not experiment.profiles or wants_counting(experiment.profiles)),
         machine=experiment.machine.name,
         pairs=experiment.pairs.count(),
         files=experiment.project.files_beside_manifest(),

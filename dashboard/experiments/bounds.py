@@ -17,6 +17,7 @@ from dashboard.detection.paired_steps import agreed_estimate
 from dashboard.detection.types import Kind
 from dashboard.experiments.scale import StepScale
 from dashboard.experiments.single_steps import LARGEST
+from dashboard.measured_kinds import COUNTER
 from dashboard.metric_scale import MetricScale
 
 WORSE, NOT_WORSE, OPEN = "worse", "not worse", ""
@@ -52,6 +53,7 @@ class BoundedDifference:
     `middle`, `low` and `high` are how much worse the head is: logarithms of ratios, or differences in the
     metric's unit where values have no ratios; negative where it is better, None while too few pairs tell.
     `floor` is on the same scale. `by_steps`: whether single steps tell it, or else the means of the pairs.
+    An exact counter has no pairs and no width; `is_offset`: it grew, and made a step faster.
     """
 
     metric: MeasuredMetric
@@ -62,11 +64,18 @@ class BoundedDifference:
     low: float | None
     high: float | None
     by_steps: bool = False
+    is_offset: bool = False
+
+    @property
+    def is_counted(self) -> bool:
+        return self.metric.kind == COUNTER
 
     @property
     def verdict(self) -> str:
         if self.low is None or self.high is None:
             return OPEN
+        if self.is_offset:
+            return NOT_WORSE
         if self.low > 0 and self.middle >= self.floor:
             return WORSE
         # Where all values are 0 the floor is 0 as well.
@@ -81,6 +90,11 @@ class BoundedDifference:
     def is_better(self) -> bool:
         """Surely, by the floor or more."""
         return self.high is not None and self.high < 0 and -self.middle >= self.floor
+
+    @property
+    def may_be_better(self) -> bool:
+        """More pairs may still show that it is, by the floor or more."""
+        return self.low is None or self.low <= -self.floor
 
     @property
     def smallest_visible(self) -> float | None:

@@ -11,12 +11,13 @@ from django.db.models.functions import Now
 
 from dashboard import dispatch, leases, sentinels
 from dashboard.experiments.assignment import RELATED, assignment_of
+from dashboard.experiments.counted_sides import join_profiles, wants_counting
 from dashboard.experiments.interleaving import can_take_turns_by_documents, can_take_turns_by_runs
 from dashboard.experiments.learning import can_evaluate_unreported, evaluate_learning, pair_columns
 from dashboard.experiments.precedence import must_yield, order_claimable
 from dashboard.experiments.single_steps import RATIOS, can_evaluate_steps, compare_newest, compare_phase
 from dashboard.experiments.verdicts import evaluate_experiment, median_base
-from dashboard.host_protocol import ExperimentAssignment, Lease, PairMeasured
+from dashboard.host_protocol import CountedAnswer, ExperimentAssignment, Lease, PairMeasured
 from dashboard.leases import LeaseLost
 from dashboard.models import Experiment, ExperimentPair, Machine, Pool
 from dashboard.policy.quiet_projects import quiet_projects
@@ -129,27 +130,21 @@ def keep_ratios(
     return {name: getattr(newest, name) for name in RATIOS}
 
 
-def keep_profiles(lease: Lease, documents: Mapping[str, Mapping[str, Any]], seconds: float) -> bool:
-    """Keep the functions of both sides, of a repetition of each that took so many seconds together.
+def keep_profiles(lease: Lease, documents: Mapping[str, Mapping[str, Any]], seconds: float) -> CountedAnswer:
+    """Keep what both sides counted, in a repetition of each that took so many seconds together.
 
-    The documents of both, `base` and `head`, also tell whether their steps can be measured in turn: that is
-    the answer. A side whose document is empty left none. Raises LeaseLost.
+    The documents of both, `base` and `head`, also tell whether their steps can be measured in turn. A side
+    whose document is empty left none. Raises LeaseLost.
     """
     with transaction.atomic():
         experiment = _lock_experiment(lease)
-        # Stacks are the larger part of a profile, and compared by nobody.
-        experiment.profiles = {side: _counted_functions(document) for side, document in documents.items()}
+        bounds = experiment.question == Question.BOUND
+        experiment.profiles = join_profiles(experiment.profiles, documents, with_counters=bounds)
         experiment.seconds += seconds
         if all(documents.values()):
             experiment.in_turns = can_take_turns_by_documents(experiment, list(documents.values()))
         experiment.save(update_fields=["profiles", "seconds", "in_turns"])
-    return experiment.in_turns
-
-
-def _counted_functions(document: Mapping[str, Any]) -> dict[str, Any]:
-    """`functions`, as a profile has them; empty where none were counted."""
-    functions = (document.get("profile") or {}).get("functions")
-    return {"functions": functions} if functions else {}
+    return CountedAnswer(experiment.in_turns, wants_counting(experiment.profiles))
 
 
 def conclude_experiment(

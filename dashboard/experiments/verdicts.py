@@ -27,6 +27,7 @@ from dashboard.experiments.bounds import (
     bound_others,
     waits_for_quality,
 )
+from dashboard.experiments.counted_sides import bound_counters
 from dashboard.experiments.phase_steps import PhaseSteps, evaluate_phases
 from dashboard.experiments.scale import FARTHEST, StepScale
 from dashboard.experiments.single_steps import (
@@ -317,7 +318,7 @@ def _bound_verdict(
 def bound_experiment(
     experiment: Experiment, measured: Sequence[ExperimentPair]
 ) -> tuple[BoundedDifference | None, list[BoundedDifference]]:
-    """What an experiment's pairs say of its metric, and of what else they measured, by its floor."""
+    """What it says of its metric, and of what else was measured and counted, by its floor."""
     calm = [pair for pair in measured if not pair.disturbed]
     metric = experiment.metric
     own = MeasuredMetric(metric.name, metric.unit, metric.better, metric.kind)
@@ -326,7 +327,8 @@ def bound_experiment(
     steps = evaluate_steps(experiment, measured, scale_of(experiment, values), error) if calm else None
     bounded = bound_metric(own, values, floor, error, steps)
     others = bound_others([pair.others for pair in calm], floor, experiment.error)
-    return bounded, [other for other in others if other.metric.name != metric.name]
+    counters = bound_counters(experiment.profiles, bounded)
+    return bounded, [other for other in (*others, *counters) if other.metric.name != metric.name]
 
 
 def reached_precision(share: pairs.ShareEstimate, scale: StepScale) -> float | None:

@@ -5,6 +5,7 @@ docs/hosts.md describes the calls; `versions` says which hosts a site works with
 
 from dashboard.host_protocol.assignments import (
     Assignment,
+    CountedAnswer,
     ExperimentAssignment,
     Lease,
     OtherMetric,
@@ -21,6 +22,7 @@ from dashboard.host_protocol.messages import (
     pair_message,
     read_assignment,
     read_counted,
+    read_counted_answer,
     read_lease,
     read_message,
     read_pair,
@@ -31,6 +33,7 @@ __all__ = [
     "OLDEST_PROTOCOL",
     "PROTOCOL",
     "Assignment",
+    "CountedAnswer",
     "ExperimentAssignment",
     "Lease",
     "MessageError",
@@ -47,6 +50,7 @@ __all__ = [
     "path_problem",
     "read_assignment",
     "read_counted",
+    "read_counted_answer",
     "read_lease",
     "read_message",
     "read_pair",

@@ -94,6 +94,14 @@ Assignment = RunAssignment | ExperimentAssignment
 
 
 @dataclass(frozen=True)
+class CountedAnswer:
+    """What the site makes of counted repetitions: do steps alternate, and is it to be counted `again`?"""
+
+    in_turns: bool
+    again: bool = False
+
+
+@dataclass(frozen=True)
 class OtherMetric:
     """What both sides measured beside the metric that is weighed."""
 

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from dashboard.host_protocol.assignments import (
     Assignment,
+    CountedAnswer,
     ExperimentAssignment,
     Lease,
     OtherMetric,
@@ -31,6 +32,8 @@ MOST_OTHERS = 50
 MOST_STEPS = 200
 LONGEST_WORD = 100
 LONGEST_UNIT = 30
+# A repetition counts in two processes at most.
+MOST_COUNTERS, MOST_COUNTINGS = 200, 2
 # Of JSON: the points of two sweeps, each with the seconds of every phase.
 LONGEST_SWEEPS = 2**20
 # What PostgreSQL keeps in no text.
@@ -186,6 +189,16 @@ class MessageFields:
         if min(times, default=1.0) <= 0:
             self._refuse(name, "must have positive numbers alone")
         return times
+
+    def counts(self, name: str, most: int) -> list[float]:
+        """One or more finite numbers that aren't negative."""
+        value = self.values.get(name)
+        if not isinstance(value, list) or not 0 < len(value) <= most:
+            self._refuse(name, f"must be a list of one to {most} numbers")
+        numbers = [self._finite(name, number) for number in value]
+        if min(numbers) < 0:
+            self._refuse(name, "must have no negative numbers")
+        return numbers
 
     def _finite(self, name: str, value: Any) -> float:
         # An integer that no float can hold is none of a measurement's.
@@ -403,6 +416,7 @@ def read_counted(fields: MessageFields) -> dict[str, Any]:
         ],
         "phases": [{"thread": row.text("thread")} for row in fields.optional_objects("phases")],
         "profile": {"functions": _read_functions(profile) if profile else []},
+        "counters": _read_counters(fields),
     }
     if environment:
         counted["environment"] = {
@@ -412,6 +426,32 @@ def read_counted(fields: MessageFields) -> dict[str, Any]:
     if ranks:
         counted["ranks"] = {"world_size": ranks.integer("world_size")}
     return counted
+
+
+def _read_counters(fields: MessageFields) -> list[dict[str, Any]]:
+    """A host of an earlier release sends none."""
+    rows = fields.optional_objects("counters")
+    if len(rows) > MOST_COUNTERS:
+        raise MessageError(f"counters must be {MOST_COUNTERS} at most.")
+    return [_read_counter(row) for row in rows]
+
+
+def _read_counter(row: MessageFields) -> dict[str, Any]:
+    if (better := row.text("better", most=LONGEST_UNIT)) not in BETTER:
+        raise MessageError(f"{row.path} must say lower or higher for better.")
+    return {
+        "name": row.text("name", most=LONGEST_WORD),
+        "unit": row.text("unit", most=LONGEST_UNIT),
+        "better": better,
+        "headline": row.flag("headline"),
+        "samples": row.counts("samples", MOST_COUNTINGS),
+    }
+
+
+def read_counted_answer(fields: MessageFields) -> CountedAnswer:
+    # A site of an earlier release asks for no more.
+    again = "again" in fields.values and fields.flag("again")
+    return CountedAnswer(in_turns=fields.flag("in_turns"), again=again)
 
 
 def _read_functions(profile: MessageFields) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ PROVED, CONTROL_MOVED = "proved", "control moved"
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCase:
-    """What one case's pairs say: of the metric that is judged, and of memory and quality beside it.
+    """What one case's pairs say: of the metric that is judged, and of memory, quality and counters beside it.
 
     `own` is None where no pair tells; `failure` says why a side doesn't run, empty where both do. `ended`: it
     gets no more pairs.
@@ -94,7 +94,9 @@ def prove_worse(cases: Sequence[MeasuredCase], control: MeasuredCase | None) -> 
             metric = bounded.metric
             if metric.name in moved or (metric.kind in CLOCKED_KINDS and not knows_pace):
                 continue
-            if case.ended or bounded.is_surely_worse:
+            # More of a counter may still turn out to have bought a faster step.
+            may_be_offset = bounded.is_counted and (case.own is None or case.own.may_be_better)
+            if case.ended or (bounded.is_surely_worse and not may_be_offset):
                 return CheckAnswer(WORSE, {"code": PROVED, "case": case.case, "metric": metric.name})
     return None
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from dashboard.experiments.bounds import GUARDED_KINDS, QUALITY, WORSE, BoundedDifference
 from dashboard.experiments.paired_phases import paired_phases
+from dashboard.measured_kinds import COUNTER
 from dashboard.models import Check, CheckedCase, Experiment
 from dashboard.pull_requests.answer import MeasuredCase, moved_metrics
 from dashboard.pull_requests.measured_cases import measure_case
@@ -16,6 +17,8 @@ from dashboard.pull_requests.measured_cases import measure_case
 LEAST_SHARE = 0.1
 # A function in which so much of the largest difference lies holds it.
 HELD_SHARE = 0.7
+# What suspects explain: of a time pairs tell its phases.
+EXPLAINED_KINDS = (*GUARDED_KINDS, COUNTER)
 BUILT_IN = "(built-in)"  # the file of what Python itself and compiled code are made of
 BODY = ("<module>",)
 MOST_CAUSES = 3
@@ -153,10 +156,10 @@ def case_names(cases: Sequence[CheckedCase], state: Experiment.State) -> list[st
     ]
 
 
-def _row_order(row: CheckRow) -> tuple[bool, bool, float, str]:
-    """What got worse before what got better, large before small, then the rest."""
-    bounded = row.bounded
-    return (bounded.verdict != WORSE, not bounded.is_better, -abs(bounded.middle), row.case)
+def _row_order(row: CheckRow) -> tuple[bool, bool, bool, float, str]:
+    """What got worse, what got better, the rest; counters after what they explain; large before small."""
+    told = row.bounded
+    return (told.verdict != WORSE, not told.is_better, told.is_counted, -abs(told.middle), row.case)
 
 
 def find_causes(row: CheckedCase, measured: MeasuredCase) -> list[Cause]:
@@ -176,7 +179,7 @@ def suspected_causes(experiment: Experiment, measured: MeasuredCase) -> list[Cau
     worse = {bounded.metric.kind: bounded.metric.name for bounded in reversed(measured.worse)}
     return [
         Cause(measured.case, metric=worse[kind], suspect=suspect)
-        for kind in GUARDED_KINDS
+        for kind in EXPLAINED_KINDS
         if kind in worse
         for suspect in found.get(kind, ())[:MOST_SUSPECTS]
     ]

@@ -47,9 +47,11 @@ def change_text(bounded: BoundedDifference) -> str:
 
 
 def verdict_text(bounded: BoundedDifference) -> str:
-    """`worse`, `better`, `~` where there is no difference that matters, `not known`."""
+    """`worse`, `better`, `~` where there is no difference that matters, `not known`, or what more bought."""
     if bounded.verdict == WORSE:
         return "worse"
+    if bounded.is_offset:
+        return "offset by a faster step"
     if bounded.is_better:
         return "better"
     return "not known" if bounded.verdict == OPEN else "~"

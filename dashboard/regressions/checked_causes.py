@@ -1,4 +1,6 @@
-"""Which changed functions explain what a check has found worse beside the time: more memory, less learned.
+"""Which changed functions explain what a check has found worse beside the time.
+
+More memory, less that is learned, or more that is counted.
 
 Of a time the pairs' own phases and profiles tell. Of these only the difference of the code does, ranked as
 that of a regression of the same kind is.
@@ -11,9 +13,9 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q
 
-from dashboard.experiments.bounds import GUARDED_KINDS
 from dashboard.models import Check, CheckedCase, Experiment
 from dashboard.pull_requests.measured_cases import measure_case
+from dashboard.pull_requests.report import EXPLAINED_KINDS
 from dashboard.regressions.explanation.commit_difference import touched_functions
 from dashboard.regressions.explanation.suspects import Profile, rank_suspects
 
@@ -35,7 +37,7 @@ def explain_checked_case(experiment_id: int) -> None:
         return
     known = row.experiment.profiles.get("suspects", {})
     worse = {bounded.metric.kind for bounded in measure_case(row).worse}
-    kinds = sorted(kind for kind in worse if kind in GUARDED_KINDS and kind not in known)
+    kinds = sorted(kind for kind in worse if kind in EXPLAINED_KINDS and kind not in known)
     if kinds:
         keep_suspects(experiment_id, rank_by_kind(row, kinds))
 

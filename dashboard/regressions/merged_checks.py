@@ -85,7 +85,7 @@ def intended_up_to(series: SeriesRow, found: FoundCheck) -> float | None:
     """How much worse the series may become, as somebody has called it intended; None where nobody has.
 
     What the check didn't find worse, nobody has seen: memory isn't meant where it was the time. A counter
-    only explains what else got worse.
+    that it couldn't tell only explains what else got worse.
     """
     measured = measure_case(found.row)
     if not found.check.intended_by or not measured.worse:
@@ -94,4 +94,7 @@ def intended_up_to(series: SeriesRow, found: FoundCheck) -> float | None:
     bounded = next((row for row in measured.all_bounded if row.metric.name == name), None)
     if bounded is None:
         return math.inf if is_exact_counter(series) else None
-    return bounded.high if bounded.verdict == WORSE and bounded.logarithmic else None
+    if bounded.verdict != WORSE:
+        return None
+    # From none to any has no ratio, which alone could tell more from less.
+    return bounded.high if bounded.logarithmic else math.inf if is_exact_counter(series) else None

@@ -38,7 +38,7 @@ def unjudged_series(configurations: Collection[int]) -> QuerySet[Series]:
     What shares its metric with a judged series may explain it: the calls of a phase those of the step.
     """
     # Not above: it imports scipy, for which every process that drops nothing would wait.
-    from dashboard.regressions.decision.series_kinds import JUDGED_COUNTERS
+    from dashboard.judged_counters import JUDGED_COUNTERS
     from dashboard.regressions.series.judged_series import JUDGED
 
     has_been = (Change, Regression, RegressionExperiment, Limit, GuardResult)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from paceline.measured.turns import BLOCK_SECONDS
 
+from dashboard import judged_counters
 from dashboard.detection import EFFECT_FLOORS, guards, paired_parts, paired_steps, pairs
 from dashboard.detection.common_noise import FEWEST_OTHERS
 from dashboard.detection.parts import LEAST_OF_WHOLE
@@ -23,7 +24,6 @@ from dashboard.regressions.decision import (
     primary_change,
     repair,
     residual_cause,
-    series_kinds,
 )
 from dashboard.regressions.explanation import left_over, phase_shares, profiles, suspects, tensor_operations
 from dashboard.regressions.series import history
@@ -123,7 +123,12 @@ PROJECT, EXPERIMENT = Project(), Experiment()
             "by its newest 400 points; by its newest 2,000",
         ),
         ("regressions", history.FROZEN_SHARE, 0.1, "in the oldest tenth of them"),
-        ("regressions", series_kinds.LARGE_RATIO, 1.05, "5 % more `function_calls` or `tensor_operations`"),
+        (
+            "regressions",
+            judged_counters.LARGE_RATIO,
+            1.05,
+            "5 % more `function_calls` or `tensor_operations`",
+        ),
         ("regressions", gradual_changes.TOGETHER_WITHIN, 100, "add up to so much within 100 commits"),
         (
             "detection",

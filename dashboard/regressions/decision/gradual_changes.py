@@ -16,12 +16,12 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from dashboard.judged_counters import LARGE_RATIO
 from dashboard.measured_kinds import is_exact_counter
 from dashboard.regressions.decision.facts import Change, Regression
 from dashboard.regressions.decision.ranges import Range
 from dashboard.regressions.decision.repair import is_level_back
 from dashboard.regressions.decision.series_kinds import (
-    LARGE_RATIO,
     WORSE,
     SeriesLike,
     is_offset_by_speedup,

@@ -6,19 +6,9 @@ import math
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
+from dashboard.judged_counters import ANY_INCREASE, LARGE_INCREASE, LARGE_RATIO, READS, WHOLE_READ
 from dashboard.measured_kinds import MEAN_TIME, TIME, MeasuredLike, is_exact_counter
 from dashboard.regressions.decision.ranges import Range
-
-# Exact counters that are judged beside the headline series, though only as a whole, never per phase.
-ANY_INCREASE = (
-    *("synchronisations", "host_device_copies", "copied_bytes"),
-    *("graph_breaks", "recompilations"),
-)
-LARGE_INCREASE = ("function_calls", "tensor_operations")
-LARGE_RATIO = 1.05
-# A device is waited for at each read: one more at every step counts, however many an optimizer makes.
-READS, WHOLE_READ = "scalar_reads", 1.0
-JUDGED_COUNTERS = (*ANY_INCREASE, *LARGE_INCREASE, READS)
 
 # One measurement seen several ways: the first name stands for the others.
 MEMORY = ("device_memory", "peak_memory")

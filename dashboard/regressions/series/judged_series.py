@@ -6,6 +6,6 @@ from __future__ import annotations
 
 from django.db.models import Q
 
-from dashboard.regressions.decision.series_kinds import JUDGED_COUNTERS
+from dashboard.judged_counters import JUDGED_COUNTERS
 
 JUDGED = Q(headline=True) | Q(guarded=True) | Q(exact=True, phase="", metric__name__in=JUDGED_COUNTERS)

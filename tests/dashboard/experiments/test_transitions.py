@@ -240,9 +240,30 @@ def test_the_first_documents_tell_whether_sides_take_turns(
     head = {**COUNTED, "environment": {**ALONE["environment"], "path": path}}
     held = claim_held()
     assert not held.in_turns  # Nothing was measured yet.
-    assert experiments.keep_profiles(held.lease, {"base": COUNTED, "head": head}, 1) is in_turns
+    answer = experiments.keep_profiles(held.lease, {"base": COUNTED, "head": head}, 1)
+    assert (answer.in_turns, answer.again) == (in_turns, False)
     experiments.release_experiments("bench-1")
     assert claim_held().in_turns is in_turns
+
+
+def test_a_counter_that_differs_is_counted_again_whoever_holds_it(make_experiment: MakeExperiment) -> None:
+    row = make_experiment(question="bound", purpose="check", floor=0.03)
+    reads = {"name": "scalar_reads", "unit": "reads/step", "better": "lower", "headline": False}
+    documents = {
+        side: {**COUNTED, "counters": [{**reads, "samples": [count, count]}]}
+        for side, count in (("base", 1.0), ("head", 2.0))
+    }
+    asked = []
+    for _ in range(3):
+        held = claim_held()
+        asked.append((held.profiled, experiments.keep_profiles(held.lease, documents, 1).again))
+        experiments.release_experiments("bench-1")
+    assert asked == [(True, True), (True, True), (True, False)]
+    assert not claim_held().profiled
+    row.refresh_from_db()
+    assert row.profiles["head"]["counters"]["scalar_reads"]["samples"] == [2.0] * 6
+    assert row.profiles["head"]["functions"] == [{"function": "push"}]
+    assert row.seconds == 3
 
 
 def test_the_functions_of_an_experiment_that_was_taken_away_are_not_kept(

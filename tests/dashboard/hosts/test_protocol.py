@@ -125,6 +125,15 @@ def test_sweeps_have_a_bound() -> None:
         read_pair(MessageFields({**read_golden(PROTOCOL, "pair"), "sweeps": {"base": "x" * 2**20}}))
 
 
+COUNTER = {
+    "name": "graph_breaks",
+    "unit": "breaks/step",
+    "better": "lower",
+    "headline": False,
+    "samples": [1.0],
+}
+
+
 def test_of_a_counted_document_is_read_what_is_kept() -> None:
     row = {"function": "push", "file": "a.py", "line": 1, "calls": 2.0, "self": 0.1, "cumulative": 0.2}
     measured = {
@@ -136,6 +145,12 @@ def test_of_a_counted_document_is_read_what_is_kept() -> None:
     counted = read_counted(MessageFields(measured))
     assert counted["environment"] == {"path": "cpu", "memory_bytes": 2**34}
     assert counted["profile"] == {"functions": [{**row, "phase": None}]}
+    assert counted["counters"] == [], "of a host of an earlier release"
+    reads = {"name": "scalar_reads", "unit": "reads/step", "better": "lower", "headline": True}
+    sent = {**reads, "samples": [2.0, 2.0]}
+    assert read_counted(MessageFields({**measured, "counters": [{**sent, "phase": None}]}))["counters"] == [
+        sent
+    ]
     assert read_counted(MessageFields({})) == {}
 
 
@@ -145,6 +160,10 @@ def test_of_a_counted_document_is_read_what_is_kept() -> None:
         ({"profile": []}, "profile must be an object"),
         ({"profile": {"functions": [1]}}, "profile.functions must be an object"),
         ({"processes": {"main": 1}}, "processes must be a list of objects"),
+        ({"counters": [{"name": "a", "unit": "1", "better": "more"}]}, "counters.* must say lower or higher"),
+        ({"counters": [{**COUNTER, "samples": []}]}, "samples must be a list of one to 2 numbers"),
+        ({"counters": [{**COUNTER, "samples": [-1.0]}]}, "samples must have no negative numbers"),
+        ({"counters": [COUNTER] * 201}, "counters must be 200 at most"),
         ({"environment": {"memory_bytes": "much"}}, "environment.memory_bytes must be a whole number"),
     ],
 )

@@ -25,6 +25,17 @@ NEEDS_MORE, NEEDS_LESS = make_bounded(1.2, 1.4, MEMORY), make_bounded(0.7, 0.8, 
 # Worse by its middle, and perhaps by less than the floor.
 NEEDS_PERHAPS_MORE = make_bounded(1.02, 1.06, MEMORY)
 
+CALLS = MeasuredMetric("function_calls", "calls/step", "lower", "counter")
+
+
+def make_counted(ratio: float, *, is_offset: bool = False) -> BoundedDifference:
+    moved = math.log(ratio)
+    return BoundedDifference(CALLS, 0, True, math.log(1.05), moved, moved, moved, is_offset=is_offset)
+
+
+PERHAPS_FASTER = make_bounded(0.95, 1.01)
+CALLS_MORE, CALLS_OFFSET = make_counted(1.3), make_counted(1.3, is_offset=True)
+
 
 def make_case(
     own: BoundedDifference | None, *others: BoundedDifference, failure: str = "", ended: bool = True
@@ -41,6 +52,10 @@ def make_case(
         ([make_case(SAME), make_case(OPEN)], "not known"),
         ([make_case(SLOWER), make_case(OPEN)], "worse"),
         ([make_case(FASTER, LEARNS_LESS)], "worse"),
+        ([make_case(SAME, CALLS_MORE)], "worse"),
+        ([make_case(OPEN, CALLS_MORE)], "worse"),
+        ([make_case(None, CALLS_MORE)], "worse"),
+        ([make_case(FASTER, CALLS_OFFSET)], "not worse"),
         ([make_case(None)], "not known"),
         ([make_case(SAME, failure="it crashed")], "not known"),
         ([], "not known"),
@@ -98,6 +113,10 @@ def test_what_the_base_differs_in_itself_proves_nothing() -> None:
         (make_case(SLOWER), make_case(FASTER), ""),
         (make_case(OPEN, NEEDS_MORE, ended=False), make_case(SAME, NEEDS_LESS), ""),
         (make_case(FASTER, ended=False), make_case(SAME), ""),
+        (make_case(SAME, CALLS_MORE, ended=False), make_case(None, ended=False), "function_calls"),
+        (make_case(PERHAPS_FASTER, CALLS_MORE, ended=False), make_case(SAME), ""),
+        (make_case(None, CALLS_MORE, ended=False), make_case(SAME), ""),
+        (make_case(SAME, CALLS_MORE, ended=False), make_case(SAME, CALLS_MORE), ""),
     ],
 )
 def test_what_is_worse_whatever_comes_is_proved_early(

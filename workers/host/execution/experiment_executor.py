@@ -19,7 +19,7 @@ from paceline.document import Document
 from paceline.manifest import case_key
 from paceline.phase_names import UNATTRIBUTED
 
-from dashboard.host_protocol import ExperimentAssignment, PairMeasured, SideAssignment
+from dashboard.host_protocol import CountedAnswer, ExperimentAssignment, PairMeasured, SideAssignment
 from workers.host.checkout.commit_code import CodeSource
 from workers.host.configuration import HostConfiguration
 from workers.host.errors import BadDocumentError, MeasuringError, Stopped
@@ -33,6 +33,7 @@ from workers.host.site_api.outages import ask_site
 logger = logging.getLogger(__name__)
 
 SIDES = ("base", "head")
+COUNTERS_INEXACT = "counters_inexact"
 SWEPT_TOO_SHORT = "scaling_too_short"
 QUALITY = "quality."
 LEAST_SEED = 1_000
@@ -63,7 +64,7 @@ def seed_of_pair(experiment: int, index: int) -> int:
 
 
 def what_experiments_keep(measured: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a document: its functions, and what tells whether another process may take turns with it."""
+    """Of a document: its functions and counters, and what tells whether another may take turns with it."""
     if not measured:
         return {}
     functions = (measured.get("profile") or {}).get("functions")
@@ -75,7 +76,19 @@ def what_experiments_keep(measured: Mapping[str, Any]) -> dict[str, Any]:
         **told,
         "environment": {name: environment.get(name) for name in ("path", "memory_bytes")},
         "profile": {"functions": functions},
+        "counters": exact_counters(measured),
     }
+
+
+def exact_counters(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Of the whole step; of what was counted once it isn't known yet whether it is exact."""
+    unsure = any(warning.get("code") == COUNTERS_INEXACT for warning in measured.get("warnings", ()))
+    return [
+        {name: row[name] for name in ("name", "unit", "better", "headline", "samples")}
+        for row in measured.get("metrics", ())
+        if row["kind"] == "counter" and row["phase"] is None
+        if row["exact"] or (len(row["samples"]) == 1 and not unsure)
+    ]
 
 
 class ExperimentExecutor(Executor):
@@ -232,15 +245,19 @@ class ExperimentExecutor(Executor):
             raise SideError(f"{label}: {error}") from error
 
     def measure_profiles(self, sides: Mapping[str, PreparedCode]) -> None:
-        """Keep the functions of both sides; their documents say whether steps can be measured in turn."""
-        started = time.monotonic()
-        documents = {name: self.count_side(sides[name], name) for name in SIDES}
-        took = time.monotonic() - started
+        """Keep what both sides count, as often as the site asks; it also says whether steps alternate."""
+        answer = CountedAnswer(self.assignment.in_turns, again=True)
+        while answer.again:
+            started = time.monotonic()
+            documents = {name: self.count_side(sides[name], name) for name in SIDES}
+            answer = self.keep_counted(documents, time.monotonic() - started)
+            self.unstored_since = time.monotonic()
+        self.assignment = replace(self.assignment, in_turns=answer.in_turns, profiled=False)
+
+    def keep_counted(self, documents: Mapping[str, Mapping[str, Any]], seconds: float) -> CountedAnswer:
         told = {name: what_experiments_keep(document) for name, document in documents.items()}
         lease = self.assignment.lease
-        in_turns = ask_site(lambda: self.client.keep_profiles(lease, told, took), self.stop)
-        self.assignment = replace(self.assignment, in_turns=in_turns, profiled=False)
-        self.unstored_since = time.monotonic()
+        return ask_site(lambda: self.client.keep_profiles(lease, told, seconds), self.stop)
 
     def count_side(self, prepared: PreparedCode, name: str) -> Mapping[str, Any]:
         """The document of a repetition of one side with its functions counted; empty where that fails."""

@@ -15,12 +15,14 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from dashboard.host_protocol import (
     PROTOCOL,
     Assignment,
+    CountedAnswer,
     Lease,
     MessageError,
     MessageFields,
     PairMeasured,
     pair_message,
     read_assignment,
+    read_counted_answer,
     read_message,
 )
 from dashboard.host_protocol.messages import lease_message
@@ -171,11 +173,13 @@ class SiteClient:
         with self._reading():
             return self.call("experiments/pair", message).text("verdict")
 
-    def keep_profiles(self, lease: Lease, documents: Mapping[str, Mapping[str, Any]], seconds: float) -> bool:
-        """Hand in what both sides' counted repetitions say; whether their steps are measured in turn."""
+    def keep_profiles(
+        self, lease: Lease, documents: Mapping[str, Mapping[str, Any]], seconds: float
+    ) -> CountedAnswer:
+        """Hand in what both sides' counted repetitions say."""
         message = {"lease": lease_message(lease), "documents": dict(documents), "seconds": seconds}
         with self._reading():
-            return self.call("experiments/profiles", message).flag("in_turns")
+            return read_counted_answer(self.call("experiments/profiles", message))
 
     def conclude_experiment(self, lease: Lease, reason: str, seconds: float) -> None:
         """Say why an experiment can't be measured."""

@@ -49,7 +49,10 @@ paceline.quality("return", draw.gauss(10.0, 0.3))
 )
 SLOWER = TRAIN.replace("sleep(0.008)", "sleep(0.040)")
 SAME = TRAIN.replace("learn_batch", "batch")
-FORGETFUL = TRAIN.replace("sleep(0.008)", "sleep(0.0001)").replace("gauss(10.0", "gauss(2.0")
+# More calls a step, which is faster for it.
+FORGETFUL = TRAIN.replace("sleep(0.008)", "[abs(n) for n in range(40)] and time.sleep(0.0001)").replace(
+    "gauss(10.0", "gauss(2.0"
+)
 
 
 @pytest.fixture
@@ -84,6 +87,7 @@ def test_what_costs_nothing_passes(host: Host, source: Path) -> None:
     assert (check.answer, sentences.status_state(check)) == ("not worse", "success")
     assert sentences.answer_headline(report).startswith("Not slower")
     assert not report.differing
+    assert {row.bounded.metric.name for row in report.rows} >= {"step_time", "function_calls"}
 
 
 @pytest.mark.usefixtures("short_control")
@@ -94,3 +98,6 @@ def test_what_is_faster_and_learns_less_is_refused(host: Host, source: Path) -> 
     assert sentences.answer_headline(report).startswith("Learns worse: return (quality)")
     pace = next(row.bounded for row in report.rows if row.bounded.metric.name == "step_time")
     assert pace.middle < -0.7
+    calls = next(row.bounded for row in report.rows if row.bounded.metric.name == "function_calls")
+    assert calls.middle > 0
+    assert sentences.verdict_text(calls) == "offset by a faster step"

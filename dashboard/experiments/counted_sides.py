@@ -1,0 +1,118 @@
+"""Exact counters of both sides of a bound: the repetitions that count functions tell them as well.
+
+A counter that is the same in each process of one side, and another in each of the other's, proves a
+difference without any pairs. What differs is counted again before it is believed; what doesn't repeat tells
+nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from dashboard.experiments.bounds import WORSE, BoundedDifference, MeasuredMetric
+from dashboard.judged_counters import JUDGED_COUNTERS, READS, least_growth
+from dashboard.measured_kinds import COUNTER
+
+SIDES = ("base", "head")
+# So many countings of each side, all of them alike, before a difference is believed. A counter that takes
+# either of two values by chance passes for one once in 2,048 times.
+LEAST_COUNTINGS = 6
+
+# Of one side, by name: the metric's `unit`, `better` and `headline`, and the `samples` of its countings.
+Counters = Mapping[str, Mapping[str, Any]]
+
+
+def counters_of_document(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Those that may matter; none of a side that has left no document."""
+    kept = ("unit", "better", "headline", "samples")
+    return {
+        row["name"]: {name: row[name] for name in kept}
+        for row in document.get("counters", ())
+        if row["headline"] or row["name"] in JUDGED_COUNTERS
+    }
+
+
+def join_profiles(
+    known: Mapping[str, Any], documents: Mapping[str, Mapping[str, Any]], *, with_counters: bool
+) -> dict[str, Any]:
+    """What is kept of counted repetitions: of each side the `functions` of its first, and its `counters`.
+
+    `known`: what is kept of earlier ones, with what is known beside the sides.
+    """
+    joined = {}
+    for side, document in documents.items():
+        # Stacks are the larger part of a profile, and compared by nobody.
+        functions = (document.get("profile") or {}).get("functions")
+        counters = counters_of_document(document) if with_counters else {}
+        if side in known:
+            functions = known[side].get("functions")
+            counters = join_counters(counters_of_side(known, side), counters)
+        kept = {"functions": functions, "counters": counters}
+        joined[side] = {name: value for name, value in kept.items() if value}
+    return {**known, **joined}
+
+
+def join_counters(known: Counters, counted: Counters) -> dict[str, dict[str, Any]]:
+    """With the samples of another counting. What that doesn't have isn't known any more."""
+    return {
+        name: {**known[name], "samples": [*known[name]["samples"], *counter["samples"]]}
+        for name, counter in counted.items()
+        if name in known
+    }
+
+
+def wants_counting(profiles: Mapping[str, Any]) -> bool:
+    """Whether what differs between the sides, repeating on each so far, is to be counted once more."""
+    base, head = (counters_of_side(profiles, side) for side in SIDES)
+    return any(
+        differs(base[name], head[name])
+        and min(len(side[name]["samples"]) for side in (base, head)) < LEAST_COUNTINGS
+        for name in base.keys() & head.keys()
+    )
+
+
+def bound_counters(profiles: Mapping[str, Any], own: BoundedDifference | None) -> list[BoundedDifference]:
+    """What the counters say, exactly; those that vary, or were counted too seldom, are left out.
+
+    `own`: what pairs say of the step's time. More calls that bought a faster step are nothing worse.
+    """
+    base, head = (counters_of_side(profiles, side) for side in SIDES)
+    faster = own is not None and own.is_better
+    found = []
+    for name in sorted(base.keys() & head.keys()):
+        sides = base[name], head[name]
+        countings = min(len(side["samples"]) for side in sides)
+        if not all(map(repeats, sides)) or (differs(*sides) and countings < LEAST_COUNTINGS):
+            continue
+        bounded = bound_counter(name, *sides)
+        found.append(replace(bounded, is_offset=faster and bounded.verdict == WORSE))
+    return found
+
+
+def bound_counter(name: str, base: Mapping[str, Any], head: Mapping[str, Any]) -> BoundedDifference:
+    """Of two sides that repeat: an interval without width, as a ratio where both counted any."""
+    metric = MeasuredMetric(name, head["unit"], head["better"], COUNTER)
+    before, after = base["samples"][0], head["samples"][0]
+    least = least_growth(name, before, headline=head["headline"]) or 0.0
+    # How often the device is waited for says more than by how much more often.
+    logarithmic = min(before, after) > 0 and name != READS
+    moved = math.log(after / before) if logarithmic else after - before
+    worse = metric.worse * moved
+    floor = math.log1p(least / before) if logarithmic else least
+    return BoundedDifference(metric, 0, logarithmic, floor, worse, worse, worse)
+
+
+def counters_of_side(profiles: Mapping[str, Any], side: str) -> Counters:
+    return (profiles.get(side) or {}).get("counters") or {}
+
+
+def repeats(counter: Mapping[str, Any]) -> bool:
+    return len(set(counter["samples"])) == 1
+
+
+def differs(base: Mapping[str, Any], head: Mapping[str, Any]) -> bool:
+    """Repeating on each side so far, to another number."""
+    return repeats(base) and repeats(head) and base["samples"][0] != head["samples"][0]
