@@ -90,6 +90,13 @@ class CheckReport:
         return [row for row in self.rows if not row.differs]
 
     @property
+    def unmoved_counters(self) -> list[str]:
+        """The names of those that are the same on both sides of each case that has them."""
+        moved = {row.bounded.metric.name for row in self.rows if row.bounded.middle}
+        counted = {row.bounded.metric.name for row in self.rows if row.bounded.is_counted}
+        return sorted(counted - moved)
+
+    @property
     def worst(self) -> CheckRow:
         """Of a check that is worse the row that says so: the largest, or what was told first."""
         proved = [row for row in self.rows if row.bounded.verdict == WORSE]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from django.utils import timezone
+from paceline.metrics import describe_metric
 
+from dashboard.experiments.counted_sides import LEAST_COUNTINGS
 from dashboard.models import Check, CheckedCase, Commit, Experiment, PullRequest
 from tests.pages import builders
 from tests.pages.experiment_builders import build_profile, create_experiment
@@ -61,3 +63,18 @@ def grow_memory(row: CheckedCase, ratio: float, noise: float = 0.0) -> None:
         wave = (-1, 0, 1)[pair.index % 3]
         pair.others["peak_memory"]["head"] = 1e8 * ratio * (1 + noise * wave)
         pair.save()
+
+
+def count_sides(row: CheckedCase, **counts: tuple[float, float]) -> None:
+    """Let both sides have counted this of each counter, as often as it is believed."""
+    for index, side in enumerate(("base", "head")):
+        row.experiment.profiles[side]["counters"] = {
+            name: {
+                "unit": describe_metric(name).unit,
+                "better": "lower",
+                "headline": False,
+                "samples": [both[index]] * LEAST_COUNTINGS,
+            }
+            for name, both in counts.items()
+        }
+    row.experiment.save()

@@ -6,12 +6,19 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from dashboard import regressions
 from dashboard.models import Check, CheckedCase, Commit, Experiment
 from dashboard.pull_requests import sentences
 from dashboard.pull_requests.receiving import COMMAND
 from dashboard.pull_requests.report import read_report
 from tests.pages import builders
-from tests.pages.check_builders import create_check, create_pull_request, grow_memory, measure_case
+from tests.pages.check_builders import (
+    count_sides,
+    create_check,
+    create_pull_request,
+    grow_memory,
+    measure_case,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -40,6 +47,20 @@ def test_the_page_says_what_is_worse_and_where_it_comes_from(client: Client, wor
     assert "learn explains 100 % of it" in page
     assert "replay.py:push: 256 calls a step instead of 1" in page
     assert "Sample &lt;faster&gt;" in page
+
+
+def test_what_is_counted_has_no_pairs(client: Client, line: list[Commit]) -> None:
+    """It counts before the time is known, and what is the same on both sides takes no row."""
+    check = create_check(line, create_pull_request(line), answer="worse")
+    row = measure_case(check, line, 1.0001)
+    count_sides(row, scalar_reads=(2, 3), function_calls=(100, 100), graph_breaks=(0, 0))
+    regressions.explain_checked_case(row.experiment_id)
+    page = page_of(client, check)
+    assert "Worse: scalar reads +1 reads/step in walker[fast=true]." in page
+    assert "Scalar reads: replay.py:push is called 256 times per step instead of 1" in page
+    assert "As often on both sides: Function calls, Graph breaks." in page
+    assert page.count(">counted</span>") == 1
+    assert "| Scalar reads | +1 reads/step | worse |" in sentences.comment_markdown(read_report(check))
 
 
 def test_the_command_that_repeats_it_asks_for_the_same(client: Client, worse: Check) -> None:
