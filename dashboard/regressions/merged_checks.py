@@ -9,8 +9,8 @@ from dashboard.experiments.bounds import WORSE
 from dashboard.measured_kinds import MEAN_TIME, is_exact_counter
 from dashboard.models import Experiment, Project, Triage
 from dashboard.models import Series as SeriesRow
-from dashboard.pull_requests.answer import CONTROL_MOVED, PROVED
-from dashboard.pull_requests.measured_cases import measure_case
+from dashboard.pull_requests.answer import CONTROL_MOVED, PROVED, moved_metrics
+from dashboard.pull_requests.measured_cases import measure_case, measured_cases
 from dashboard.pull_requests.merged import MergedCheck as FoundCheck
 from dashboard.regressions.decision import requested_facts
 from dashboard.regressions.decision.facts import Commit
@@ -51,12 +51,15 @@ def proof_on_branch(
 ) -> ReusedProof | None:
     """Only where the very commit holds the head, and both sides hold the code that was measured.
 
-    A machine on which the merge base differed from itself has proved nothing, nor has one of which that
-    wasn't known when the rest of the check was cancelled.
+    A machine on which the merge base differed from itself has proved nothing, of any metric if it did in the
+    step's time; nor has one of which that wasn't known when the rest of the check was cancelled.
     """
     if found.check.reason.get("code") in UNSURE or not found.same_code:
         return None
     if found.merged.commit != request.bad.hash or series.phase:
+        return None
+    _, control = measured_cases(found.check)
+    if series.metric.name in {bounded.metric.name for bounded in moved_metrics(control)}:
         return None
     measured = found.row.experiment
     if experiments.is_outdated(measured):

@@ -153,12 +153,16 @@ def create_check(project: Project, repository: Repository, ratio: float, **value
         error=0.002, state="done", verdict=check.answer, finished_at=timezone.now(), seconds=80,
         machine=Machine.objects.get(name="bench-1"),
     )  # fmt: skip
+    add_pairs(experiment, ratio)
+    CheckedCase.objects.create(of=check, configuration=configuration, experiment=experiment)
+    return check
+
+
+def add_pairs(experiment: Experiment, ratio: float) -> None:
     for index in range(12):
         experiment.pairs.create(
             index=index, base_first=True, base=LEVEL, head=LEVEL * ratio * EVEN[index % 5], seconds=6
         )
-    CheckedCase.objects.create(of=check, configuration=configuration, experiment=experiment)
-    return check
 
 
 def call_intended(check: Check, **values: object) -> None:
@@ -282,6 +286,19 @@ def test_a_suspicion_at_the_merge_is_refuted_by_what_was_measured_on_the_branch(
 
 def test_a_machine_that_moved_by_itself_has_proved_nothing(branch: Branch) -> None:
     Check.objects.update(answer="not known", reason={"code": "control moved", "ratio": 1.1})
+    merge_commit(branch.repository)
+    branch.measure_merged()
+    assert Regression.objects.get().experiments.get().pairs_of is None
+
+
+def test_in_what_the_merge_base_differs_from_itself_nothing_is_proved(branch: Branch) -> None:
+    """Whatever the check's answer was: of other metrics it says nothing."""
+    case = branch.check.cases.get()
+    control = case.experiment
+    control.pk, control.head_commit = None, control.base_commit
+    control.save()
+    add_pairs(control, 1.2)
+    branch.check.cases.create(configuration=case.configuration, experiment=control, is_control=True)
     merge_commit(branch.repository)
     branch.measure_merged()
     assert Regression.objects.get().experiments.get().pairs_of is None
