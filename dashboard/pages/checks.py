@@ -20,7 +20,6 @@ from dashboard.pull_requests import CheckError, sentences
 from dashboard.pull_requests.report import read_report
 from dashboard.querysets.checks import CHECKS_OF_KEYS, checks_with_related
 from dashboard.querysets.regressions import regressions_of_check
-from dashboard.sentences import labels
 
 
 @require_safe
@@ -48,8 +47,6 @@ def check_status_fragment(request: HttpRequest, pk: int) -> HttpResponseBase:
 
 def check_context(check: Check) -> dict[str, Any]:
     report = read_report(check)
-    unmoved = report.unmoved_counters
-    shown = [row for row in report.rows if row.bounded.metric.name not in unmoved]
     return {
         "check": check,
         "project": check.project,
@@ -62,8 +59,8 @@ def check_context(check: Check) -> dict[str, Any]:
         "proved": list(regressions_of_check(check)),
         "causes": [sentences.cause_text(cause) for cause in report.causes] if check.answer else [],
         "left_out": sentences.left_out_sentences(check),
-        "rows": [(row, sentences.verdict_text(row.bounded)) for row in shown],
-        "unmoved_counters": ", ".join(map(labels.metric_label, unmoved)),
+        "rows": [(row, sentences.verdict_text(row.bounded)) for row in report.shown],
+        "unmoved": sentences.unmoved_text(report),
         "commands": "\n".join(report.commands),
         "command": sentences.repeat_command(check),
     }

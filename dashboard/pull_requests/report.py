@@ -83,11 +83,17 @@ class CheckReport:
 
     @property
     def differing(self) -> list[CheckRow]:
-        return [row for row in self.rows if row.differs]
+        return [row for row in self.shown if row.differs]
 
     @property
     def same(self) -> list[CheckRow]:
-        return [row for row in self.rows if not row.differs]
+        return [row for row in self.shown if not row.differs]
+
+    @property
+    def shown(self) -> list[CheckRow]:
+        """Without the counters that a sentence tells together."""
+        unmoved = self.unmoved_counters
+        return [row for row in self.rows if row.bounded.metric.name not in unmoved]
 
     @property
     def unmoved_counters(self) -> list[str]:

@@ -265,6 +265,7 @@ def comment_markdown(report: CheckReport) -> str:
     if folded:
         lines += [f"<details><summary>{folded_text(folded)}</summary>", ""]
         lines += ["| case | metric | difference | |", "|---|---|---|---|", *map(_table_row, folded[:30]), ""]
+        lines += [escape_markdown(unmoved), ""] if (unmoved := unmoved_text(report)) else []
         lines += ["</details>", ""]
     if report.causes and check.answer:
         lines += [f"- {escape_markdown(cause_text(cause))}" for cause in report.causes]
@@ -315,6 +316,12 @@ def measured_text(report: CheckReport) -> str:
     control = f"; the merge base against itself: {change_text(report.control)}" if report.control else ""
     so_far = " so far" if report.check.state == State.MEASURING else ""
     return f": {pairs}{so_far}{where}{control.rstrip(': ') if control else ''}."
+
+
+def unmoved_text(report: CheckReport) -> str:
+    """`As often on both sides: function calls, graph breaks.` Empty where no counter is."""
+    names = [labels.lower_first(labels.metric_label(name)) for name in report.unmoved_counters]
+    return f"As often on both sides: {', '.join(names)}." if names else ""
 
 
 def repeat_command(check: Check) -> str:

@@ -58,7 +58,7 @@ def test_what_is_counted_has_no_pairs(client: Client, line: list[Commit]) -> Non
     page = page_of(client, check)
     assert "Worse: scalar reads +1 reads/step in walker[fast=true]." in page
     assert "Scalar reads: replay.py:push is called 256 times per step instead of 1" in page
-    assert "As often on both sides: Function calls, Graph breaks." in page
+    assert "As often on both sides: function calls, graph breaks." in page
     assert page.count(">counted</span>") == 1
     assert "| Scalar reads | +1 reads/step | worse |" in sentences.comment_markdown(read_report(check))
 

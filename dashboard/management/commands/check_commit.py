@@ -107,10 +107,11 @@ def as_text(report: CheckReport) -> str:
     """The answer, what it was measured by, a line for each metric, and what it comes from."""
     check = report.check
     lines = [f"{check.project}: {check}, {sentences.commits_text(check)}", sentences.answer_headline(report)]
-    for row in report.rows:
+    for row in report.shown:
         metric = labels.metric_label(row.bounded.metric.name)
         change = sentences.change_text(row.bounded) or "too few pairs"
         lines.append(f"  {row.case}  {metric}  {change}  {sentences.verdict_text(row.bounded)}")
+    lines += [f"  {unmoved}"] if (unmoved := sentences.unmoved_text(report)) else []
     lines += [f"  {sentences.cause_text(cause)}" for cause in report.causes]
     lines += [f"  {sentence}" for sentence in sentences.left_out_sentences(check)]
     return "\n".join([*lines, sentences.check_address(check)])
