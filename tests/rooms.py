@@ -62,6 +62,7 @@ ROOMS = (
                 *("__future__", "bisect", "collections", "dataclasses", "enum", "functools", "itertools"),
                 *("math", "operator", "typing"),
                 *("dashboard.models.Experiment", "dashboard.models.Regression", "dashboard.metric_scale"),
+                "dashboard.judged_counters",
                 "dashboard.measured_kinds",
                 "dashboard.experiments.scale",
             }
@@ -161,6 +162,7 @@ DECISION = frozenset(
         *("statistics", "typing"),
         f"{REGRESSIONS}.decision",
         "dashboard.metric_scale",
+        "dashboard.judged_counters",
         "dashboard.measured_kinds",
         "dashboard.experiments.scale.StepScale",
         *("dashboard.models.Experiment", "dashboard.models.Regression"),

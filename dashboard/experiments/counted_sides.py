@@ -68,7 +68,7 @@ def wants_counting(profiles: Mapping[str, Any]) -> bool:
     """Whether what differs between the sides, repeating on each so far, is to be counted once more."""
     base, head = (counters_of_side(profiles, side) for side in SIDES)
     return any(
-        differs(base[name], head[name])
+        sides_differ(base[name], head[name])
         and min(len(side[name]["samples"]) for side in (base, head)) < LEAST_COUNTINGS
         for name in base.keys() & head.keys()
     )
@@ -85,7 +85,7 @@ def bound_counters(profiles: Mapping[str, Any], own: BoundedDifference | None) -
     for name in sorted(base.keys() & head.keys()):
         sides = base[name], head[name]
         countings = min(len(side["samples"]) for side in sides)
-        if not all(map(repeats, sides)) or (differs(*sides) and countings < LEAST_COUNTINGS):
+        if not all(map(repeats_alike, sides)) or (sides_differ(*sides) and countings < LEAST_COUNTINGS):
             continue
         bounded = bound_counter(name, *sides)
         found.append(replace(bounded, is_offset=faster and bounded.verdict == WORSE))
@@ -109,10 +109,10 @@ def counters_of_side(profiles: Mapping[str, Any], side: str) -> Counters:
     return (profiles.get(side) or {}).get("counters") or {}
 
 
-def repeats(counter: Mapping[str, Any]) -> bool:
+def repeats_alike(counter: Mapping[str, Any]) -> bool:
     return len(set(counter["samples"])) == 1
 
 
-def differs(base: Mapping[str, Any], head: Mapping[str, Any]) -> bool:
+def sides_differ(base: Mapping[str, Any], head: Mapping[str, Any]) -> bool:
     """Repeating on each side so far, to another number."""
-    return repeats(base) and repeats(head) and base["samples"][0] != head["samples"][0]
+    return repeats_alike(base) and repeats_alike(head) and base["samples"][0] != head["samples"][0]

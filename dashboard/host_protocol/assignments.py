@@ -95,7 +95,7 @@ Assignment = RunAssignment | ExperimentAssignment
 
 @dataclass(frozen=True)
 class CountedAnswer:
-    """What the site makes of counted repetitions: do steps alternate, and is it to be counted `again`?"""
+    """What the site makes of counted repetitions: whether steps alternate, and are counted `again`."""
 
     in_turns: bool
     again: bool = False

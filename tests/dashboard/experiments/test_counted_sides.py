@@ -38,7 +38,9 @@ def count_both(base: float, head: float, name: str = "function_calls", **options
     return kept
 
 
-def told(profiles: dict[str, Any], own: BoundedDifference | None = None) -> dict[str, BoundedDifference]:
+def bounded_by_name(
+    profiles: dict[str, Any], own: BoundedDifference | None = None
+) -> dict[str, BoundedDifference]:
     return {bounded.metric.name: bounded for bounded in bound_counters(profiles, own)}
 
 
@@ -47,8 +49,8 @@ def test_what_differs_is_counted_until_it_is_believed() -> None:
     kept: dict[str, Any] = {}
     for known in (False, False, True):
         kept = join_profiles(kept, documents, with_counters=True)
-        assert (wants_counting(kept), bool(told(kept))) == (not known, known)
-    assert told(kept)["scalar_reads"].is_surely_worse
+        assert (wants_counting(kept), bool(bounded_by_name(kept))) == (not known, known)
+    assert bounded_by_name(kept)["scalar_reads"].is_surely_worse
 
 
 def test_what_is_the_same_is_counted_once() -> None:
@@ -56,7 +58,7 @@ def test_what_is_the_same_is_counted_once() -> None:
         {}, {side: count_side("graph_breaks", 1) for side in ("base", "head")}, with_counters=True
     )
     assert not wants_counting(kept)
-    assert told(kept)["graph_breaks"].verdict == NOT_WORSE
+    assert bounded_by_name(kept)["graph_breaks"].verdict == NOT_WORSE
 
 
 @pytest.mark.parametrize("again", [count_side("graph_breaks", 0, 2), count_side("recompilations", 2, 2), {}])
@@ -66,7 +68,7 @@ def test_what_does_not_repeat_tells_nothing(again: dict[str, Any]) -> None:
     assert wants_counting(kept)
     kept = join_profiles(kept, {"base": base, "head": again}, with_counters=True)
     assert not wants_counting(kept)
-    assert not told(kept)
+    assert not bounded_by_name(kept)
 
 
 def test_the_functions_of_the_first_repetition_are_kept() -> None:
@@ -78,9 +80,9 @@ def test_the_functions_of_the_first_repetition_are_kept() -> None:
 
 @pytest.mark.parametrize(("own", "verdict"), [(None, WORSE), (SAME, WORSE), (FASTER, NOT_WORSE)])
 def test_more_calls_that_bought_a_faster_step_are_offset(own: BoundedDifference | None, verdict: str) -> None:
-    bounded = told(count_both(100, 130), own)["function_calls"]
+    bounded = bounded_by_name(count_both(100, 130), own)["function_calls"]
     assert (bounded.verdict, bounded.is_offset) == (verdict, verdict == NOT_WORSE)
-    fewer = told(count_both(130, 100), own)["function_calls"]
+    fewer = bounded_by_name(count_both(130, 100), own)["function_calls"]
     assert (fewer.is_better, fewer.is_offset) == (True, False)
 
 
@@ -100,5 +102,5 @@ def test_a_check_calls_worse_what_opens_a_regression_once_merged(
     change = replace(
         make_change(series, 5, 6, 1.0, before=before, after=after), ratio=ratio, direction=direction
     )
-    bounded = told(count_both(before, after, name, headline=headline)).get(name)
+    bounded = bounded_by_name(count_both(before, after, name, headline=headline)).get(name)
     assert (bounded is not None and bounded.verdict == WORSE) == may_open_regression(change)

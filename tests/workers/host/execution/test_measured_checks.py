@@ -50,7 +50,7 @@ paceline.quality("return", draw.gauss(10.0, 0.3))
 SLOWER = TRAIN.replace("sleep(0.008)", "sleep(0.040)")
 SAME = TRAIN.replace("learn_batch", "batch")
 # More calls a step, which is faster for it.
-FORGETFUL = TRAIN.replace("sleep(0.008)", "[abs(n) for n in range(40)] and time.sleep(0.0001)").replace(
+FORGETFUL = TRAIN.replace("time.sleep(0.008)", "[abs(n) for n in range(40)] and time.sleep(0.0001)").replace(
     "gauss(10.0", "gauss(2.0"
 )
 
