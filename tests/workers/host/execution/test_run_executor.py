@@ -185,7 +185,10 @@ def test_a_crash_is_told_with_its_last_line(host: Host, requested: Requested) ->
 def test_a_script_that_takes_no_step_is_no_crash(host: Host, requested: Requested) -> None:
     run = execute_run(host, requested({"train.py": "print('hello')"}))
     assert (run.state, run.failure) == ("failed", "no document")
-    assert run.reason == "train.py never iterated over paceline.steps, wrap its training loop in it."
+    assert run.reason == (
+        "train.py never iterated over paceline.steps: wrap its training loop in it, or time it as it is, "
+        "with auto = true."
+    )
 
 
 def test_the_time_limit_is_told_and_ends_what_ran(host: Host, requested: Requested) -> None:

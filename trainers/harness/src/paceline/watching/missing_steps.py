@@ -8,7 +8,9 @@ from typing import Any
 
 from ..measured.plan import ProcessPlan
 
-NO_MARK = "never iterated over paceline.steps, wrap its training loop in it"
+NO_MARK = (
+    "never iterated over paceline.steps: wrap its training loop in it, or time it as it is, with auto = true"
+)
 NO_OWNER = (
     "took no step: no environment (gymnasium, gym, Stable-Baselines3, tianshou, EnvPool) and no torch "
     "optimizer stepped in the process that was started"
