@@ -12,6 +12,7 @@ from dashboard.measured_kinds import COUNTER
 from dashboard.models import Check, CheckedCase, Experiment
 from dashboard.pull_requests.answer import MeasuredCase, moved_metrics
 from dashboard.pull_requests.measured_cases import measure_case
+from dashboard.sentences.regressions import describe_function_change
 
 # A phase or a function that has less of the difference isn't named as its cause.
 LEAST_SHARE = 0.1
@@ -194,8 +195,13 @@ def suspected_causes(experiment: Experiment, measured: MeasuredCase) -> list[Cau
         Cause(measured.case, metric=worse[kind], suspect=suspect)
         for kind in EXPLAINED_KINDS
         if kind in worse
-        for suspect in found.get(kind, ())[:MOST_SUSPECTS]
+        for suspect in [row for row in found.get(kind, ()) if is_telling(row)][:MOST_SUSPECTS]
     ]
+
+
+def is_telling(suspect: Mapping[str, Any]) -> bool:
+    """Whether there is anything to say of it: nothing of one that is called a little more often."""
+    return bool(suspect["changed"] or describe_function_change(suspect, ""))
 
 
 def phase_causes(experiment: Experiment, case: str) -> list[Cause]:

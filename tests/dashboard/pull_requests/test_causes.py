@@ -60,6 +60,19 @@ def test_changed_functions_explain_what_is_worse_beside_the_time(case: CheckedCa
     assert f"Peak memory: {told.split()[0]}" in sentences.comment_markdown(read_report(case.of))
 
 
+def test_of_what_neither_changed_nor_is_called_more_often_nothing_is_said(case: CheckedCase) -> None:
+    regressions.explain_checked_case(case.experiment_id)
+    case.experiment.refresh_from_db()
+    (suspect,) = case.experiment.profiles["suspects"]["memory"]
+    dull = {**suspect, "function": "append", "changed": False, "calls_before": 9, "calls_after": 10}
+    case.experiment.profiles["suspects"]["memory"] = [dull, suspect]
+    case.experiment.save()
+    assert [cause.split(" is ")[0] for cause in causes_of(case.of)] == [
+        "Peak memory: replay.py:push",
+        "Return (quality): replay.py:push",
+    ]
+
+
 def test_they_are_looked_for_once(case: CheckedCase, monkeypatch: pytest.MonkeyPatch) -> None:
     regressions.explain_checked_case(case.experiment_id)
     monkeypatch.delattr("dashboard.regressions.checked_causes.touched_functions")
