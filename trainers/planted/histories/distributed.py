@@ -19,8 +19,9 @@ from ..repository import Repository
 
 FOLDER = HERE / "distributed"
 FIRST = "Train taggers, classifiers and filters"
-# Measured commits before a benchmark's first mistake and behind each, at least; and how many more are drawn.
-FIRST_LEVEL, LEVEL, MORE = 3, 2, 1
+# Measured commits before a benchmark's first mistake, and of each mistake's level, at least; and how many more
+# are drawn. Of a time some may be disturbed, and one alone is no level.
+FIRST_LEVEL, LEVEL, LEVEL_OF_TIME, MORE = 3, 2, 4, 1
 # Ranks and workers of the benchmarks.
 PROCESSES = 2
 
@@ -57,7 +58,8 @@ def _draw_block(benchmark: str, chance: random.Random) -> list[Step]:
     for mistake in mistakes:
         process = chance.randrange(PROCESSES)
         steps.append(Step(benchmark, mistake.change(process), mistake, process))
-        steps += [Step(benchmark, next(remarks)) for _ in range(LEVEL - 1 + chance.randint(0, MORE))]
+        level = LEVEL_OF_TIME if mistake.metric == "step_time" else LEVEL
+        steps += [Step(benchmark, next(remarks)) for _ in range(level - 1 + chance.randint(0, MORE))]
     return steps
 
 
