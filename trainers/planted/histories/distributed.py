@@ -19,8 +19,8 @@ from ..repository import Repository
 
 FOLDER = HERE / "distributed"
 FIRST = "Train taggers, classifiers and filters"
-# Measured commits before a benchmark's first mistake, and of each mistake's level, at least; and how many more
-# are drawn. Of a time some may be disturbed, and one alone is no level.
+# Measured commits before a benchmark's first mistake and of each one's level, at least; how many more come.
+# Of a time some may be disturbed, and one alone is no level.
 FIRST_LEVEL, LEVEL, LEVEL_OF_TIME, MORE = 3, 2, 4, 1
 # Ranks and workers of the benchmarks.
 PROCESSES = 2
