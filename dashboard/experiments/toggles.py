@@ -6,11 +6,11 @@ import difflib
 import json
 import math
 import re
-import tomllib
 from collections.abc import Mapping
 from typing import Any
 
 from paceline.manifest import Benchmark, case_key
+from paceline.manifest.toml_text import load_toml
 
 from dashboard import repositories
 from dashboard.experiments.errors import ExperimentError
@@ -104,8 +104,8 @@ def claimed_values(
     path = f"{commit.hash}:{(benchmark.script_folder / CLAIMS).as_posix()}"
     try:
         text = repositories.file_texts(mirror, [path]).get(path, "")
-        claims = tomllib.loads(text).get("claims", [])
-    except (RepositoryError, tomllib.TOMLDecodeError):
+        claims = load_toml(text).get("claims", [])
+    except (RepositoryError, ValueError, RecursionError):
         return []
     values: list[object] = []
     for claim in claims if isinstance(claims, list) else []:

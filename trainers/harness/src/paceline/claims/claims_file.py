@@ -13,6 +13,7 @@ from .. import metrics
 from ..manifest import SEED_LIMIT, STEPS_LIMIT
 from ..manifest.benchmarks import Benchmark
 from ..manifest.toml_table import ManifestError, TomlTable
+from ..manifest.toml_text import load_toml
 from .claim import DIRECTIONS, PHASE_SHARE, SECONDS_PER, Claim, Params
 from .readings import spelling_problem, split_spelling
 
@@ -98,7 +99,7 @@ def parse_claims(text: str, where: str) -> Claims:
 def read_claims_table(text: str, where: str) -> dict[str, Any]:
     """Return what the text says as TOML, unchecked; raises ManifestError where it is none."""
     try:
-        return tomllib.loads(text)
+        return load_toml(text)
     except tomllib.TOMLDecodeError as error:
         raise ManifestError(f"{where}: is not valid TOML: {error}") from error
     except (RecursionError, ValueError, OverflowError) as error:

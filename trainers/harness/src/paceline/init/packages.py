@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
-import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from platform import python_version
 
+from ..manifest.toml_text import load_toml
 from .repository import is_installed
 
 # Modules whose package on the index has another name.
@@ -131,8 +131,8 @@ def _read_pyproject(folder: Path) -> dict[str, dict[str, object]]:
     if not path.is_file():
         return {}
     try:
-        read = tomllib.loads(path.read_text(errors="replace"))
-    except tomllib.TOMLDecodeError:
+        read = load_toml(path.read_text(errors="replace"))
+    except (ValueError, RecursionError):
         return {}
     return {name: table for name, table in read.items() if isinstance(table, dict)}
 

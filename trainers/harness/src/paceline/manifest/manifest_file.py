@@ -16,6 +16,7 @@ from .policy import Policy, parse_policy
 from .preparation import parse_preparations
 from .script_arguments import check_placeholders, parse_arguments
 from .toml_table import PARAMS_LIMIT, ManifestError, Scalar, TomlTable
+from .toml_text import load_toml
 
 FILE_NAME = "paceline.toml"
 STEPS_LIMIT = 1_000_000  # every step's time is kept in memory while it is measured
@@ -87,7 +88,7 @@ def parse_manifest(text: str, where: str) -> Manifest:
 
 
 def _parse_tables(text: str, where: str) -> Manifest:
-    table = TomlTable(tomllib.loads(text), where, "")
+    table = TomlTable(load_toml(text), where, "")
     described = table.table("environment")
     benchmarks = table.table("benchmarks")
     policy = table.table("policy")

@@ -10,6 +10,7 @@ from datetime import time
 from typing import Any
 
 from .toml_table import ManifestError, Scalar, TomlTable
+from .toml_text import load_toml
 
 PATTERNS_LIMIT = 100
 LONGEST_PATTERN = 500
@@ -163,7 +164,7 @@ def parse_policy(table: TomlTable | None) -> Policy:
 def parse_policy_text(text: str, where: str) -> Policy:
     """Check a text that holds nothing but the table `policy`; raises ManifestError, which `where` opens."""
     try:
-        table = TomlTable(tomllib.loads(text), where, "")
+        table = TomlTable(load_toml(text), where, "")
     except tomllib.TOMLDecodeError as error:
         raise ManifestError(f"{where}: is not valid TOML: {error}") from error
     except (RecursionError, ValueError, OverflowError) as error:
@@ -177,7 +178,7 @@ def parse_policy_text(text: str, where: str) -> Policy:
 
 def read_policy_table(text: str) -> dict[str, Any]:
     """The table `policy` of a manifest that was checked before, as its TOML says it."""
-    found = tomllib.loads(text).get("policy")
+    found = load_toml(text).get("policy")
     return found if isinstance(found, dict) else {}
 
 
