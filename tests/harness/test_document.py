@@ -218,6 +218,20 @@ def test_what_is_no_document_is_refused(text: str) -> None:
         document.read_document(text)
 
 
+def test_a_repeated_member_is_found_among_many() -> None:
+    """Each name compared with each other, that would take minutes."""
+    members = ", ".join(f'"{number}": 0' for number in [*range(300_000), 299_999])
+    with pytest.raises(DocumentError, match="member '299999' stands twice"):
+        document.read_document(f"{{{members}}}")
+
+
+def test_a_long_name_is_not_repeated_whole() -> None:
+    name = "x" * 10_000
+    with pytest.raises(DocumentError) as refused:
+        document.read_document(f'{{"{name}": 1, "{name}": 2}}')
+    assert len(str(refused.value)) < 300
+
+
 def test_bytes_that_are_not_utf8_are_refused() -> None:
     with pytest.raises(DocumentError, match="is not valid JSON"):
         document.read_document(b'{"format": "\xff\xfe"}')

@@ -67,6 +67,7 @@ LARGEST, SMALLEST = 1e100, 1e-100
 # What a page can show within a second: readings of all channels, channels of one repetition.
 READINGS_LIMIT = 300_000
 CHANNELS_LIMIT = 200
+LONGEST_SHOWN = 100
 
 Raw = dict[str, Any]
 
@@ -201,8 +202,8 @@ def _parse_float(text: str) -> float:
 def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> Raw:
     members = dict(pairs)
     if len(members) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"member {next(name for name in names if names.count(name) > 1)!r} stands twice")
+        repeated = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise ValueError(f"member {repeated[:LONGEST_SHOWN]!r} stands twice")
     return members
 
 
