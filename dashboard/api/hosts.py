@@ -109,7 +109,7 @@ def heartbeat_run(machine: Machine, fields: MessageFields) -> dict[str, Any]:
     held = runs.heartbeat_run(
         _held_lease(Run, machine, fields),
         fields.optional_number("progress"),
-        fields.text("text"),
+        fields.printed_text("text"),
         fields.text("log"),
     )
     return {"held": held}
@@ -121,7 +121,7 @@ def fail_run(machine: Machine, fields: MessageFields) -> dict[str, Any]:
     if kind not in Run.Failure.values:
         raise MessageError(f"failure must be one of {', '.join(Run.Failure.values)}.")
     lease = _held_lease(Run, machine, fields)
-    runs.fail_run(lease, kind, fields.text("reason", most=MOST_PARAGRAPH), fields.text("log"))
+    runs.fail_run(lease, kind, fields.printed_text("reason", most=MOST_PARAGRAPH), fields.text("log"))
     return {}
 
 
@@ -138,7 +138,7 @@ def store_document(request: HttpRequest) -> HttpResponse:
 @host_call
 def heartbeat_experiment(machine: Machine, fields: MessageFields) -> dict[str, Any]:
     lease = _held_lease(Experiment, machine, fields)
-    return {"held": experiments.heartbeat_experiment(lease, fields.text("text"))}
+    return {"held": experiments.heartbeat_experiment(lease, fields.printed_text("text"))}
 
 
 @host_call
@@ -153,7 +153,7 @@ def keep_profiles(machine: Machine, fields: MessageFields) -> dict[str, Any]:
     lease = _held_lease(Experiment, machine, fields)
     documents = fields.inside("documents")
     sides = {side: read_counted(documents.inside(side)) for side in ("base", "head")}
-    answer = experiments.keep_profiles(lease, sides, fields.number("seconds"))
+    answer = experiments.keep_profiles(lease, sides, fields.duration("seconds"))
     return {"in_turns": answer.in_turns, "again": answer.again}
 
 
@@ -161,8 +161,8 @@ def keep_profiles(machine: Machine, fields: MessageFields) -> dict[str, Any]:
 def conclude_experiment(machine: Machine, fields: MessageFields) -> dict[str, Any]:
     """A host itself ends an experiment only where it can't be measured."""
     lease = _held_lease(Experiment, machine, fields)
-    reason = {"code": "side failed", "text": fields.text("reason", most=MOST_PARAGRAPH)}
-    experiments.conclude_experiment(lease, Experiment.Verdict.UNTESTABLE, reason, fields.number("seconds"))
+    reason = {"code": "side failed", "text": fields.printed_text("reason", most=MOST_PARAGRAPH)}
+    experiments.conclude_experiment(lease, Experiment.Verdict.UNTESTABLE, reason, fields.duration("seconds"))
     return {}
 
 

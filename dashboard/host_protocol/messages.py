@@ -24,20 +24,29 @@ from dashboard.host_protocol.kept_files import files_problem
 # As the columns of the site's tables hold them.
 LARGEST_KEY, LARGEST_INTEGER, LARGEST_SMALL = 2**63 - 1, 2**31 - 1, 2**15 - 1
 LARGEST_DURATION = 1e9
+# As documents have numbers: of larger ones, or of such that are nearer to zero, a ratio may be infinite.
+LARGEST_NUMBER, SMALLEST_NUMBER = 1e100, 1e-100
 # In digits, a sign among them.
 LONGEST_INTEGER = 20
 MOST_ITEMS = 10_000
 MOST_OTHERS = 50
+MOST_SWEPT = 1_000
 # Of a window's steps a pair keeps so many; longer ones a few steps at a time.
 MOST_STEPS = 200
 LONGEST_WORD = 100
 LONGEST_UNIT = 30
 # A repetition counts in two processes at most.
 MOST_COUNTERS, MOST_COUNTINGS = 200, 2
+# Of a phase.
+LONGEST_PATH = 200
 # Of JSON: the points of two sweeps, each with the seconds of every phase.
 LONGEST_SWEEPS = 2**20
 # What PostgreSQL keeps in no text.
 UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+# What a terminal obeys: sequences of colours and titles, and control characters other than blanks.
+TERMINAL_CODES = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]*[0-~]?)|[\x00-\x08\x0e-\x1f\x7f-\x9f]"
+)
 BETTER = ("lower", "higher")
 # Of these metrics pairs tell beside the one that is weighed: what nobody wants to pay a faster step with.
 GUARDING_KINDS = ("memory", "quality")
@@ -67,6 +76,10 @@ class MessageFields:
             self._refuse(name, f"must be {most} characters long at most")
         return value
 
+    def printed_text(self, name: str, *, most: int | None = None) -> str:
+        """A text that measured code may have printed, for people: without what their terminal would obey."""
+        return TERMINAL_CODES.sub("", self.text(name, most=most))
+
     def optional_text(self, name: str) -> str | None:
         return None if self.values.get(name) is None else self.text(name)
 
@@ -84,6 +97,13 @@ class MessageFields:
 
     def optional_number(self, name: str) -> float | None:
         return None if self.values.get(name) is None else self.number(name)
+
+    def duration(self, name: str) -> float:
+        """Seconds."""
+        value = self.number(name)
+        if not 0 <= value <= LARGEST_DURATION:
+            self._refuse(name, f"must be a number of seconds up to {LARGEST_DURATION:g}")
+        return value
 
     def flag(self, name: str) -> bool:
         value = self.values.get(name)
@@ -170,11 +190,13 @@ class MessageFields:
                 self._refuse(name, "must hold no NUL and no half of a character")
 
     def number_pairs(self, name: str) -> dict[str, tuple[float, float]]:
-        """An object whose values are lists of two numbers."""
+        """An object whose names are those of phases, and whose values are lists of two numbers."""
         pairs = {}
         if len(self.mapping(name)) > MOST_ITEMS:
             self._refuse(name, f"must have {MOST_ITEMS} members at most")
         for key, value in self.mapping(name).items():
+            if len(key) > LONGEST_PATH:
+                self._refuse(name, f"must have names of {LONGEST_PATH} characters at most")
             if not isinstance(value, list) or len(value) != 2:
                 self._refuse(f"{name}.{key}", "must be a list of two numbers")
             pairs[key] = (self._finite(f"{name}.{key}", value[0]), self._finite(f"{name}.{key}", value[1]))
@@ -201,10 +223,9 @@ class MessageFields:
         return numbers
 
     def _finite(self, name: str, value: Any) -> float:
-        # An integer that no float can hold is none of a measurement's.
-        if not isinstance(value, int | float) or isinstance(value, bool) or abs(value) >= 1e300:
-            self._refuse(name, "must be a finite number")
-        return float(value)
+        if not isinstance(value, int | float) or isinstance(value, bool) or abs(value) > LARGEST_NUMBER:
+            self._refuse(name, f"must be a finite number up to {LARGEST_NUMBER:g}")
+        return float(value) if abs(value) >= SMALLEST_NUMBER else 0.0
 
     def _full_path(self, name: str) -> str:
         return f"{self.path}.{name}" if self.path else name
@@ -358,12 +379,12 @@ def read_pair(fields: MessageFields) -> PairMeasured:
         base=fields.optional_number("base"),
         head=fields.optional_number("head"),
         disturbed=fields.flag("disturbed"),
-        seconds=fields.number("seconds"),
+        seconds=fields.duration("seconds"),
         phases=fields.number_pairs("phases"),
         # A host of an earlier release sends none.
         typical_phases=fields.number_pairs("typical_phases") if fields.values.get("typical_phases") else {},
         steps=_read_steps(fields) if fields.values.get("steps") else {},
-        sweeps=fields.small_mapping("sweeps", most=LONGEST_SWEEPS),
+        sweeps=_read_sweeps(fields) if fields.small_mapping("sweeps", most=LONGEST_SWEEPS) else {},
         others=_read_others(fields) if "others" in fields.values else {},
         seed=fields.integer("seed", most=LARGEST_KEY) if fields.values.get("seed") is not None else None,
     )
@@ -376,6 +397,38 @@ def _read_steps(fields: MessageFields) -> dict[str, list[float]]:
     if len(steps["base"]) != len(steps["head"]) or len(inside.values) != len(steps):
         raise MessageError("steps must have as many of the base as of the head, and nothing else.")
     return steps
+
+
+def _read_sweeps(fields: MessageFields) -> dict[str, Any]:
+    """What was swept, and the points of both sides; what else a host says of these isn't read."""
+    inside = fields.inside("sweeps")
+    amount = inside.optional_number("amount")
+    if amount is not None and amount <= 0:
+        raise MessageError("sweeps.amount must be a positive number.")
+    return {
+        "parameter": inside.text("parameter", most=LONGEST_WORD),
+        "amount": amount,
+        **{side: _read_points(inside, side) for side in ("base", "head")},
+    }
+
+
+def _read_points(fields: MessageFields, side: str) -> list[dict[str, Any]]:
+    points = fields.objects(side)
+    if len(points) > MOST_SWEPT:
+        raise MessageError(f"{fields.path}.{side} must have {MOST_SWEPT} points at most.")
+    return [_read_point(point) for point in points]
+
+
+def _read_point(point: MessageFields) -> dict[str, Any]:
+    phases = point.inside("phases")
+    return {
+        "value": point.number("value"),
+        "repetition": point.integer("repetition"),
+        "steps": point.integer("steps", most=LARGEST_KEY),
+        "seconds": point.duration("seconds"),
+        "phases": {path: phases.duration(path) for path in phases.values},
+        "waited": point.number("waited") if "waited" in point.values else 0.0,
+    }
 
 
 def _read_others(fields: MessageFields) -> dict[str, OtherMetric]:

@@ -69,6 +69,16 @@ def test_a_bad_document_is_told_and_the_run_fails(call: Call, run: Run, lease: d
     assert (run.state, run.failure, run.reason) == ("failed", "bad document", "format: is missing")
 
 
+def test_a_reason_holds_nothing_that_a_terminal_obeys(call: Call, run: Run, lease: dict[str, Any]) -> None:
+    """Measured code printed it last; `manage.py trigger --wait` prints it where somebody types commands."""
+    printed = "\x1b[1;31mbad\x1b[0m \x1b]52;c;cm0gLXJm\x07thing\x9b2J\x1bc\x08\r\n\x1b]0;never ended"
+    said = {"lease": lease, "failure": "crash", "reason": printed, "log": printed}
+    assert call("runs/fail", said) == (200, {})
+    run.refresh_from_db()
+    assert run.reason == "bad thing2J"
+    assert RunLog.objects.get().text == printed
+
+
 def test_another_machines_work_is_nobody_elses(call: Call, lease: dict[str, Any]) -> None:
     other = hosts.join_machine(hosts.create_join_code(runs.pool_named("default"), "Eve"), "gpu-2")[1]
     status, said = call("runs/advance", {"lease": lease, "state": "preparing"}, token=other)

@@ -89,6 +89,59 @@ def test_other_metrics_are_read_as_what_they_must_be(others: Any, sentence: str)
 
 
 @pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"seconds": -1.0}, "seconds must be a number of seconds up to"),
+        ({"seconds": 1e10}, "seconds must be a number of seconds up to"),
+        ({"base": 1e101}, "base must be a finite number up to"),
+        ({"head": -1e200}, "head must be a finite number up to"),
+    ],
+)
+def test_numbers_of_a_pair_have_bounds(changed: Any, sentence: str) -> None:
+    with pytest.raises(MessageError, match=sentence):
+        read_pair(MessageFields({**read_golden(PROTOCOL, "pair"), **changed}))
+
+
+def test_what_nearly_is_zero_is_zero() -> None:
+    """As in a document: of nothing else a ratio is infinite."""
+    read = read_pair(MessageFields({**read_golden(PROTOCOL, "pair"), "base": 5e-324}))
+    assert (read.base, read.head) == (0.0, 0.0175)
+
+
+POINT = {"value": 8.0, "repetition": 0, "steps": 5, "seconds": 2.0, "phases": {"act": 1.5}, "waited": 0.1}
+SWEPT = {"parameter": "games", "amount": None, "base": [POINT], "head": [POINT]}
+
+
+def test_sweeps_are_read_as_they_were() -> None:
+    golden = read_golden(PROTOCOL, "pair")
+    assert read_pair(MessageFields({**golden, "sweeps": SWEPT})).sweeps == SWEPT
+    # A host of an earlier release doesn't say what its points waited, a newer one may say more.
+    earlier = {name: value for name, value in POINT.items() if name != "waited"}
+    said = {**SWEPT, "base": [earlier, {**POINT, "later": 1}]}
+    read = read_pair(MessageFields({**golden, "sweeps": said})).sweeps
+    assert read["base"] == [{**POINT, "waited": 0.0}, POINT]
+
+
+@pytest.mark.parametrize(
+    ("sweeps", "sentence"),
+    [
+        ({"base": 5}, "sweeps.parameter must be a text"),
+        ({**SWEPT, "amount": "much"}, "sweeps.amount must be a finite number"),
+        ({**SWEPT, "amount": -1}, "sweeps.amount must be a positive number"),
+        ({**SWEPT, "head": {}}, "sweeps.head must be a list of objects"),
+        ({**SWEPT, "head": [1]}, "sweeps.head must be an object"),
+        ({**SWEPT, "head": [POINT] * 1001}, "sweeps.head must have 1000 points at most"),
+        ({**SWEPT, "base": [{**POINT, "value": "x"}]}, "sweeps.base.value must be a finite number"),
+        ({**SWEPT, "base": [{**POINT, "phases": [1]}]}, "sweeps.base.phases must be an object"),
+        ({**SWEPT, "base": [{**POINT, "phases": {"a": -1}}]}, "sweeps.base.phases.a must be a number of"),
+    ],
+)
+def test_sweeps_of_another_shape_are_refused(sweeps: Any, sentence: str) -> None:
+    with pytest.raises(MessageError, match=sentence):
+        read_pair(MessageFields({**read_golden(PROTOCOL, "pair"), "sweeps": sweeps}))
+
+
+@pytest.mark.parametrize(
     ("steps", "sentence"),
     [
         ([1.0], "steps must be an object"),
