@@ -7,7 +7,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, time
+from datetime import UTC, datetime, time
 from pathlib import Path
 from typing import IO, Any
 
@@ -37,6 +37,8 @@ from dashboard.host_protocol import holds_unstorable
 LONGEST_LINE = 256 * 1024 * 1024
 MOST_ROWS = 2_000_000_000
 GZIP_MAGIC = b"\x1f\x8b"
+# PostgreSQL keeps others too, and nothing could read the row any more.
+EARLIEST, LATEST = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
 
 CheckValue = Callable[[Any], None]
 
@@ -262,11 +264,13 @@ def _check_float(value: Any) -> None:
 
 def _check_timestamp(value: Any) -> None:
     try:
-        aware = datetime.fromisoformat(value).tzinfo is not None
+        moment = datetime.fromisoformat(value)
     except (TypeError, ValueError):
-        aware = False
-    if not aware:
+        moment = None
+    if moment is None or moment.tzinfo is None:
         raise BadValue(f"is {short_text(value)}, not a time with its zone")
+    if not EARLIEST <= moment <= LATEST:
+        raise BadValue(f"is {short_text(value)}, which no calendar holds in all time zones")
 
 
 def _check_time(value: Any) -> None:

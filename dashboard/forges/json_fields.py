@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from dashboard.forges.errors import ForgeError
@@ -119,16 +119,17 @@ class Fields:
         return value if re.fullmatch(r"https?://[^\s\"'<>]+", value) else ""
 
     def moment(self, path: str) -> datetime | None:
-        """A time with its zone; None where there is none, or another text."""
+        """A time with its zone; None where there is none, or none that a calendar holds in UTC."""
         value = self.get(path)
         if not isinstance(value, str):
             return None
         try:
             # As GitLab spells it: `2015-05-17 18:21:36 UTC`.
             found = datetime.fromisoformat(value.replace(" UTC", "+00:00"))
-        except ValueError:
+            # PostgreSQL keeps what is before the year 1 in UTC, and nothing could read the row any more.
+            return found.astimezone(UTC) if found.tzinfo else None
+        except (ValueError, OverflowError):
             return None
-        return found if found.tzinfo else None
 
     def wrong(self, path: str, wanted: str) -> ForgeError:
         return ForgeError(400, f"{self.path}{path} must be {wanted}.")

@@ -278,6 +278,13 @@ def replace_value(lines: list[Any], table: str, column: str, value: Any) -> None
         ("run", "state", "dome", r"run\[0\]\.state is 'dome', none of"),
         ("run", "commit", 99, r"run\[0\]\.commit is 99, and there is no such row"),
         ("run", "requested_at", "2026-01-01", r"run\[0\]\.requested_at is '2026-01-01', not a time with"),
+        (
+            "run",
+            "requested_at",
+            "0001-01-01T00:00:00+14:00",
+            r"requested_at is '.*', which no calendar",
+        ),
+        ("commit", "committed_at", "9999-12-31T23:00:00-14:00", r"committed_at is '.*', which no calendar"),
         ("run", "warning_codes", ["a", 3], r"run\[0\]\.warning_codes\[1\] is 3, not text"),
         ("commit", "hash", "a" * 65, r"commit\[0\]\.hash has 65 characters, at most 64"),
         ("commit", "position", -1, r"commit\[0\]\.position is -1, not from 0"),

@@ -15,6 +15,7 @@ from dashboard.forges.events import (
     PullRequestEvent,
     PushEvent,
 )
+from dashboard.forges.json_fields import Fields
 from dashboard.models import ForgeConnection
 from tests.dashboard.forges.payloads import Sender, deliver_example, read_example
 
@@ -211,6 +212,21 @@ def test_a_wrong_field_is_named(name: str, path: str, value: object, sentence: s
         deliver_example(name, **{path: value})
     assert caught.value.status == 400
     assert str(caught.value).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2015-05-17 18:21:36 UTC", datetime(2015, 5, 17, 18, 21, 36, tzinfo=UTC)),
+        ("0001-01-01T00:00:00+14:00", None),
+        ("9999-12-31T23:59:59-14:00", None),
+        ("2015-05-17T18:21:36", None),
+        ("yesterday", None),
+    ],
+)
+def test_a_time_is_one_of_a_calendar(text: str, moment: datetime | None) -> None:
+    """PostgreSQL keeps more than can be read again: such a row would stop whoever reads all of them."""
+    assert Fields({"at": text}).moment("at") == moment
 
 
 def test_what_no_database_holds_is_replaced() -> None:
