@@ -117,6 +117,12 @@ class Git:
         return {**passed_on, **PROTECTIONS}
 
 
+def protocol_variables(address: str) -> dict[str, str]:
+    """From an https address git follows no redirect to http: who answers there could lead it to services of
+    this network that ask nobody who they are. Where the account's `insteadOf` leads is its own affair."""
+    return {"GIT_ALLOW_PROTOCOL": "file:git:https:ssh"} if address.lower().startswith("https://") else {}
+
+
 def _subcommand_name(arguments: Sequence[str]) -> str:
     """The word that says what git does, which `-c name=value` may stand before."""
     return arguments[2] if arguments[0] == "-c" else arguments[0]

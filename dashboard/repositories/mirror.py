@@ -20,7 +20,7 @@ from dashboard.repositories.errors import (
     RepositoryError,
     Unreachable,
 )
-from dashboard.repositories.git import TIME_LIMIT, Git, hide_password
+from dashboard.repositories.git import TIME_LIMIT, Git, hide_password, protocol_variables
 from dashboard.repositories.hashes import FULL_HASH
 from dashboard.repositories.locks import hold_lock, try_lock
 
@@ -189,7 +189,7 @@ class Mirror:
             printed = self.git.run(
                 ["ls-remote", "--quiet", *options, "--", address, *patterns],
                 folder=self.folder,
-                variables={**self.variables, **credential_variables(address, credentials)},
+                variables={**self.variables, **remote_variables(address, credentials)},
                 time_limit=REMOTE_SECONDS,
             )
         except RepositoryError as error:
@@ -212,7 +212,7 @@ class Mirror:
                 self.git.run(
                     [*FETCH, *options, "--", address, *refs],
                     folder=self.folder,
-                    variables={**self.variables, **credential_variables(address, credentials)},
+                    variables={**self.variables, **remote_variables(address, credentials)},
                     time_limit=FETCH_SECONDS if time_limit is None else time_limit,
                 )
             except RepositoryError as error:
@@ -309,6 +309,11 @@ class Mirror:
         draft = self.folder / "paceline-user-config.draft"
         draft.write_text(text)
         draft.rename(self._configuration)
+
+
+def remote_variables(address: str, credentials: str) -> dict[str, str]:
+    """With which git asks an address: what it sends there, and by which protocols it may be led on."""
+    return {**credential_variables(address, credentials), **protocol_variables(address)}
 
 
 def locate_mirror(

@@ -14,6 +14,7 @@ import pytest
 from dashboard import repositories
 from dashboard.repositories import Unreachable, git
 from dashboard.repositories.child import ChildResult, run_child
+from tests.dashboard.certificates import create_certificate, server_context
 
 
 @pytest.fixture
@@ -56,3 +57,37 @@ def test_they_are_sent_as_a_header_and_stand_in_no_arguments(
     assert commands
     assert not [word for command in commands for word in command if "p%40ss" in word or "p@ss" in word]
     assert "p%40ss" not in str(refused.value)
+
+
+def test_no_https_address_leads_git_to_plain_http(
+    forge: tuple[int, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who answers there could have it ask services of this network that ask nobody who they are."""
+    port, sent = forge
+    certificate = create_certificate(tmp_path / "localhost.pem")
+
+    class Redirecting(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(302)
+            self.send_header("Location", f"http://127.0.0.1:{port}{self.path}")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None: ...
+
+    monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
+    monkeypatch.setenv("GIT_SSL_CAINFO", str(certificate))
+    server = HTTPServer(("127.0.0.1", 0), Redirecting)
+    server.socket = server_context(certificate).wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, args=[0.01], daemon=True)
+    thread.start()
+    address = f"https://localhost:{server.server_port}/x.git"
+    mirror = repositories.locate_mirror(tmp_path, "mine", address, "main")
+    try:
+        for ask in (mirror.fetch, mirror.remote_tip):
+            with pytest.raises(Unreachable, match="http"):
+                ask()
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+    assert sent == []
