@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-import json
 import os
 import re
 import shutil
@@ -22,8 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from workers.host.box import cgroup, mounts
-from workers.host.box.launcher import PORTS_VERSION, landlock_version
+from workers.host.box import cgroup, launcher, mounts
 from workers.host.box.mounts import BoxView
 
 __all__ = ["NO_BOX", "Box", "BoxError", "BoxView", "BoxedCommand", "Sandbox", "open_box", "read_sandbox"]
@@ -123,7 +121,7 @@ class Box:
     @property
     def limits_ports(self) -> bool:
         """Whether a build can be kept from the services of this host while it reaches an index."""
-        return landlock_version() >= PORTS_VERSION
+        return launcher.landlock_version() >= launcher.PORTS_VERSION
 
     @property
     def account(self) -> int | None:
@@ -183,8 +181,8 @@ class Box:
         name = str(next(_numbers))
         with cgroup.limited_group(self.groups, name, self.sandbox.memory, self.sandbox.processes) as group:
             settings = self.launcher_settings(folder, view, surroundings, group)
-            launcher = [sys.executable, "-I", "-S", str(mounts.LAUNCHER), "enter", json.dumps(settings)]
-            yield BoxedCommand([*launcher, *command], group)
+            started = [sys.executable, "-I", "-S", str(mounts.LAUNCHER), "enter"]
+            yield BoxedCommand([*started, launcher.write_settings(settings), *command], group)
 
     def hand_over(self, path: Path) -> None:
         """Give a folder or pipe, which the worker has just made, to the box's account."""

@@ -6,30 +6,30 @@ It either starts bubblewrap, which makes the namespaces and mounts and runs this
 `finish`, or does the same by the kernel's own calls. `finish` sets what bubblewrap can't: how many files a
 file system in memory may hold, a writable layer over the checkout, limits, and the account.
 
-    launcher.py enter '{"kind": "namespaces", "account": 65530, ...}' COMMAND [ARGUMENT]...
+    launcher.py enter SETTINGS COMMAND [ARGUMENT]...
+
+SETTINGS are what Box.launcher_settings tells, as `write_settings` writes them.
 
 Exit status: the command's, or 128 + N where signal N ended it; 125 where the box could not be made.
 """
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import fcntl
-import json
+import marshal
 import os
 import resource
 import select
 import signal
 import struct
 import sys
-from collections.abc import Callable, Sequence
-from pathlib import Path
 
-# By this name those who check types know it. To import `typing` takes a sixth of a start, and each command in
-# a box waits for two.
+# By this name those who check types know it. Each command in a box waits for two starts, of which the imports
+# of `typing`, `json`, `pathlib` and `contextlib` would be more than half.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from typing import Any
 
 NOT_MADE = 125
@@ -92,6 +92,22 @@ def make_read_only(target: str) -> None:
     check_call(libc.syscall(call, start, os.fsencode(target), flags, attributes, size), f"mount {target}")
 
 
+def write_settings(settings: Settings) -> str:
+    """One word that `read_settings` reads, in the same version of Python."""
+    return marshal.dumps(settings).hex()
+
+
+def read_settings(word: str) -> Settings:
+    # What the worker wrote for itself: whoever else could would have the command changed as well.
+    read: Settings = marshal.loads(bytes.fromhex(word))  # noqa: S302
+    return read
+
+
+def write_text(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
 # Outside the box.
 
 
@@ -100,7 +116,7 @@ def enter_box(settings: Settings, command: list[str]) -> int:
     # The account is to enter the folders on the way to each mount.
     os.umask(0o022)
     for group in settings["groups"]:
-        Path(group).write_text(str(os.getpid()))
+        write_text(group, str(os.getpid()))
     # Who ends the tree begins with a polite signal to all of it; the box must not fall before its content.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if settings["kind"] == "bubblewrap":
@@ -116,11 +132,10 @@ def identity_map(account: int | None, own: int, others: Sequence[int] = ()) -> s
 
 def write_identity_maps(process: int | str, account: int | None, groups: Sequence[int]) -> None:
     """Fill the maps of a process's new user namespace; `groups` are those of devices."""
-    folder = Path("/proc") / str(process)
     if account is None:
-        (folder / "setgroups").write_text("deny")
-    (folder / "uid_map").write_text(identity_map(account, settings_uid))
-    (folder / "gid_map").write_text(identity_map(account, settings_gid, groups))
+        write_text(f"/proc/{process}/setgroups", "deny")
+    write_text(f"/proc/{process}/uid_map", identity_map(account, settings_uid))
+    write_text(f"/proc/{process}/gid_map", identity_map(account, settings_gid, groups))
 
 
 # Read before the namespaces are entered: in one without a map every id reads as nobody's.
@@ -135,7 +150,7 @@ def start_bubblewrap(settings: Settings, command: list[str]) -> None:
     else:
         # Of itself bubblewrap would map the account to root.
         options += ["--userns", str(prepare_user_namespace(settings["account"], settings["device_groups"]))]
-    inside = [settings["python"], "-I", "-S", INSIDE, "finish", json.dumps(settings), *command]
+    inside = [settings["python"], "-I", "-S", INSIDE, "finish", write_settings(settings), *command]
     program = settings["program"]
     os.execv(program, [program, *options, "--", *inside])  # noqa: S606 - a list of arguments, and no shell
 
@@ -146,9 +161,9 @@ def bubblewrap_options(settings: Settings) -> list[str]:
     options += [] if settings["network"] else ["--unshare-net"]
     for name in CAPABILITIES:
         options += ["--cap-add", f"CAP_{name}"]
-    made: set[Path] = {Path("/")}
+    made = {"/"}
     for kind, *words in settings["mounts"]:
-        options += folders_above(Path(mount_target(kind, words)), made)
+        options += folders_above(mount_target(kind, words), made)
         match kind, words:
             case "bind", [source, target, writable]:
                 options += ["--bind" if writable else "--ro-bind", source, target]
@@ -172,14 +187,13 @@ def mount_target(kind: str, words: list[Any]) -> str:
     return str(words[1] if kind in ("bind", "symlink", "file") else words[0])
 
 
-def folders_above(target: Path, made: set[Path]) -> list[str]:
+def folders_above(target: str, made: set[str]) -> list[str]:
     """Options that make the folders on the way to a mount: by itself bubblewrap makes them for root alone."""
-    options: list[str] = []
-    for folder in reversed(target.parents):
-        if folder not in made:
-            made.add(folder)
-            options += ["--perms", "0755", "--dir", str(folder)]
-    return options
+    folder = os.path.dirname(target)
+    if folder in made:
+        return []
+    made.add(folder)
+    return [*folders_above(folder, made), "--perms", "0755", "--dir", folder]
 
 
 def hold_text(text: str) -> int:
@@ -195,12 +209,13 @@ def prepare_user_namespace(account: int, groups: Sequence[int]) -> int:
     ready, gone = os.pipe(), os.pipe()
     holder = os.fork()
     if holder == 0:
-        with contextlib.suppress(OSError):
+        try:
             os.close(gone[1])
             check_call(libc.unshare(CLONE_NEWUSER), "unshare")
             os.write(ready[1], b"1")
             os.read(gone[0], 1)
-        os._exit(0)
+        finally:
+            os._exit(0)
     os.close(ready[1])
     if not os.read(ready[0], 1):
         raise OSError(1, "no user namespace can be made", "unshare")
@@ -319,7 +334,7 @@ def mount_all(mounts: list[list[Any]]) -> None:
     call_mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755")  # noqa: S108 - any folder serves
     os.chdir("/tmp")  # noqa: S108
     for name in ("old", "new"):
-        Path(name).mkdir()
+        os.mkdir(name)
     call_mount("tmpfs", "new", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=16m")
     check_call(libc.pivot_root(b".", b"old"), "pivot_root")
     os.chdir("/")
@@ -335,41 +350,41 @@ def mount_all(mounts: list[list[Any]]) -> None:
 
 def mount_one(kind: str, words: list[Any]) -> None:
     """One of the mounts, of /old below /new."""
-    target = Path(f"/new{mount_target(kind, words)}")
+    target = f"/new{mount_target(kind, words)}"
     match kind, words:
         case "bind", [source, _, writable]:
-            make_mount_point(target, folder=Path(f"/old{source}").is_dir())
-            call_mount(f"/old{source}", str(target), None, MS_BIND | MS_REC)
+            make_mount_point(target, folder=os.path.isdir(f"/old{source}"))
+            call_mount(f"/old{source}", target, None, MS_BIND | MS_REC)
             if not writable:
-                make_read_only(str(target))
+                make_read_only(target)
         case "device", [path]:
-            make_mount_point(target, folder=Path(f"/old{path}").is_dir())
-            call_mount(f"/old{path}", str(target), None, MS_BIND | MS_REC)
+            make_mount_point(target, folder=os.path.isdir(f"/old{path}"))
+            call_mount(f"/old{path}", target, None, MS_BIND | MS_REC)
         case "tmpfs", _:
             make_mount_point(target, folder=True)
-            call_mount("tmpfs", str(target), "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777")
+            call_mount("tmpfs", target, "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777")
         case "proc", _:
             make_mount_point(target, folder=True)
-            call_mount("proc", str(target), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+            call_mount("proc", target, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
         case "symlink", [text, _]:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.symlink_to(text)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            os.symlink(text, target)
         case "file", [text, _]:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(text)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            write_text(target, text)
         case _:
-            target.mkdir(parents=True, exist_ok=True)
+            os.makedirs(target, exist_ok=True)
 
 
-def make_mount_point(target: Path, *, folder: bool) -> None:
+def make_mount_point(target: str, *, folder: bool) -> None:
     """An empty folder or file, unless something is there."""
-    if target.exists():
+    if os.path.exists(target):
         return
-    target.parent.mkdir(parents=True, exist_ok=True)
+    os.makedirs(os.path.dirname(target), exist_ok=True)
     if folder:
-        target.mkdir()
+        os.mkdir(target)
     else:
-        target.touch()
+        write_text(target, "")
 
 
 def finish_box(settings: Settings) -> None:
@@ -385,7 +400,7 @@ def finish_box(settings: Settings) -> None:
     if settings["layered"]:
         add_layer(settings["layered"], owner)
     # A user namespace of its own would let it mount file systems without a limit.
-    Path("/proc/sys/user/max_user_namespaces").write_text("0")
+    write_text("/proc/sys/user/max_user_namespaces", "0")
 
 
 def limit_space(path: str, size: int, files: int) -> None:
@@ -395,7 +410,7 @@ def limit_space(path: str, size: int, files: int) -> None:
 
 
 def make_own_folder(path: str, owner: int) -> None:
-    Path(path).mkdir(parents=True, mode=0o755)
+    os.makedirs(path, mode=0o755)
     os.chown(path, owner, -1)
 
 
@@ -403,7 +418,7 @@ def add_layer(checkout: str, owner: int) -> None:
     """Let the command write beside its code: into a layer over the checkout, which ends with the box."""
     upper, work = f"{LAYERS}/upper", f"{LAYERS}/work"
     make_own_folder(work, owner)
-    if os.stat(checkout).st_uid == owner:  # noqa: PTH116 - followed, as the mount does
+    if os.stat(checkout).st_uid == owner:  # followed, as the mount does
         make_own_folder(upper, owner)
     else:
         copy_folders(checkout, upper, owner)
@@ -424,7 +439,7 @@ def copy_folders(source: str, target: str, owner: int) -> None:
     for folder, below, _ in os.walk(source):
         inside = os.path.relpath(folder, source)
         for name in below:
-            if not os.path.islink(f"{folder}/{name}"):  # noqa: PTH114 - one of thousands
+            if not os.path.islink(f"{folder}/{name}"):
                 make_own_folder(f"{target}/{inside}/{name}", owner)
 
 
@@ -504,7 +519,7 @@ def print_failure(error: OSError) -> None:
 
 
 def main() -> int:
-    stage, settings, command = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3:]
+    stage, settings, command = sys.argv[1], read_settings(sys.argv[2]), sys.argv[3:]
     try:
         if stage == "enter":
             return enter_box(settings, command)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import subprocess
@@ -134,9 +133,10 @@ class LimitWatch:
 
 def start_reaper(spec: ProcessSpec) -> subprocess.Popen[bytes]:
     """Start the process that starts the tree and ends it."""
-    options = {"grace": spec.grace, "limits": spec.limits.by_name(), "lock": spec.lock}
+    limits = " ".join(f"{name}={limit}" for name, limit in spec.limits.by_name().items())
+    options = [str(spec.grace), "" if spec.lock is None else str(spec.lock), limits]
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", str(REAPER), json.dumps(options), *spec.command],
+        [sys.executable, "-I", "-S", str(REAPER), *options, *spec.command],
         cwd=spec.folder,
         env=dict(spec.environment),
         stdin=subprocess.PIPE,

@@ -3,25 +3,26 @@
 It stands as a process of its own between a worker and what the worker starts. The worker runs this file by
 its path, with `-I -S` and a pipe as standard input; the end of that pipe, be it closed or be the worker
 killed, ends the tree. As the reaper of its subtree it also finds grandchildren that changed their session.
-Standard library only, and no polling: on the machine that is measured it sleeps.
+Standard library only, and no polling: on the machine that is measured it sleeps. Every command of a worker
+waits for its start, which `json`, `pathlib` and `contextlib` would make longer by half.
 
-    reaper.py '{"grace": 3.0, "limits": {"RLIMIT_CORE": 0}, "lock": 7}' COMMAND [ARGUMENT]...
+    reaper.py GRACE LOCK LIMITS COMMAND [ARGUMENT]...
+    reaper.py 3.0 7 "RLIMIT_CORE=0 RLIMIT_DATA=1000000" python train.py
+
+GRACE is in seconds; LOCK, a file's number, and LIMITS may be empty words.
 
 Exit status: the command's, or 128 + N where signal N ended it; 127 where it could not be started.
 """
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-import json
 import os
 import resource
 import select
 import signal
 import sys
 import time
-from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -56,28 +57,31 @@ def lower_limits(limits: dict[str, int]) -> None:
 def list_descendants(root: int) -> list[int]:
     """The process ids below `root`, from one walk over /proc."""
     children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            children.setdefault(parent_process(entry), []).append(int(entry.name))
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            children.setdefault(parent_process(name), []).append(int(name))
     below = list(children.get(root, []))
     for process in below:
         below.extend(children.get(process, []))
     return below
 
 
-def parent_process(process: Path) -> int:
+def parent_process(process: str) -> int:
     """The parent's process id; -1 where the process has gone."""
     try:
-        # The command's name stands in parentheses and may hold anything, parentheses too.
-        return int((process / "stat").read_bytes().rpartition(b")")[2].split()[1])
+        with open(f"/proc/{process}/stat", "rb") as file:
+            # The command's name stands in parentheses and may hold anything, parentheses too.
+            return int(file.read().rpartition(b")")[2].split()[1])
     except (OSError, IndexError):
         return -1
 
 
 def write_notice(text: str) -> None:
     """A line into the log; the worker that read it may be gone."""
-    with contextlib.suppress(OSError):
+    try:
         os.write(1, f"[paceline] {text}\n".encode())
+    except OSError:
+        pass
 
 
 class ProcessReaper:
@@ -143,9 +147,11 @@ class ProcessReaper:
         """Send to every process of the tree; how many there were."""
         processes = list_descendants(os.getpid())
         for process in processes:
-            # One that is gone, or that another account runs: it must not keep the others alive.
-            with contextlib.suppress(ProcessLookupError, PermissionError):
+            try:
                 os.kill(process, number)
+            except (ProcessLookupError, PermissionError):
+                # One that is gone, or that another account runs: it must not keep the others alive.
+                pass
         return len(processes)
 
     def kill(self) -> None:
@@ -165,9 +171,7 @@ def become_command(command: list[str], stdin: int, reaper: int) -> None:
             signal.signal(number, signal.SIG_DFL)
         os.setsid()
         die_with_parent(reaper)
-        # Where memory runs out, the kernel shall end what is measured, not the database beside it.
-        with contextlib.suppress(OSError):
-            Path("/proc/self/oom_score_adj").write_text("500")
+        end_first_without_memory()
         os.dup2(stdin, 0)
         os.execv(command[0], command)  # noqa: S606 - a list of arguments, and no shell
     except OSError as error:
@@ -176,21 +180,31 @@ def become_command(command: list[str], stdin: int, reaper: int) -> None:
         os._exit(127)
 
 
+def end_first_without_memory() -> None:
+    """Where memory runs out, the kernel shall end what is measured, not the database beside it."""
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write("500")
+    except OSError:
+        pass
+
+
 def main() -> int:
-    options, command = json.loads(sys.argv[1]), sys.argv[2:]
-    if options["lock"] is not None:
+    grace, lock, limits, *command = sys.argv[1:]
+    if lock:
         # The reaper keeps the machine locked until the tree is gone, also after its worker was killed;
         # the tree itself must not, or a forgotten process could keep it for ever.
-        os.set_inheritable(options["lock"], False)
+        os.set_inheritable(int(lock), False)
     set_process_option(PR_SET_CHILD_SUBREAPER, 1)
-    lower_limits(options["limits"])
+    named = (word.partition("=") for word in limits.split())
+    lower_limits({name: int(limit) for name, _, limit in named})
     reaper = ProcessReaper(command)
     if reaper.wait():
         if not reaper.gone_within(LEFTOVER_SECONDS):
             write_notice("the processes that were left behind are ended")
     else:
         reaper.signal_all(signal.SIGTERM)
-        reaper.gone_within(options["grace"])
+        reaper.gone_within(float(grace))
     reaper.kill()
     status = reaper.status if reaper.status is not None else -signal.SIGKILL
     return 128 - status if status < 0 else status
