@@ -16,7 +16,9 @@ from dashboard import hosts, runs
 from dashboard.models import Project, Run
 from tests.workers import repositories
 from tests.workers.scripts import UNDISTURBED
+from workers.host.box.box import open_box
 from workers.host.configuration import HostConfiguration, OwnerSettings, Registration, write_identity
+from workers.host.execution import executor
 from workers.host.execution.launching import Measurement
 from workers.host.machine import take_fingerprint
 from workers.host.next_job import execute_next
@@ -81,8 +83,16 @@ def home(settings: Any, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def host(home: Path, live_server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> Host:
+def host(
+    home: Path,
+    live_server: LiveServer,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Host:
     """The machine gpu-1 of the pool default, which has joined."""
+    # Which box the machine gives is tried once for each home: as if all tests had one.
+    shared = tmp_path_factory.getbasetemp()
+    monkeypatch.setattr(executor, "open_box", lambda sandbox, _home: open_box(sandbox, shared))
     command = Measurement.command
 
     def command_of_tests(measurement: Measurement, scratch: Path) -> list[str]:

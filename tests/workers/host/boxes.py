@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
 import threading
@@ -28,6 +29,7 @@ SMALL = Sandbox(
 )
 
 
+@functools.cache
 def require_kind(kind: str) -> None:
     """Fail where bubblewrap is missing; skip, with the reason, where the kernel itself allows no box."""
     tried = subprocess.run(
