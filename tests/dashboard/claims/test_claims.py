@@ -124,6 +124,8 @@ def end_experiment(experiment: Experiment, ratio: float, half: float = 0.01) -> 
             phases=phases,
             seconds=5,
         )
+    # As the message does that ends an experiment; said twice, it does no more.
+    claims.experiment_ended(experiment.pk)
     claims.experiment_ended(experiment.pk)
 
 

@@ -124,6 +124,8 @@ def test_a_run_that_is_not_storing_stores_nothing(run: Run) -> None:
             {"metrics": [metric_row("throughput", float("nan")), MANY[1]]},
             r"metrics\[0\].value: must be a fin",
         ),
+        ({"metrics": [{**MANY[0], "value": 1e300}, *MANY[1:]]}, r"metrics\[0\].value: "),
+        ({"metrics": [{**MANY[0], "name": "<script>\a"}, *MANY[1:]]}, r"metrics\[0\].name: "),
     ],
 )
 def test_a_bad_document_is_refused_whole(

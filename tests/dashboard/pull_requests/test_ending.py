@@ -166,6 +166,21 @@ def test_what_is_learned_is_named_once_the_time_is_known(check: Check, head: Che
     assert headline_of(check).endswith("Step time is still being measured.")
 
 
+def test_what_is_faster_and_learns_less_is_refused(check: Check, line: list[Commit]) -> None:
+    row = measure_case(check, line, 0.5)
+    for pair in row.experiment.pairs.all():
+        better = {"unit": "1", "better": "higher", "kind": "quality", "base": 10.0}
+        pair.others["quality.return"] = {**better, "head": 2.0 + 0.1 * (pair.index % 3)}
+        pair.save()
+    end_experiment(row, "not worse")
+    assert answer_of(check) == ("done", "worse")
+    assert headline_of(check).startswith("Learns worse: return (quality)")
+    assert sentences.status_state(check) == "failure"
+    report = read_report(check)
+    pace = next(row.bounded for row in report.rows if row.bounded.metric.name == "step_time")
+    assert (report.learns_worse, pace.is_better) == (True, True)
+
+
 def test_nothing_is_told_early_of_what_is_as_good(check: Check, head: CheckedCase) -> None:
     grow_memory(head, 1.0)
     pull_requests.proved_worse(head.experiment_id)

@@ -193,9 +193,18 @@ def test_interleaved_sweeps_decide_on_an_exponent(host: Host, requested: Request
     assert phases.after["learn"] > 10 * phases.before["learn"]
 
 
-def test_steps_in_turn_decide(host: Host, suspected: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each pair has as many steps of both sides."""
-    let_take_turns(suspected)
+def test_a_person_is_told_how_large_the_difference_is(
+    host: Host, requested: Requested, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until the wanted precision, by steps in turn, as many of both sides in each pair.
+
+    With the functions of both sides, whose documents say that one process may take turns with another.
+    """
+    run = requested({"train.py": LOOP.format(seconds=0.004), "paceline.toml": SHORT})
+    base, head = both_sides(run, {"train.py": LOOP.format(seconds=0.016)})
+    asked, _ = experiments.ask_estimate(
+        run.commit.project, "person", base, head, get_metric("step_time"), precision=1.0
+    )
     handed_in: list[PairMeasured] = []
     add_pair = host.client.add_pair
 
@@ -205,34 +214,21 @@ def test_steps_in_turn_decide(host: Host, suspected: Experiment, monkeypatch: py
 
     monkeypatch.setattr(host.client, "add_pair", hand_in)
     assert host.execute_next()
-    suspected.refresh_from_db()
-    assert (suspected.state, suspected.verdict, suspected.in_turns) == ("done", "confirmed", True)
-    assert 1.5 < (suspected.ratio or 0) < 6
-    first, second = suspected.commands
+    asked.refresh_from_db()
+    assert (asked.state, asked.verdict, asked.in_turns) == ("done", "estimated", True)
+    assert (asked.low or 0) < (asked.ratio or 0) < (asked.high or 0)
+    assert 1.5 < (asked.ratio or 0) < 6
+    first, second = asked.commands
     assert first.startswith(
-        f"git worktree add --detach ../turns/base {suspected.base_commit.short} && {{ (cd ../turns/base"
+        f"git worktree add --detach ../turns/base {asked.base_commit.short} && {{ (cd ../turns/base"
     )
     assert first.endswith("--turns=../first) & }")
     assert second.endswith("--turns=../second)")
     assert handed_in
     for pair in handed_in:
-        base, head = pair.steps["base"], pair.steps["head"]
-        assert len(base) == len(head) == 10
-        assert 2 < median(head) / median(base) < 6
-
-
-def test_a_person_is_told_how_large_the_difference_is(host: Host, requested: Requested) -> None:
-    """Until the wanted precision, with the functions of both sides."""
-    run = requested({"train.py": LOOP.format(seconds=0.004), "paceline.toml": SHORT})
-    base, head = both_sides(run, {"train.py": LOOP.format(seconds=0.016)})
-    asked, _ = experiments.ask_estimate(
-        run.commit.project, "person", base, head, get_metric("step_time"), precision=1.0
-    )
-    assert host.execute_next()
-    asked.refresh_from_db()
-    assert (asked.state, asked.verdict) == ("done", "estimated")
-    assert (asked.low or 0) < (asked.ratio or 0) < (asked.high or 0)
-    assert 1.5 < (asked.ratio or 0) < 6
+        base_steps, head_steps = pair.steps["base"], pair.steps["head"]
+        assert len(base_steps) == len(head_steps) == 10
+        assert 2 < median(head_steps) / median(base_steps) < 6
     assert set(asked.profiles) == {"base", "head"}
     assert all(profile["functions"] for profile in asked.profiles.values())
     assert asked.seconds > sum(asked.pairs.values_list("seconds", flat=True))
@@ -258,6 +254,8 @@ def test_an_exact_counter_takes_two_pairs(host: Host, requested: Requested) -> N
     base, head = both_sides(run, {"train.py": CALLING.format(calls=4)})
     metric = get_metric("function_calls")
     asked, _ = experiments.ask_estimate(run.commit.project, "person", base, head, metric)
+    # As if the functions of both sides were counted before.
+    Experiment.objects.update(profiles={"base": {}, "head": {}})
     assert host.execute_next()
     asked.refresh_from_db()
     assert (asked.verdict, asked.pairs.count(), asked.in_turns) == ("estimated", 2, False)
@@ -268,8 +266,7 @@ def test_an_exact_counter_takes_two_pairs(host: Host, requested: Requested) -> N
     assert asked.commands[0].endswith("--repetitions=1 --no-sweep")
 
 
-@pytest.mark.parametrize("in_turns", [False, True])
-@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize(("kept", "in_turns"), [(False, False), (True, False), (True, True)])
 def test_a_printed_command_measures_the_commit(
     host: Host, suspected: Experiment, tmp_path: Path, kept: bool, in_turns: bool
 ) -> None:

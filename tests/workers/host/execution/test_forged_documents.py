@@ -21,24 +21,14 @@ while not document.exists():
 told = json.loads(document.read_text())
 {forging}
 draft = folder / "forged"
-draft.write_text(json.dumps(told)) if told else None
+draft.write_text(json.dumps(told))
 os.replace(draft, document)
 '''
 subprocess.Popen([sys.executable, "-I", "-S", "-c", code], start_new_session=True)
 """
+# Refused by the site and by the host. What else either refuses, tests/dashboard/ingest/test_store.py and
+# test_launching.py say.
 FORGINGS = {
-    "a gigabyte": (
-        "told = None; open(folder / 'forged', 'w').truncate(2**30 - 4096)",
-        "The document can't be read: document.json is larger than 16777216 bytes.",
-    ),
-    "half a document": (
-        "told = None; (folder / 'forged').write_text(document.read_text()[:5000])",
-        "document: is not valid JSON",
-    ),
-    "of another benchmark": (
-        "told['benchmark']['name'] = 'other'",
-        "benchmark.name: is 'other', this run measures 'tiny'",
-    ),
     "of another case": (
         "told['benchmark']['case'] = 'size=99'",
         "benchmark.case: is 'size=99', this run measures 'size=10'",
@@ -46,11 +36,6 @@ FORGINGS = {
     "forged seconds": (
         "told['repetitions'][0]['seconds'] = 3600.0",
         "by the document, but all of it",
-    ),
-    "numbers that are none": ("told['metrics'][0]['value'] = 1e300", "metrics[0].value"),
-    "markup and control characters": (
-        "told['metrics'][0]['name'] = '<script>' + chr(7)",
-        "metrics[0].name",
     ),
 }
 

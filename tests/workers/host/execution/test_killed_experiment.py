@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from dashboard.models import Experiment
 from tests.processes import running_agent
 from tests.workers.conftest import Host
@@ -15,11 +13,9 @@ from tests.workers.waiting import wait_until
 __all__ = ["suspected"]
 
 
-@pytest.mark.parametrize("purpose", ["proof", "bisection"])
 def test_a_killed_worker_loses_no_pair_and_measures_none_twice(
-    host: Host, suspected: Experiment, tmp_path: Path, purpose: str
+    host: Host, suspected: Experiment, tmp_path: Path
 ) -> None:
-    Experiment.objects.update(purpose=purpose, question="test" if purpose == "proof" else "place")
     with running_agent(host.home, host.client.site, log=tmp_path / "first.log") as first:
         wait_until(lambda: suspected.pairs.exists(), seconds=150)
         first.kill()

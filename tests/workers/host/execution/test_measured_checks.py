@@ -1,4 +1,4 @@
-"""Checks of real pull requests, measured for real: one isn't slower, one learns less.
+"""The check of a real pull request that isn't slower, measured for real.
 
 One that is slower is measured in tests/workers/test_site_commands.py.
 Other tests run beside these. What a step does is wait: that takes as long on a busy machine, and leaves the
@@ -29,7 +29,7 @@ counting_steps = 4
 repetitions = 1
 time_limit = 60
 """
-# The return is that of ten episodes: it varies with the repetition, as that of a real training run does.
+# The return varies with the repetition, as that of a real training run does.
 TRAIN = (
     UNDISTURBED
     + """
@@ -44,15 +44,11 @@ for _ in paceline.steps(range(10**9)):
         time.sleep(0.002)
     with paceline.phase("learn"):
         learn_batch = time.sleep(0.008)
-paceline.quality("return", draw.gauss(10.0, 0.3))
+paceline.quality("return", draw.gauss(10.0, 0.1))
 """
 )
 SLOWER = TRAIN.replace("sleep(0.008)", "sleep(0.040)")
 SAME = TRAIN.replace("learn_batch", "batch")
-# More calls a step, which is faster for it.
-FORGETFUL = TRAIN.replace("time.sleep(0.008)", "[abs(n) for n in range(40)] and time.sleep(0.0001)").replace(
-    "gauss(10.0", "gauss(2.0"
-)
 
 
 @pytest.fixture
@@ -87,17 +83,6 @@ def test_what_costs_nothing_passes(host: Host, source: Path) -> None:
     assert (check.answer, sentences.status_state(check)) == ("not worse", "success")
     assert sentences.answer_headline(report).startswith("Not slower")
     assert not report.differing
-    assert {row.bounded.metric.name for row in report.rows} >= {"step_time", "function_calls"}
-
-
-@pytest.mark.usefixtures("short_control")
-def test_what_is_faster_and_learns_less_is_refused(host: Host, source: Path) -> None:
-    check = measure_check(host, source, FORGETFUL)
-    report = read_report(check)
-    assert (check.answer, report.learns_worse) == ("worse", True)
-    assert sentences.answer_headline(report).startswith("Learns worse: return (quality)")
-    pace = next(row.bounded for row in report.rows if row.bounded.metric.name == "step_time")
-    assert pace.middle < -0.7
-    calls = next(row.bounded for row in report.rows if row.bounded.metric.name == "function_calls")
-    assert calls.middle > 0
-    assert sentences.verdict_text(calls) == "offset by a faster step"
+    # What is learned is weighed beside it, and what is counted.
+    names = {row.bounded.metric.name for row in report.rows}
+    assert names >= {"step_time", "quality.return", "function_calls"}

@@ -13,6 +13,7 @@ __all__ = ["suspected"]
 
 
 def test_a_proof_goes_on_behind_a_persons_run(host: Host, suspected: Experiment) -> None:
+    Experiment.objects.update(most_pairs=2)
     commit, case = suspected.base_commit, suspected.base_configuration.case
     trigger = Trigger.objects.create(project=commit.project, source=Trigger.Source.WEB)
     benchmark = manifest.parse_manifest(MANIFEST, "test").benchmarks["tiny"]
@@ -25,5 +26,5 @@ def test_a_proof_goes_on_behind_a_persons_run(host: Host, suspected: Experiment)
     assert run.state == Run.State.DONE
     assert host.execute_next()
     suspected.refresh_from_db()
-    assert (suspected.state, suspected.verdict) == ("done", "confirmed")
-    assert list(suspected.pairs.values_list("index", flat=True)) == list(range(suspected.pairs.count()))
+    assert (suspected.state, suspected.reason["code"]) == ("done", "too few pairs")
+    assert list(suspected.pairs.values_list("index", flat=True)) == [0, 1]
