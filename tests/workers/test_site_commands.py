@@ -147,6 +147,8 @@ def test_a_slower_head_fails_the_check_and_is_explained(
     # Planted is a step of 42 ms for one of 10: the logarithm of their ratio is 1.4.
     assert worst.middle > 0.7
     assert report.causes[0].phase == "learn"
+    calls = next(row.bounded for row in report.rows if row.bounded.metric.name == "function_calls")
+    assert (calls.is_counted, calls.is_surely_worse) == (True, True)
 
 
 def test_what_is_interrupted_is_cancelled(start: Callable[..., Any], project: Project) -> None:

@@ -47,7 +47,7 @@ for _ in paceline.steps(range(10**9)):
 paceline.quality("return", draw.gauss(10.0, 0.1))
 """
 )
-SLOWER = TRAIN.replace("sleep(0.008)", "sleep(0.040)")
+SLOWER = TRAIN.replace("time.sleep(0.008)", "[abs(n) for n in range(40)] and time.sleep(0.040)")
 SAME = TRAIN.replace("learn_batch", "batch")
 
 
