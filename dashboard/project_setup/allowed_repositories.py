@@ -24,11 +24,19 @@ FIELD = "repository"
 
 
 def read_address(
-    written: str, user: str, password: str, *, local_allowed: bool, known: str = ""
+    written: str,
+    user: str,
+    password: str,
+    *,
+    local_allowed: bool,
+    key_allowed: bool = True,
+    known: str = "",
 ) -> tuple[str, str]:
     """(address, credentials) of a repository that is typed in a page. Raises SetupError.
 
-    `known` is the address that the project has already: whoever typed it in then was allowed to.
+    `local_allowed`, `key_allowed`: whether whoever typed it may have the site read folders of its machine,
+    and what its own ssh key reads. `known` is the address that the project has already: whoever typed it in
+    then was allowed to.
     """
     address = written.strip()
     check_plain_text(address)
@@ -39,6 +47,14 @@ def read_address(
         address, scheme = check_local(address, allowed=local_allowed), "file"
     else:
         scheme = check_remote(address, local_allowed=local_allowed)
+        # Else an admin of one project could name the repository of another, that the key reads as well.
+        if scheme == "ssh" and not key_allowed:
+            raise SetupError(
+                "Over ssh the site's own key is used, which may read repositories of other projects: such an "
+                "address is named by whoever may add projects. Give one that begins with https://, with a "
+                "user and a token.",
+                FIELD,
+            )
     return address, read_credentials(scheme, user, password, embedded)
 
 

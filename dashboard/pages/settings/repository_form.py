@@ -13,7 +13,8 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django_htmx.http import HttpResponseClientRefresh
 
-from dashboard.access import visitor_of
+from dashboard.access import Action, visitor_of
+from dashboard.access.rules import ADD_PROJECT_PERMISSION
 from dashboard.models import Project, RepositoryTest
 from dashboard.pages.form_fields import parse_key, read_text
 from dashboard.project_setup import repository_test_sentences as sentences
@@ -47,6 +48,7 @@ def request_typed_test(request: HttpRequest, project: Project | None = None) -> 
         request.POST.get("user", ""),
         request.POST.get("password", "").strip("\r\n"),
         local_allowed=names_folders(request),
+        key_allowed=uses_site_key(request),
         known=known,
     )
     # Never those of one address for another: they would be sent to whoever answers there.
@@ -80,6 +82,21 @@ def names_folders(request: HttpRequest) -> bool:
     return bool(user and user.is_superuser) or bool(getattr(settings, PERMISSION))
 
 
+def uses_site_key(request: HttpRequest) -> bool:
+    """Whether the visitor may have the site read whatever its own ssh key reads."""
+    return visitor_of(request).may(Action.ADMINISTER_SITE, permission=ADD_PROJECT_PERMISSION)
+
+
+def address_hint(request: HttpRequest) -> str:
+    """What the visitor may name."""
+    forms = ["https://host/team/code.git"]
+    if uses_site_key(request):
+        forms.append("git@host:team/code.git")
+    if names_folders(request):
+        forms.append("a folder of the site's machine")
+    return forms[0] if len(forms) == 1 else f"{', '.join(forms[:-1])} or {forms[-1]}"
+
+
 def form_context(request: HttpRequest, typed: Mapping[str, str], error: SetupError | None) -> dict[str, Any]:
     return {
         "typed": {**dict.fromkeys(FIELDS, ""), **typed},
@@ -87,7 +104,7 @@ def form_context(request: HttpRequest, typed: Mapping[str, str], error: SetupErr
             **dict.fromkeys(FIELDS, ""),
             **({error.field: str(error)} if error else {}),
         },
-        "names_folders": names_folders(request),
+        "address_hint": address_hint(request),
         "test": None,
     }
 

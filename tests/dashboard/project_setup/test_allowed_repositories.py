@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,17 @@ def test_an_administrator_names_a_folder(tmp_path: Path) -> None:
             read_address(written, "", "", local_allowed=True)
     with pytest.raises(SetupError, match="neither a folder"):
         read_address(str(tmp_path / "nowhere"), "", "", local_allowed=True)
+
+
+@pytest.mark.parametrize("address", ["ssh://git@git.example.org/code", "git@git.example.org:team/code.git"])
+def test_only_who_may_add_projects_names_what_the_key_of_the_site_reads(address: str) -> None:
+    read = partial(read_address, user="", password="", local_allowed=False, key_allowed=False)
+    https = "https://git.example.org/code"
+    for known in ("", https):
+        with pytest.raises(SetupError, match="the site's own key is used"):
+            read(address, known=known)
+    assert read(address, known=address) == (address, "")
+    assert read(https) == (https, "")
 
 
 def test_who_may_not_name_a_folder_keeps_the_one_that_is_named() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.test import Client
 from pytest_django import Settings
 
@@ -111,6 +111,21 @@ def test_credentials_are_forgotten(client: Client, admin: User, project: Project
 def test_an_admin_of_a_project_names_no_folder(client: Client, admin: User, project: Project) -> None:
     answer = client.post(f"{SETTINGS}repository/", {"repository": "/etc"})
     assert "administrators of the site alone" in shown_text(answer)
+
+
+def test_an_admin_of_a_project_has_no_use_of_the_sites_key(
+    client: Client, admin: User, project: Project
+) -> None:
+    """It may read the repository of another project, a private one too."""
+    form = {"repository": "git@git.example.org:theirs/code.git"}
+    answer = client.post(f"{SETTINGS}repository/", form)
+    assert "Over ssh the site's own key is used" in shown_text(answer)
+    assert "git@host" not in shown_text(client.get(SETTINGS))
+    assert not RepositoryTest.objects.exists()
+    admin.user_permissions.add(Permission.objects.get(codename="add_project"))
+    assert "git@host" in shown_text(client.get(SETTINGS))
+    client.post(f"{SETTINGS}repository/", form)
+    assert RepositoryTest.objects.get().repository == form["repository"]
 
 
 def test_what_failed_is_not_taken(client: Client, admin: User, project: Project) -> None:
