@@ -14,6 +14,7 @@ from dashboard.comparisons.metric_rows import MetricRow
 from dashboard.comparisons.pairing import PooledRuns
 from dashboard.comparisons.profile_rows import ProfileRow
 from dashboard.comparisons.revisions import ComparisonSide
+from dashboard.pages.csv_cells import safe_cell
 from dashboard.sentences import comparisons as sentences
 from dashboard.sentences import labels, numbers
 from dashboard.sentences.markdown import code_span, escape_markdown
@@ -38,8 +39,6 @@ COLUMNS = (
     ),
     *("verdict", "reason"),
 )
-# What a table program takes for a formula, in text that comes from a repository.
-FORMULA_BEGINS = ("=", "+", "-", "@", "\t", "\r")
 # A comment of a forge is bounded: the page behind its link has all.
 MOST_METRICS, MOST_ROWS = 40, 15
 
@@ -51,14 +50,8 @@ def write_csv(comparison: Comparison, address: str) -> HttpResponse:
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\r\n")
     writer.writeheader()
     for cells in csv_rows(comparison, address):
-        writer.writerow({name: _safe_cell(value) for name, value in cells.items()})
+        writer.writerow({name: safe_cell(value) for name, value in cells.items()})
     return _attach_file(comparison, text.getvalue(), "text/csv", "csv")
-
-
-def _safe_cell(value: Any) -> Any:
-    if isinstance(value, str) and value.startswith(FORMULA_BEGINS):
-        return f"'{value}"
-    return value
 
 
 def _attach_file(comparison: Comparison, text: str, kind: str, ending: str) -> HttpResponse:

@@ -11,6 +11,7 @@ from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
 from dashboard.models import Series
+from dashboard.pages.csv_cells import safe_cell
 from dashboard.pages.series.phases import has_phases, read_phases
 from dashboard.pages.series.trend import SeriesTrend, read_series_trend
 from dashboard.querysets import series as series_queries
@@ -35,7 +36,7 @@ class EchoedLine:
 def series_csv(request: HttpRequest, pk: int) -> HttpResponse:
     trend = _read_trend(request, pk)
     writer = csv.writer(EchoedLine())
-    rows = (writer.writerow([row[column] for column in COLUMNS]) for row in exported_rows(trend))
+    rows = (writer.writerow([safe_cell(row[column]) for column in COLUMNS]) for row in exported_rows(trend))
     name = f"series-{trend.series.pk}.csv"
     return HttpResponse(
         "".join([writer.writerow(COLUMNS), *rows]),

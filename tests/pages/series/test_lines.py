@@ -15,7 +15,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django.plugin import DjangoDbBlocker
 
-from dashboard.models import Commit, Metric, Point, Pool, Run, Series
+from dashboard.models import Commit, Metric, Point, Pool, Project, Run, Series
 from dashboard.sentences import numbers
 from tests.dashboard import factories
 from tests.dashboard.shared_rows import share_rows
@@ -187,6 +187,15 @@ def test_a_part_has_its_own_points_in_figure_and_table(client: Client, series: S
     assert "positions 1 to 3" in shown_text(shown)
     empty = shown_text(client.get(page_of(series, "zoom=80-90")))
     assert "No run lies at positions 80 to 90: all are shown." in empty
+
+
+def test_no_cell_of_a_file_is_a_formula(client: Client, series: Series) -> None:
+    """A branch may be called so, and so may a phase of measured code."""
+    Commit.objects.update(branch="=cmd|x")
+    Project.objects.update(branch="=cmd|x")
+    body = client.get(page_of(series, "branch=%3Dcmd%7Cx", "points.csv")).content.decode()
+    rows = list(csv.DictReader(body.splitlines()))
+    assert {row["branch"] for row in rows} == {"'=cmd|x"}
 
 
 @pytest.mark.parametrize("query", ["", "relative=first", "zoom=2-5", "view=phases"])
