@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 
 from django.conf import settings
@@ -21,6 +22,8 @@ from dashboard.querysets.regressions import IMPORTED, regressions_with_related, 
 from dashboard.sentences import alerts as sentences
 
 MOST_ENTRIES = 30
+# XML holds none of them, however they are escaped; a commit's subject and author may.
+UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 # What was told, or would have been had there been a channel.
 _TOLD_TO_SOMEBODY = Delivery.objects.filter(
     regression=OuterRef("pk"), event=Delivery.Event.OPENED, state=Delivery.State.DELIVERED
@@ -76,11 +79,15 @@ def add_entry(feed: Atom1Feed, regression: Regression) -> None:
     event = sentences.event_of_state(regression)
     text = flat_text(sentences.message_sentence(regression, event))
     feed.add_item(
-        title=flat_text(sentences.message_title(regression, event)),
+        title=xml_text(flat_text(sentences.message_title(regression, event))),
         link=address,
-        description=format_html("<p>{}</p><ul>{}</ul>", text, facts),
+        description=xml_text(format_html("<p>{}</p><ul>{}</ul>", text, facts)),
         unique_id=get_tag_uri(address, regression.opened_at),
         pubdate=regression.opened_at,
         updateddate=regression.updated_at,
-        author_name=regression.blamed.author or "unknown",
+        author_name=xml_text(regression.blamed.author) or "unknown",
     )
+
+
+def xml_text(text: str) -> str:
+    return UNREADABLE.sub("\N{REPLACEMENT CHARACTER}", text)

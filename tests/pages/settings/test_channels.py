@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from django.contrib.auth.models import Permission, User
@@ -16,7 +17,7 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from dashboard import alerts
 from dashboard.mail_server import PRINTED
-from dashboard.models import AlertRule, AuditEntry, Channel, Delivery, Project, Regression
+from dashboard.models import AlertRule, AuditEntry, Channel, Commit, Delivery, Project, Regression
 from tests.dashboard.shared_rows import share_rows
 from tests.pages import builders
 
@@ -332,6 +333,13 @@ def test_the_feed_keeps_an_entry_whose_state_changes(client: Client, regression:
     assert ids[0] == ids[1]
     assert "Regression in snake: step time" in page_text(first)
     assert "Recovered in snake: step time" in second
+
+
+def test_a_feed_can_be_read_whatever_its_commits_say(client: Client, regression: Regression) -> None:
+    """XML holds no control characters, and git refuses none of these."""
+    Commit.objects.update(subject="fast\x08er \x1b[31m", author="Ada\x07")
+    feed = ElementTree.fromstring(client.get("/projects/snake/regressions.atom").content)  # noqa: S314
+    assert "Ada\N{REPLACEMENT CHARACTER}" in list(feed.itertext())
 
 
 def test_a_feed_is_not_sent_again_unchanged(client: Client, regression: Regression) -> None:
