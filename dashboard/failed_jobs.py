@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from dashboard import dispatch, outbox
 from dashboard.models import FailedJob
 from dashboard.postgresql.lost_connections import is_refused_by_driver
+
+logger = logging.getLogger(__name__)
+
+Row = TypeVar("Row")
 
 # After each failure so long; after one more the job is set aside.
 PAUSES = (
@@ -24,6 +29,21 @@ PAUSES = (
 )
 LONGEST_ERROR = 500
 MOST_DUE = 100
+
+
+def try_each(rows: Iterable[Row], act: Callable[[Row], object], subject: str) -> None:
+    """Do it for each row that a sweep finds: what is odd about one project's stops none of another's.
+
+    `subject` names a row in the log.
+    """
+    for row in rows:
+        try:
+            act(row)
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception:
+            # The border of a process: the next sweep tries it again.
+            logger.exception("%s %s can't be swept", subject, row)
 
 
 def may_try(task: str, arguments: Sequence[Any]) -> bool:

@@ -10,7 +10,7 @@ from django.db.models import Sum
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from dashboard import runs
+from dashboard import failed_jobs, runs
 from dashboard.claims.asking import ask_claims
 from dashboard.claims.errors import ClaimsError
 from dashboard.claims.judging import experiment_ended
@@ -104,12 +104,11 @@ def sweep_claims() -> None:
     ended = ClaimMeasurement.objects.filter(
         state=State.REQUESTED, experiment__state__in=Experiment.TERMINAL
     ).values_list("experiment", flat=True)
-    for key in set(ended[:MOST_ENDED]):
-        if key is not None:
-            experiment_ended(key)
+    keys = {key for key in ended[:MOST_ENDED] if key is not None}
+    failed_jobs.try_each(keys, experiment_ended, "Experiment")
     waiting = ClaimMeasurement.objects.filter(state=State.REQUESTED, experiment=None)
-    for project in Project.objects.filter(pk__in=waiting.values("claim__project")):
-        start_next(project)
+    waited_for = Project.objects.filter(pk__in=waiting.values("claim__project"))
+    failed_jobs.try_each(waited_for, start_next, "What is claimed in")
 
 
 def start_next(project: Project) -> Experiment | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from django.db import transaction
 from django.utils import timezone
 
-from dashboard import dispatch, outbox
+from dashboard import dispatch, failed_jobs, outbox
 from dashboard.models import Check, CheckedCase, Experiment
 from dashboard.pull_requests.answer import answer_check, prove_worse
 from dashboard.pull_requests.measured_cases import measured_cases
@@ -41,10 +41,14 @@ def sweep_checks() -> None:
     """Prepare again what was requested and forgotten, answer what has ended, or was proved, unseen."""
     for key in Check.objects.filter(state=State.REQUESTED).values_list("pk", flat=True):
         dispatch.send_task(dispatch.PREPARE_CHECK, key)
-    for key in Check.objects.filter(state=State.MEASURING).values_list("pk", flat=True):
-        end_answered(key)
-        answer_early(key)
+    measuring = Check.objects.filter(state=State.MEASURING).values_list("pk", flat=True)
+    failed_jobs.try_each(measuring, answer_measuring, "Check")
     send_untold_checks()
+
+
+def answer_measuring(check_id: int) -> None:
+    end_answered(check_id)
+    answer_early(check_id)
 
 
 def end_answered(check_id: int) -> None:

@@ -155,6 +155,19 @@ def test_the_sweep_tells_what_was_proved_unseen(check: Check, head: CheckedCase)
     assert answer_of(check) == ("measuring", "worse")
 
 
+def test_an_odd_check_keeps_no_other_from_its_answer(
+    check: Check, head: CheckedCase, caplog: pytest.LogCaptureFixture
+) -> None:
+    line = builders.create_commits(builders.create_project("other"), 2)
+    other = create_check(line, create_pull_request(line), state="measuring")
+    grow_memory(measure_case(other, line, 1.001, **UNDER_WAY), 1.3)
+    head.experiment.pairs.update(others={"peak_memory": {}})
+    pull_requests.sweep_checks()
+    assert answer_of(other) == ("measuring", "worse")
+    assert answer_of(check) == ("measuring", "")
+    assert f"Check {check.pk} can't be swept" in caplog.text
+
+
 def test_what_is_learned_is_named_once_the_time_is_known(check: Check, head: CheckedCase) -> None:
     for pair in head.experiment.pairs.all():
         better = {"unit": "1", "better": "higher", "kind": "quality", "base": 9.0}
