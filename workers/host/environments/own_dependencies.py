@@ -6,22 +6,24 @@ import hashlib
 import json
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from paceline.manifest.environment_table import InstallTarget, parse_install
+from paceline.manifest.toml_text import load_toml
 
 from dashboard.repositories import hold_lock
 from workers.host.checkout.working_copy import working_copy
 from workers.host.checkout.worktree import read_text_inside
 from workers.host.environments.build_runner import BUILD_SECONDS, WITHOUT_HISTORY, BuildRunner, BuildStep
-from workers.host.environments.requirements import FILE_ADDRESS
+from workers.host.environments.requirements import FILE_ADDRESS, PACKAGES
 from workers.host.errors import BuildError, CheckoutError
 from workers.host.folders import read_untrusted_file, remove_tree
 
 NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?")
+# A name, and behind it nothing, or what a requirement goes on with.
+REQUIREMENT = re.compile(r"\s*[A-Za-z0-9][A-Za-z0-9._-]*\s*(?:$|[\[(<>=!~;@])")
 EXTRA = re.compile(r"""\bextra\s*==\s*["']([^"']+)["']""")
 REPORT = "report.json"
 QUESTION = ("--use-pep517", "--dry-run", "--quiet", "--no-deps", "--ignore-installed")
@@ -34,31 +36,43 @@ def declared_dependencies(checkout: Path, target: InstallTarget) -> list[str] | 
     if not (checkout / name).is_file():
         return None
     try:
-        text = read_text_inside(checkout, name, "The file")
-        project = tomllib.loads(text).get("project")
-    except (CheckoutError, tomllib.TOMLDecodeError) as error:
+        project = load_toml(read_text_inside(checkout, name, "The file")).get("project")
+        if not isinstance(project, dict) or {"dependencies", "optional-dependencies"} & set(
+            text_list(project.get("dynamic", []))
+        ):
+            return None
+        optional = project.get("optional-dependencies", {})
+        if not isinstance(optional, dict):
+            raise ValueError("optional-dependencies isn't a table")
+        extras = {normal_name(extra): text_list(rows) for extra, rows in optional.items()}
+        found = text_list(project.get("dependencies", []))
+        for extra in target.extras:
+            found += expand_extra(normal_name(extra), extras, str(project.get("name", "")))
+    except (CheckoutError, ValueError, RecursionError) as error:
         raise BuildError(f"{name} can't be read: {error}") from error
-    if not isinstance(project, dict) or {"dependencies", "optional-dependencies"} & set(
-        project.get("dynamic", ())
-    ):
-        return None
-    optional = {normal_name(extra): rows for extra, rows in project.get("optional-dependencies", {}).items()}
-    found = list(project.get("dependencies", ()))
-    for extra in target.extras:
-        found += expand_extra(normal_name(extra), optional, str(project.get("name", "")))
     return check_dependencies(name, found)
 
 
+def text_list(value: object) -> list[str]:
+    """ValueError where it isn't a list of texts."""
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ValueError("what must be a list of texts is none")
+    return list(value)
+
+
 def expand_extra(
-    extra: str, optional: Mapping[str, Sequence[str]], name: str, seen: frozenset[str] = frozenset()
+    extra: str, optional: Mapping[str, Sequence[str]], name: str, seen: set[str] | None = None
 ) -> Iterator[str]:
-    """The requirements of an extra, and of those that it names of the same package."""
+    """The requirements of an extra, and of those that it names of the same package; of each extra once."""
+    # Once: each naming two others that name the same two, they would be expanded without end.
+    seen = set() if seen is None else seen
+    seen.add(extra)
     for row in optional.get(extra, ()):
         matched = NAME.match(row)
         if matched and matched[2] and normal_name(matched[1]) == normal_name(name):
             for other in map(normal_name, matched[2].split(",")):
-                if other not in seen | {extra}:
-                    yield from expand_extra(other, optional, name, seen | {extra})
+                if other not in seen:
+                    yield from expand_extra(other, optional, name, seen)
         else:
             yield row
 
@@ -115,6 +129,12 @@ def choose_requirement(text: str, extras: Sequence[str]) -> str:
 def check_dependencies(name: str, found: Sequence[Any]) -> list[str]:
     """Refuse what is no requirement, or lies in a folder."""
     for row in found:
-        if not isinstance(row, str) or "\n" in row or FILE_ADDRESS.search(row):
+        if not isinstance(row, str) or "\n" in row or FILE_ADDRESS.search(row) or not is_requirement(row):
             raise BuildError(f"{name} depends on {row!r}, which an environment kept for others can't hold.")
     return [str(row) for row in found]
+
+
+def is_requirement(row: str) -> bool:
+    """Whether pip takes a line for the name of a package: no option, no folder or file of the checkout."""
+    is_archive = "@" not in row and row.strip().lower().endswith(PACKAGES)
+    return REQUIREMENT.match(row) is not None and not is_archive

@@ -14,7 +14,12 @@ from tests.workers.host.wheels import build_wheel
 from workers.host.box.box import NO_BOX, Box, Sandbox
 from workers.host.environments.build_runner import BuildRunner
 from workers.host.environments.own_code import build_code
-from workers.host.environments.own_dependencies import choose_requirement, declared_dependencies, expand_extra
+from workers.host.environments.own_dependencies import (
+    choose_requirement,
+    declared_dependencies,
+    expand_extra,
+    is_requirement,
+)
 from workers.host.environments.shared_environments import BuiltEnvironment, list_environments
 from workers.host.errors import BuildError
 from workers.host.logs import Log
@@ -216,6 +221,47 @@ def test_declared_dependencies_need_no_build(tmp_path: Path) -> None:
     assert list(expand_extra("none", {}, "a")) == []
     assert choose_requirement('torch; extra == "train"', ("Train",)) == "torch; python_version > '0'"
     assert choose_requirement('torch; extra == "train"', ()) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ".".join(["a"] * 2000) + " = 1",
+        "a = " + "[" * 5000,
+        "[project]\ndependencies = 5",
+        "[project]\ndependencies = [1]",
+        "[project]\ndynamic = 7",
+        "[project]\noptional-dependencies = []",
+        "[project.optional-dependencies]\nall = 3",
+        '[project]\ndependencies = ["./vendored"]',
+        '[project]\ndependencies = ["vendored/lib"]',
+        '[project]\ndependencies = ["lib-1.0-py3-none-any.whl"]',
+        '[project]\ndependencies = ["-r other.txt"]',
+        '[project]\ndependencies = ["--find-links wheels"]',
+    ],
+)
+def test_what_is_no_dependency_is_told_of_its_file(tmp_path: Path, text: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(text)
+    with pytest.raises(BuildError, match=r"pyproject\.toml"):
+        declared_dependencies(tmp_path, parse_install(".[all]"))
+
+
+def test_extras_that_name_each_other_are_read_once(tmp_path: Path) -> None:
+    """Each time anew, forty of them would be read a million million times."""
+    rows = [f'a{n} = ["p[a{n + 1},b{n + 1}]"]\nb{n} = ["p[a{n + 1},b{n + 1}]"]' for n in range(40)]
+    extras = "\n".join([*rows, 'a40 = ["numpy"]', 'b40 = ["torch", "p[a0]"]'])
+    (tmp_path / "pyproject.toml").write_text(
+        f'[project]\nname = "p"\n[project.optional-dependencies]\n{extras}\n'
+    )
+    assert declared_dependencies(tmp_path, parse_install(".[a0]")) == ["numpy", "torch"]
+
+
+@pytest.mark.parametrize(
+    "row",
+    ["numpy", "numpy>=1", "a.b (>=1)", "torch ; extra", "x[y]~=2", "x @ https://host/x.whl", "x!=1"],
+)
+def test_a_requirement_is_one(row: str) -> None:
+    assert is_requirement(row)
 
 
 def test_what_commands_leave_is_not_followed(tmp_path: Path, box: Box) -> None:
