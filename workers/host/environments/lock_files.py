@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from collections.abc import Mapping
@@ -9,9 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from paceline.manifest.environment_table import Environment, parse_install
+from paceline.manifest.preparation import content_digest, read_file_states
 
 from workers.host.checkout.worktree import read_text_inside
 from workers.host.environments.build_runner import BUILD_FOLDER, BuildRunner, BuildStep
+from workers.host.environments.requirements import ADDRESS
 from workers.host.errors import BuildError, CheckoutError
 
 CONDA_PROGRAMS = ("micromamba", "mamba", "conda")
@@ -19,6 +22,7 @@ CONDA_PROGRAMS = ("micromamba", "mamba", "conda")
 # addresses of packages, which every program reads.
 UNIFIED_NAMES = ("conda-lock.yml", "conda-lock.yaml")
 UNIFIED_PROGRAMS = ("micromamba",)
+REGISTRY = re.compile(r'\bregistry = "([^"\n]+)"')
 
 
 @dataclass(frozen=True)
@@ -49,12 +53,31 @@ def read_lock(checkout: Path, environment: Environment) -> LockFile:
     extras = [
         extra for target in targets if PurePosixPath(target.folder) == folder for extra in target.extras
     ]
-    names = [name, str(folder / "pyproject.toml")] if PurePosixPath(name).name == "uv.lock" else [name]
+    is_uv = PurePosixPath(name).name == "uv.lock"
+    names = [name, str(folder / "pyproject.toml"), *settings_files(checkout, folder)] if is_uv else [name]
     try:
         texts = {each: read_text_inside(checkout, each, "The lock file") for each in names}
     except CheckoutError as error:
         raise BuildError(str(error)) from error
+    if is_uv:
+        texts |= hash_registries(checkout, folder, texts[name])
     return LockFile(name, tuple(extras), {**texts, "extras": " ".join(extras)})
+
+
+def settings_files(checkout: Path, folder: PurePosixPath) -> list[str]:
+    """Where uv may read how packages are found and built, as far as it is there; of the folders above too."""
+    named = [str(each / name) for each in (folder, *folder.parents) for name in ("uv.toml", "pyproject.toml")]
+    return [name for name in named if (checkout / name).is_file()]
+
+
+def hash_registries(checkout: Path, folder: PurePosixPath, text: str) -> dict[str, str]:
+    """The checkout's own folders that a uv.lock takes packages from, whose hashes it may not hold."""
+    found = {}
+    for place in sorted(set(REGISTRY.findall(text))):
+        path = checkout / folder / place
+        if not ADDRESS.match(place) and path.is_dir() and path.resolve().is_relative_to(checkout.resolve()):
+            found[f"packages in {place}"] = content_digest(path, read_file_states(path))
+    return found
 
 
 def find_program(lock: LockFile, surroundings: Mapping[str, str]) -> Path:

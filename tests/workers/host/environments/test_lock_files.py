@@ -86,7 +86,24 @@ def test_extras_belong_to_what_is_locked(checkout: Path) -> None:
     named = [read_lock(checkout, Environment(lock="uv.lock", install=(word,))) for word in (".[train]", ".")]
     assert [lock.extras for lock in named] == [("train",), ()]
     assert named[0].texts != named[1].texts
-    assert set(named[0].texts) == {"uv.lock", "pyproject.toml", "extras"}
+    assert set(named[0].texts) == {"uv.lock", "pyproject.toml", "packages in wheels", "extras"}
+
+
+@pytest.mark.parametrize("name", ["uv.toml", "part/uv.toml", "pyproject.toml"])
+def test_what_else_uv_reads_makes_another_environment(checkout: Path, name: str) -> None:
+    """Settings say how packages are found and built: those of one commit must not do it for another."""
+    (checkout / "part").mkdir()
+    for moved in ("uv.lock", "pyproject.toml", "wheels"):
+        (checkout / moved).rename(checkout / "part" / moved)
+    before = read_lock(checkout, Environment(lock="part/uv.lock"))
+    (checkout / name).write_text('[tool.uv]\nno-binary-package = ["tiny"]\n')
+    assert read_lock(checkout, Environment(lock="part/uv.lock")).texts != before.texts
+
+
+def test_other_packages_in_a_locked_folder_make_another_environment(checkout: Path) -> None:
+    before = read_lock(checkout, Environment(lock="uv.lock"))
+    build_wheel(checkout / "wheels", "tiny", "SIZE = 9")
+    assert read_lock(checkout, Environment(lock="uv.lock")).texts != before.texts
 
 
 @pytest.mark.parametrize(
