@@ -195,7 +195,8 @@ def find_inside(checkout: Path, name: str, what: str) -> Path:
 
 def read_text_inside(checkout: Path, name: str, what: str) -> str:
     """What stands in a file of the checkout: text of a sensible size."""
-    data = find_inside(checkout, name, what).read_bytes()
+    with find_inside(checkout, name, what).open("rb") as file:
+        data = file.read(MOST_TEXT_BYTES + 1)
     if len(data) > MOST_TEXT_BYTES:
         raise CheckoutError(f"{what} {name!r} is larger than {MOST_TEXT_BYTES} bytes.")
     try:

@@ -9,6 +9,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
 from paceline.manifest.environment_table import install_problem, parse_install
@@ -82,7 +83,8 @@ def hash_sources(checkout: Path, name: str, text: str) -> Iterator[tuple[str, st
     One commit's wheel must not stand in for another's of the same version. pip looks for them below the
     requirements file first.
     """
-    for option, value in read_options(text):
+    # Once: a line may stand there ten thousand times.
+    for option, value in dict.fromkeys(read_options(text)):
         if option not in SOURCES or ADDRESS.match(value):
             continue
         for place in (checkout / PurePosixPath(name).parent / value, checkout / value):
@@ -102,11 +104,27 @@ def package_files(folder: Path, option: str) -> list[str]:
 
 def read_options(text: str) -> Iterator[tuple[str, str]]:
     """The options of a requirements file, each with its value; a line may hold several."""
-    for line in text.splitlines():
+    for _, line in joined_lines(text):
         words = split_words(line)
         for index, word in enumerate(words):
             if word.startswith("-"):
                 yield split_option(words[index:])
+
+
+def joined_lines(text: str) -> Iterator[tuple[int, str]]:
+    """The lines as pip reads them, each with the number of the first one that it is of: one that ends with a
+    backslash goes on in the next."""
+    first, begun = 0, ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        first = first if begun else number
+        is_comment = line.lstrip().startswith("#")
+        if line.endswith("\\") and not is_comment:
+            begun += line.strip("\\") or " "
+        else:
+            yield first, begun + (" " if is_comment else "") + line
+            begun = ""
+    if begun:
+        yield first, begun
 
 
 def split_option(words: Sequence[str]) -> tuple[str, str]:
@@ -127,9 +145,11 @@ def part_requirements(checkout: Path, name: str, text: str, local: list[str]) ->
 
     These are added to `local`. Both are relative to the checkout.
     """
-    included, kept = [], []
+    included: list[str] = []
     lines = text.splitlines(keepends=True)
-    for number, line in enumerate(lines, start=1):
+    joined = list(joined_lines(text))
+    left_out: set[int] = set()
+    for (number, line), (following, _) in pairwise([*joined, (len(lines) + 1, "")]):
         words = split_words(line)
         if words and words[0] in INCLUDES and len(words) > 1:
             included.append(str(PurePosixPath(name).parent / words[1]))
@@ -141,9 +161,9 @@ def part_requirements(checkout: Path, name: str, text: str, local: list[str]) ->
                     "can't hold it. Where it is a package of the commit, name it in the manifest's install."
                 )
             local.append(shlex.join(words))
-            continue
-        kept.append(line)
-    return included, text if len(kept) == len(lines) else "".join(kept)
+            left_out.update(range(number, following))
+    kept = [line for number, line in enumerate(lines, start=1) if number not in left_out]
+    return included, "".join(kept) if left_out else text
 
 
 def is_own_package(checkout: Path, words: Sequence[str]) -> bool:

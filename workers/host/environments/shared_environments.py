@@ -252,4 +252,8 @@ def copy_package_record(module: str, packages: Path) -> None:
         for file in importlib.metadata.files(name) or ():
             if file.name == "RECORD":
                 folder = Path(str(file.locate())).parent
-                shutil.copytree(folder, packages / folder.name, dirs_exist_ok=True)
+                target = packages / folder.name
+                # A build may have put links there: what is copied over these would be anywhere.
+                remove_tree(target)
+                target.unlink(missing_ok=True)
+                shutil.copytree(folder, target)

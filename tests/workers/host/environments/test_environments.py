@@ -1,16 +1,21 @@
 from __future__ import annotations
 
+import importlib.metadata
 import json
+import os
 import subprocess
 import sys
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from paceline.counting.read_files import recorded_files
 from paceline.manifest.environment_table import Environment
+from paceline.manifest.preparation import content_digest
 
 from tests.workers.host.wheels import build_wheel
+from workers.host.environments import requirements
 from workers.host.environments.build_runner import BuildRunner
 from workers.host.environments.requirements import read_requirements
 from workers.host.environments.shared_environments import (
@@ -82,11 +87,65 @@ def test_one_is_built_once_for_each_wheel_and_used_again(tmp_path: Path, commit:
     assert subprocess.check_output([python, "-c", "import tiny; print(tiny.SIZE)"], text=True) == "3\n"
 
 
+def test_a_folder_that_is_named_often_is_read_once(
+    tmp_path: Path, commit: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of requirements may name it two hundred thousand times."""
+    build_wheel(commit / "wheels", "tiny", "SIZE = 3")
+    (commit / "requirements.txt").write_text("-f wheels\n" * 500 + "-f ./wheels\ntiny\n")
+    read: list[Path] = []
+
+    def noted(folder: Path, paths: Iterable[str]) -> str:
+        read.append(folder)
+        return content_digest(folder, paths)
+
+    monkeypatch.setattr(requirements, "content_digest", noted)
+    assert list(read_requirements(commit, ["requirements.txt"]).sources) == ["packages in wheels"]
+    assert len(read) == 2
+
+
+def test_a_line_goes_on_behind_a_backslash(commit: Path) -> None:
+    build_wheel(commit / "wheels", "tiny", "SIZE = 3")
+    (commit / "setup.py").touch()
+    (commit / "more.txt").write_text("other==1 \\\n    --hash=sha256:00\n")
+    text = "--find-links \\\n  wheels\n-r \\\nmore.txt\n# no \\\n-e \\\n.\ntiny\n"
+    (commit / "requirements.txt").write_text(text)
+    read = read_requirements(commit, ["requirements.txt"])
+    assert list(read.sources) == ["packages in wheels"]
+    assert list(read.texts) == ["requirements.txt", "more.txt"]
+    assert read.local == ("-e .",)
+    assert read.texts["requirements.txt"] == text.replace("-e \\\n.\n", "")
+
+
+def test_a_large_file_is_not_read_whole(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").touch()
+    os.truncate(tmp_path / "requirements.txt", 2**40)
+    with pytest.raises(BuildError, match="is larger than 1048576 bytes"):
+        read_requirements(tmp_path, ["requirements.txt"])
+
+
 def test_what_is_lent_has_its_record(tmp_path: Path) -> None:
     (packages := tmp_path / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
     copy_harness_dependencies(packages)
     for name in (b"psutil/__init__.py", b"pynvml.py"):
         assert name in recorded_files(str(packages), name.partition(b"/")[0])
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_record_is_lent_through_no_link(tmp_path: Path, is_whole: bool) -> None:
+    """That of pynvml has its package's name, which is another one."""
+    (packages := tmp_path / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    (elsewhere / "METADATA").write_text("of the host")
+    record = packages / f"nvidia_ml_py-{importlib.metadata.version('nvidia-ml-py')}.dist-info"
+    if is_whole:
+        record.symlink_to(elsewhere)
+    else:
+        record.mkdir()
+        (record / "METADATA").symlink_to(elsewhere / "METADATA")
+    copy_harness_dependencies(packages)
+    assert {path.name: path.read_text() for path in elsewhere.iterdir()} == {"METADATA": "of the host"}
+    assert b"pynvml.py" in recorded_files(str(packages), b"pynvml.py")
 
 
 def test_a_link_in_place_of_its_folders_is_refused(tmp_path: Path) -> None:
