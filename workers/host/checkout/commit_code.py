@@ -20,7 +20,8 @@ from workers.host.site_api.client import SiteClient
 class CommitCode:
     """A commit that is checked out; `manifest` is parsed.
 
-    `tree` names all that lies in the folder; `kept_files` is the version of what the site has put there.
+    `tree` names all that lies in the folder; `kept_files` is the version of what the site has put there;
+    `project` is the one that the site names.
     """
 
     commit: str
@@ -29,6 +30,7 @@ class CommitCode:
     benchmark: Benchmark
     tree: str = ""
     kept_files: str = ""
+    project: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,4 +64,4 @@ class CodeSource:
             worktree.find_inside(folder, benchmark.script, "The script")
         version = files_version(self.files)
         tree = f"{checkouts.tree(self.project, commit)} {version}"
-        return CommitCode(commit, folder, parsed, benchmark, tree, version)
+        return CommitCode(commit, folder, parsed, benchmark, tree, version, self.project)

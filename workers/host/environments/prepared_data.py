@@ -50,10 +50,11 @@ class DataStep:
     folders: tuple[Path, ...]
 
     def key(self) -> str:
-        """Of all that the data may depend on."""
+        """Of all that the data may depend on. No project finds what the code of another has made."""
         preparation = self.preparation
         return environment_key(
             {
+                "project": self.code.project,
                 "environment": self.environment.base_key,
                 "command": preparation.run,
                 "writes": json.dumps(preparation.writes),

@@ -92,6 +92,18 @@ def test_it_is_made_once_for_what_is_read(tmp_path: Path, checkout: Path, box: B
     assert len(list_environments(tmp_path, PREPARED)) == 2
 
 
+def test_no_project_finds_what_another_has_made(tmp_path: Path, checkout: Path) -> None:
+    """Its command may have done anything with what it doesn't say that it reads."""
+    made = Preparation("python make.py", reads=("data/*.txt",), writes=("data",))
+    theirs = replace(code_at(checkout, "tree", made), project="theirs")
+    (checkout / "make.py").write_text(MAKE.replace("* 2", "* 3"))
+    prepare_at_home(theirs, runner_at(tmp_path))
+    begin_anew(checkout)
+    (checkout / "make.py").write_text(MAKE)
+    prepare_at_home(replace(theirs, project="ours"), runner_at(tmp_path))
+    assert (checkout / "data/corpus.txt").read_text() == "text text "
+
+
 def test_without_reads_each_commit_has_its_own(tmp_path: Path, checkout: Path) -> None:
     made = Preparation("python make.py")
     told = prepare_at_home(code_at(checkout, "tree 1", made), runner_at(tmp_path))
