@@ -85,7 +85,7 @@ def test_no_https_address_leads_git_to_plain_http(
     mirror = repositories.locate_mirror(tmp_path, "mine", address, "main")
     try:
         for ask in (mirror.fetch, mirror.remote_tip):
-            with pytest.raises(Unreachable, match='Protocol "?http'):
+            with pytest.raises(Unreachable, match=r'Protocol "?http'):
                 ask()
     finally:
         server.shutdown()
