@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import operator
 import pickle
 import sys
 import threading
@@ -159,6 +160,52 @@ class TestCopies:
         host.to(device="meta"), torch.tensor([1.0], device="meta"), torch.as_tensor(host, device="meta")
         torch.ones(3, device="meta").copy_(host)
         assert phase_counts(patched) == {"host_to_device": 7}
+
+    def test_tensors_are_made_on_the_default_device(self, patched: TimingRecorder) -> None:
+        with torch.device("meta"):
+            made = [torch.tensor([1.0]), torch.as_tensor([1.0]), torch.ones(1)]
+        assert {tensor.device.type for tensor in made} == {"meta"}
+        assert phase_counts(patched) == {"host_to_device": 2}
+
+    @pytest.mark.usefixtures("patched")
+    def test_a_mode_is_told_of_functions_by_what_torch_holds(self) -> None:
+        seen: list[object] = []
+
+        class Mode(torch.overrides.TorchFunctionMode):
+            def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+                seen.append(func)
+                return func(*args, **(kwargs or {}))
+
+        with Mode():
+            torch.tensor([1.0])
+        assert seen == [torch.tensor]
+
+    @pytest.mark.usefixtures("patched")
+    def test_a_subclass_of_the_scripts_is_told_of_its_own_calls_alone(self) -> None:
+        seen: list[str] = []
+
+        class Told(torch.Tensor):
+            @classmethod
+            def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+                seen.append(func.__name__)
+                return super().__torch_function__(func, types, args, kwargs or {})
+
+        numbers = torch.ones(2).as_subclass(Told)
+        numbers.to(torch.float64)
+        torch.ones(2).copy_(numbers)
+        numbers.tolist()
+        assert seen == ["to", "copy_", "tolist"]
+
+    @pytest.mark.usefixtures("patched")
+    def test_weights_that_a_lazy_module_has_not_made_yet_may_move(self) -> None:
+        layer = torch.nn.LazyLinear(2).to("meta")
+        assert layer.weight.device.type == "meta"
+
+    @pytest.mark.usefixtures("patched")
+    @pytest.mark.parametrize("name", ["tensor", "as_tensor", "Tensor.cpu", "Tensor.tolist", "Tensor.numpy"])
+    def test_functions_of_torch_are_pickled_by_their_names(self, name: str) -> None:
+        pickled = pickle.dumps(operator.attrgetter(name)(torch))
+        assert all(word.encode() in pickled for word in ("torch", *name.split(".")))
 
     def test_reads_from_a_device(self, patched: TimingRecorder) -> None:
         device = torch.ones(3, device="meta")
