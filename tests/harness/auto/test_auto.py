@@ -16,7 +16,7 @@ import paceline
 import pytest
 import torch
 from paceline import step_kinds
-from paceline.auto import backward_passes, copies, import_hooks, step_finder, wrapping
+from paceline.auto import backward_passes, copies, graphs, import_hooks, step_finder, wrapping
 from paceline.measured.timing import TimingRecorder
 
 
@@ -388,6 +388,40 @@ class TestPacing:
         for _ in range(3):
             backward_passes.wrap_backward(run_pass, wrapping.is_never_traced)()
         assert (seen, loop.steps, finder.seen[step_kinds.OPTIMIZER]) == ([0, 0, 1], 2, 6)
+
+    def test_a_captured_step_is_taken_by_each_replay(
+        self, monkeypatch: pytest.MonkeyPatch, recorder: TimingRecorder
+    ) -> None:
+        finder, loop = self.make_finder()
+        monkeypatch.setattr(step_finder, "_finder", finder)
+
+        class Graph:
+            replays = 0
+
+            def capture_begin(self, pool: object = None) -> None: ...
+
+            def capture_end(self) -> None: ...
+
+            def replay(self) -> None:
+                self.replays += 1
+
+        graphs.patch_graph_class(Graph)
+        owner, graph, other = Owner(), Graph(), Graph()
+        backward_passes.end_optimizer_step(owner, owner)
+        graph.capture_begin(pool=1)
+        backward_passes.end_optimizer_step(owner, owner)
+        graph.capture_end()
+        assert (loop.steps, graph.replays) == (0, 0)
+        for _ in range(3):
+            graph.replay()
+            other.replay()
+        assert (loop.steps, graph.replays, other.replays) == (3, 3, 3)
+        assert phase_counts(recorder) == {"graph_replay": 3}
+        # A graph keeps nothing alive, nor does what it had captured before.
+        graph.capture_begin()
+        graph.capture_end()
+        graph.replay()
+        assert loop.steps == 3
 
     def test_the_end_is_raised_and_raised_again(self) -> None:
         finder, loop = self.make_finder(1)

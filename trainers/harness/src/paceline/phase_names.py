@@ -1,4 +1,4 @@
-"""What a document names beside the phases of the code, in brackets."""
+"""Names of phases that have a meaning: in brackets what no phase of the code covers."""
 
 from __future__ import annotations
 
@@ -6,3 +6,5 @@ from __future__ import annotations
 UNATTRIBUTED = "(unattributed)"
 # What came before the first step.
 SETUP = "(setup)"
+# What autograd's own threads do belongs to it, whichever way the code entered it.
+BACKWARD = "backward"

@@ -17,6 +17,7 @@ is imported for the script's sake. The phases' names are fixed:
     host_to_device  copies of tensors to an accelerator
     device_to_host  copies of tensors and reads of single values from one, the waiting included
     compile         torch.compile at work
+    graph_replay    replaying a CUDA graph in which an optimizer's step was captured
     all_reduce ...  collectives and messages of torch.distributed, the waiting for other ranks included
 
 They nest in each other and in phases marked by hand: `learn/forward`, `forward/compile`.
@@ -27,7 +28,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from . import backward_passes, collectives, environments, import_hooks, step_finder, wrapping
+from . import backward_passes, collectives, environments, graphs, import_hooks, step_finder, wrapping
 from .step_finder import ScriptEnded, StepFinder, start_step_finder
 
 __all__ = ["ScriptEnded", "StepFinder", "forget_calls", "install_automatic_phases", "start_step_finder"]
@@ -54,4 +55,5 @@ def forget_calls() -> None:
     """Forget in a forked process which calls its parent is in: they end there."""
     wrapping.forget_calls()
     backward_passes.forget_calls()
+    graphs.forget_calls()
     collectives.forget_calls()

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from threading import _DummyThread, current_thread, get_ident
 
+from ..phase_names import BACKWARD
 from ..step_kinds import OPTIMIZER
-from . import step_finder
+from . import graphs, step_finder
 from .wrapping import Function, threads_inside, wrap_outermost
-
-BACKWARD = "backward"
 
 # By the thread that called a backward pass: the optimizers that stepped in it, with what the code called.
 _stepped: dict[int, dict[int, tuple[object, object]]] = {}
@@ -35,7 +34,12 @@ def _end_steps(caller: int, has_returned: bool) -> None:
 
 
 def end_optimizer_step(optimizer: object, wrapper: object) -> None:
-    """End the step of an optimizer now, or with the backward pass that this is called in."""
+    """End the step of an optimizer now, or with the backward pass that this is called in.
+
+    Of one that a CUDA graph captures, each replay ends a step.
+    """
+    if graphs.keep_captured_step(optimizer, wrapper):
+        return
     # Mostly nobody is inside a pass: then this is all that is asked.
     caller = _find_caller() if _inside else None
     if caller is None:

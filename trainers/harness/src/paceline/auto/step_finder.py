@@ -160,7 +160,7 @@ class StepFinder:
             self._steps_beside_rival += 1
         # A rival may have stopped as well.
         if not self._rival_steps or self._rival() is None or self._steps_beside_rival >= OUTRUN_LEAST:
-            self._rival, self._rival_steps = _refer_to(owner), 0
+            self._rival, self._rival_steps = refer_to(owner), 0
             self._learned_before_rival = self._seen[OPTIMIZER]
         elif self._rival() is not owner:
             return False
@@ -188,7 +188,7 @@ class StepFinder:
     def _set_owner(self, kind: str, owner: object) -> None:
         self._kind = kind
         self._owner_name = _name_of(owner)
-        self._owner = _refer_to(owner)
+        self._owner = refer_to(owner)
 
     def _end(self) -> None:
         if not self._before_end():
@@ -218,7 +218,8 @@ def _name_of(owner: object) -> str:
     return type(owner).__name__[:100]
 
 
-def _refer_to(owner: object) -> Callable[[], object]:
+def refer_to(owner: object) -> Callable[[], object]:
+    """Return what returns the owner, without keeping it alive where that is possible."""
     try:
         return weakref.ref(owner)
     except TypeError:

@@ -13,6 +13,7 @@ from . import (
     compilation,
     copies,
     gradient_reduction,
+    graphs,
     import_hooks,
     loaders,
     optimizers,
@@ -50,6 +51,7 @@ def patch_torch(torch: Any) -> None:
     _patch_loaders(torch, is_traced)
     _patch_distributions(torch, is_traced)
     copies.patch_copies(torch, is_traced)
+    graphs.patch_graphs(torch)
     import_hooks.call_after_import(
         {
             "torch.distributed": lambda module: collectives.patch_distributed(module, is_traced),
