@@ -40,11 +40,23 @@ def tally_operations(profile: Profile | None, by_phase: bool) -> Mapping[Operati
     return found
 
 
+def is_computing(row: Mapping[str, Any]) -> bool:
+    """Whether a row of a timeline is neither a copy nor a kernel of NCCL, which sends and waits.
+
+    What of these no kernel hides is among the idle time.
+    """
+    return row["kind"] != "copy" and not is_collective(row)
+
+
+def is_collective(row: Mapping[str, Any]) -> bool:
+    return bool(row["kind"] == "kernel" and row["name"].startswith("nccl"))
+
+
 def tally_kernels(timeline: Timeline) -> dict[KernelKey, Tally]:
-    """Without copies, which are no kernels."""
+    """Those that compute."""
     found: defaultdict[KernelKey, Tally] = defaultdict(lambda: NOTHING)
     for row in timeline["rows"]:
-        if row["kind"] != "copy":
+        if is_computing(row):
             key = row["name"], row["operation"], row["phase"]
             number, seconds = found[key]
             found[key] = number + row["count"], seconds + row["seconds"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+from dashboard import profile_tallies
 from dashboard.sentences import device_time, numbers
 
 MOST_KERNELS = 20
@@ -24,9 +25,10 @@ def device_context(document: Json) -> Json:
 def timeline_rows(profile: Json) -> Json:
     """Kernels, heaviest first, with the sum of the others, and the idle time by its cause."""
     step = profile["step_seconds"]
-    # What a copy takes beside kernels is nobody's loss: the rest is among the idle time.
+    # What a copy or a collective takes beside kernels is nobody's loss: the rest is among the idle time.
     copies = [row for row in profile["rows"] if row["kind"] == "copy"]
-    computing = [row for row in profile["rows"] if row["kind"] != "copy"]
+    collectives = [row for row in profile["rows"] if profile_tallies.is_collective(row)]
+    computing = [row for row in profile["rows"] if profile_tallies.is_computing(row)]
     rows = sorted(computing, key=lambda row: -row["seconds"])
     kept, others = rows[:MOST_KERNELS], rows[MOST_KERNELS:]
     rest = profile["rest"]
@@ -45,6 +47,7 @@ def timeline_rows(profile: Json) -> Json:
         },
         "idle": idle_rows(profile, step),
         "copies": {name: sum(row[name] for row in copies) for name in ("count", "seconds")},
+        "collectives": {name: sum(row[name] for row in collectives) for name in ("count", "seconds")},
     }
 
 

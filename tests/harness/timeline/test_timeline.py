@@ -140,6 +140,32 @@ def test_a_copy_beside_which_nothing_computes_is_a_cause() -> None:
     assert sorted(row["kind"] for row in profile["rows"]) == ["copy", "kernel", "kernel"]
 
 
+NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+
+
+def test_what_only_ranks_send_is_no_computing() -> None:
+    timeline = one_step()
+    timeline.put_range("phase: backward", 0, 600)
+    timeline.put_kernel("first", 0, 400, launched=0)
+    # Half of it lies behind a kernel, in a stream of its own.
+    timeline.put_kernel(NCCL, 200, 600, launched=20)
+    timeline.put_kernel("second", 602, 1000, launched=30)
+    profile = timeline.build_profile()
+    assert idle_by_cause(profile) == {"collectives": 200, "launch": 2}
+    assert profile["busy_seconds"] == pytest.approx(798e-6)
+    assert sum(row["count"] for row in profile["rows"]) == 3
+
+
+def test_a_wait_for_ranks_is_told_before_what_the_host_did_beside() -> None:
+    timeline = one_step()
+    timeline.put_kernel("first", 0, 400, launched=0)
+    timeline.put_kernel(NCCL, 400, 700, launched=20)
+    timeline.put_range("phase: data_loading", 500, 800)
+    timeline.put_call("cudaDeviceSynchronize", 100, 702)
+    timeline.put_kernel("second", 850, 1000, launched=840)
+    assert idle_by_cause(timeline.build_profile()) == {"collectives": 300, "data": 100, "synchronisation": 50}
+
+
 def test_what_was_queued_before_waits_for_something_that_isnt_seen() -> None:
     timeline = one_step()
     timeline.put_kernel("first", 0, 300, launched=0)
@@ -334,6 +360,22 @@ def test_idle_time_of_several_phases_is_mostly_in_one() -> None:
     *_, host, data, _ = (re.split("  +", line) for line in timeline_table(document).splitlines())
     assert host == ["Python between operations", "mostly learn", "6 ms", "30.0%"]
     assert data == ["waiting for data", "act", "1 ms", "5.0%"]
+
+
+def test_a_report_tells_how_much_of_the_collectives_was_hidden() -> None:
+    timeline = one_step()
+    timeline.put_kernel("first", 0, 400, launched=0)
+    timeline.put_kernel(NCCL, 200, 600, launched=20)
+    timeline.put_kernel("second", 600, 1000, launched=30)
+    document = replace(
+        read_document(DOCUMENT.read_bytes()), device_profile=read_rows(timeline.build_profile())
+    )
+    table = timeline_table(document)
+    assert table.endswith(
+        "100% of it explained, 3 launches a step, collectives of 400 us, 50% of it beside kernels"
+    )
+    # The rows add up to the step.
+    assert [line.split()[-1] for line in table.splitlines()[1:-1]] == ["40.0%", "40.0%", "20.0%"]
 
 
 def test_an_exported_trace_is_bounded_and_names_no_host(tmp_path: Path) -> None:

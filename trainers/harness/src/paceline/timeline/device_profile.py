@@ -70,7 +70,7 @@ def _activities_of_busiest_device(trace: Trace) -> list[DeviceActivity]:
 
 def _profile_of_device(trace: Trace, activities: Sequence[DeviceActivity], phases: PhaseClock) -> Raw:
     window, steps = trace.window, len(trace.steps)
-    computing = ((row.start, row.end) for row in activities if row.kind != idle_gaps.COPYING)
+    computing = ((row.start, row.end) for row in activities if idle_gaps.is_computing(row))
     busy = total_length(unite_intervals(computing, window)) / steps
     rows = device_rows(trace, activities, phases, window)
     kept, rest = limit_rows(rows, steps)

@@ -1,11 +1,12 @@
 """Why a device computed nothing: each gap between its kernels, by what the host did at that time.
 
-The causes, the first that fits: `data`, the host fetched a batch; `copy`, the device or the host was copying;
+The causes, the first that fits: `collectives`, only kernels of NCCL ran, which send and wait for other ranks;
+`data`, the host fetched a batch; `copy`, the device or the host was copying;
 `synchronisation`, the gap began while the host waited for the device, so that nothing more was queued;
 `host`, the kernel behind the gap was only launched when the gap had begun; `launch`, it was queued before,
 and the gap is no longer than what a device needs between two kernels. What fits none is `unexplained`.
-Without a device two more are told: `dataset`, this process made a batch itself, in Python; `collectives`, it
-was in a collective, where it waits for other ranks and for the transfer.
+Without a device `collectives` is when the host was in one, and one more is told: `dataset`, this process made
+a batch itself, in Python.
 """
 
 from __future__ import annotations
@@ -46,8 +47,9 @@ Idle = dict[tuple[str, str], IdleTime]
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """What the host did, by time: when it fetched data, copied, and waited for the device."""
+    """By time: what the device sent, and when the host fetched data, copied, and waited for the device."""
 
+    collectives: Sequence[Interval]
     data: Sequence[Interval]
     copying: Sequence[Interval]
     waits: Sequence[HostCall]
@@ -58,7 +60,7 @@ class _Evidence:
 def explain_idle_time(trace: Trace, activities: Sequence[DeviceActivity], phases: PhaseClock) -> Idle:
     """Return the idle time of one device by cause and phase; `activities` are those of that device."""
     window = trace.window
-    computing = [activity for activity in activities if activity.kind != COPY]
+    computing = [activity for activity in activities if is_computing(activity)]
     busy = unite_intervals(((activity.start, activity.end) for activity in computing), window)
     evidence = _collect_evidence(trace, activities, phases)
     starts = [activity.start for activity in computing]
@@ -76,13 +78,20 @@ def explain_idle_time(trace: Trace, activities: Sequence[DeviceActivity], phases
     return dict(idle)
 
 
+def is_computing(activity: DeviceActivity) -> bool:
+    """Whether a device computes in it: it copies or sends beside that."""
+    return activity.kind != COPY and not activity.is_collective
+
+
 def _collect_evidence(trace: Trace, activities: Sequence[DeviceActivity], phases: PhaseClock) -> _Evidence:
     window, main = trace.window, trace.steps[0].thread
     fetches = [(fetch.start, fetch.end) for fetch in trace.fetches if fetch.thread == main]
+    collectives = [(activity.start, activity.end) for activity in activities if activity.is_collective]
     device_copies = [(activity.start, activity.end) for activity in activities if activity.kind == COPY]
     host_copies = [(call.start, call.end) for call in trace.calls if call.name.startswith(_COPY_CALLS)]
     waits = [call for call in trace.calls if is_waiting_call(call.name)]
     return _Evidence(
+        collectives=unite_intervals(collectives, window),
         data=unite_intervals([*fetches, *phases.loading_intervals()], window),
         copying=unite_intervals([*device_copies, *host_copies], window),
         waits=waits,
@@ -103,9 +112,11 @@ def _explain_gap(
     gap: Interval, following: DeviceActivity | None, evidence: _Evidence
 ) -> Iterator[tuple[str, Interval]]:
     """Yield the parts of a gap with their causes; `following` is what the device computed next."""
-    data = intersect_interval(gap, evidence.data)
-    yield from ((DATA, part) for part in data)
-    rest = subtract_intervals([gap], data)
+    rest = [gap]
+    for cause, spells in ((COLLECTIVES, evidence.collectives), (DATA, evidence.data)):
+        parts = [part for piece in rest for part in intersect_interval(piece, spells)]
+        yield from ((cause, part) for part in parts)
+        rest = subtract_intervals(rest, parts)
     for piece in rest:
         copying = intersect_interval(piece, evidence.copying)
         yield from ((COPYING, part) for part in copying)
@@ -132,10 +143,11 @@ def _cause_of_rest(
 
 
 def _queue_end(gap: Interval, evidence: _Evidence) -> float:
-    """Return when the device's queue ran dry: after the copies that follow the last kernel."""
-    copies = intersect_interval(gap, evidence.copying)
+    """Return when the device's queue ran dry: after what follows the last kernel and computes nothing."""
+    sent = intersect_interval(gap, evidence.collectives)
+    transfers = unite_intervals([*intersect_interval(gap, evidence.copying), *sent], gap)
     moment = gap[0]
-    for start, end in copies:
+    for start, end in transfers:
         if start - moment > LONGEST_LAUNCH:
             break
         moment = end

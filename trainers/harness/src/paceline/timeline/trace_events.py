@@ -14,6 +14,8 @@ FETCH_PREFIX = "enumerate(DataLoader)#"
 # In the name of a fetch without workers, where the loop itself makes the batch.
 OWN_FETCH = "SingleProcess"
 
+# In the names of all of NCCL's kernels, in each of its versions.
+COLLECTIVE_PREFIX = "nccl"
 KERNEL, COPY, FILL = "kernel", "copy", "fill"
 _ACTIVITIES = {"kernel": KERNEL, "gpu_memcpy": COPY, "gpu_memset": FILL}
 _CALLS = frozenset({"cuda_runtime", "cuda_driver"})
@@ -50,6 +52,11 @@ class DeviceActivity:
     end: float
     device: int
     correlation: int
+
+    @property
+    def is_collective(self) -> bool:
+        """Whether it is a kernel of NCCL: it sends, and waits for the other ranks' kernels."""
+        return self.kind == KERNEL and self.name.startswith(COLLECTIVE_PREFIX)
 
 
 @dataclass(slots=True)
