@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from paceline.auto import collectives
+from paceline.auto import collectives, gradient_reduction
 from paceline.measured import collective_log
 from paceline.measured.collective_log import BATCH, BEHIND_BACKWARD, KINDS, CollectiveLog
 
@@ -129,3 +129,55 @@ def test_a_collective_that_nobody_waits_for_is_never_taken_for_a_later_one(
     assert result_of(log)["overlap"] is None
     distributed.all_reduce(None).wait()
     assert result_of(log)["overlap"] is not None
+
+
+def test_in_a_captured_graph_no_collective_is_asked_whether_it_has_ended(
+    log: CollectiveLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collectives, "log", log)
+    distributed = make_distributed()
+
+    def end_capture(_work: object) -> bool:
+        raise RuntimeError("operation not permitted on an event last recorded in a capturing stream")
+
+    distributed.Work.is_completed = end_capture
+    collectives.patch_distributed(distributed, lambda: False)
+    monkeypatch.setattr(collectives, "is_captured", lambda: True)
+    distributed.all_reduce(None).wait()
+    assert [(row["kind"], row["count"]) for row in result_of(log)["kinds"]] == [("all_reduce", 0.5)]
+
+
+def test_of_collectives_on_a_device_no_overlap_is_known(log: CollectiveLog) -> None:
+    log.on_device = True
+    log.finish(log.launch(ALL_REDUCE, 4, True, 1.0, 1.1), 2.0, 2.1, had_ended=False)
+    # The host was through at once, whatever the device did.
+    assert result_of(log)["overlap"] is None
+
+
+class ParallelModel:
+    """Stands in for DistributedDataParallel: one weight, and how often its passes are to be timed."""
+
+    find_unused_parameters = True
+    process_group = SimpleNamespace(size=lambda: 2)
+
+    def __init__(self, *, on_device: bool) -> None:
+        self.rates: list[int] = []
+        self.weight = SimpleNamespace(requires_grad=True, nbytes=4, is_cuda=on_device)
+
+    def parameters(self) -> list[object]:
+        return [self.weight]
+
+    def _set_ddp_runtime_logging_sample_rate(self, rate: int) -> None:
+        self.rates.append(rate)
+
+
+@pytest.mark.parametrize(("on_device", "rates"), [(False, [10]), (True, [])])
+def test_no_forward_pass_waits_for_a_device_to_time_the_one_before(on_device: bool, rates: list[int]) -> None:
+    engine = SimpleNamespace(queue_callback=print)
+    torch: Any = SimpleNamespace(
+        autograd=SimpleNamespace(Variable=SimpleNamespace(_execution_engine=engine)),
+        distributed=SimpleNamespace(get_world_size=lambda: 2),
+    )
+    model = ParallelModel(on_device=on_device)
+    assert gradient_reduction._watch_model(model, torch).hooks_outputs
+    assert model.rates == rates

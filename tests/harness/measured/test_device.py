@@ -347,3 +347,33 @@ def test_an_allocator_that_tells_less_disturbs_no_loop(
     cuda.allocator = allocator
     result = run_loop(5)[0].result()
     assert (result["device_memory"], result["devices"]) == (memory, [0])
+
+
+def test_a_window_that_opens_in_a_captured_graph_records_no_events_there(cuda: Cuda) -> None:
+    events = cuda_device.PhaseEvents()
+    events.start(1000)
+    cuda.capturing = True
+    events.create_events(2, 10.0)
+    assert cuda.made == 0
+    events.next_step(0)
+    cuda.capturing = False
+    events.recording = True
+    assert events.record_event() is not None
+
+
+def test_an_allocator_that_keeps_nothing_tells_nothing(cuda: Cuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    cuda.reserved = {}
+    monkeypatch.setenv("PYTORCH_NO_CUDA_MEMORY_CACHING", "1")
+    result = run_loop(3)[0].result()
+    assert (result["device_memory"], result["devices"]) == (None, [0])
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"), [("max_split_size_mb:128", True), ("a:1, expandable_segments:True", False)]
+)
+def test_of_segments_that_expand_no_fragments_are_known(
+    cuda: Cuda, monkeypatch: pytest.MonkeyPatch, settings: str, told: bool
+) -> None:
+    monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", settings)
+    memory = run_loop(3)[0].result()["device_memory"]
+    assert (memory["reserved"], "inactive_split" in memory) == (2000, told)

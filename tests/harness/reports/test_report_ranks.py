@@ -10,7 +10,7 @@ from paceline.document import Document, read_document
 from paceline.document_rows import RankResults
 from paceline.phase_names import UNATTRIBUTED
 from paceline.reports.report import format_document
-from paceline.reports.report_ranks import describe_slowest_rank
+from paceline.reports.report_ranks import describe_slowest_rank, ranks_table
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "paceline.document-1-complete.json"
 
@@ -49,3 +49,14 @@ def test_what_is_not_known_is_told_as_such(ranks: RankResults) -> None:
     assert describe_slowest_rank(unknown) == (
         "Which rank is waited for isn't known: the repetitions disagree."
     )
+
+
+def test_of_collectives_on_a_device_no_time_is_told(measured: Document, ranks: RankResults) -> None:
+    rows = tuple(
+        replace(row, own_time=None, waits=None, last=None, overlap=None, peak_memory=None)
+        for row in ranks.rows
+    )
+    on_device = replace(ranks, rows=rows, slowest=None, reason="device_collectives")
+    _, first, *_ = ranks_table(replace(measured, ranks=on_device)).splitlines()
+    # Its number and its step are known.
+    assert first.split()[3:] == ["?"] * 6

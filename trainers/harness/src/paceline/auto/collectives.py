@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 import paceline
 
 from ..measured.collective_log import KINDS, Collective, log
+from ..measured.cuda_device import is_captured
 from ..measured.rank_presence import presence
 from . import gradient_reduction
 from .passthrough import call_original
@@ -147,7 +148,8 @@ def _wrap_wait(original: Function) -> Function:
         launched = _pending.pop(self, None)
         if launched is None:
             return original(self, *args, **kwargs)
-        had_ended = self.is_completed()
+        # In a captured graph the question would end the capture with an error.
+        had_ended = not is_captured() and self.is_completed()
         began = perf_counter()
         presence.arrive_at(launched.kind)
         with paceline.phase(KINDS[launched.kind]):

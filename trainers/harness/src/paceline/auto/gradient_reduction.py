@@ -66,7 +66,7 @@ class GradientReduction:
     """The reduction of one model's gradients, which begins in a backward pass and ends with it.
 
     `is_expected` says that the next pass reduces: the model ran since the last one, and not under `no_sync`.
-    `count` are the reductions within the window.
+    `count` are the reductions within the window; `is_on_device` says where the weights are.
     """
 
     def __init__(self, model: Any, torch: Any) -> None:
@@ -75,7 +75,7 @@ class GradientReduction:
         self.is_expected = False
         self.count = 0
         weights = [weight for weight in model.parameters() if weight.requires_grad]
-        self._size, self._is_on_device = describe_tensors(weights)
+        self._size, self.is_on_device = describe_tensors(weights)
         self._of_all = model.process_group.size() == torch.distributed.get_world_size()
         self._torch = torch
         self._queue = torch.autograd.Variable._execution_engine.queue_callback
@@ -122,13 +122,15 @@ class GradientReduction:
         if log.is_open:
             log.add(NUMBER, self._size, self._of_all, self._arrived, perf_counter(), BEHIND_BACKWARD)
             self.count += 1
-            if self._is_on_device:
+            if self.is_on_device:
                 log.on_device = True
 
 
 def _watch_model(model: Any, torch: Any) -> GradientReduction:
-    model._set_ddp_runtime_logging_sample_rate(RUNTIME_SAMPLE_RATE)
     reduction = _reductions[id(model)] = GradientReduction(model, torch)
+    if not reduction.is_on_device:
+        # On a device the next forward pass would wait for what was timed, and break the capture of a graph.
+        model._set_ddp_runtime_logging_sample_rate(RUNTIME_SAMPLE_RATE)
     return reduction
 
 

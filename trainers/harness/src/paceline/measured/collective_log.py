@@ -183,7 +183,8 @@ class CollectiveLog:
             "blocked": [record[1] for record in records],
             "left": [record[2] for record in records],
             "blocked_seconds": sums.blocked,
-            "overlap": self.overlap.share(sums.unhidden),
+            # Nor does it see when one ends that goes on beside it.
+            "overlap": None if self.on_device else self.overlap.share(sums.unhidden),
             "on_device": self.on_device,
         }
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import random
 import re
 import sys
@@ -28,8 +29,10 @@ EVENTS_LIMIT = 8_192
 EVENTS_PER_STEP = 4_096
 UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 COST_GROUPS, COST_EVENTS = 9, 8
-# The name of torch's caching allocator.
+# The name of torch's caching allocator, the variables that set it up, and what may stand there.
 NATIVE = "native"
+ALLOCATOR_SETTINGS = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")
+EXPANDABLE = re.compile(r"expandable_segments\s*:\s*(true|1)", re.IGNORECASE)
 
 
 def is_device_used() -> bool:
@@ -51,6 +54,11 @@ def synchronize_device(used: Sequence[int] | None = None) -> None:
             cuda.synchronize(device)
 
 
+def is_captured() -> bool:
+    """Whether what the code launches now becomes a part of a CUDA graph: no event may be asked then."""
+    return is_device_used() and _is_capturing_graph()
+
+
 def peak_device_memory() -> dict[str, int] | None:
     """Return the largest bytes allocated and reserved so far, or None without a device or its statistics.
 
@@ -66,20 +74,28 @@ def peak_device_memory() -> dict[str, int] | None:
         "allocated": cuda.max_memory_allocated(fullest),
         "reserved": cuda.max_memory_reserved(fullest),
     }
-    # CUDA's own allocator splits no blocks, and torch says 0 of it.
-    if cuda.get_allocator_backend() != NATIVE:
+    # CUDA's own allocator splits no blocks, and of segments that expand torch counts none: it says 0.
+    if cuda.get_allocator_backend() != NATIVE or _expands_segments():
         return peaks
     return {**peaks, "inactive_split": cuda.memory_stats(fullest)["inactive_split_bytes.all.peak"]}
 
 
 def _has_memory_statistics() -> bool:
-    """Whether the allocator tells what it holds: one of the code's own (`CUDAPluggableAllocator`) doesn't."""
+    """Whether the allocator tells what it holds: one of the code's own (`CUDAPluggableAllocator`) doesn't.
+
+    Nor does torch's own where it is told to keep nothing (PYTORCH_NO_CUDA_MEMORY_CACHING): it says 0.
+    """
     cuda = sys.modules["torch"].cuda
     try:
         cuda.memory_reserved(cuda.current_device())
     except RuntimeError:
         return False
-    return True
+    return "PYTORCH_NO_CUDA_MEMORY_CACHING" not in os.environ
+
+
+def _expands_segments() -> bool:
+    """Whether torch's allocator was told so, which scripts do before they import it."""
+    return any(EXPANDABLE.search(os.environ.get(name, "")) for name in ALLOCATOR_SETTINGS)
 
 
 def used_devices() -> list[int]:
@@ -158,6 +174,9 @@ class PhaseEvents:
         if used_devices() not in ([], [sys.modules["torch"].cuda.current_device()]):
             # Marks in the current device's stream tell nothing of what another device computes.
             self.every = 0
+            return
+        if _is_capturing_graph():
+            # What is recorded now becomes a part of the graph: each event is made when it is needed.
             return
         wanted = min(EVENTS_LIMIT, 2 * phases * min(self._steps, SAMPLED_STEPS))
         self._unused = [_create_event() for _ in range(wanted)]

@@ -82,14 +82,17 @@ def _longest_kind(rows: Sequence[RankResult]) -> str:
 def _rank_row(rows: Sequence[RankResult]) -> list[str]:
     last = [row.last / row.of for row in rows if row.last is not None and row.of]
     hidden = [row.overlap for row in rows if row.overlap is not None]
+    # The host doesn't wait in collectives of a device: what it spends there is their launch.
+    waits = all(row.own_time is not None for row in rows)
+    inside = [sum(kind["seconds"] for kind in row.collectives) if waits else None for row in rows]
     return [
         str(rows[0].rank),
         _format_median([row.step_time for row in rows], "s"),
         _format_median([row.own_time for row in rows], "s"),
-        _format_median([sum(kind["seconds"] for kind in row.collectives) for row in rows], "s"),
+        _format_median(inside, "s"),
         _format_median([row.waits for row in rows], "s"),
         f"{median(last):.0%}" if last else UNKNOWN,
-        f"{median(hidden):.0%}" if hidden else "",
+        f"{median(hidden):.0%}" if hidden else "" if waits else UNKNOWN,
         _format_median([row.peak_memory for row in rows], "bytes"),
     ]
 
