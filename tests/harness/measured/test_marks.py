@@ -211,6 +211,28 @@ def test_a_hook_in_autograds_thread_takes_no_steps_from_the_main_one() -> None:
     assert phase_counts(recorder) == {"backward": 1}
 
 
+@pytest.mark.parametrize(
+    ("around", "path", "thread"),
+    [("backward", "backward/forward", "main"), ("learn", "forward", "Dummy")],
+)
+def test_what_autograds_thread_computes_again_belongs_to_the_backward_pass(
+    around: str, path: str, thread: str
+) -> None:
+    recorder, done = make_timing_recorder(0, 1), threading.Event()
+
+    def compute_again() -> None:
+        with recorder.phase("forward"):
+            pass
+        done.set()
+
+    for _ in recorder.steps(range(9)):
+        with recorder.phase(around):
+            _thread.start_new_thread(compute_again, ())
+            assert done.wait(10)
+    rows = {row["path"]: row["thread"] for row in recorder.result()["phases"]}
+    assert rows[path] == thread
+
+
 def test_several_loops_share_one_window() -> None:
     recorder = make_timing_recorder(3, 5)
     taken = [list(recorder.steps(range(3))) for _ in range(4)]

@@ -12,7 +12,7 @@ from time import perf_counter
 from types import TracebackType
 from typing import Generic, TypeVar
 
-from ..phase_names import SETUP, UNATTRIBUTED
+from ..phase_names import BACKWARD, SETUP, UNATTRIBUTED
 from .phase_nodes import PhaseNode, ThreadState, bind_borders, bind_borders_with_laps
 
 NODE_LIMIT = 400
@@ -213,6 +213,15 @@ class MarkRecorder(Generic[NodeType]):
         """
         return isinstance(current_thread(), _DummyThread) and self.main.node is not self.main.root
 
+    def _is_called_by_backward_pass(self) -> bool:
+        """Whether the main thread waits in a backward pass, which on a device runs in threads of autograd's.
+
+        What is recomputed there, and what its hooks do, the main thread does itself on the host.
+        """
+        return isinstance(current_thread(), _DummyThread) and any(
+            node.name == BACKWARD for node in self.main.open_nodes()
+        )
+
     def nodes(self, state: ThreadState) -> list[NodeType]:
         """Return the thread's nodes; the root isn't among them."""
         return state.nodes  # type: ignore[return-value]  # every node is made by _make_node
@@ -222,6 +231,8 @@ class MarkRecorder(Generic[NodeType]):
         return self.main if current_thread() is self.main.thread else self._find_or_add_state()
 
     def _find_or_add_state(self) -> ThreadState:
+        if self._is_called_by_backward_pass():
+            return self.main
         state, thread = self._current.get(get_ident()), current_thread()
         # A thread may have the number of one that has ended.
         if state is None or state.thread is not thread:
