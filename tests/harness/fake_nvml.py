@@ -17,6 +17,10 @@ class NVMLError_NotSupported(NVMLError):  # noqa: N801, N818  # NVML's names
     """The device doesn't know the reading."""
 
 
+class NVMLError_NoPermission(NVMLError):  # noqa: N801, N818
+    """The device is somebody else's."""
+
+
 class NVMLError_GpuIsLost(NVMLError):  # noqa: N801, N818
     """The device fell off the bus."""
 
@@ -40,7 +44,10 @@ class Instance:
 
 @dataclass
 class Device:
-    """One device. `unsupported` names the calls that it doesn't know; a lost one answers none."""
+    """One device. `unsupported` names the calls that it doesn't know; a lost one answers none.
+
+    One that is `forbidden` is counted, and has no handle.
+    """
 
     gpu: int = 80
     used: int = 2**30
@@ -58,6 +65,8 @@ class Device:
     instances: list[Instance] = field(default_factory=list)
     unsupported: set[str] = field(default_factory=set)
     lost: bool = False
+    forbidden: bool = False
+    compute_mode: int = 0
     persistence: int = 1
     highest_clock: int = 1980
     application_clock: int = 1755
@@ -87,6 +96,7 @@ class FakeNvml:
 
     NVMLError = NVMLError
     NVMLError_NotSupported = NVMLError_NotSupported
+    NVMLError_NoPermission = NVMLError_NoPermission
     NVMLError_GpuIsLost = NVMLError_GpuIsLost
     NVMLError_FunctionNotFound = NVMLError_FunctionNotFound
     NVML_SUCCESS = 0
@@ -128,6 +138,8 @@ class FakeNvml:
 
     def nvmlDeviceGetHandleByIndex(self, index: int) -> Device:  # noqa: N802
         self._answer(self.devices[index], "handle", 0)
+        if self.devices[index].forbidden:
+            raise NVMLError_NoPermission("outside the control group")
         return self.devices[index]
 
     def nvmlDeviceGetHandleByUUID(self, uuid: str) -> Device | Instance:  # noqa: N802
@@ -175,6 +187,9 @@ class FakeNvml:
 
     def nvmlDeviceGetApplicationsClock(self, device: Device, _clock: int) -> int:  # noqa: N802
         return self._answer(device, "application clock", device.application_clock)
+
+    def nvmlDeviceGetComputeMode(self, device: Device) -> int:  # noqa: N802
+        return self._answer(device, "compute mode", device.compute_mode)
 
     def nvmlDeviceGetPersistenceMode(self, device: Device) -> int:  # noqa: N802
         return self._answer(device, "persistence", device.persistence)

@@ -1,10 +1,14 @@
 import json
+from pathlib import Path
 
 import pytest
 from paceline import manifest
 from paceline.command_line import listing
+from paceline.manifest.benchmarks import make_case
 from paceline.manifest.environment_variables import FORBIDDEN_VARIABLES, KEY_OF_VARIABLE
-from paceline.protocol import process_environment
+from paceline.measurement import MeasurementRequest
+from paceline.protocol import case_runner, process_environment
+from paceline.watching import nvml
 
 from tests.harness.conftest import LOOP, Project, Value
 
@@ -73,6 +77,24 @@ def test_what_the_protocol_sets_can_not_be_set_otherwise() -> None:
     fixed = {*KEY_OF_VARIABLE, *FORBIDDEN_VARIABLES}
     # The host's own, which sets it for a run whose files the site keeps.
     assert fixed - {"PACELINE_KEPT_FILES"} <= set(process_environment.child_environment(bench))
+
+
+@pytest.mark.parametrize(("keeps_running", "order"), [(False, "PCI_BUS_ID"), (True, None)])
+def test_devices_are_looked_for_as_the_code_will_count_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, keeps_running: bool, order: str | None
+) -> None:
+    monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
+    orders: list[str | None] = []
+
+    def probe(environment: dict[str, str]) -> nvml.Devices:
+        orders.append(environment.get("CUDA_DEVICE_ORDER"))
+        return nvml.Devices()
+
+    monkeypatch.setattr(nvml, "probe_devices", probe)
+    bench = manifest.parse_manifest('[benchmarks.a]\nversion=1\nscript="a.py"\nsteps=5', "m").benchmarks["a"]
+    request = MeasurementRequest(bench, make_case({}), tmp_path, quick=True, keep_running=keeps_running)
+    with case_runner._probed_devices(request):
+        assert orders == [order]
 
 
 def test_a_benchmark_is_listed_with_all_that_is_measured_of_it(project: Project) -> None:

@@ -111,6 +111,20 @@ def test_a_device_without_a_handle_hides_no_other(
     assert ([device.index for device in devices.visible], devices.lost) == (indices, lost)
 
 
+@pytest.mark.parametrize(("visible", "indices"), [(None, [1, 3]), ("0", [1]), ("1,0", [3, 1]), ("2", [])])
+def test_devices_of_others_are_no_devices_of_cuda(
+    probe: Probe, visible: str | None, indices: list[int]
+) -> None:
+    fakes = [Device(uuid=f"GPU-{name}", forbidden=name in "ac") for name in "abcd"]
+    devices = probe(*fakes, **({} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}))
+    assert ([device.index for device in devices.visible], devices.lost) == (indices, set())
+
+
+def test_a_part_of_a_device_of_others_isnt_watched(probe: Probe) -> None:
+    other = Device(uuid="GPU-a", instances=[Instance("MIG-a")], forbidden=True)
+    assert probe(other, Device(uuid="GPU-b"), CUDA_VISIBLE_DEVICES="MIG-a").visible == []
+
+
 def test_a_device_is_found_by_its_uuid_whatever_its_number(probe: Probe) -> None:
     parts = [Instance("MIG-p")]
     devices = probe(Device(uuid="GPU-aa"), Device(uuid="GPU-bb"), Device(uuid="GPU-cc", instances=parts))
@@ -155,6 +169,14 @@ def test_a_part_of_a_divided_device_has_its_own_memory(probe: Probe) -> None:
 def test_of_a_divided_device_the_first_part_is_taken(probe: Probe) -> None:
     ((_, readings),) = probe(Device(instances=[Instance("MIG-a", used=5)])).read()
     assert readings["gpu_memory"] == 5
+
+
+@pytest.mark.parametrize(
+    ("fake", "exclusive"),
+    [(Device(), False), (Device(compute_mode=3), True), (Device(unsupported={"compute mode"}), False)],
+)
+def test_a_device_may_be_for_one_process_alone(probe: Probe, fake: Device, exclusive: bool) -> None:
+    assert probe(Device(), fake).are_exclusive() == exclusive
 
 
 def foreign_processes(devices: Devices, ours: set[int]) -> set[tuple[int, int]]:

@@ -15,7 +15,6 @@ from typing import Any
 
 from ..document_building import costs, counter_reuse, document_builder
 from ..manifest import scaling
-from ..manifest.benchmarks import Benchmark
 from ..manifest.script_arguments import format_arguments
 from ..measured.plan import ProcessPlan
 from ..measured.processor import CONTENTION_SHARE
@@ -40,6 +39,7 @@ from ..watching.process_tree import ProcessTree
 from ..watching.sampler import Sampler
 from . import process_environment, processor_affinity, profiled_repetition
 from .enough_repetitions import is_precise_enough
+from .fitting_processes import count_fitting
 
 # A profiled repetition, with its trace, takes so many times as long as a timed one at most.
 PROFILE_FACTOR = 3
@@ -70,13 +70,13 @@ def run_case(request: MeasurementRequest, progress: Progress) -> Measurement:
     now = perf_counter()
     began = now - costs.process_age()
     deadline = now + benchmark.time_limit * (2 if request.turns else 1)
-    with tempfile.TemporaryDirectory(prefix="paceline-") as name, _probed_devices(benchmark) as devices:
+    with tempfile.TemporaryDirectory(prefix="paceline-") as name, _probed_devices(request) as devices:
         runner = _CaseRunner(request, Path(name), devices, deadline, progress)
         timed, set_aside = runner.measure_repetitions()
         points = runner.measure_sweep()
         inputs = runner.find_counting_inputs(timed[0].environment)
-        counted, uncounted = ([], None) if inputs.taken_from else runner.measure_counters()
-        learned = runner.measure_learning()
+        counted, uncounted = ([], None) if inputs.taken_from else runner.measure_counters(timed)
+        learned = runner.measure_learning(timed)
         profiled = runner.measure_profile(timed, counted)
         return Measurement(
             request=request,
@@ -96,8 +96,13 @@ def run_case(request: MeasurementRequest, progress: Progress) -> Measurement:
 
 
 @contextmanager
-def _probed_devices(benchmark: Benchmark) -> Iterator[nvml.Devices]:
-    devices = nvml.probe_devices(process_environment.child_environment(benchmark))
+def _probed_devices(request: MeasurementRequest) -> Iterator[nvml.Devices]:
+    # A training that keeps running has no order of devices from us, and may choose them by numbers.
+    if request.keep_running:
+        environment = process_environment.unchanged_environment()
+    else:
+        environment = process_environment.child_environment(request.benchmark)
+    devices = nvml.probe_devices(environment)
     try:
         yield devices
     finally:
@@ -269,7 +274,9 @@ class _CaseRunner:
         taken = before if counter_reuse.has_reusable_counters(before, watched) else None
         return CountingInputs(key, taken, before)
 
-    def measure_counters(self) -> tuple[list[Mapping[str, Any]], TooFewStepsError | None]:
+    def measure_counters(
+        self, timed: Sequence[TimedRepetition]
+    ) -> tuple[list[Mapping[str, Any]], TooFewStepsError | None]:
         """Count in processes of their own; they run side by side, since nothing is timed there.
 
         A loop that is long enough for its timed window alone leaves nothing, and that is told: what was
@@ -280,18 +287,18 @@ class _CaseRunner:
         done = self._benchmark.repetitions + len(self._sweep_runs)
         with self._timed_stage(costs.COUNTING):
             try:
-                return self._run_side_by_side(plans, "counting", done), None
+                return self._run_side_by_side(plans, "counting", done, timed), None
             except TooFewStepsError as short:
                 if self._request.arguments is not None:
                     raise
                 return [], short
 
-    def measure_learning(self) -> list[LearningProcess]:
+    def measure_learning(self, timed: Sequence[TimedRepetition]) -> list[LearningProcess]:
         """Run the whole with the other seeds, side by side and untimed, for what is learned with them."""
         plans = [replace(self._make_plan("timing"), seed=seed) for seed in self._benchmark.learning_seeds]
         done = self._parts - 1 - self._request.profile_device
         with self._timed_stage(costs.LEARNING):
-            results = self._run_side_by_side(plans, "learning with other seeds", done)
+            results = self._run_side_by_side(plans, "learning with other seeds", done, timed)
         return [
             LearningProcess(plan.seed, result["quality"]) for plan, result in zip(plans, results, strict=True)
         ]
@@ -326,11 +333,19 @@ class _CaseRunner:
             return ProfiledRepetition(problem=str(error))
 
     def _run_side_by_side(
-        self, plans: Sequence[ProcessPlan], text: str, done: float
+        self, plans: Sequence[ProcessPlan], text: str, done: float, timed: Sequence[TimedRepetition]
     ) -> list[Mapping[str, Any]]:
-        if self._benchmark.launcher and len(plans) > 1:
-            # Two launchers at once would ask for the same port.
-            return [self._run_side_by_side([plan], text, done)[0] for plan in plans]
+        """Run as many at once as fit into the memory, as far as the repetitions before tell."""
+        most = count_fitting(timed, len(plans))
+        # Two launchers at once would ask for the same port, and a device may be for one process alone.
+        if self._benchmark.launcher or self._devices.are_exclusive():
+            most = 1
+        results: list[Mapping[str, Any]] = []
+        for first in range(0, len(plans), most):
+            results += self._run_at_once(plans[first : first + most], text, done)
+        return results
+
+    def _run_at_once(self, plans: Sequence[ProcessPlan], text: str, done: float) -> list[Mapping[str, Any]]:
         with ExitStack() as running:
             processes = [
                 running.enter_context(self._start_process(plan, f"{plan.kind}-{next(self._numbers)}"))

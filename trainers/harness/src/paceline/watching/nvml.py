@@ -154,6 +154,13 @@ class Devices:
             return known[0] if known else None
         return self.visible[number].index if number < len(self.visible) else None
 
+    def are_exclusive(self) -> bool:
+        """Whether one of them is set to take a single process at a time."""
+        return any(
+            self._try(device, lambda api, device: api.nvmlDeviceGetComputeMode(device.handle))
+            for device in self.visible
+        )
+
     def note_co_tenants(self, co_tenants: CoTenants, ours: set[int], moment: float) -> None:
         """Add the processes that compute on the devices right now."""
         for device in self.visible:
@@ -247,19 +254,25 @@ def _visible_devices(api: Any, environment: Mapping[str, str], lost: set[int]) -
     same_order = environment.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID" or len(every) == 1
     words = [word.strip() for word in wished.split(",")] if wished is not None else None
     if words is None or (not same_order and any(word.isdigit() for word in words)):
-        lost |= {index for index, handle in enumerate(every) if handle is None}
-        return [_make_device(api, index, handle) for index, handle in enumerate(every) if handle is not None]
+        lost |= {index for index, handle in every.items() if handle is None}
+        return [_make_device(api, index, handle) for index, handle in every.items() if handle is not None]
     return list(_named_devices(api, every, words, lost))
 
 
-def _device_handles(api: Any) -> list[Any]:
-    """Return each device's handle, None for one that can't be had: it fell off the bus."""
-    handles: list[Any] = []
+def _device_handles(api: Any) -> dict[int, Any]:
+    """Return each device's handle by NVML's index, None for one that can't be had: it fell off the bus.
+
+    NVML also counts those that this process may not use, as a batch system's control groups have it. CUDA
+    doesn't: they are left out.
+    """
+    handles: dict[int, Any] = {}
     for index in range(api.nvmlDeviceGetCount()):
         try:
-            handles.append(api.nvmlDeviceGetHandleByIndex(index))
+            handles[index] = api.nvmlDeviceGetHandleByIndex(index)
+        except api.NVMLError_NoPermission:
+            continue
         except api.NVMLError:
-            handles.append(None)
+            handles[index] = None
     return handles
 
 
@@ -274,25 +287,32 @@ def _without_prefix(identity: str) -> str:
     return identity.removeprefix("GPU-").removeprefix("MIG-").lower()
 
 
-def _named_devices(api: Any, every: Sequence[Any], words: Sequence[str], lost: set[int]) -> Iterator[Device]:
+def _named_devices(
+    api: Any, every: Mapping[int, Any], words: Sequence[str], lost: set[int]
+) -> Iterator[Device]:
     """Yield the named devices; like CUDA, stop at the first name that is none."""
-    identities = [_read_uuid(api, handle) for handle in every]
+    numbered = list(every)
+    identities = {_read_uuid(api, handle): index for index, handle in every.items()}
     for word in words:
-        if word.isdigit() and int(word) < len(every):
-            if every[int(word)] is None:
-                lost.add(int(word))
+        if word.isdigit() and int(word) < len(numbered):
+            index = numbered[int(word)]
+            if every[index] is None:
+                lost.add(index)
             else:
-                yield _make_device(api, int(word), every[int(word)])
+                yield _make_device(api, index, every[index])
         elif word.startswith("MIG-"):
             part = api.nvmlDeviceGetHandleByUUID(word)
-            parent = api.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(part)
-            index = identities.index(_decode_text(api.nvmlDeviceGetUUID(parent)))
-            known = frozenset(map(_without_prefix, (identities[index], word)))
-            yield Device(index, every[index], part, known)
+            parent = _decode_text(
+                api.nvmlDeviceGetUUID(api.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(part))
+            )
+            if parent not in identities:
+                return
+            index = identities[parent]
+            yield Device(index, every[index], part, frozenset(map(_without_prefix, (parent, word))))
         else:
             named = [
                 index
-                for index, identity in enumerate(identities)
+                for identity, index in identities.items()
                 if word.startswith("GPU-") and identity.startswith(word)
             ]
             if len(named) != 1:
