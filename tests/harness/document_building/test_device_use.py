@@ -10,7 +10,7 @@ import pytest
 import torch
 from paceline.counting import model_flops
 from paceline.counting.operations import OperationMode, OperationSwitch, ThreadTallies
-from paceline.document_building import device_use
+from paceline.document_building import device_use, document_builder
 from paceline.document_building.device_peaks import find_peaks
 from paceline.measured.phase_nodes import PhaseNode, ThreadState
 from paceline.run_warnings.device_use import device_use_warnings
@@ -118,6 +118,16 @@ def test_readings_of_energy_are_bounded() -> None:
         meter.add_reading(number / 10, 2.0 * number)
     assert len(meter._readings) <= READINGS_LIMIT
     assert meter.joules_between((100.0, 5000.0)) == pytest.approx(2.0 * 49_000)
+
+
+def test_telemetry_is_that_of_the_devices_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    repetition = make_repetition(sample_devices(monkeypatch, Device(), Device(), seconds=0.5))
+    repetition.index = 0
+    rows = document_builder._telemetry_rows([repetition], uses_device=True)
+    assert {row["device"] for row in rows} == {None, 0}
+    assert {row["device"] for row in document_builder._telemetry_rows([repetition], uses_device=False)} == {
+        None
+    }
 
 
 def test_performance_counters_are_read_and_freed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,6 +264,14 @@ def test_attention_on_a_processor_is_counted() -> None:
     query = torch.randn(2, 4, 8, 16)
     attend = torch.nn.functional.scaled_dot_product_attention
     assert count_model(lambda: attend(query, query, query)).model_flops == 2 * 2 * (2 * 4) * 8 * 8 * 16
+
+
+def test_convolutions_have_a_type_before_pytorch_2_9(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = SimpleNamespace(allow_tf32=True)
+    monkeypatch.setattr(torch.backends, "cudnn", before)
+    assert model_flops._uses_tf32("aten::convolution")
+    before.allow_tf32 = False
+    assert not model_flops._uses_tf32("aten::convolution_backward")
 
 
 def test_an_operation_of_somebody_elses_is_named() -> None:

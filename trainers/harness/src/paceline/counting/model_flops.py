@@ -85,7 +85,9 @@ def _type_of(name: str, tensor: torch.Tensor) -> str:
 
 def _uses_tf32(name: str) -> bool:
     is_convolution = name.startswith(_CONVOLUTIONS)
-    backend = torch.backends.cudnn.conv if is_convolution else torch.backends.cuda.matmul
+    # The former came with PyTorch 2.9.
+    conv = getattr(torch.backends.cudnn, "conv", None)
+    backend = conv if is_convolution else torch.backends.cuda.matmul
     precision = getattr(backend, "fp32_precision", None)
     if precision is not None:
         return bool(precision == "tf32")

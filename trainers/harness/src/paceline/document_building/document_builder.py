@@ -388,7 +388,7 @@ def _telemetry_rows(timed: Sequence[TimedRepetition], uses_device: bool) -> list
         for repetition in timed
         for row in repetition.sampler.channels(repetition.window)
         # A machine's device says nothing about code that doesn't use it.
-        if uses_device or row["device"] is None
+        if row["device"] is None or (uses_device and device_use.is_in_use(repetition)(row["device"]))
     ]
     most = READINGS_LIMIT // max(1, len(rows))
     for row in rows:
