@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+import zipapp
 from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
 from typing import Any
 
 import pytest
+from paceline.command_line import script_command
+from paceline.manifest.toml_table import ManifestError
 
 from tests.harness.conftest import Project
 from tests.harness.strangers import PLAY, TRAIN, UNCOMPILED, write_gymnasium
@@ -270,6 +274,28 @@ def test_a_script_that_becomes_another_program_is_told_so(tmp_path: Path) -> Non
     (tmp_path / "train.py").write_text("import os, sys\nos.execv(sys.executable, [sys.executable, '-V'])\n")
     ended = Project(tmp_path).call("script", *ONCE, "train.py")
     assert "it must not become another program by os.execv" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            ("uv", "run", "train.py", "--lr", "1"),
+            "uv run comes first, uv run paceline script train.py --lr 1",
+        ),
+        (("app",), "app is a folder; name app/__main__.py, or -m app"),
+        (("app.pyz",), "app.pyz is no source of Python; unpack an archive"),
+    ],
+)
+def test_what_is_no_script_gets_the_words_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], sentence: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("app").mkdir()
+    Path("app", "__main__.py").touch()
+    zipapp.create_archive("app", "app.pyz")
+    with pytest.raises(ManifestError, match=re.escape(f"script: {sentence}")):
+        script_command._check_script(Path(words[0]), list(words[1:]))
 
 
 def test_a_missing_script_is_named(tmp_path: Path) -> None:

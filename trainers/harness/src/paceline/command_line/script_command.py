@@ -42,6 +42,8 @@ LAUNCHERS = {
     "srun": ("srun",),
 }
 _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
+# They run a program in an environment of theirs, which the harness has to be in.
+RUNNERS = ("uv", "poetry", "pdm", "hatch", "pipenv", "conda", "pixi", "rye")
 # These start any program, Python among them.
 PROGRAM_LAUNCHERS = ("mpirun", "mpiexec", "srun")
 
@@ -208,9 +210,8 @@ def _too_short(script: Path, short: TooFewStepsError) -> TooFewStepsError:
 
 
 def _build_request(arguments: argparse.Namespace, steps: int) -> MeasurementRequest:
-    if not arguments.module and not arguments.script.is_file():
-        _refuse_python(arguments.script.name, arguments.arguments)
-        raise ManifestError(f"script: there is no file {arguments.script}")
+    if not arguments.module:
+        _check_script(arguments.script, arguments.arguments)
     benchmark = _build_benchmark(arguments, steps)
     folder = Path.cwd()
     if arguments.keep_running:
@@ -239,11 +240,27 @@ def is_profile_wanted(arguments: argparse.Namespace) -> bool:
     return not any(getattr(arguments, name, False) for name in leaving_out)
 
 
-def _refuse_python(name: str, words: Sequence[str]) -> None:
-    """Refuse `python train.py` where the script alone is to be named; raises ManifestError."""
-    script = next((word for word in words if word.endswith(".py")), "")
-    if name.startswith("python") and script:
-        raise ManifestError(f"script: leave {name} out, what is named is the script itself, {script}")
+def _check_script(script: Path, words: Sequence[str]) -> None:
+    """Refuse what is no script, with the words that would measure it; raises ManifestError."""
+    name = script.name
+    if script.is_file():
+        with script.open("rb") as file:
+            is_source = b"\0" not in file.read(2**16)
+        if not is_source:
+            raise ManifestError(
+                f"script: {script} is no source of Python; unpack an archive "
+                f"(python -m zipfile -e {script} FOLDER), and name FOLDER/__main__.py"
+            )
+        return
+    if (script / "__main__.py").is_file():
+        raise ManifestError(f"script: {script} is a folder; name {script / '__main__.py'}, or -m {name}")
+    if name in RUNNERS and words[:1] == ["run"]:
+        line = shlex.join([name, "run", "paceline", "script", *words[1:]])
+        raise ManifestError(f"script: {name} run comes first, {line}")
+    named = next((word for word in words if word.endswith(".py")), "")
+    if name.startswith("python") and named:
+        raise ManifestError(f"script: leave {name} out, what is named is the script itself, {named}")
+    raise ManifestError(f"script: there is no file {script}")
 
 
 def _build_benchmark(arguments: argparse.Namespace, steps: int) -> Benchmark:
