@@ -234,6 +234,19 @@ def test_a_divided_device_need_not_tell_its_utilization(
 
 
 @pytest.mark.parametrize(
+    ("ids", "wrong"), [([7], ["the run warns of", "kept out of judgement"]), ([40_007], [])]
+)
+def test_a_neighbour_is_missed_only_where_nvml_knows_it(
+    monkeypatch: pytest.MonkeyPatch, ids: list[int], wrong: list[str]
+) -> None:
+    api: Any = FakeNvml([Device(processes=ids)])
+    monkeypatch.setattr(device_parts, "visible_devices", lambda: nvml._probe_with(api, {}))
+    known = device_parts.knows_process(7)
+    alone, beside = document_with(step_time=1.0), document_with(step_time=2.0)
+    assert wrong_ones(device_parts.neighbour_findings(alone, beside, is_known=known)) == wrong
+
+
+@pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (("--part", "gpu"), "paceline: --part is 'gpu', must be one of host, counters"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,8 +10,9 @@ from contextlib import contextmanager
 
 from ..document import Document
 from ..units import format_amount
+from ..watching import nvml
 from .findings import Finding, LeftOutError, compare_with
-from .workbench import WORKLOADS, Workbench, metric_value
+from .workbench import WORKLOADS, Workbench, metric_value, visible_devices
 
 STEPS, WARMUP_STEPS = 60, 20
 PHASES = ("short", "long")
@@ -80,30 +82,56 @@ def check_neighbour(bench: Workbench) -> list[Finding]:
     """Another program computes on the device: the run must say so, and be kept out of judgement."""
     bench.need_cuda()
     alone = bench.measure("device_work", STEPS, warmup_steps=WARMUP_STEPS)
-    with running_neighbour():
+    with running_neighbour() as pid:
         beside = bench.measure("device_work", STEPS, warmup_steps=WARMUP_STEPS)
+        is_known = knows_process(pid)
+    return neighbour_findings(alone, beside, is_known=is_known)
+
+
+def neighbour_findings(alone: Document, beside: Document, *, is_known: bool) -> list[Finding]:
+    """What a run tells of a neighbour; nothing is wanted of it where NVML has no id of ours for it."""
     slower = (metric_value(beside, "step_time") or 0.0) / (metric_value(alone, "step_time") or 1.0)
     codes = {warning.code for warning in beside.warnings}
     told = ", ".join(sorted(codes)) or "nothing"
+    wanted = "co_tenant" if is_known else "nothing: NVML's process ids aren't those of this container"
     return [
         Finding("a step beside it", f"{slower:.2f} times as long", "over 1.2", slower > 1.2),
-        Finding("the run warns of", told, "co_tenant", "co_tenant" in codes),
-        Finding("kept out of judgement", "yes" if beside.tainted else "no", "yes", beside.tainted),
+        Finding("the run warns of", told, wanted, "co_tenant" in codes if is_known else None),
+        Finding(
+            "kept out of judgement",
+            "yes" if beside.tainted else "no",
+            "yes" if is_known else "",
+            beside.tainted if is_known else None,
+        ),
         Finding(
             "alone it warns of", ", ".join(sorted(w.code for w in alone.warnings if w.taints)) or "nothing"
         ),
     ]
 
 
+def knows_process(pid: int) -> bool:
+    """Whether NVML tells a process on a device by the id that it has here."""
+    devices, seen = visible_devices(), nvml.CoTenants()
+    try:
+        devices.note_co_tenants(seen, {pid}, 0.0)
+    finally:
+        devices.close()
+    return bool(seen.own_devices)
+
+
 @contextmanager
-def running_neighbour() -> Iterator[None]:
+def running_neighbour() -> Iterator[int]:
+    """Run it for the block, whose value is its process id."""
     command = [sys.executable, str(WORKLOADS / "neighbour.py")]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    # Its first device must be that of what is measured.
+    environment = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", **os.environ}
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True)
     try:
         assert process.stdout  # noqa: S101
         if process.stdout.readline().strip() != "ready":
             raise LeftOutError("the neighbour didn't start")
-        yield
+        yield process.pid
     finally:
         process.kill()
         process.communicate()

@@ -58,7 +58,12 @@ def _device_findings(bench: Workbench) -> list[Finding]:
     devices = visible_devices()
     try:
         if not devices.visible:
-            why = "torch computes on one" if bench.has_cuda else "there is none"
+            why = "there is none"
+            if bench.has_cuda:
+                why = "torch computes on one"
+                why += (
+                    "" if importlib.util.find_spec("pynvml") else ": install nvidia-ml-py, which reads them"
+                )
             return [Finding("devices of NVML", f"none, {why}", "as torch sees", not bench.has_cuda)]
         rows = [Finding("driver", str(devices.driver))]
         for device, (index, readings) in zip(devices.visible, devices.read(), strict=True):
