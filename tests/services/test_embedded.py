@@ -7,8 +7,9 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
@@ -39,6 +40,52 @@ def running_embedded(home: Path, *, durable: bool = False) -> Iterator[Superviso
         supervisor.stop()
 
 
+@dataclass(frozen=True)
+class Made:
+    """A home whose database was made where an interrupted initdb had left its draft.
+
+    And what was seen of its services, which hold a table and a key with the name `kept`, and have ended.
+    """
+
+    home: Path
+    user: str
+    socket_folder_mode: int
+    # Of each service.
+    owners: Mapping[str, int]
+    inodes: Mapping[str, set[str]]
+    # Of all sockets of TCP on this machine meanwhile.
+    tcp_inodes: set[str]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
+    home = tmp_path_factory.mktemp("made") / "home"
+    folder, _ = embedded.data_folder(home)
+    (folder / "postgres.draft").mkdir(parents=True)
+    (folder / "postgres.draft" / "PG_VERSION").write_text("18\n")
+    with running_embedded(home) as supervisor:
+        pids = {name: supervisor.pid(name) for name in ("postgres", "redis")}
+        tables = [Path(f"/proc/net/{table}").read_text().splitlines()[1:] for table in ("tcp", "tcp6")]
+        ((user,),) = run_query(home, "SELECT current_user")
+        run_query(home, "CREATE TABLE kept AS SELECT 42 AS value")
+        queue_client(home).set("kept", "42")
+        found = Made(
+            home,
+            str(user),
+            stat.S_IMODE(service_addresses(home).socket_folder.stat().st_mode),
+            {name: Path(f"/proc/{pid}").stat().st_uid for name, pid in pids.items()},
+            {name: socket_inodes(pid) for name, pid in pids.items()},
+            {line.split()[9] for table in tables for line in table},
+        )
+    yield found
+    remove_home(home)
+
+
+def socket_inodes(pid: int) -> set[str]:
+    links = [str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()]
+    return {link[8:-1] for link in links if link.startswith("socket:")}
+
+
 def run_query(home: Path, text: str) -> list[tuple[object, ...]]:
     with psycopg.connect(service_addresses(home).database_url, autocommit=True) as connection:
         cursor = connection.execute(text)
@@ -58,26 +105,32 @@ def test_addresses_are_short_and_the_same_in_each_process(tmp_path):
     assert len(str(service_addresses(deep).socket_folder / ".s.PGSQL.5432.lock")) < 100
 
 
-def test_data_outlives_an_orderly_end(home):
-    with running_embedded(home):
-        run_query(home, "CREATE TABLE kept AS SELECT 42 AS value")
-        queue_client(home).set("kept", "42")
-    with running_embedded(home):
-        assert run_query(home, "SELECT value FROM kept") == [(42,)]
-        assert queue_client(home).get("kept") == b"42"
+def test_an_interrupted_initdb_is_made_again(made):
+    assert made.user == "paceline"
 
 
-def test_data_outlives_kill_9_of_both(home):
-    with running_embedded(home, durable=True) as supervisor:
-        run_query(home, "CREATE TABLE kept AS SELECT 42 AS value")
-        queue_client(home).set("kept", "42")
+def test_data_outlive_an_orderly_end_and_a_pid_file_that_names_somebody_else_is_no_obstacle(made):
+    (made.home / "services/postgres/postmaster.pid").write_text(f"{os.getpid()}\n/elsewhere\n")
+    with running_embedded(made.home):
+        assert_kept(made.home)
+
+
+def assert_kept(home: Path) -> None:
+    assert run_query(home, "SELECT value FROM kept") == [(42,)]
+    assert queue_client(home).get("kept") == b"42"
+
+
+def test_data_outlive_kill_9_of_both(made):
+    with running_embedded(made.home, durable=True) as supervisor:
+        run_query(made.home, "CREATE TABLE IF NOT EXISTS killed AS SELECT 43 AS value")
+        queue_client(made.home).set("killed", "43")
         pids = [supervisor.pid("postgres"), supervisor.pid("redis")]
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
-        supervisor.watch(until=lambda: both_answer(home))
+        supervisor.watch(until=lambda: both_answer(made.home))
         assert [supervisor.pid("postgres"), supervisor.pid("redis")] != pids
-        assert run_query(home, "SELECT value FROM kept") == [(42,)]
-        assert queue_client(home).get("kept") == b"42"
+        assert run_query(made.home, "SELECT value FROM killed") == [(43,)]
+        assert queue_client(made.home).get("killed") == b"43"
 
 
 def both_answer(home: Path) -> bool:
@@ -87,14 +140,14 @@ def both_answer(home: Path) -> bool:
         return False
 
 
-def test_a_killed_supervisor_leaves_nothing_and_starts_again(home):
+def test_a_killed_supervisor_leaves_nothing_and_starts_again(made):
     code = f"""
 import sys, time
 sys.path.insert(0, {str(CHECKOUT)!r})
 from pathlib import Path
 from dashboard.services import embedded
 from dashboard.services.supervisor import Supervisor
-home = Path({str(home)!r})
+home = Path({str(made.home)!r})
 supervisor = Supervisor(home / "logs")
 embedded.start_embedded(supervisor, home)
 print(supervisor.pid("postgres"), supervisor.pid("redis"), flush=True)
@@ -103,42 +156,20 @@ time.sleep(60)
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     pids = [int(word) for word in process.stdout.readline().split()]
-    run_query(home, "CREATE TABLE kept AS SELECT 42 AS value")
+    run_query(made.home, "CREATE TABLE IF NOT EXISTS left_over AS SELECT 44 AS value")
     process.kill()
     process.wait()
-    with running_embedded(home):
-        assert run_query(home, "SELECT value FROM kept") == [(42,)]
+    with running_embedded(made.home):
+        assert run_query(made.home, "SELECT value FROM left_over") == [(44,)]
     assert len(pids) == 2
     assert becomes_true(lambda: not any(is_alive(pid) for pid in pids))
 
 
-def test_a_pid_file_that_names_somebody_else_is_no_obstacle(home):
-    with running_embedded(home):
-        pass
-    (home / "services/postgres/postmaster.pid").write_text(f"{os.getpid()}\n/elsewhere\n")
-    with running_embedded(home):
-        assert run_query(home, "SELECT 1") == [(1,)]
-
-
-def test_an_interrupted_initdb_is_made_again(home):
-    folder, _ = embedded.data_folder(home)
-    (folder / "postgres.draft").mkdir(parents=True)
-    (folder / "postgres.draft" / "PG_VERSION").write_text("18\n")
-    with running_embedded(home):
-        assert run_query(home, "SELECT current_user") == [("paceline",)]
-
-
-def test_sockets_are_private_and_nothing_listens_on_tcp(home):
-    with running_embedded(home) as supervisor:
-        folder = service_addresses(home).socket_folder
-        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-        for name in ("postgres", "redis"):
-            links = [str(link.readlink()) for link in Path(f"/proc/{supervisor.pid(name)}/fd").iterdir()]
-            inodes = {link[8:-1] for link in links if link.startswith("socket:")}
-            assert inodes
-            for table in ("tcp", "tcp6"):
-                lines = Path(f"/proc/net/{table}").read_text().splitlines()[1:]
-                assert not inodes & {line.split()[9] for line in lines}
+def test_sockets_are_private_and_nothing_listens_on_tcp(made):
+    assert made.socket_folder_mode == 0o700
+    for inodes in made.inodes.values():
+        assert inodes
+        assert not inodes & made.tcp_inodes
 
 
 def test_a_socket_folder_of_somebody_else_is_refused(home):
@@ -160,11 +191,9 @@ def test_another_major_version_is_refused(home):
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root has to keep the data elsewhere")
-def test_as_root_the_data_belong_to_an_unprivileged_account(home):
-    with running_embedded(home) as supervisor:
-        assert (home / "services").is_symlink()
-        for name in ("postgres", "redis"):
-            assert Path(f"/proc/{supervisor.pid(name)}").stat().st_uid != 0
+def test_as_root_the_data_belong_to_an_unprivileged_account(made):
+    assert (made.home / "services").is_symlink()
+    assert 0 not in made.owners.values()
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root has to keep the data elsewhere")
@@ -181,10 +210,8 @@ def test_as_root_a_strict_umask_is_no_obstacle(home, monkeypatch):
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root has to keep the data elsewhere")
-def test_a_copied_home_does_not_share_the_database(home, tmp_path):
-    with running_embedded(home):
-        pass
-    shutil.copytree(home, tmp_path / "copy", symlinks=True)
+def test_a_copied_home_does_not_share_the_database(made, tmp_path):
+    shutil.copytree(made.home, tmp_path / "copy", symlinks=True)
     with pytest.raises(ServiceError, match="is a copy of"):
         embedded.data_folder(tmp_path / "copy")
 

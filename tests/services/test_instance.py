@@ -11,17 +11,26 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from dashboard.services import ServiceError, instance, service_addresses
+from dashboard.services import ServiceError, embedded, instance, service_addresses
 from dashboard.services.instance import AlreadyRunningError, lock_home, running_services
 from dashboard.services.processes import CHECKOUT, Site
+from dashboard.services.supervisor import Supervisor
 from tests.services.programs import becomes_true
+from tests.services.tables import copy_tables
 from tests.services_plugin import remove_home
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Shared, since only its first start has a database to make."""
+def home(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> Iterator[Path]:
+    """Shared, since only its first start has a database to make.
+
+    Its tables are there before: that a start makes them, tests/services/test_up.py says.
+    """
     home = tmp_path_factory.mktemp("instance") / "home"
+    supervisor = Supervisor(home / "logs")
+    embedded.start_embedded(supervisor, home, queue=False, durable=False)
+    copy_tables(home)
+    supervisor.stop()
     yield home
     remove_home(home)
 
@@ -77,13 +86,7 @@ def test_a_killed_holder_holds_nothing(tmp_path):
         assert (tmp_path / "lock").read_text().startswith(str(os.getpid()))
 
 
-def test_services_run_inside_the_block_and_end_after_it(site):
-    with running_services(site, str):
-        assert count_tables(site) > 10
-    assert not database_answers(site)
-
-
-def test_a_second_block_uses_the_services_of_the_first(site):
+def test_services_end_after_the_block_and_a_second_one_inside_it_uses_them(site):
     second_done = threading.Event()
 
     def second() -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from django.core.management import call_command
 
 from dashboard.management.commands.up import StopRequested, recorded_stop_signals
 from dashboard.services import last_port, service_addresses
@@ -105,7 +106,7 @@ def read_accounts(home: Path) -> list[tuple[str, str]]:
         return connection.execute("SELECT username, password FROM auth_user").fetchall()
 
 
-def test_from_the_first_start_to_the_second(home, port):
+def test_from_the_first_start_to_the_second(home, port, settings, capsys):
     up = Up(home, port).wait_until_up()
     assert f"Paceline answers at http://127.0.0.1:{port}\n" in up.text
     (password,) = re.findall(r"Sign in as admin with the password (\S+)", up.text)
@@ -114,7 +115,11 @@ def test_from_the_first_start_to_the_second(home, port):
     assert password not in password_hash
     assert becomes_true(lambda: is_ready(port), 60, pause=0.5), up.text
     assert last_port(home) == port
-    check_that_a_second_one_is_refused(home, port, up)
+    settings.PACELINE_HOME = home
+    with pytest.raises(SystemExit, match="1"):
+        call_command("up")
+    assert capsys.readouterr().err == f"Paceline runs already in {home} (process {up.process.pid}).\n"
+    assert up.process.poll() is None
     check_that_nothing_outlives_kill_9(home, up)
 
     again = Up(home, port).wait_until_up()
@@ -125,24 +130,19 @@ def test_from_the_first_start_to_the_second(home, port):
     assert again.text.endswith("Stopping.\nEverything has ended; nothing is lost.\n")
 
 
-def check_that_a_second_one_is_refused(home: Path, port: int, first: Up) -> None:
-    second = Up(home, port)
-    assert second.process.wait(60) == 1
-    assert second.text == f"Paceline runs already in {home} (process {first.process.pid}).\n"
-    assert first.process.poll() is None
-
-
 def check_that_nothing_outlives_kill_9(home: Path, up: Up) -> None:
     assert len(processes_of(home)) > len(PARTS)
     up.end(signal.SIGKILL)
     assert becomes_true(lambda: not processes_of(home), 60), processes_of(home)
 
 
-def test_a_busy_port_is_refused(home, port):
-    with socket.create_server(("127.0.0.1", port)):
-        refused = Up(home, port)
-        assert refused.process.wait(60) == 1
-        assert re.fullmatch(rf"Port {port} on 127.0.0.1 can't be used .*\n", refused.text)
+def test_a_busy_port_is_refused(home, settings, capsys):
+    settings.PACELINE_HOME = home
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        settings.PACELINE_HOST, settings.PORT = taken.getsockname()
+        with pytest.raises(SystemExit, match="1"):
+            call_command("up")
+    assert re.fullmatch(rf"Port {settings.PORT} on 127.0.0.1 can't be used .*\n", capsys.readouterr().err)
 
 
 def test_an_end_in_the_middle_of_the_start_leaves_nothing(home, port):

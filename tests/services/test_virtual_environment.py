@@ -41,17 +41,25 @@ def installs(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return calls
 
 
-def test_a_fresh_checkout_gets_an_environment_once(root, installs):
+def test_a_half_made_environment_is_made_again_once(root, installs, capsys):
+    (root / ".venv/bin").mkdir(parents=True)
     assert [virtual_environment.main(root), virtual_environment.main(root)] == [0, 0]
+    assert "only half made; making it again" in capsys.readouterr().out
     assert installs == [root / ".venv"]
+    assert virtual_environment.is_complete(root / ".venv")
     subprocess.run([root / ".venv/bin/python", "-m", "pip", "--version"], check=True, capture_output=True)
 
 
-def test_a_half_made_environment_is_made_again(root, installs, capsys):
-    (root / ".venv/bin").mkdir(parents=True)
+def test_a_fresh_checkout_gets_an_environment(root, installs, monkeypatch, capsys):
+    python = root / "python"
+    python.write_text('#!/bin/sh\necho "$@" > told\nmkdir .venv\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.chdir(root)
     assert virtual_environment.main(root) == 0
-    assert "only half made; making it again" in capsys.readouterr().out
-    assert virtual_environment.is_complete(root / ".venv")
+    assert (root / "told").read_text() == f"-m venv --clear {root}/.venv\n"
+    assert capsys.readouterr().out.startswith("Making the environment in .venv.\n")
+    assert installs == [root / ".venv"]
 
 
 def test_an_interrupted_installation_is_taken_up_again(root, made, monkeypatch, installs):
