@@ -112,6 +112,11 @@ def start_services(config: pytest.Config) -> None:
         name = f"{migrated_cluster.DATABASE}_{os.environ['PYTEST_XDIST_WORKER']}"
         migrated_cluster.rename_database(services.home, name)
         config.option.reuse_db = True
+        # Late: nothing of Django may be imported before pytest-django has read the settings.
+        from django.db import connection
+
+        # It is migrated: to see so, Django would build the models of every migration.
+        connection.settings_dict["TEST"]["MIGRATE"] = False
 
 
 def freeze_imported() -> None:

@@ -206,9 +206,19 @@ INDEXES = """
 SELECT tablename, regexp_replace(indexdef, '^CREATE( UNIQUE)? INDEX .* ON [^.]*', 'CREATE\\1 INDEX')
 FROM pg_indexes WHERE tablename LIKE 'dashboard%%' AND schemaname = %s
 """
+# But for those that each `migrate` makes anew.
+TRIGGERS = """
+SELECT pg_get_triggerdef(pg_trigger.oid, true), prosrc
+FROM pg_trigger JOIN pg_proc ON tgfoid = pg_proc.oid JOIN pg_class ON tgrelid = pg_class.oid
+WHERE NOT tgisinternal AND relnamespace = %s::regnamespace AND tgname NOT LIKE 'revise_%%'
+"""
 
 
-@pytest.mark.parametrize("query", [COLUMNS, CONSTRAINTS, INDEXES], ids=["columns", "constraints", "indexes"])
+@pytest.mark.parametrize(
+    "query",
+    [COLUMNS, CONSTRAINTS, INDEXES, TRIGGERS],
+    ids=["columns", "constraints", "indexes", "triggers"],
+)
 def test_a_new_site_has_the_tables_of_an_old_one(query: str) -> None:
     found = {}
     with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""The tables as the migrations up to 0059 leave them, for a new site: they are made in a quarter of the time.
+"""The tables as the migrations up to 0076 leave them, for a new site: they are made in a quarter of the time.
 
 A site that has applied some of those goes on with them. The two must agree: a test compares what they make.
 """
@@ -12,16 +12,19 @@ import django.contrib.postgres.indexes
 import django.contrib.postgres.search
 import django.core.validators
 import django.db.models.deletion
+import django.db.models.functions.comparison
 import django.db.models.functions.datetime
+import django.db.models.functions.text
 import uuid
 from django.conf import settings
 from django.db import migrations, models
 
 
 # Several regressions move at once, and only the end of a transaction counts: a unique index could not wait.
+# Only what small steps add up to says how many they are.
 ONCE = """
 ALTER TABLE dashboard_regression ADD CONSTRAINT regression_once_per_commit
-EXCLUDE USING btree (project_id WITH =, first_bad_id WITH =) WHERE (withdrawn_at IS NULL)
+EXCLUDE USING btree (project_id WITH =, first_bad_id WITH =, (bisection ? 'steps') WITH =) WHERE (withdrawn_at IS NULL)
 DEFERRABLE INITIALLY DEFERRED
 """
 
@@ -31,6 +34,26 @@ CACHE = """
         cache_key varchar(255) NOT NULL PRIMARY KEY, value text NOT NULL, expires timestamptz NOT NULL
     );
     CREATE INDEX dashboard_cache_expires ON dashboard_cache (expires);
+"""
+
+
+# The database fills it, whoever stores a run: it follows from the configuration, and stays.
+FILL = """
+CREATE FUNCTION dashboard_fill_project_of_run() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    SELECT of_case.project_id INTO NEW.project_id
+    FROM dashboard_configuration configuration
+    JOIN dashboard_case of_case ON of_case.id = configuration.case_id
+    WHERE configuration.id = NEW.configuration_id;
+    RETURN NEW;
+END
+$$;
+CREATE TRIGGER run_project BEFORE INSERT OR UPDATE OF configuration_id ON dashboard_run
+    FOR EACH ROW EXECUTE FUNCTION dashboard_fill_project_of_run();
+"""
+LEAVE = """
+DROP TRIGGER run_project ON dashboard_run;
+DROP FUNCTION dashboard_fill_project_of_run();
 """
 
 
@@ -96,6 +119,23 @@ class Migration(migrations.Migration):
         ('dashboard', '0057_run_imported'),
         ('dashboard', '0058_retention'),
         ('dashboard', '0059_work_moved'),
+        ('dashboard', '0060_phases_with_step'),
+        ('dashboard', '0061_project_of_run'),
+        ('dashboard', '0062_steps_of_pairs'),
+        ('dashboard', '0063_step_ratios_of_pairs'),
+        ('dashboard', '0064_order_of_regressions'),
+        ('dashboard', '0065_typical_phases_of_pairs'),
+        ('dashboard', '0066_trigger_by_token'),
+        ('dashboard', '0067_outbox'),
+        ('dashboard', '0068_pull_request_forge_updated_at'),
+        ('dashboard', '0069_experiment_measuring'),
+        ('dashboard', '0070_paired_levels'),
+        ('dashboard', '0071_manifest_problems'),
+        ('dashboard', '0072_imported_at'),
+        ('dashboard', '0073_repository_readings'),
+        ('dashboard', '0074_experiment_begun'),
+        ('dashboard', '0075_experiment_by_means_alone'),
+        ('dashboard', '0076_gradual_counters_beside_others'),
     ]
 
     initial = True
@@ -147,7 +187,7 @@ class Migration(migrations.Migration):
                 ('risk', models.JSONField(blank=True, default=dict, editable=False)),
                 ('training_hours_per_week', models.FloatField(blank=True, help_text='How many machine hours a week the project trains: what a slowdown costs.', null=True, validators=[django.core.validators.MinValueValidator(0.01), django.core.validators.MaxValueValidator(10000000.0)])),
                 ('sentinels', models.BooleanField(default=True, help_text='Measure a pinned commit of each case daily, to see when a machine moves.')),
-                ('experiment_pairs', models.PositiveSmallIntegerField(default=24, validators=[django.core.validators.MinValueValidator(4), django.core.validators.MaxValueValidator(1000)])),
+                ('experiment_pairs', models.PositiveSmallIntegerField(default=400, validators=[django.core.validators.MinValueValidator(4), django.core.validators.MaxValueValidator(1000)])),
                 ('experiment_minutes', models.FloatField(default=20, validators=[django.core.validators.MinValueValidator(0.1), django.core.validators.MaxValueValidator(10080)])),
                 ('experiment_share', models.FloatField(default=0.25, help_text="Of a machine's time, at most, while runs wait.", validators=[django.core.validators.MinValueValidator(0.01), django.core.validators.MaxValueValidator(1)])),
                 ('credentials', dashboard.secrets.encryption.EncryptedField(blank=True, default='', help_text="USER:PASSWORD of the repository's address, where it needs them.")),
@@ -165,6 +205,9 @@ class Migration(migrations.Migration):
                 ('claims_read_at', models.CharField(blank=True, default='', editable=False, max_length=64)),
                 ('archive_sha256', models.CharField(blank=True, default='', editable=False, help_text='Of the archive that it was made from: a second import of it changes nothing.', max_length=64)),
                 ('embed_origins', models.TextField(blank=True, default='', help_text='Sites whose pages may show its charts in a frame, one a line; empty: none.', validators=[dashboard.models.projects.validate_origins])),
+                ('imported_at', models.DateTimeField(blank=True, editable=False, help_text='When it was made from an archive.', null=True)),
+                ('repository_read_at', models.DateTimeField(blank=True, editable=False, help_text='When its repository was last read.', null=True)),
+                ('repository_problem', models.TextField(blank=True, default='', editable=False, help_text="Why it can't be read since then.")),
             ],
             options={
                 'ordering': ['slug'],
@@ -190,7 +233,7 @@ class Migration(migrations.Migration):
                 ('next_try_at', models.DateTimeField(help_text='NULL: set aside until somebody asks for it.', null=True)),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('task', 'arguments'), name='failed_job_once')],
+                'constraints': [models.UniqueConstraint(models.F('task'), django.db.models.functions.text.MD5(django.db.models.functions.comparison.Cast('arguments', models.TextField())), name='failed_job_once')],
             },
         ),
         migrations.CreateModel(
@@ -209,6 +252,18 @@ class Migration(migrations.Migration):
                 ('project_id', models.BigIntegerField(help_text="What was written is shown on this project's pages alone; empty: on any.", null=True)),
                 ('stamp', models.BigIntegerField()),
             ],
+        ),
+        migrations.CreateModel(
+            name='OutboxMessage',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('task', models.CharField(help_text="The task's name, as the queue knows it.", max_length=60)),
+                ('arguments', models.JSONField(default=list)),
+                ('send_again_at', models.DateTimeField(help_text='Unless it was done by then.')),
+            ],
+            options={
+                'indexes': [models.Index(fields=['send_again_at'], name='outbox_due')],
+            },
         ),
         migrations.CreateModel(
             name='Case',
@@ -239,6 +294,7 @@ class Migration(migrations.Migration):
                 ('left_branch', models.CharField(blank=True, help_text='The branch that held it until its history was rewritten.', max_length=500)),
                 ('fork', models.PositiveIntegerField(blank=True, help_text="Where its branch left the project's: a position there.", null=True)),
                 ('tags', django.contrib.postgres.fields.ArrayField(base_field=models.TextField(), blank=True, default=list, help_text='That name it.', size=None)),
+                ('manifest_problem', models.TextField(blank=True, default='', help_text="Why its manifest can't be read: then nothing of it is measured.")),
             ],
             options={
                 'indexes': [models.Index(fields=['project', 'branch', 'position'], name='commit_on_branch'), models.Index(condition=models.Q(('tags', []), _negated=True), fields=['project'], name='commit_tagged'), models.Index(fields=['hash'], name='commit_hash_prefix', opclasses=['varchar_pattern_ops']), django.contrib.postgres.indexes.GinIndex(django.contrib.postgres.search.SearchVector('subject', config='simple'), name='commit_subject_words')],
@@ -293,7 +349,7 @@ class Migration(migrations.Migration):
             name='Trigger',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('source', models.CharField(choices=[('web', 'Web'), ('hook', 'Hook'), ('command', 'Command'), ('schedule', 'Schedule'), ('forge', 'Forge'), ('poll', 'Poll')], max_length=20)),
+                ('source', models.CharField(choices=[('web', 'Web'), ('token', 'Token'), ('hook', 'Hook'), ('command', 'Command'), ('schedule', 'Schedule'), ('forge', 'Forge'), ('poll', 'Poll')], max_length=20)),
                 ('state', models.CharField(choices=[('received', 'Received'), ('resolved', 'Resolved'), ('refused', 'Refused')], default='received', max_length=20)),
                 ('revisions', models.JSONField(blank=True, default=dict)),
                 ('benchmarks', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=100), blank=True, default=list, size=None)),
@@ -343,6 +399,8 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('updated_at', models.DateTimeField(auto_now=True)),
                 ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='pull_requests', to='dashboard.project')),
+                ('telling_until', models.DateTimeField(blank=True, help_text='While a worker tells its forge something: of two one comments.', null=True)),
+                ('forge_updated_at', models.DateTimeField(blank=True, null=True)),
             ],
             options={
                 'constraints': [models.UniqueConstraint(fields=('project', 'number'), name='pull_request_once')],
@@ -373,6 +431,8 @@ class Migration(migrations.Migration):
                 ('failures', models.PositiveIntegerField(default=0, help_text='Looks in a row that failed.')),
                 ('project', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='poll', to='dashboard.project')),
                 ('refs', models.JSONField(blank=True, default=dict, help_text='Other branches and tags that the policy measures, as they were.')),
+                ('forge_failures', models.PositiveIntegerField(default=0)),
+                ('forge_next_at', models.DateTimeField(blank=True, help_text="It isn't asked before this.", null=True)),
             ],
         ),
         migrations.CreateModel(
@@ -649,9 +709,11 @@ class Migration(migrations.Migration):
                 ('counted_at', models.CharField(blank=True, default='', help_text='The commit that its counters were taken over from; empty: counted here, or not at all.', max_length=64)),
                 ('host_costs', models.JSONField(blank=True, default=dict, help_text='Seconds that its host spent around the measurement, by part.')),
                 ('points_thinned', models.BooleanField(default=False, help_text='With age it lost points of series that no judgement reads.')),
+                ('project', models.ForeignKey(db_default=models.Value(0), db_index=False, editable=False, help_text='Of its case; the database fills it.', on_delete=django.db.models.deletion.CASCADE, related_name='+', to='dashboard.project')),
+                ('awaited_by', models.ForeignKey(blank=True, db_index=False, help_text='The request of somebody who waits for it, where the site had asked for it before.', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='dashboard.trigger')),
             ],
             options={
-                'indexes': [models.Index(condition=models.Q(('state__in', ['claimed', 'preparing', 'measuring', 'storing'])), fields=['lease_until'], name='run_held'), models.Index(condition=models.Q(('judged_at__isnull', True), ('state', 'done')), fields=['finished_at'], name='run_unjudged'), models.Index(fields=['-requested_at'], name='run_newest'), models.Index(condition=models.Q(('state', 'requested')), fields=['-priority', 'requested_at'], name='run_waiting'), models.Index(condition=models.Q(('state', 'failed')), fields=['finished_at'], name='run_failed'), models.Index(fields=['machine', '-claimed_at'], name='run_of_machine'), models.Index(condition=models.Q(('state', 'done')), fields=['configuration', '-finished_at'], name='run_done'), models.Index(condition=models.Q(('state__in', ['done', 'failed', 'cancelled']), _negated=True), fields=['configuration'], name='run_under_way'), models.Index(condition=models.Q(('origin', 'imported')), fields=['configuration'], name='run_imported')],
+                'indexes': [models.Index(condition=models.Q(('state__in', ['claimed', 'preparing', 'measuring', 'storing'])), fields=['lease_until'], name='run_held'), models.Index(condition=models.Q(('judged_at__isnull', True), ('state', 'done')), fields=['finished_at'], name='run_unjudged'), models.Index(fields=['-requested_at'], name='run_newest'), models.Index(condition=models.Q(('state', 'requested')), fields=['-priority', 'requested_at'], name='run_waiting'), models.Index(condition=models.Q(('state', 'failed')), fields=['finished_at'], name='run_failed'), models.Index(fields=['machine', '-claimed_at'], name='run_of_machine'), models.Index(condition=models.Q(('state', 'done')), fields=['configuration', '-finished_at'], name='run_done'), models.Index(condition=models.Q(('state__in', ['done', 'failed', 'cancelled']), _negated=True), fields=['configuration'], name='run_under_way'), models.Index(condition=models.Q(('origin', 'imported')), fields=['configuration'], name='run_imported'), models.Index(fields=['project', '-requested_at', '-id'], name='run_of_project')],
                 'constraints': [models.UniqueConstraint(condition=models.Q(models.Q(('state__in', ['done', 'failed', 'cancelled']), _negated=True), models.Q(('origin', 'sentinel'), _negated=True)), fields=('commit', 'configuration'), name='run_active_once'), models.UniqueConstraint(condition=models.Q(('origin', 'sentinel'), models.Q(('state__in', ['done', 'failed', 'cancelled']), _negated=True)), fields=('configuration', 'only_on'), name='run_sentinel_active_once')],
             },
         ),
@@ -707,7 +769,7 @@ class Migration(migrations.Migration):
                 ('after', models.FloatField(blank=True, null=True)),
                 ('precision', models.FloatField(blank=True, null=True, validators=[django.core.validators.MinValueValidator(0.0005), django.core.validators.MaxValueValidator(1)])),
                 ('error', models.FloatField(default=0.01, help_text='The chance of a false verdict that it may take.')),
-                ('most_pairs', models.PositiveSmallIntegerField(default=24)),
+                ('most_pairs', models.PositiveSmallIntegerField(default=400)),
                 ('most_seconds', models.FloatField(default=1200)),
                 ('state', models.CharField(choices=[('requested', 'Requested'), ('measuring', 'Measuring'), ('done', 'Done'), ('cancelled', 'Cancelled')], default='requested', max_length=20)),
                 ('verdict', models.CharField(blank=True, choices=[('confirmed', 'Confirmed'), ('refuted', 'Refuted'), ('whole', 'Whole'), ('none', 'None'), ('part', 'Part'), ('estimated', 'Estimated'), ('worse', 'Worse'), ('not worse', 'Not Worse'), ('undecided', 'Undecided'), ('untestable', 'Untestable')], max_length=20)),
@@ -736,10 +798,14 @@ class Migration(migrations.Migration):
                 ('learning', models.JSONField(blank=True, default=dict, help_text='Of a quality: over how many seeds, in how many the head reported none, and the step time.')),
                 ('range_low', models.FloatField(blank=True, null=True)),
                 ('range_high', models.FloatField(blank=True, null=True)),
+                ('phases_with_step', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=200), blank=True, default=list, help_text='Phases that alone show the suspected step: their own time is weighed beside the whole.', size=None)),
+                ('by_steps', models.BooleanField(blank=True, help_text="Whether that is by the pairs' single steps, or else by their means; empty: not known.", null=True)),
+                ('base_level', models.FloatField(blank=True, help_text='The median of the bases of its undisturbed pairs.', null=True)),
+                ('by_means_alone', models.BooleanField(default=False, help_text="Single steps aren't asked: its step was proved by what they don't find.")),
             ],
             options={
                 'ordering': ['requested_at', 'pk'],
-                'indexes': [models.Index(condition=models.Q(('state', 'requested')), fields=['requested_at'], name='experiment_waiting'), models.Index(fields=['project', '-requested_at'], name='experiment_newest')],
+                'indexes': [models.Index(condition=models.Q(('state', 'requested')), fields=['requested_at'], name='experiment_waiting'), models.Index(fields=['project', '-requested_at'], name='experiment_newest'), models.Index(condition=models.Q(('state', 'measuring')), fields=['measuring_at'], name='experiment_measuring'), models.Index(condition=models.Q(('measuring_at__isnull', False)), fields=['measuring_at'], name='experiment_begun')],
                 'constraints': [models.UniqueConstraint(condition=models.Q(('question', 'estimate'), ('state__in', ('requested', 'measuring'))), fields=('base_commit', 'base_configuration', 'head_commit', 'head_configuration', 'metric', 'phase'), name='experiment_estimated_once_at_a_time')],
             },
         ),
@@ -808,9 +874,10 @@ class Migration(migrations.Migration):
                 ('slow_processes', models.JSONField(blank=True, default=list)),
                 ('device', models.JSONField(blank=True, default=dict)),
                 ('learning', models.JSONField(blank=True, default=dict)),
+                ('paired_before', models.FloatField(blank=True, help_text='The level before, as the pairs that sized it measured it; empty without pairs.', null=True)),
             ],
             options={
-                'ordering': ['-opened_at'],
+                'ordering': ['-opened_at', '-pk'],
                 'indexes': [models.Index(fields=['project', 'first_bad'], name='regression_of_commit')],
             },
         ),
@@ -892,6 +959,11 @@ class Migration(migrations.Migration):
                 ('others', models.JSONField(default=dict, help_text='What else both measured: by metric its unit, better, kind, base and head.')),
                 ('seed', models.PositiveBigIntegerField(blank=True, help_text='Of a quality: the seed of both sides, another one in each pair.', null=True)),
                 ('unreported', models.CharField(blank=True, choices=[('', 'Neither'), ('base', 'Base'), ('head', 'Head'), ('both', 'Both')], default='', max_length=10)),
+                ('steps', models.JSONField(default=dict, help_text='Until the verdict, of sides that took turns: seconds of each step, or of a few.')),
+                ('step_ratio', models.FloatField(blank=True, help_text="Of a step's or a phase's time, head / base: the median of that of its steps.", null=True)),
+                ('kinds_ratio', models.FloatField(blank=True, help_text='What long and short steps make of it, in this pair and those before it.', null=True)),
+                ('kinds_error', models.FloatField(blank=True, help_text='The standard error of that, as a part of the whole.', null=True)),
+                ('typical_phases', models.JSONField(default=dict, help_text='As phases, of a typical step; empty of sides that took no turns.')),
             ],
             options={
                 'ordering': ['index'],
@@ -1176,6 +1248,7 @@ class Migration(migrations.Migration):
         migrations.RunSQL(
             ONCE, 'ALTER TABLE dashboard_regression DROP CONSTRAINT regression_once_per_commit'
         ),
+        migrations.RunSQL(FILL, LEAVE),
         # Written with each limited request: without a log of its own it costs no wait for the disk.
         migrations.RunSQL('ALTER TABLE dashboard_throttle SET UNLOGGED', 'ALTER TABLE dashboard_throttle SET LOGGED'),
         migrations.RunSQL(CACHE, 'DROP TABLE dashboard_cache'),
