@@ -10,140 +10,154 @@ from typing import Any
 import pytest
 
 from dashboard import repositories
-from dashboard.repositories import CommitFacts, Mirror, git
+from dashboard.repositories import Mirror, git
 from dashboard.repositories.child import ChildResult, run_child
-from dashboard.repositories.commits import parse_commit
+from dashboard.repositories.commits import CommitContents, parse_commit
 from tests.dashboard.conftest import Repository
-from tests.dashboard.repositories.odd_commits import NORMAL, import_history, write_commit
+from tests.dashboard.repositories.odd_commits import (
+    NORMAL,
+    commit_object,
+    import_history,
+    write_commit,
+    write_commits,
+)
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NORMAL_DATE = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
 
 
-def read_between_others(mirror: Mirror, repository: Repository, odd: str) -> CommitFacts:
-    """What is known of an odd commit, read together with the ones before and after it."""
-    after = repository.commit("After", train_py="after")
+TREE, PARENT = "1" * 40, "2" * 40
+ADA = b"Ada <ada@example.org> "
+DATES = [
+    (b"1700000000 +518:00", NORMAL_DATE),
+    (b"1700000000 +051800", NORMAL_DATE),
+    (b"1700000000 -7530", NORMAL_DATE),
+    (b"1700000000 somewhere", NORMAL_DATE),
+    (b"1700000000", NORMAL_DATE),
+    (b"-86400 +0000", datetime(1969, 12, 31, tzinfo=UTC)),
+    (b"0 +0000", EPOCH),
+    (b"99999999999999 +0000", datetime(9999, 12, 30, tzinfo=UTC)),
+    (b"-99999999999999 +0000", datetime(1, 1, 2, tzinfo=UTC)),
+    (b"9" * 5000 + b" +0000", datetime(9999, 12, 30, tzinfo=UTC)),
+    (b"253402300800 +1400", datetime(9999, 12, 30, tzinfo=UTC)),
+]
+DATELESS_COMMITTERS = [None, b"", b"Ada", b"Ada <ada@example.org> yesterday", b"<> +0000"]
+NAMELESS_AUTHORS = [None, b"", b" <> 1700000000 +0000", b"<ada@example.org>"]
+NAMES = [
+    (b"\xff\xfe <a@b> 1 +0000", "\ufffd\ufffd"),
+    (b"A\0B <a@b> 1 +0000", "A\ufffdB"),
+    (b"A > B <a@b> 1 +0000", "A > B"),
+    (b"x" * 3000 + b" <a@b> 1 +0000", "x" * 200),
+    ("a\u2028b <a@b> 1 +0000".encode(), "a\u2028b"),
+]
+MESSAGES = [
+    (b"", ""),
+    (b"\n\n\n", ""),
+    (b"\n \n  Late\n", "Late"),
+    (b"Folded\nsubject\n\nbody", "Folded subject"),
+    (b"Windows\r\n\r\nbody\r\n", "Windows"),
+    (b"a\0b\n", "a\ufffdb"),
+    (b"\xe9t\xe9\n", "\ufffdt\ufffd"),
+    ("a\u2028b\n".encode(), "a\u2028b"),
+    (b"x" * 2_000_000, "x" * 500),
+    (b"no end", "no end"),
+]
+ENCODINGS = [
+    (b"ISO-8859-1", b"Gr\xfc\xdfe", "Grüße"),
+    (b"latin1", b"Gr\xfc\xdfe", "Grüße"),
+    (b"ISO-2022-JP", b"\x1b$B%F%9%H\x1b(B", "テスト"),
+    (b"UTF-16", b"plain", "plain"),
+    (b"no-such-thing", "Grüße".encode(), "Grüße"),
+    (b"rot13", b"plain", "plain"),
+    (b"undefined", b"plain", "plain"),
+    (b"UTF-7", b"+2AA-", "\ufffd"),
+    (b"\xff\0", b"plain", "plain"),
+    (b"", b"plain", "plain"),
+]
+SAYS_NOTHING: dict[str, Any] = {"author": None, "committer": None, "message": b""}
+SIGNED_TAG = {
+    "more": b"mergetag object x\n tagger Eve <e@f> 1 +0000\n \n Not this\n"
+    b"gpgsig -----BEGIN\n \n " + b"a" * 70_000
+}
+
+
+def encoded_parts(encoding: bytes, text: bytes) -> dict[str, bytes]:
+    return {"author": text + b" <a@b> 1 +0000", "more": b"encoding " + encoding, "message": text + b"\n"}
+
+
+# All that the tests below read one by one.
+ODDITIES: list[dict[str, Any]] = [
+    *({"committer": ADA + date} for date, _ in DATES),
+    *({"committer": committer} for committer in DATELESS_COMMITTERS),
+    *({"author": author} for author in (*NAMELESS_AUTHORS, *(name for name, _ in NAMES))),
+    *({"message": message} for message, _ in MESSAGES),
+    *(encoded_parts(encoding, text) for encoding, text, _ in ENCODINGS),
+    SAYS_NOTHING,
+    SIGNED_TAG,
+]
+
+
+def test_each_is_read_from_git_between_others(mirror: Mirror, repository: Repository) -> None:
+    """Just as what git stores of it is parsed, and none moves or hides the one behind it."""
+    line = [parts for odd in ODDITIES for parts in (odd, {"message": b"After\n"})]
+    hashes = write_commits(repository, *line)
     mirror.fetch()
-    line = repositories.select_commits(mirror, {"last": 4})
-    found = repositories.read_commits(mirror, line)
-    assert [commit.hash for commit in found][2:] == [odd, after]
-    assert [commit.position for commit in found] == [0, 1, 2, 3]
-    assert [commit.subject for commit in found][1::2] == ["Add a manifest", "After"]
-    assert found[2].parents == [line[1]]
-    return found[2]
+    read = repositories.select_commits(mirror, {"last": len(line) + 1})
+    found = repositories.read_commits(mirror, read)
+    assert [commit.hash for commit in found[1:]] == hashes
+    assert [commit.position for commit in found] == list(range(1, len(line) + 2))
+    assert {commit.subject for commit in found[2::2]} == {"After"}
+    for before, commit, parts in zip(found, found[1:], line, strict=False):
+        parsed = parse_commit(commit_object(TREE, before.hash, **parts))
+        assert parsed == CommitContents(commit.parents, commit.author, commit.committed_at, commit.subject)
 
 
-@pytest.mark.parametrize(
-    ("date", "expected"),
-    [
-        (b"1700000000 +518:00", NORMAL_DATE),
-        (b"1700000000 +051800", NORMAL_DATE),
-        (b"1700000000 -7530", NORMAL_DATE),
-        (b"1700000000 somewhere", NORMAL_DATE),
-        (b"1700000000", NORMAL_DATE),
-        (b"-86400 +0000", datetime(1969, 12, 31, tzinfo=UTC)),
-        (b"0 +0000", EPOCH),
-        (b"99999999999999 +0000", datetime(9999, 12, 30, tzinfo=UTC)),
-        (b"-99999999999999 +0000", datetime(1, 1, 2, tzinfo=UTC)),
-        (b"9" * 5000 + b" +0000", datetime(9999, 12, 30, tzinfo=UTC)),
-        (b"253402300800 +1400", datetime(9999, 12, 30, tzinfo=UTC)),
-    ],
-)
-def test_a_date_is_its_seconds(
-    mirror: Mirror, repository: Repository, date: bytes, expected: datetime
-) -> None:
-    odd = write_commit(repository, committer=b"Ada <ada@example.org> " + date)
-    found = read_between_others(mirror, repository, odd)
+def parse_odd(**parts: Any) -> CommitContents:
+    parsed = parse_commit(commit_object(TREE, PARENT, **parts))
+    assert parsed.parents == [PARENT]
+    return parsed
+
+
+@pytest.mark.parametrize(("date", "expected"), DATES)
+def test_a_date_is_its_seconds(date: bytes, expected: datetime) -> None:
+    found = parse_odd(committer=ADA + date)
     assert (found.committed_at, found.author, found.subject) == (expected, "Ada", "A subject")
 
 
-@pytest.mark.parametrize("committer", [None, b"", b"Ada", b"Ada <ada@example.org> yesterday", b"<> +0000"])
-def test_without_a_committers_date_it_is_the_authors(
-    mirror: Mirror, repository: Repository, committer: bytes | None
-) -> None:
-    odd = write_commit(repository, committer=committer)
-    assert read_between_others(mirror, repository, odd).committed_at == NORMAL_DATE
+@pytest.mark.parametrize("committer", DATELESS_COMMITTERS)
+def test_without_a_committers_date_it_is_the_authors(committer: bytes | None) -> None:
+    assert parse_odd(committer=committer).committed_at == NORMAL_DATE
 
 
-@pytest.mark.parametrize("author", [None, b"", b" <> 1700000000 +0000", b"<ada@example.org>"])
-def test_a_commit_may_have_no_author(mirror: Mirror, repository: Repository, author: bytes | None) -> None:
-    found = read_between_others(mirror, repository, write_commit(repository, author=author))
+@pytest.mark.parametrize("author", NAMELESS_AUTHORS)
+def test_a_commit_may_have_no_author(author: bytes | None) -> None:
+    found = parse_odd(author=author)
     assert (found.author, found.subject, found.committed_at) == ("", "A subject", NORMAL_DATE)
 
 
-def test_a_commit_may_say_nothing_at_all(mirror: Mirror, repository: Repository) -> None:
-    odd = write_commit(repository, author=None, committer=None, message=b"")
-    found = read_between_others(mirror, repository, odd)
+def test_a_commit_may_say_nothing_at_all() -> None:
+    found = parse_odd(**SAYS_NOTHING)
     assert (found.author, found.subject, found.committed_at) == ("", "", EPOCH)
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        (b"\xff\xfe <a@b> 1 +0000", "\ufffd\ufffd"),
-        (b"A\0B <a@b> 1 +0000", "A\ufffdB"),
-        (b"A > B <a@b> 1 +0000", "A > B"),
-        (b"x" * 3000 + b" <a@b> 1 +0000", "x" * 200),
-        ("a\u2028b <a@b> 1 +0000".encode(), "a\u2028b"),
-    ],
-)
-def test_a_name_may_be_anything(mirror: Mirror, repository: Repository, name: bytes, expected: str) -> None:
-    assert read_between_others(mirror, repository, write_commit(repository, author=name)).author == expected
+@pytest.mark.parametrize(("name", "expected"), NAMES)
+def test_a_name_may_be_anything(name: bytes, expected: str) -> None:
+    assert parse_odd(author=name).author == expected
 
 
-@pytest.mark.parametrize(
-    ("message", "expected"),
-    [
-        (b"", ""),
-        (b"\n\n\n", ""),
-        (b"\n \n  Late\n", "Late"),
-        (b"Folded\nsubject\n\nbody", "Folded subject"),
-        (b"Windows\r\n\r\nbody\r\n", "Windows"),
-        (b"a\0b\n", "a\ufffdb"),
-        (b"\xe9t\xe9\n", "\ufffdt\ufffd"),
-        ("a\u2028b\n".encode(), "a\u2028b"),
-        (b"x" * 2_000_000, "x" * 500),
-        (b"no end", "no end"),
-    ],
-)
-def test_a_message_may_be_anything(
-    mirror: Mirror, repository: Repository, message: bytes, expected: str
-) -> None:
-    odd = write_commit(repository, message=message)
-    assert read_between_others(mirror, repository, odd).subject == expected
+@pytest.mark.parametrize(("message", "expected"), MESSAGES)
+def test_a_message_may_be_anything(message: bytes, expected: str) -> None:
+    assert parse_odd(message=message).subject == expected
 
 
-@pytest.mark.parametrize(
-    ("encoding", "text", "expected"),
-    [
-        (b"ISO-8859-1", b"Gr\xfc\xdfe", "Grüße"),
-        (b"latin1", b"Gr\xfc\xdfe", "Grüße"),
-        (b"ISO-2022-JP", b"\x1b$B%F%9%H\x1b(B", "テスト"),
-        (b"UTF-16", b"plain", "plain"),
-        (b"no-such-thing", "Grüße".encode(), "Grüße"),
-        (b"rot13", b"plain", "plain"),
-        (b"undefined", b"plain", "plain"),
-        (b"UTF-7", b"+2AA-", "\ufffd"),
-        (b"\xff\0", b"plain", "plain"),
-        (b"", b"plain", "plain"),
-    ],
-)
-def test_a_text_is_read_in_its_encoding(
-    mirror: Mirror, repository: Repository, encoding: bytes, text: bytes, expected: str
-) -> None:
-    odd = write_commit(
-        repository, author=text + b" <a@b> 1 +0000", more=b"encoding " + encoding, message=text + b"\n"
-    )
-    found = read_between_others(mirror, repository, odd)
+@pytest.mark.parametrize(("encoding", "text", "expected"), ENCODINGS)
+def test_a_text_is_read_in_its_encoding(encoding: bytes, text: bytes, expected: str) -> None:
+    found = parse_odd(**encoded_parts(encoding, text))
     assert (found.author, found.subject) == (expected, expected)
 
 
-def test_a_signature_and_a_merged_tag_stand_before_the_message(
-    mirror: Mirror, repository: Repository
-) -> None:
-    tag = b"mergetag object x\n tagger Eve <e@f> 1 +0000\n \n Not this\n"
-    more = tag + b"gpgsig -----BEGIN\n \n " + b"a" * 70_000
-    found = read_between_others(mirror, repository, write_commit(repository, more=more))
+def test_a_signature_and_a_merged_tag_stand_before_the_message() -> None:
+    found = parse_odd(**SIGNED_TAG)
     assert (found.author, found.subject, found.committed_at) == ("Ada", "A subject", NORMAL_DATE)
 
 
