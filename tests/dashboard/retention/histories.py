@@ -47,7 +47,8 @@ def measure_values(project: Project, values: list[float], first: int = 0) -> lis
         Telemetry(run=run, repetition=0, channel="cpu", unit="%", start=0, interval=0.1, values=[90.0] * 50)
         for run in runs
     )
-    series = {key: factories.get_series(runs[0], *key) for key in series_values(values[0])}
+    keys = list(series_values(values[0]))
+    series = dict(zip(keys, factories.get_all_series(runs[0], keys), strict=True))
     Point.objects.bulk_create(
         Point(
             series=series[key],
