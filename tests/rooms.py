@@ -6,6 +6,7 @@ import ast
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 OURS = ("paceline", "dashboard", "workers", "trainers", "bench", "tests")
@@ -177,22 +178,39 @@ def room_of(path: str) -> Room | None:
     return next((room for room in ROOMS if path.startswith(room.folder + "/")), None)
 
 
-def imported_names(source: str, package: str) -> Iterator[tuple[int, str]]:
+@cache
+def imported_names(source: str, package: str) -> list[tuple[int, str]]:
     """(line, dotted name) of every import; `from a import b` yields `a.b`, so that a submodule is seen."""
-    for node in ast.walk(ast.parse(source)):
+    names = []
+    for node in all_statements(ast.parse(source)):
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
+            names += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
             module = ".".join([*base, node.module or ""]).strip(".")
-            yield from ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
+            names += [(node.lineno, f"{module}.{alias.name}") for alias in node.names]
+    return names
+
+
+def all_statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Without their expressions, which hold no import and are most of a file."""
+    for child in ast.iter_child_nodes(tree):
+        if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
+            yield child
+            yield from all_statements(child)
 
 
 def forbidden_imports(root: Path) -> list[str]:
     """One sentence for each import below `root` that no arrow allows."""
     sentences = []
+    tops = sorted({room.folder.split("/")[0] for room in ROOMS})
     # An installed package leaves its copy in build/.
-    files = [file for file in root.rglob("*.py") if "build" not in file.relative_to(root).parts]
+    files = [
+        file
+        for top in tops
+        for file in (root / top).rglob("*.py")
+        if "build" not in file.relative_to(root).parts
+    ]
     for file in sorted(files):
         path = file.relative_to(root).as_posix()
         room = room_of(path)
@@ -211,7 +229,12 @@ def is_sibling(root: Path, file: Path, name: str) -> bool:
     The planted history's folder is completed by files of the benchmark that it derives from.
     """
     first = name.split(".")[0]
-    return first not in OURS and "trainers" in file.parts and any(root.glob(f"trainers/**/{first}.py"))
+    return first not in OURS and "trainers" in file.parts and is_file_of_benchmark(root, first)
+
+
+@cache
+def is_file_of_benchmark(root: Path, name: str) -> bool:
+    return any(root.glob(f"trainers/**/{name}.py"))
 
 
 def regression_modules(root: Path) -> dict[str, set[str]]:
