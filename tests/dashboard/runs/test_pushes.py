@@ -26,7 +26,7 @@ def resolve_push(project: Project, revisions: str, source: str = "hook") -> Trig
     return trigger
 
 
-def test_of_ten_thousand_pushed_commits_a_hundred_are_measured(
+def test_of_ten_thousand_pushed_commits_a_hundred_are_measured_and_all_can_be_rows(
     tracked: Project, repository: Repository
 ) -> None:
     before = repository.git("rev-parse", "main")
@@ -40,6 +40,10 @@ def test_of_ten_thousand_pushed_commits_a_hundred_are_measured(
     assert list(positions) == list(range(101, 10_002, 100))
     urgent = Run.objects.order_by("-priority").values_list("commit__hash", "priority")
     assert list(urgent[:2]) == [(tip, 10), (urgent[1][0], 0)]
+    hashes = commits_between(tracked.mirror, "main~10000", "main", most=10_000)
+    rows = runs.get_or_create_commits(tracked, read_commits(tracked.mirror, hashes))
+    assert list(rows) == hashes
+    assert Commit.objects.count() == 10_000
 
 
 def test_a_push_of_a_hundred_is_measured_whole(
@@ -68,13 +72,6 @@ def test_commits_are_spread_evenly(size: int, count: int) -> None:
     assert len(numbers) == count
     assert numbers[-1] == size - 1
     assert max(gaps) - min(gaps) <= 1
-
-
-def test_ten_thousand_commits_become_rows(tracked: Project, repository: Repository) -> None:
-    import_history(repository, 10_000, odd=10)
-    tracked.mirror.fetch()
-    hashes = commits_between(tracked.mirror, "main~10000", "main", most=10_000)
-    assert list(runs.get_or_create_commits(tracked, read_commits(tracked.mirror, hashes))) == hashes
 
 
 def test_an_odd_commit_is_stored_and_shown_beside_the_others(
