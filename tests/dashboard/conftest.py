@@ -102,7 +102,12 @@ class Repository:
         self.folder = folder
         if not folder.exists():
             folder.mkdir()
-            self.git("init", "--quiet", "--initial-branch=main")
+            # Each test copies it: without a dozen examples of hooks.
+            self.git("init", "--quiet", "--initial-branch=main", "--template=")
+            (folder / ".git" / "hooks").mkdir()
+            # No second process behind each commit, to see whether there is anything to clear up.
+            with (folder / ".git" / "config").open("a") as config:
+                config.write("[maintenance]\n\tauto = false\n")
 
     def git(self, *arguments: str, stdin: str | None = None, **environment: str) -> str:
         who = {"NAME": "Ada", "EMAIL": "ada@example.org"}
@@ -124,7 +129,13 @@ class Repository:
             (self.folder / name.replace("_", ".")).write_text(text)
         self.git("add", "--all")
         self.git("commit", "--quiet", "--allow-empty", "--message", subject)
-        return self.git("rev-parse", "HEAD")
+        return self.read_head()
+
+    def read_head(self) -> str:
+        """The hash that was checked out or committed last, without a process."""
+        head = (self.folder / ".git" / "HEAD").read_text().strip()
+        branch = head.removeprefix("ref: ")
+        return head if branch == head else (self.folder / ".git" / branch).read_text().strip()
 
     def commit_line(self, *commits: tuple[str, Mapping[str, str]]) -> list[str]:
         """Commit one behind the other onto `main`, as `commit` does with subject and files; their hashes.
@@ -158,17 +169,20 @@ def two_commits(tmp_path_factory: pytest.TempPathFactory) -> Repository:
     return made
 
 
+def copy_repository(made: Repository, folder: Path) -> Repository:
+    return Repository(shutil.copytree(made.folder, folder, symlinks=True))
+
+
 @pytest.fixture
 def repository(tmp_path: Path, two_commits: Repository) -> Repository:
     """Two commits; the first has no manifest yet."""
-    return Repository(shutil.copytree(two_commits.folder, tmp_path / "repository", symlinks=True))
+    return copy_repository(two_commits, tmp_path / "repository")
 
 
 @pytest.fixture(scope="module")
 def shared_repository(tmp_path_factory: pytest.TempPathFactory, two_commits: Repository) -> Repository:
     """The same two commits, for all tests of a module."""
-    folder = tmp_path_factory.mktemp("shared") / "repository"
-    return Repository(shutil.copytree(two_commits.folder, folder, symlinks=True))
+    return copy_repository(two_commits, tmp_path_factory.mktemp("shared") / "repository")
 
 
 @pytest.fixture

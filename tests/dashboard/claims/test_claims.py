@@ -32,7 +32,7 @@ from dashboard.models import (
 )
 from dashboard.sentences import claims as sentences
 from tests.dashboard import factories
-from tests.dashboard.conftest import Repository
+from tests.dashboard.conftest import Repository, copy_repository
 from workers.site import tasks
 
 MANIFEST = """
@@ -86,11 +86,18 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     return calls
 
 
-@pytest.fixture
-def repository(tmp_path: Path, project: Project) -> Repository:
-    """Of the project: two benchmarks, one of them with claims."""
-    made = Repository(tmp_path / "repository")
+@pytest.fixture(scope="module")
+def claiming_commit(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+    """What each test's `repository` begins as."""
+    made = Repository(tmp_path_factory.mktemp("claiming") / "repository")
     write_claims(made, CLAIMS)
+    return made
+
+
+@pytest.fixture
+def repository(tmp_path: Path, project: Project, claiming_commit: Repository) -> Repository:
+    """Of the project: two benchmarks, one of them with claims."""
+    made = copy_repository(claiming_commit, tmp_path / "repository")
     Project.objects.filter(pk=project.pk).update(repository=made.folder)
     project.refresh_from_db()
     return made

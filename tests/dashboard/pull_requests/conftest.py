@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from dashboard import pull_requests
 from dashboard.models import Check, Project, PullRequest
 from dashboard.pull_requests.asking import ProposedHead
-from tests.dashboard.conftest import Repository
+from tests.dashboard.conftest import Repository, copy_repository
 
 MANIFEST = """
 [benchmarks.loop]
@@ -36,15 +37,23 @@ paceline.quality("return", 9.5)
 Propose = Callable[..., Check | None]
 
 
+@pytest.fixture(scope="session")
+def five_commits(tmp_path_factory: pytest.TempPathFactory, two_commits: Repository) -> Repository:
+    """What each test's `proposed` begins as."""
+    made = copy_repository(two_commits, tmp_path_factory.mktemp("proposed") / "repository")
+    made.commit("Describe a loop", paceline_toml=MANIFEST, train_py=TRAIN)
+    made.git("branch", "feature")
+    made.commit("Go on", notes_txt="later")
+    made.git("checkout", "--quiet", "feature")
+    made.commit("Learn more", train_py=TRAIN.replace("8_000", "16_000"))
+    return made
+
+
 @pytest.fixture
-def proposed(tracked: Project, repository: Repository) -> Repository:
+def proposed(tracked: Project, repository: Repository, five_commits: Repository) -> Repository:
     """Its branch `main` has the loop; `feature` is one commit ahead, and main has gone on since."""
-    repository.commit("Describe a loop", paceline_toml=MANIFEST, train_py=TRAIN)
-    repository.git("branch", "feature")
-    repository.commit("Go on", notes_txt="later")
-    repository.git("checkout", "--quiet", "feature")
-    repository.commit("Learn more", train_py=TRAIN.replace("8_000", "16_000"))
-    return repository
+    shutil.rmtree(repository.folder)
+    return copy_repository(five_commits, repository.folder)
 
 
 @pytest.fixture

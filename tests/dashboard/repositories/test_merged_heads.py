@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from dashboard import repositories
 from dashboard.repositories import MergedBy, MergedHead, Mirror, ProposedBranch
-from tests.dashboard.conftest import Repository
+from tests.dashboard.conftest import Repository, copy_repository
+
+
+@pytest.fixture(scope="module")
+def feature_once(shared_repository: Repository) -> Repository:
+    """What each test's `feature` begins as."""
+    lines = [f"line {number}" for number in range(30)]
+    shared_repository.commit("Write", model_py="\n".join(lines))
+    shared_repository.git("checkout", "--quiet", "-b", "feature")
+    shared_repository.commit("Change the model", model_py="\n".join([*lines[:20], "another", *lines[21:]]))
+    shared_repository.commit("Add a loop", loop_py="while True: pass")
+    shared_repository.git("checkout", "--quiet", "main")
+    return shared_repository
+
+
+@pytest.fixture
+def repository(tmp_path: Path, feature_once: Repository) -> Repository:
+    """`feature` is two commits ahead of `main`, which is checked out."""
+    return copy_repository(feature_once, tmp_path / "repository")
 
 
 @pytest.fixture
 def feature(repository: Repository) -> Repository:
-    """`feature` is two commits ahead of `main`, which is checked out."""
-    lines = [f"line {number}" for number in range(30)]
-    repository.commit("Write", model_py="\n".join(lines))
-    repository.git("checkout", "--quiet", "-b", "feature")
-    repository.commit("Change the model", model_py="\n".join([*lines[:20], "another", *lines[21:]]))
-    repository.commit("Add a loop", loop_py="while True: pass")
-    repository.git("checkout", "--quiet", "main")
     return repository
 
 
