@@ -240,18 +240,28 @@ def store_measured_run(
     return made
 
 
-def store_measured_runs(measured: Sequence[tuple[Commit, Values]], case: Case) -> list[Run]:
-    """As `store_measured_run` does with each, by a few queries; all have values of the same metrics."""
+def store_measured_runs(
+    measured: Sequence[tuple[Commit, Values]],
+    case: Case,
+    phases: Sequence[Mapping[str, Values]] = (),
+    **fields: Any,
+) -> list[Run]:
+    """As `store_measured_run` does with each, by a few queries."""
     body = describe_run()
     (known,) = store_environments([compared_values(body["environment"], body["harness"]["version"])])
-    made = create_runs([commit for commit, _ in measured], case, environment_id=known)
-    names = list(measured[0][1])
-    series = dict(zip(names, get_all_series(made[0], [(name, "") for name in names]), strict=True))
+    made = create_runs([commit for commit, _ in measured], case, environment_id=known, **fields)
+    told = [
+        {(name, ""): value for name, value in values.items()}
+        | {(name, path): value for name, by_phase in of_run.items() for path, value in by_phase.items()}
+        for (_, values), of_run in zip(measured, phases or [{}] * len(measured), strict=True)
+    ]
+    keys = list(dict.fromkeys(key for values in told for key in values))
+    series = dict(zip(keys, get_all_series(made[0], keys), strict=True))
     store_points(
         [
-            new_point(run, series[name], value)
-            for run, (_, values) in zip(made, measured, strict=True)
-            for name, value in values.items()
+            new_point(run, series[key], value)
+            for run, values in zip(made, told, strict=True)
+            for key, value in values.items()
         ]
     )
     Document.objects.bulk_create(

@@ -30,11 +30,8 @@ def create_channel(project: Project, minimum: float = 0) -> Channel:
 
 def measure_and_judge(line: list[Commit], of: Case, name: str, levels: list[float]) -> None:
     """Measure all commits and judge once."""
-    runs = [
-        factories.store_measured_run(commit, of, {name: value})
-        for commit, value in zip(line, levels, strict=True)
-    ]
-    judge_run(runs[-1].pk)
+    measured = [(commit, {name: value}) for commit, value in zip(line, levels, strict=True)]
+    judge_run(factories.store_measured_runs(measured, of)[-1].pk)
 
 
 def told_channels() -> list[tuple[int, float]]:
@@ -126,8 +123,9 @@ def test_redetect_tells_nobody_of_what_it_takes_up(project: Project, of: Case) -
     _, gone = withdrawn_beside(project, of)
     create_channel(project)
     line = project.commits.order_by("position")
-    for commit, value in zip(line, stepping_levels(0.010, 0.013), strict=True):
-        factories.store_measured_run(commit, of, {"step_time": value})
+    levels = stepping_levels(0.010, 0.013)
+    measured = [(commit, {"step_time": value}) for commit, value in zip(line, levels, strict=True)]
+    factories.store_measured_runs(measured, of)
     redetect_project(project)
     gone.refresh_from_db()
     assert (gone.withdrawn_at, told_channels()) == (None, [])

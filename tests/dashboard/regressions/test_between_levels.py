@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 
 import pytest
+from pytest_django.plugin import DjangoDbBlocker
 
-from dashboard.models import Channel, Commit, Delivery, Experiment, Project, Regression
-from dashboard.regressions import judge_run
+from dashboard.models import Channel, Commit, Delivery, Experiment, Regression
 from tests.dashboard import factories
-from tests.dashboard.regressions.planted import History, linear_history
 from tests.dashboard.regressions.test_proved_again import LOST, end_proof, measure_step
+from tests.dashboard.shared_rows import share_rows
 
 # Many enough before it that pairs can look well inside the level.
 LATE = 10
-# The last commit of a history: many enough behind its steps that all of them are told.
-LAST = 32
+# Commits enough behind it that a lost proof would be asked for once more.
+COUNT = 32
 
 
-@pytest.fixture
-def refuted_twice(project: Project) -> list[Commit]:
-    """A step at LATE that pairs saw neither at its own commits nor with one more on both sides."""
+@pytest.fixture(scope="module")
+def judged_line(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """What each test's `refuted_twice` is read from."""
+    with share_rows(django_db_blocker, judge_line):
+        yield
+
+
+def judge_line() -> None:
+    project = factories.create_project()
     factories.create_case(project)
-    line = factories.create_commits(project, 40)
+    line = factories.create_commits(project, COUNT)
     # Of the first points nothing is to be said: they are judged with those behind them.
     earlier = [
         (commit, {"step_time": 0.010 * factories.run_noise(commit.position)}) for commit in line[: LATE - 2]
@@ -32,7 +38,14 @@ def refuted_twice(project: Project) -> list[Commit]:
     for _ in range(2):
         end_proof("refuted", ratio=1.02, low=1.0, high=1.04)
     assert Regression.objects.get().state == "refuted"
-    return line[LATE + 3 :]
+
+
+@pytest.fixture
+def refuted_twice(judged_line: None, db: None) -> list[Commit]:
+    """The commits behind a step at LATE that pairs saw neither at its own commits nor with one more on both
+    sides.
+    """
+    return list(Commit.objects.select_related("project").order_by("position"))[LATE + 3 :]
 
 
 def test_what_stands_is_looked_for_between_its_levels(refuted_twice: list[Commit]) -> None:
@@ -83,57 +96,3 @@ def test_what_is_refuted_between_its_levels_too_stays_refuted(refuted_twice: lis
     measure_step(refuted_twice[8:], slow_from=LATE)
     assert Regression.objects.get().state == "refuted"
     assert Experiment.objects.count() == 3
-
-
-def measure_history(
-    steps: Mapping[str, float], seen: int, memory: Mapping[str, float] | None = None
-) -> list[Regression]:
-    """What is told once a history was measured whose points show all its steps as one, at commit `seen`.
-
-    `memory`: its steps, where they aren't those of the time.
-    """
-    history = History(linear_history(LAST), steps, others={"peak_memory": memory or steps}).make()
-    case = factories.create_case(history.project)
-    for commit in history.rows.values():
-        place = f"m{LAST}" if commit.position >= seen else "m0"
-        values = {name: history.level(place, name) for name in ("step_time", "peak_memory")}
-        values = {name: value * factories.run_noise(commit.position) for name, value in values.items()}
-        values["peak_memory"] *= 1e11
-        run = factories.store_measured_run(commit, case, values)
-        # Of the points before it nothing is to be said: they are judged with those behind them.
-        if commit.position < seen - 2:
-            continue
-        judge_run(run.pk)
-        if history.project.experiments.filter(state="requested").exists():
-            history.answer_all()
-    return list(Regression.objects.filter(withdrawn_at=None).order_by("first_bad__position"))
-
-
-def test_two_series_that_seemed_to_step_beside_their_commit_are_one_regression(db: None) -> None:
-    """Pairs of each find it between its levels, and bisection leads both to the commit."""
-    (regression,) = measure_history({"m9": 1.4}, seen=14)
-    assert (regression.state, regression.first_bad.subject) == ("confirmed", "m9")
-    assert {change.series.metric.name for change in regression.changes.all()} == {"step_time", "peak_memory"}
-
-
-def test_two_halves_of_a_step_are_both_named(db: None) -> None:
-    told = measure_history({"m10": 1.12, "m16": 1.1}, seen=13)
-    assert [(found.state, found.commits_left, found.first_bad.subject) for found in told] == [
-        ("confirmed", 1, "m10"),
-        ("confirmed", 1, "m16"),
-    ]
-
-
-def test_the_half_that_another_series_has_behind_a_commit_is_named(db: None) -> None:
-    told = measure_history({"m10": 1.25}, seen=13, memory={"m10": 1.12, "m16": 1.1})
-    assert [(found.series.metric.name, found.first_bad.subject) for found in told] == [
-        ("step_time", "m10"),
-        ("peak_memory", "m16"),
-    ]
-
-
-def test_what_came_little_by_little_is_told_over_its_commits(db: None) -> None:
-    (regression,) = measure_history({f"m{place}": 1.02 for place in range(8, 20)}, seen=14)
-    assert (regression.state, regression.came_gradually) == ("confirmed", True)
-    assert regression.last_good.position < 8
-    assert regression.first_bad.position >= 19

@@ -32,12 +32,17 @@ def line(project: Project) -> list[Commit]:
 def judge_levels(
     line: list[Commit], of: Case, levels: Levels, environments: Mapping[int, str] | None = None
 ) -> None:
-    """Measure and judge commit by commit, as they come. `environments`: the driver from a commit on."""
+    """Measure and judge commit by commit, as they come. `environments`: the driver from a commit on.
+
+    Of the first points nothing is to be said: they are judged with those behind them.
+    """
     driver = "535.1"
     for place in range(len(next(iter(levels.values())))):
         driver = (environments or {}).get(place, driver)
         values = {name: of_metric[place] for name, of_metric in levels.items()}
-        judge_run(factories.store_measured_run(line[place], of, values, environment={"driver": driver}).pk)
+        run = factories.store_measured_run(line[place], of, values, environment={"driver": driver})
+        if place >= 3:
+            judge_run(run.pk)
 
 
 def slower_times(at: int, by: float = 1.4, count: int = 14) -> list[float]:

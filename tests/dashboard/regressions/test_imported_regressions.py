@@ -16,10 +16,10 @@ def line(project: Project) -> list[Commit]:
     """Commits with imported results, which show a step that was found when they were imported."""
     commits = factories.create_commits(project, 30)
     imported = factories.create_case(project, "pytest-benchmark")
-    for commit, seconds in zip(commits, slower_times(1.0), strict=True):
-        factories.store_measured_run(
-            commit, imported, {"step_time": seconds}, origin="imported", machine=None
-        )
+    measured = [
+        (commit, {"step_time": seconds}) for commit, seconds in zip(commits, slower_times(1.0), strict=True)
+    ]
+    factories.store_measured_runs(measured, imported, origin="imported", machine=None)
     redetect_project(project)
     return commits
 
@@ -29,9 +29,14 @@ def slower_times(level: float) -> list[float]:
 
 
 def measure_and_judge(line: list[Commit], levels: dict[str, list[float]]) -> None:
+    """As they come; of the first points nothing is to be said: they are judged with the next."""
     case = factories.create_case(line[0].project)
-    for place, commit in enumerate(line):
-        values = {name: of_metric[place] for name, of_metric in levels.items()}
+    measured = [
+        (commit, {name: of_metric[place] for name, of_metric in levels.items()})
+        for place, commit in enumerate(line)
+    ]
+    factories.store_measured_runs(measured[: STEP - 3], case)
+    for commit, values in measured[STEP - 3 :]:
         judge_run(factories.store_measured_run(commit, case, values).pk)
 
 

@@ -41,7 +41,7 @@ def measure_case(project: Project, of: Case, late: dict[str, float]) -> None:
 
     All phases of a run are slow or fast together.
     """
-    run = None
+    measured, of_runs = [], []
     for commit in factories.create_commits(project, COUNT):
         levels = {**SHARES, **(late if commit.position >= AT else {})}
         pace = factories.run_noise(1000 + commit.position) ** 2
@@ -50,10 +50,9 @@ def measure_case(project: Project, of: Case, late: dict[str, float]) -> None:
             for number, (name, seconds) in enumerate(levels.items())
             if seconds
         }
-        step = {"step_time": sum(phases.values())}
-        run = factories.store_measured_run(commit, of, step, phases={"phase_self_time": phases})
-    assert run is not None
-    judge_run(run.pk)
+        measured.append((commit, {"step_time": sum(phases.values())}))
+        of_runs.append({"phase_self_time": phases})
+    judge_run(factories.store_measured_runs(measured, of, of_runs)[-1].pk)
 
 
 def test_a_small_step_of_a_phase_is_one_suspicion_of_the_whole(project: Project, of: Case) -> None:

@@ -85,13 +85,13 @@ def test_what_never_runs_is_tried_three_times(line: list[Commit]) -> None:
 
 def test_what_was_measured_and_stays_undecided_is_not_asked_again(line: list[Commit]) -> None:
     end_proof("undecided", reason={"code": "pairs"})
-    measure_step(line[FOUND:], slow_from=6)
+    measure_step(line[FOUND : FOUND + 2 * PER_TRY], slow_from=6)
     assert Experiment.objects.count() == 1
 
 
 def test_what_has_recovered_is_not_asked_again(line: list[Commit]) -> None:
     end_proof(**LOST)
-    measure_step(line[FOUND:], slow_from=1000)
+    measure_step(line[FOUND : FOUND + 3 * PER_TRY], slow_from=1000)
     assert Experiment.objects.count() == 1
 
 

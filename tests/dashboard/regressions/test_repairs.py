@@ -21,12 +21,17 @@ def of(project: Project) -> Case:
 
 
 def judge_phases(project: Project, of: Case, **phases: Sequence[float]) -> list[Commit]:
-    """Runs of commits in order, whose step time is the sum of its phases'; six measured on each level."""
+    """Runs of commits in order, whose step time is the sum of its phases'; six measured on each level.
+
+    Of the first ones nothing is to be said: they are judged with those behind them.
+    """
     line = factories.create_commits(project, 6 * len(next(iter(phases.values()))))
     for commit in line:
         now = {name: levels[commit.position // 6] for name, levels in phases.items()}
         values = {"step_time": sum(now.values())}
-        judge_run(factories.store_measured_run(commit, of, values, phases={"phase_self_time": now}).pk)
+        run = factories.store_measured_run(commit, of, values, phases={"phase_self_time": now})
+        if commit.position >= 4:
+            judge_run(run.pk)
     return line
 
 
@@ -48,11 +53,13 @@ def test_a_counter_recovers_however_long_afterwards(project: Project, of: Case, 
 def test_a_step_before_the_judged_window_recovers(project: Project, of: Case) -> None:
     bad, fixed = 20, 430
     line = factories.create_commits(project, fixed + 6)
-    for commit in line:
-        level = 0.014 if bad <= commit.position < fixed else 0.01
-        values = {"step_time": level * factories.run_noise(commit.position)}
-        run = factories.store_measured_run(commit, of, values)
-        if bad <= commit.position < bad + 6 or commit.position >= fixed:
+    for part in (line[: bad + 6], line[bad + 6 :]):
+        levels = {commit: 0.014 if bad <= commit.position < fixed else 0.01 for commit in part}
+        measured = [
+            (commit, {"step_time": level * factories.run_noise(commit.position)})
+            for commit, level in levels.items()
+        ]
+        for run in factories.store_measured_runs(measured, of)[-6:]:
             judge_run(run.pk)
     assert repaired_by() == {bad: line[fixed]}
 
