@@ -56,8 +56,7 @@ class History:
         self.project = factories.create_project(slug, repository=f"/nowhere/{uuid4()}")
         mirror = self.project.mirror
         mirror.folder.mkdir(parents=True)
-        run_git(["init", "--quiet", "--bare"], mirror.folder)
-        run_git(["symbolic-ref", "HEAD", "refs/heads/main"], mirror.folder)
+        run_git(["init", "--quiet", "--bare", "--initial-branch=main", "--template="], mirror.folder)
         run_git(["fast-import", "--quiet", "--export-marks=marks"], mirror.folder, self.stream(tips))
         lines = (mirror.folder / "marks").read_text().split("\n")
         places = {int(mark[1:]): sha for mark, sha in (line.split() for line in lines if line)}

@@ -16,8 +16,10 @@ from tests.dashboard.regressions.planted import History, linear_history
 
 pytestmark = pytest.mark.django_db
 
-# Each takes about a second; `HISTORIES=300` for a day on which the bisection was changed.
-SEEDS = range(int(os.environ.get("HISTORIES", "4")))
+# Of hundreds, decision/test_bisection.py tests what is decided; these two have commits that don't run, short
+# branches and long ones.
+# `HISTORIES=300` for a day on which what asks and acts on experiments was changed.
+SEEDS = range(int(os.environ["HISTORIES"])) if "HISTORIES" in os.environ else (3, 6)
 
 
 def confirmed_regressions(history: History) -> list[Regression]:
@@ -160,7 +162,7 @@ def judge_counter(history: History, name: str) -> None:
         advance_proof(key)
 
 
-@pytest.mark.parametrize("seed", SEEDS[:2])
+@pytest.mark.parametrize("seed", SEEDS[:1])
 def test_each_culprit_of_an_exact_counter_is_found_without_proof(seed: int) -> None:
     chance = random.Random(4000 + seed)  # noqa: S311  # a fixed seed is the point
     count, every = 24, 6
