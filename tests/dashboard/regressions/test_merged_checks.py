@@ -183,11 +183,10 @@ def test_what_was_proved_on_the_branch_is_the_proof(branch: Branch, merge: Merge
     assert found.ratio == pytest.approx(1.4, rel=0.01)
 
 
-@pytest.mark.parametrize("merge", WAYS)
-def test_what_was_called_intended_is_told_to_nobody(branch: Branch, merge: Merge) -> None:
+def test_what_was_called_intended_is_told_to_nobody(branch: Branch) -> None:
     person = User.objects.create_user("grace")
     call_intended(branch.check, intended_person=person)
-    merge(branch.repository)
+    rebase_branch(branch.repository)
     branch.measure_merged()
     found = Regression.objects.get()
     assert (found.state, found.triaged, found.triaged_by) == ("confirmed", "intended", person)
@@ -212,7 +211,7 @@ def test_the_intended_level_is_what_later_commits_are_judged_against(branch: Bra
     ("moved", "reused"),
     [({"notes_md": "other words"}, True), ({"model_py": CODE.replace("line 3\n", "line three\n")}, False)],
 )
-@pytest.mark.parametrize("merge", [merge_commit, squash_branch, rebase_branch])
+@pytest.mark.parametrize("merge", [merge_commit, rebase_branch])
 def test_a_target_that_moved_on_asks_anew_where_the_case_runs_what_moved(
     branch: Branch, merge: Merge, moved: dict[str, str], reused: bool
 ) -> None:
