@@ -116,10 +116,13 @@ def test_quality_may_still_tell_until_eight_pairs() -> None:
 
 
 def test_identical_sides_are_hardly_ever_called_worse() -> None:
-    """With a floor of nothing, so that the interval alone keeps its promise, looked at after each pair."""
+    """With a floor of nothing, so that the interval alone keeps its promise, looked at after each pair.
+
+    Its promise is one in twenty here: of a hundred times five.
+    """
     false = 0
-    for seed in range(400):
+    for seed in range(100):
         measured = pairs_of(1.0, count=20, noise=0.01, seed=seed)
-        looks = [bound_metric(STEP_TIME, measured[:count], 0.0, 0.01) for count in range(4, 21)]
+        looks = [bound_metric(STEP_TIME, measured[:count], 0.0, 0.05) for count in range(4, 21)]
         false += any(look is not None and look.verdict == "worse" for look in looks)
-    assert false <= 4
+    assert false <= 5

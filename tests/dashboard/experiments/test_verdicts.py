@@ -194,7 +194,7 @@ def test_exponents_are_weighed_by_their_difference() -> None:
     assert math.log(ends_of(result.ratio)[0]) == pytest.approx(0.4975, abs=0.01)
 
 
-SEEDS, LOOKS = 300, 24
+LOOKS = 24
 Draw = Callable[[np.random.Generator], float]
 NOISES: dict[str, Draw] = {
     "normal": lambda random: random.normal(0, 0.03),
@@ -203,14 +203,17 @@ NOISES: dict[str, Draw] = {
 }
 
 
-@pytest.mark.parametrize("noise", NOISES)
-def test_the_interval_holds_the_truth_at_every_look(noise: str) -> None:
-    """Of 300 experiments hardly more than the promised one of a hundred ever leave out the truth."""
-    error, truth, draw = 0.01, 1.1, NOISES[noise]
+# Of the larger error a third of the experiments tells as much.
+@pytest.mark.parametrize(
+    ("noise", "error", "seeds"), [("normal", 0.05, 100), ("heavy tails", 0.01, 300), ("lopsided", 0.05, 100)]
+)
+def test_the_interval_holds_the_truth_at_every_look(noise: str, error: float, seeds: int) -> None:
+    """Of many experiments hardly more than the promised part ever leaves out the truth."""
+    truth, draw = 1.1, NOISES[noise]
     experiment = estimate_of(precision=0.0005, error=error)
-    missed = sum(misses_truth(experiment, truth, draw, np.random.default_rng(seed)) for seed in range(SEEDS))
+    missed = sum(misses_truth(experiment, truth, draw, np.random.default_rng(seed)) for seed in range(seeds))
     # More than so many would be seen once in ten thousand times where the promise holds.
-    assert missed <= math.ceil(special.bdtrik(1 - 1e-4, SEEDS, error))
+    assert missed <= math.ceil(special.bdtrik(1 - 1e-4, seeds, error))
 
 
 def misses_truth(experiment: Experiment, truth: float, draw: Draw, random: np.random.Generator) -> bool:
@@ -231,7 +234,7 @@ def test_an_interval_for_one_look_is_seen_to_miss(monkeypatch: pytest.MonkeyPatc
         return float(special.stdtrit(count - 1, 1 - error / 2)) * deviation / math.sqrt(count)
 
     monkeypatch.setattr(pairs, "interval_half_width", half_width)
-    error, draw = 0.01, NOISES["normal"]
+    error, seeds, draw = 0.05, 100, NOISES["normal"]
     experiment = estimate_of(precision=0.0005, error=error)
-    missed = sum(misses_truth(experiment, 1.1, draw, np.random.default_rng(seed)) for seed in range(SEEDS))
-    assert missed > math.ceil(special.bdtrik(1 - 1e-4, SEEDS, error))
+    missed = sum(misses_truth(experiment, 1.1, draw, np.random.default_rng(seed)) for seed in range(seeds))
+    assert missed > math.ceil(special.bdtrik(1 - 1e-4, seeds, error))
