@@ -53,7 +53,7 @@ def mutate_at(payload: Any, path: tuple[Any, ...], value: Any, *, remove: bool) 
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_a_mutated_example_is_read_or_refused(name: str, data: st.DataObject) -> None:
     payload = copy.deepcopy(read_example(name))

@@ -22,7 +22,8 @@ from tests.dashboard.triggers.test_forge_hook import REPOSITORIES, Hooked, examp
 
 pytestmark = [pytest.mark.django_db, pytest.mark.timeout(3600)]
 
-FUZZING = fuzz_settings(500, len(REPOSITORIES) + 1 + len(EXAMPLES))
+# What a forge sends is varied more where it is read: tests/dashboard/forges/test_mutations.py.
+FUZZING = fuzz_settings(200, len(REPOSITORIES) + 1 + len(EXAMPLES))
 
 # What a server lets through: no control characters, of Latin-1.
 LATIN = st.characters(min_codepoint=32, max_codepoint=255, exclude_characters="\x7f")
