@@ -14,13 +14,14 @@ from django.utils import timezone
 from pytest_django.plugin import DjangoDbBlocker
 
 from dashboard.ingest.latest import write_latest
-from dashboard.models import Case, Experiment, Machine, Metric, Point, Project, Series
+from dashboard.models import Case, Experiment, Machine, Metric, Point, Project, Run, Series
 from dashboard.pages.noise.machine_noise import told_effect
 from dashboard.sentences.noise import NoisyCase, effect_sentence, found_sentence, noisy_sentence
 from dashboard.sentences.numbers import format_share
 from tests.dashboard.shared_rows import share_rows
 from tests.pages import builders, experiment_builders
 from tests.pages.conftest import shown_text
+from tests.pages.documents import create_document
 
 pytestmark = pytest.mark.django_db
 
@@ -31,17 +32,25 @@ def measure_commits(project: Project, case: Case, machines: dict[str, float], co
     """A step time of three repetitions for each commit, on these machines in turn, as noisy as they are."""
     drawn = random.Random(4)  # noqa: S311
     names = list(machines)
-    for at, commit in enumerate(builders.create_commits(project, count)):
-        name = names[at % len(names)]
-        now = timezone.now() - timedelta(days=1)
-        run = builders.create_measured_run(commit, case, 0.01)
-        run.machine, run.finished_at = builders.create_machine(name), now
-        run.save()
-        value = 0.01 * math.exp(drawn.gauss(0, machines[name]))
-        samples = [value * math.exp(drawn.gauss(0, 0.002)) for _ in range(3)]
-        Point.objects.filter(run=run, series__metric__name="step_time", series__phase="").update(
-            value=statistics.median(samples), samples=samples
-        )
+    body = create_document(case, 0.01, random.Random(0))  # noqa: S311
+    told = builders.create_documented_runs(
+        case, [(commit, body) for commit in builders.create_commits(project, count)]
+    )
+    builders.create_points_of_runs(told)
+    keys = [run.pk for run, _ in told]
+    finished = {"finished_at": timezone.now() - timedelta(days=1), "tainted": False}
+    for number, name in enumerate(names):
+        of_machine = Run.objects.filter(pk__in=keys[number :: len(names)])
+        of_machine.update(machine=builders.create_machine(name), **finished)
+    Point.objects.filter(run__in=keys).update(tainted=False)
+    points = list(
+        Point.objects.filter(run__in=keys, series__metric__name="step_time", series__phase="").order_by("run")
+    )
+    for at, point in enumerate(points):
+        value = 0.01 * math.exp(drawn.gauss(0, machines[names[at % len(names)]]))
+        point.samples = [value * math.exp(drawn.gauss(0, 0.002)) for _ in range(3)]
+        point.value = statistics.median(point.samples)
+    assert len(points) == Point.objects.bulk_update(points, ["value", "samples"]) == count
 
 
 def test_noise_and_smallest_steps_are_those_of_each_machine(client: Client) -> None:

@@ -60,12 +60,28 @@ def test_asking_a_toggle_again_names_its_parameters(signed_in: Client, line: lis
     assert linked_question(page, "Ask again")["toggle"] == "batch=64,fast=false"
 
 
-@pytest.fixture
-def described(tmp_path: Path) -> Project:
-    repository = Repository(tmp_path / "walkers")
-    repository.commit("Walk", paceline_toml=MANIFEST)
+def commit_twice(folder: Path, manifest: str) -> Repository:
+    repository = Repository(folder)
+    repository.commit("Walk", paceline_toml=manifest)
     repository.commit("Walk on")
-    return Project.objects.create(slug="walkers", repository=str(repository.folder))
+    return repository
+
+
+@pytest.fixture(scope="module")
+def walkers(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+    """What no test changes."""
+    return commit_twice(tmp_path_factory.mktemp("code") / "walkers", MANIFEST)
+
+
+@pytest.fixture(scope="module")
+def three_walkers(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+    """The same with three cases."""
+    return commit_twice(tmp_path_factory.mktemp("code") / "walkers", THREE_CASES)
+
+
+@pytest.fixture
+def described(walkers: Repository) -> Project:
+    return Project.objects.create(slug="walkers", repository=str(walkers.folder))
 
 
 THREE_CASES = MANIFEST.replace(
@@ -85,13 +101,10 @@ THREE_CASES = MANIFEST.replace(
     ],
 )
 def test_what_repeats_an_experiment_asks_the_same(
-    tmp_path: Path, signed_in: Client, asked: dict[str, Any]
+    three_walkers: Repository, signed_in: Client, asked: dict[str, Any]
 ) -> None:
     """By the command on its page, and by the form that *Ask again* opens."""
-    repository = Repository(tmp_path / "walkers")
-    repository.commit("Walk", paceline_toml=THREE_CASES)
-    repository.commit("Walk on")
-    project = Project.objects.create(slug="walkers", repository=str(repository.folder))
+    project = Project.objects.create(slug="walkers", repository=str(three_walkers.folder))
     for pool in ("default", "other"):
         Pool.objects.create(name=pool)
     factories.get_configuration(factories.create_case(project, "walker", fast="true"))

@@ -25,15 +25,21 @@ pytestmark = pytest.mark.django_db
 NEW = "/projects/new/"
 
 
-@pytest.fixture
-def code(tmp_path: Path, settings: Settings) -> Repository:
-    """A repository with a manifest, and a branch without."""
-    settings.PACELINE_HOME = tmp_path / "home"
-    made = Repository(tmp_path / "Training Code")
+@pytest.fixture(scope="module")
+def training_code(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+    """A repository with a manifest, and a branch without; no test changes it."""
+    made = Repository(tmp_path_factory.mktemp("code") / "Training Code")
     made.commit("Begin", train_py="print(1)\n")
     made.git("branch", "bare")
     made.commit("Add a manifest", paceline_toml=MANIFEST)
     return made
+
+
+@pytest.fixture
+def code(training_code: Repository, tmp_path: Path, settings: Settings) -> Repository:
+    """The same, of which no mirror is there yet."""
+    settings.PACELINE_HOME = tmp_path / "home"
+    return training_code
 
 
 def ask_test(client: Client, address: object, **form: str) -> str:
@@ -109,9 +115,12 @@ def test_another_branch_is_read(signed_in: Client, code: Repository) -> None:
     assert Trigger.objects.get().revisions == {"last": 2}
 
 
-@pytest.mark.parametrize(
-    ("fields", "sentence"),
-    [
+def test_a_wrong_field_is_told_and_nothing_is_added(
+    signed_in: Client, code: Repository, settings: Settings
+) -> None:
+    settings.PACELINE_MOST_RUNS = 50
+    where = ask_test(signed_in, code.folder)
+    wrong: list[tuple[dict[str, Any], str]] = [
         ({"slug": "my training"}, "A name has letters from a to z, digits, - and _, such as my-training."),
         ({"slug": " "}, "The name must not be empty."),
         ({"slug": "x" * 61}, "The name must have at most 60 characters."),
@@ -124,15 +133,11 @@ def test_another_branch_is_read(signed_in: Client, code: Repository) -> None:
         ({"keeps": "yes", "manifest": " "}, "The manifest is empty"),
         ({"benchmarks": ["other", "walker"]}, "Benchmarks: the manifest has none called 'walker'."),
         ({"which": "20"}, "20 commits would be 60 runs, this site takes 50 at once"),
-    ],
-)
-def test_a_wrong_field_is_told_and_nothing_is_added(
-    signed_in: Client, code: Repository, settings: Settings, fields: dict[str, Any], sentence: str
-) -> None:
-    settings.PACELINE_MOST_RUNS = 50
-    answer = signed_in.post(ask_test(signed_in, code.folder), add_form(**fields))
-    assert (answer.status_code, sentence in shown_text(answer)) == (400, True)
-    assert not Project.objects.exists()
+    ]
+    for fields, sentence in wrong:
+        answer = signed_in.post(where, add_form(**fields))
+        assert (answer.status_code, sentence in shown_text(answer)) == (400, True), fields
+        assert not Project.objects.exists()
 
 
 def test_chosen_benchmarks_alone_are_measured(signed_in: Client, code: Repository) -> None:
