@@ -126,10 +126,8 @@ def test_a_wrong_argument_is_named(tracked: Project, arguments: list[str], sente
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_person_gets_one_sentence_and_status_1(
-    manage: Manage, manage_here: Manage, tracked: Project
-) -> None:
-    done = manage("experiment", "snakes", "main")
+def test_a_person_gets_one_sentence_and_status_1(manage_here: Manage, tracked: Project) -> None:
+    done = manage_here("experiment", "snakes", "main")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert "B: it is missing" in done.stderr
     helped = manage_here("experiment", "--help")
