@@ -20,6 +20,7 @@ from paceline.manifest import case_key
 from paceline.phase_names import UNATTRIBUTED
 
 from dashboard.host_protocol import CountedAnswer, ExperimentAssignment, PairMeasured, SideAssignment
+from dashboard.host_protocol.messages import LONGEST_WORD
 from workers.host.checkout.commit_code import CodeSource
 from workers.host.configuration import HostConfiguration
 from workers.host.errors import BadDocumentError, MeasuringError, Stopped
@@ -34,6 +35,7 @@ logger = logging.getLogger(__name__)
 
 SIDES = ("base", "head")
 COUNTERS_INEXACT = "counters_inexact"
+REPORTED_COUNT = "count."
 SWEPT_TOO_SHORT = "scaling_too_short"
 QUALITY = "quality."
 LEAST_SEED = 1_000
@@ -81,13 +83,19 @@ def what_experiments_keep(measured: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def exact_counters(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Of the whole step; of what was counted once it isn't known yet whether it is exact."""
+    """Of the whole step; of what was counted once it isn't known yet whether it is exact.
+
+    Of those that the code reports itself the headline ones, which alone are judged; not what it counts down,
+    nor by a name that no site keeps.
+    """
     unsure = any(warning.get("code") == COUNTERS_INEXACT for warning in measured.get("warnings", ()))
     return [
         {name: row[name] for name in ("name", "unit", "better", "headline", "samples")}
         for row in measured.get("metrics", ())
         if row["kind"] == "counter" and row["phase"] is None
         if row["exact"] or (len(row["samples"]) == 1 and not unsure)
+        if row["headline"] or not row["name"].startswith(REPORTED_COUNT)
+        if min(row["samples"]) >= 0 and len(row["name"]) <= LONGEST_WORD
     ]
 
 

@@ -12,7 +12,7 @@ from paceline.document import Document
 from paceline.document_rows import MetricValue
 
 from dashboard.host_protocol import OtherMetric
-from dashboard.host_protocol.messages import GUARDING_KINDS, MOST_OTHERS, MOST_STEPS, PACE
+from dashboard.host_protocol.messages import GUARDING_KINDS, LONGEST_WORD, MOST_OTHERS, MOST_STEPS, PACE
 
 SWEPT = "scaling_contention"
 # A machine that changes its speed meanwhile does so for both that take turns.
@@ -103,7 +103,7 @@ def sweeps_of_both(base: Document, head: Document) -> dict[str, Any]:
 
 
 def others_of_both(base: Document, head: Document, *, with_pace: bool = False) -> dict[str, OtherMetric]:
-    """Memory and quality of the whole, where both documents have a value of them.
+    """Memory and quality of the whole, where both documents have a value of them, by names that a site keeps.
 
     `with_pace`: the step's time as well.
     """
@@ -112,6 +112,7 @@ def others_of_both(base: Document, head: Document, *, with_pace: bool = False) -
             row.name: row
             for row in measured.metrics
             if not row.phase and (row.kind in GUARDING_KINDS or (with_pace and row.name == PACE))
+            if len(row.name) <= LONGEST_WORD
         }
         for measured in (base, head)
     ]

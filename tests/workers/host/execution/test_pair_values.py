@@ -80,3 +80,12 @@ def test_steps_of_a_long_window_are_kept_a_few_at_a_time() -> None:
 def test_unlike_windows_have_no_steps_in_common(values: list[float]) -> None:
     base, head = (fake_document(steps={"every": 1, "values": steps}) for steps in ([1.0] * 30, values))
     assert pair_values.steps_of_both(base, head) == {}
+
+
+def test_what_no_site_keeps_by_its_name_is_left_out() -> None:
+    rows = [
+        SimpleNamespace(name=name, phase=None, kind="quality", unit="1", better="higher", value=1.0)
+        for name in ("quality.return", f"quality.{'x' * 190}")
+    ]
+    document = fake_document(metrics=rows)
+    assert list(pair_values.others_of_both(document, document)) == ["quality.return"]
