@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 MODULE = "<module>"
+# In characters. Of a line with a hundred thousand places of an f-string Python's parser takes minutes.
+LARGEST_SOURCE = 200_000
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -72,9 +74,16 @@ def compare_texts(path: str, old: str, new: str) -> list[Function]:
     return found
 
 
+def parse_source(source: str) -> ast.Module:
+    """Raises what `ast.parse` does, and ValueError for a text that nobody has written by hand."""
+    if len(source) > LARGEST_SOURCE:
+        raise ValueError(f"has {len(source)} characters, at most {LARGEST_SOURCE} are read")
+    return ast.parse(source)
+
+
 def read_definitions(source: str) -> dict[str, tuple[int, str]]:
     """Qualified name -> first line and shape of each function, and of what stands outside all functions."""
-    tree = ast.parse(source)
+    tree = parse_source(source)
     found = {name: (first_line(node), shape_of(node)) for name, node in walk_definitions(tree, "")}
     found[MODULE] = (1, ast.dump(ast.Module(outside_definitions(tree.body), [])))
     return found
@@ -82,10 +91,10 @@ def read_definitions(source: str) -> dict[str, tuple[int, str]]:
 
 def first_new_line(old: str, new: str) -> int:
     """The line of the first statement outside all functions that is new; 1 where some are only gone."""
-    known = {ast.dump(statement) for statement in outside_definitions(ast.parse(old).body)}
+    known = {ast.dump(statement) for statement in outside_definitions(parse_source(old).body)}
     added = (
         statement.lineno
-        for statement in outside_definitions(ast.parse(new).body)
+        for statement in outside_definitions(parse_source(new).body)
         if ast.dump(statement) not in known
     )
     return next(added, 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from dashboard import repositories
 from dashboard.models import Project
@@ -13,6 +13,8 @@ from dashboard.repositories import RepositoryError
 logger = logging.getLogger(__name__)
 
 MOST_FILES = 200
+# Characters of both sides: what a worker reads within a minute, whatever stands there.
+MOST_COMPARED = 4_000_000
 
 # A commit that touches one of these may change the environment that it is measured in.
 ENVIRONMENT_FILES = (
@@ -45,17 +47,30 @@ def touched_functions(project: Project, old: str, new: str) -> TouchedFunctions:
     except RepositoryError as error:
         logger.warning("Suspects of %s in %s are ranked without the diff: %s", new, project, error)
         return TouchedFunctions()
-    functions = [
-        function
+    texts = {
+        file.new: (before.get(f"{old}:{file.old}", ""), text)
         for file in python
         if (text := after.get(f"{new}:{file.new}")) is not None
-        for function in compare_texts(file.new, before.get(f"{old}:{file.old}", ""), text)
+    }
+    functions = [
+        function for path, both in choose_compared(texts).items() for function in compare_texts(path, *both)
     ]
     return TouchedFunctions(
         paths=frozenset(path for file in files for path in (file.old, file.new) if path),
         functions=tuple(functions),
         moved={file.new: file.old for file in files if file.old and file.new and file.old != file.new},
     )
+
+
+def choose_compared(texts: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
+    """The files that are compared, in their order: the smallest ones, where all are too much."""
+    left, chosen = MOST_COMPARED, set()
+    for path in sorted(texts, key=lambda path: sum(map(len, texts[path]))):
+        left -= sum(map(len, texts[path]))
+        if left < 0:
+            break
+        chosen.add(path)
+    return {path: both for path, both in texts.items() if path in chosen}
 
 
 def asks_for_other_environment(project: Project, old: str, new: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -83,7 +82,7 @@ def function_body(source: str, name: str, line: int = 0) -> Body:
     if name == changed_functions.MODULE:
         return Body(1, every)
     try:
-        definitions = list(changed_functions.walk_definitions(ast.parse(source), ""))
+        definitions = list(changed_functions.walk_definitions(changed_functions.parse_source(source), ""))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Body(1, [])
     called = [node for full, node in definitions if name in (full, full.rpartition(".")[2])]

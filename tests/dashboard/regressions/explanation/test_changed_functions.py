@@ -2,7 +2,12 @@ from __future__ import annotations
 
 from textwrap import dedent
 
+import pytest
+
+from dashboard.regressions.explanation import commit_difference
 from dashboard.regressions.explanation.changed_functions import MODULE, TouchedFunctions, compare_texts
+from dashboard.regressions.explanation.commit_difference import choose_compared
+from dashboard.regressions.explanation.excerpts import Body, function_body
 
 OLD = dedent(
     '''
@@ -87,3 +92,18 @@ def test_a_profile_finds_functions_by_line_and_by_name() -> None:
     assert by_name is not None
     assert (by_line.name, by_name.name) == ("helper", "Replay.sample")
     assert touched.find("other.py", "sample", 11) is None
+
+
+def test_a_text_that_nobody_writes_is_not_parsed() -> None:
+    """A megabyte of it keeps Python's parser busy for a minute."""
+    large = "def act(): return f'" + "{a}" * 300_000 + "'"
+    assert compare_texts("a.py", "def act(): pass", large) == []
+    assert compare_texts("a.py", large, "def act(): pass") == []
+    assert function_body(large, "act") == Body(1, [])
+
+
+def test_of_too_much_the_smallest_files_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_difference, "MOST_COMPARED", 20)
+    texts = {"large.py": ("x" * 8, "x" * 9), "small.py": ("x", "y"), "new.py": ("", "x" * 12)}
+    assert list(choose_compared(texts)) == ["small.py", "new.py"]
+    assert choose_compared({"small.py": ("x", "y")}) == {"small.py": ("x", "y")}
