@@ -16,7 +16,7 @@ import paceline
 import pytest
 import torch
 from paceline import step_kinds
-from paceline.auto import backward_passes, copies, graphs, import_hooks, step_finder, wrapping
+from paceline.auto import backward_passes, copies, graphs, import_hooks, optimizers, step_finder, wrapping
 from paceline.measured.timing import TimingRecorder
 
 
@@ -388,6 +388,32 @@ class TestPacing:
         for _ in range(3):
             backward_passes.wrap_backward(run_pass, wrapping.is_never_traced)()
         assert (seen, loop.steps, finder.seen[step_kinds.OPTIMIZER]) == ([0, 0, 1], 2, 6)
+
+    @pytest.mark.parametrize("seen_within", [False, True], ids=["compiled", "given up"])
+    def test_a_compiled_step_ends_one_step(
+        self, monkeypatch: pytest.MonkeyPatch, recorder: TimingRecorder, seen_within: bool
+    ) -> None:
+        finder, loop = self.make_finder()
+        monkeypatch.setattr(step_finder, "_finder", finder)
+        steps: list[object] = []
+
+        class Optimizer:
+            def step(self, closure: object = None) -> str:
+                steps.append(closure)
+                return "loss"
+
+        def compile_code(model: Any, **_: object) -> Any:
+            # Compiled code holds no wrapper; where the compiler gives up, it calls what it was given.
+            return model if seen_within else lambda *args: whole(model.__self__, *args)
+
+        whole = Optimizer.step
+        Optimizer.step = optimizers.wrap_optimizer_step(whole, wrapping.is_never_traced)  # type: ignore[method-assign]
+        fake: Any = SimpleNamespace(optim=SimpleNamespace(Optimizer=Optimizer), compile=compile_code)
+        monkeypatch.setattr(optimizers, "_wraps_optimizer", lambda _: False)
+        optimizers._patch_compiled_steps(fake, wrapping.is_never_traced)
+        compiled = fake.compile(Optimizer().step, fullgraph=False)
+        assert [compiled(number) for number in range(3)] == ["loss"] * 3
+        assert (steps, loop.steps, phase_counts(recorder)) == ([0, 1, 2], 2, {"optimizer": 3})
 
     def test_a_captured_step_is_taken_by_each_replay(
         self, monkeypatch: pytest.MonkeyPatch, recorder: TimingRecorder

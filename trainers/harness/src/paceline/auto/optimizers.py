@@ -41,6 +41,7 @@ def patch_optimizers(torch: Any, is_traced: Callable[[], bool]) -> None:
     wrap_in_every_class(torch.optim.Optimizer, "step", step)
     _patch_hooked_steps(torch.optim.Optimizer, step)
     wrap_in_every_class(torch.optim.Optimizer, "zero_grad", zero_grad)
+    _patch_compiled_steps(torch, is_traced)
 
 
 def wrap_optimizer_step(original: Function, is_traced: Callable[[], bool]) -> Function:
@@ -71,6 +72,33 @@ def wrap_optimizer_step(original: Function, is_traced: Callable[[], bool]) -> Fu
         return result
 
     return wrapped
+
+
+def _patch_compiled_steps(torch: Any, is_traced: Callable[[], bool]) -> None:
+    """Time what `torch.compile(optimizer.step)` returns: the compiler leaves the wrapper within it out."""
+    original = getattr(torch, "compile", None)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def compile_code(model: Any = None, *args: Any, **kwargs: Any) -> Any:
+        compiled = original(model, *args, **kwargs)
+        optimizer = getattr(model, "__self__", None)
+        if isinstance(optimizer, torch.optim.Optimizer) and getattr(model, "__name__", "") == "step":
+            return _time_compiled_step(optimizer, compiled, is_traced)
+        return compiled
+
+    torch.compile = compile_code
+
+
+def _time_compiled_step(optimizer: Any, compiled: Function, is_traced: Callable[[], bool]) -> Function:
+    timed = wrap_optimizer_step(lambda _, *args, **kwargs: compiled(*args, **kwargs), is_traced)
+
+    @functools.wraps(compiled)
+    def step(*args: Any, **kwargs: Any) -> Any:
+        return timed(optimizer, *args, **kwargs)
+
+    return step
 
 
 def _wraps_optimizer(optimizer: Any) -> bool:
