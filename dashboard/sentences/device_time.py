@@ -10,7 +10,7 @@ from dashboard.sentences import numbers
 
 MOST_LINES = 3
 IDLE_CAUSES = {
-    "collectives": "waits in collectives, for other ranks or the transfer",
+    "collectives": "waits in collectives",
     "data": "waits for data",
     "copy": "copies, and computes nothing beside it",
     "synchronisation": "waits after a synchronisation of the host",

@@ -52,6 +52,20 @@ def make_regression(before: Raw = BEFORE, after: Raw = AFTER) -> Regression:
     return Regression(device=subtract_timelines(before, after))
 
 
+def test_collectives_are_no_kernels_and_what_nothing_hides_of_them_is_idle_time() -> None:
+    nccl = ("ncclDevKernel_AllReduce_Sum_f32_RING_LL", "c10d::allreduce_", "learn/backward", 2.0, 3e-3)
+    after = make_timeline(MM, idle={("host", "act"): 1e-3, ("collectives", "learn/backward"): 2e-3})
+    sent = {
+        "kind": "kernel",
+        **dict(zip(("name", "operation", "phase", "count", "seconds"), nccl, strict=True)),
+    }
+    regression = make_regression(after={**after, "rows": [*after["rows"], sent]})
+    assert device_time.describe_new_kernels(regression) == ""
+    assert device_time.describe_idle_growth(regression) == (
+        "2 ms more in which the device waits in collectives in learn/backward"
+    )
+
+
 def test_new_kernels_are_said_with_the_operation_that_launched_them() -> None:
     said = device_time.describe_new_kernels(make_regression())
     assert said == "2 new kernels, 1.20 ms: index_put in learn/push"
