@@ -174,7 +174,7 @@ def test_the_decision_reads_no_rows_no_clock_and_no_git() -> None:
         "from dashboard.models import Change",
         "from dashboard.models import Regression\nrows = Regression.objects.all()",
         "from dashboard.models import Experiment as Row\nmade = Row(pk=1)",
-        "from dashboard.experiments import ask_experiment",
+        "from dashboard.experiments import request_experiment",
         "from dashboard.regressions import apply",
     ],
 )

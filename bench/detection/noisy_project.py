@@ -17,7 +17,7 @@ from dashboard import detection
 from dashboard.experiments.verdicts import Interval, evaluate_experiment, place_step
 from dashboard.models import Experiment, ExperimentPair
 from dashboard.models import Metric as MetricRow
-from dashboard.regressions.apply import FEWEST_OF_PLACE, PAIRS_FOR_EACH
+from dashboard.regressions.apply import BISECTION_PAIRS_PER_PROOF_PAIR, FEWEST_BISECTION_PAIRS
 from dashboard.regressions.changes import STABLE_WITHIN
 from dashboard.regressions.decision.facts import Change, Series
 from dashboard.regressions.decision.ranges import Range
@@ -106,7 +106,7 @@ class NoisyProject(SimulatedProject):
             before=wanted.before,
             after=wanted.after,
             error=0.01,
-            most_pairs=MOST_PAIRS if test else self.most_pairs_of_place(asked.regression),
+            most_pairs=MOST_PAIRS if test else self.most_bisection_pairs(asked.regression),
             most_seconds=MOST_SECONDS,
             in_turns=False,
         )
@@ -127,14 +127,14 @@ class NoisyProject(SimulatedProject):
         self.verdicts[-1] = replace(self.verdicts[-1], low=ratio.low, high=ratio.high)
         self.decide(focus=[asked.regression])
 
-    def most_pairs_of_place(self, regression: int) -> int:
+    def most_bisection_pairs(self, regression: int) -> int:
         proofs = [
             row.experiment
             for row in self.verdicts
             if row.regression_id == regression and row.purpose == "proof" and row.verdict == "confirmed"
         ]
         proved = len(self.pairs[self.pairs_of.get(proofs[-1], proofs[-1])]) if proofs else 0
-        return min(MOST_PAIRS, max(FEWEST_OF_PLACE, PAIRS_FOR_EACH * proved))
+        return min(MOST_PAIRS, max(FEWEST_BISECTION_PAIRS, BISECTION_PAIRS_PER_PROOF_PAIR * proved))
 
     def detect(self) -> set[int]:
         line = sorted(self.measured)

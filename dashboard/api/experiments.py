@@ -156,7 +156,7 @@ def ask_experiment(request: HttpRequest, slug: str, body: ExperimentBody) -> Sta
     written["minutes"] = "" if body.minutes is None else str(body.minutes)
     purpose = Experiment.Purpose.SCRIPT if visitor.token else Experiment.Purpose.PERSON
     try:
-        asked, new = experiments.ask_requested_estimate(project, EstimateRequest(**written), purpose, visitor)
+        asked, new = experiments.submit_estimate(project, EstimateRequest(**written), purpose, visitor)
     except ExperimentError as error:
         sentence = f"{error.field}: {error.sentence}"
         raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, sentence, error.field) from error

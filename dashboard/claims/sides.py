@@ -16,7 +16,7 @@ from paceline.metrics import describe_metric
 
 from dashboard import runs
 from dashboard.experiments import ExperimentError
-from dashboard.experiments.asking import find_metric
+from dashboard.experiments.requests import find_metric
 from dashboard.models import Case, Configuration, Machine, Metric, Point, Pool, Project, Run, Series
 
 STEP_TIME = "step_time"

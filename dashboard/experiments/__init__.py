@@ -4,19 +4,20 @@ Whoever asks reads the verdict: a regression's proof, a bisection, a person, a s
 docs/experiments.md.
 """
 
-from dashboard.experiments.asking import (
+from dashboard.experiments.errors import ExperimentError
+from dashboard.experiments.estimate_request import EstimateRequest
+from dashboard.experiments.requests import (
     DEFAULT_METRIC,
     DEFAULT_PRECISION,
     ESTIMATE_PAIRS,
     MOST_MINUTES,
+    ExperimentDesign,
     Side,
-    ask_estimate,
-    ask_experiment,
+    request_estimate,
+    request_experiment,
 )
-from dashboard.experiments.errors import ExperimentError
-from dashboard.experiments.estimate_request import EstimateRequest
-from dashboard.experiments.requests import ask_requested_estimate
 from dashboard.experiments.reuse import evaluate_suspected_step, is_outdated, reuse_experiment
+from dashboard.experiments.submission import submit_estimate
 from dashboard.experiments.transitions import (
     add_pair,
     cancel_experiments,
@@ -37,12 +38,10 @@ __all__ = [
     "ESTIMATE_PAIRS",
     "MOST_MINUTES",
     "EstimateRequest",
+    "ExperimentDesign",
     "ExperimentError",
     "Side",
     "add_pair",
-    "ask_estimate",
-    "ask_experiment",
-    "ask_requested_estimate",
     "bound_experiment",
     "cancel_experiments",
     "claim_experiment",
@@ -53,8 +52,11 @@ __all__ = [
     "keep_profiles",
     "place_step",
     "release_experiments",
+    "request_estimate",
+    "request_experiment",
     "requeue_held_experiments",
     "requeue_lost_experiments",
     "reuse_experiment",
+    "submit_estimate",
     "sweep_experiments",
 ]

@@ -1,75 +1,221 @@
-"""What a person or a script writes to ask for an estimate, and how it is read."""
+"""Requests an experiment: on two commits of a case, or on two cases at one commit."""
 
 from __future__ import annotations
 
-from django.db import transaction
+import difflib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from dashboard.access import Actor, AuditAction, Visitor, record_action
-from dashboard.experiments.asking import (
-    DEFAULT_METRIC,
-    DEFAULT_PRECISION,
-    LEAST_PRECISION,
-    ask_estimate,
-    check_budget,
-    find_metric,
-    refuse_unreported_phase,
-)
+from django.db import IntegrityError, transaction
+from paceline.metrics import describe_metric, phase_problem
+
+from dashboard import dispatch
+from dashboard.detection import pairs
 from dashboard.experiments.errors import ExperimentError
-from dashboard.experiments.estimate_request import EstimateRequest
-from dashboard.experiments.sides import PAGE_SECONDS, create_sides, find_sides
-from dashboard.models import Experiment, Project
+from dashboard.models import Commit, Configuration, Experiment, Metric, Project, Series
+
+DEFAULT_METRIC = "step_time"
+DEFAULT_PRECISION = 0.01
+# Of a case that has no series yet.
+NOTHING_MEASURED = "step_time, throughput, peak_memory and phase_time:PHASE always are."
+LEAST_PRECISION, MOST_PRECISION = 0.0005, 1.0
+MOST_MINUTES = 10_080.0
+# An estimate ends at its precision or at the end of its minutes; so many pairs are more than either takes.
+ESTIMATE_PAIRS = 400
+LONGEST_PHASE = 200
+# A sentence lists so many names.
+MOST_LISTED = 40
 
 
-def ask_requested_estimate(
-    project: Project, request: EstimateRequest, purpose: str, actor: Actor
+@dataclass(frozen=True, slots=True)
+class Side:
+    commit: Commit
+    configuration: Configuration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentDesign:
+    """What is measured, and what ends it. The budgets that aren't given are the project's.
+
+    `before` and `after` are the levels of the step that a test or a place is about, in the metric's unit;
+    `phases_with_step` show it alone, and are weighed beside the whole. `precision` is what an estimate stops
+    at, `floor` the difference that a bound is about. `by_means_alone`: single steps don't find what it is
+    about.
+    """
+
+    purpose: str
+    question: str
+    base: Side
+    head: Side
+    metric: Metric
+    phase: str = ""
+    phases_with_step: Sequence[str] = ()
+    before: float | None = None
+    after: float | None = None
+    precision: float | None = None
+    floor: float | None = None
+    error: float = pairs.ERROR
+    minutes: float | None = None
+    most_pairs: int | None = None
+    by_means_alone: bool = False
+    requested_by: Any = None
+
+
+def request_experiment(project: Project, design: ExperimentDesign) -> Experiment:
+    """Store it as requested; a machine of the configurations' pool is woken on commit."""
+    experiment = Experiment.objects.create(
+        project=project,
+        purpose=design.purpose,
+        question=design.question,
+        base_commit=design.base.commit,
+        head_commit=design.head.commit,
+        base_configuration=design.base.configuration,
+        head_configuration=design.head.configuration,
+        metric=design.metric,
+        phase=design.phase,
+        phases_with_step=list(design.phases_with_step),
+        before=design.before,
+        after=design.after,
+        precision=design.precision,
+        floor=design.floor,
+        error=design.error,
+        most_pairs=design.most_pairs or project.experiment_pairs,
+        most_seconds=60 * (design.minutes or project.experiment_minutes),
+        by_means_alone=design.by_means_alone,
+        requested_by=design.requested_by,
+    )
+    dispatch.wake_workers(design.head.configuration.pool.name)
+    return experiment
+
+
+def request_estimate(
+    project: Project,
+    purpose: str,
+    base: Side,
+    head: Side,
+    metric: Metric,
+    *,
+    phase: str = "",
+    precision: float = DEFAULT_PRECISION,
+    minutes: float | None = None,
+    requested_by: Any = None,
 ) -> tuple[Experiment, bool]:
-    """(experiment, whether it is new). Reads the project's repository. Raises ExperimentError."""
-    requested_by = actor.user if isinstance(actor, Visitor) else None
-    precision, minutes = parse_precision(request.precision), parse_minutes(request.minutes)
+    """How large the difference of two sides is, where nobody suspects a step. Raises ExperimentError.
+
+    (experiment, whether it is new): of the same sides and metric one is under way at a time.
+    """
+    check_sides(base, head)
     check_budget(precision, minutes)
-    # A visitor waits for the answer to a request; a command has all the time it takes.
-    found = find_sides(project, request, PAGE_SECONDS if isinstance(actor, Visitor) else None)
-    with transaction.atomic():
-        base, head = create_sides(project, found)
-        metric, phase = find_metric(request.metric.strip() or DEFAULT_METRIC, head.configuration)
-        # Of a toggle the head's case may be new, and the base's known.
-        refuse_unreported_phase(metric.name, phase, base.configuration)
-        experiment, new = ask_estimate(
-            project,
-            purpose,
-            base,
-            head,
-            metric,
-            phase=phase,
-            precision=precision,
-            minutes=minutes,
-            requested_by=requested_by,
-        )
-        if new:
-            record_action(actor, AuditAction.EXPERIMENT_REQUESTED, project, experiment)
-        return experiment, new
-
-
-def parse_precision(text: str) -> float:
-    """`1%`, `1 %` or `0.01` as 0.01; DEFAULT_PRECISION where nothing is written."""
-    spelling = text.strip()
-    if not spelling:
-        return DEFAULT_PRECISION
-    percent = spelling.endswith("%")
-    number = parse_number("precision", spelling.removesuffix("%"))
-    if not percent and number >= 1:
-        raise ExperimentError("precision", f"{spelling} could be one of a hundred or all: write {spelling}%.")
-    return number / 100 if percent else number
-
-
-def parse_minutes(text: str) -> float | None:
-    """None, for the project's own budget, where nothing is written."""
-    return parse_number("minutes", text) if text.strip() else None
-
-
-def parse_number(field: str, text: str) -> float:
-    example = f"{100 * LEAST_PRECISION:g}%" if field == "precision" else "20"
+    same = Experiment.objects.filter(
+        state__in=Experiment.ACTIVE,
+        question=Experiment.Question.ESTIMATE,
+        base_commit=base.commit,
+        head_commit=head.commit,
+        base_configuration=base.configuration,
+        head_configuration=head.configuration,
+        metric=metric,
+        phase=phase,
+    )
+    if known := same.first():
+        return known, False
+    design = ExperimentDesign(
+        purpose=purpose,
+        question=Experiment.Question.ESTIMATE,
+        base=base,
+        head=head,
+        metric=metric,
+        phase=phase,
+        precision=precision,
+        minutes=minutes,
+        most_pairs=max(project.experiment_pairs, ESTIMATE_PAIRS),
+        requested_by=requested_by,
+    )
     try:
-        return float(text)
-    except ValueError:
-        raise ExperimentError(field, f"{text.strip()!r} isn't a number, such as {example}.") from None
+        with transaction.atomic():
+            return request_experiment(project, design), True
+    except IntegrityError:
+        if known := same.first():
+            return known, False  # Somebody else asked at the same moment.
+        raise
+
+
+def check_budget(precision: float, minutes: float | None) -> None:
+    """Refuse what no experiment could end by."""
+    if not (math.isfinite(precision) and LEAST_PRECISION <= precision <= MOST_PRECISION):
+        bounds = f"{100 * LEAST_PRECISION:g} % and {100 * MOST_PRECISION:g} %"
+        raise ExperimentError("precision", f"{100 * precision:.4g} % isn't between {bounds}.")
+    if minutes is not None and not (math.isfinite(minutes) and 0 < minutes <= MOST_MINUTES):
+        raise ExperimentError("minutes", f"{minutes:g} isn't above 0 and at most {MOST_MINUTES:,.0f}.")
+
+
+def check_sides(base: Side, head: Side) -> None:
+    """Refuse sides that one machine can't measure in one way, or that are the same."""
+    if base == head:
+        raise ExperimentError("head", "it is the same commit and the same case as the base.")
+    ours, theirs = head.configuration, base.configuration
+    if ours.case.benchmark != theirs.case.benchmark:
+        raise ExperimentError("head_case", f"{ours.case} and {theirs.case} are two benchmarks.")
+    if ours.version != theirs.version:
+        raise ExperimentError(
+            "case",
+            f"{ours.case.benchmark} is version {theirs.version} at {base.commit} and {ours.version} at "
+            f"{head.commit}: they measure different things.",
+        )
+    if (ours.pool_id, ours.quick) != (theirs.pool_id, theirs.quick):
+        raise ExperimentError("case", f"{ours} and {theirs} aren't measured alike.")
+
+
+def find_metric(spelling: str, configuration: Configuration) -> tuple[Metric, str]:
+    """The metric and the phase of `step_time`, `phase_time:learn` and the like. Raises ExperimentError."""
+    name, _, phase = spelling.partition(":")
+    measured = Series.objects.filter(configuration=configuration, metric__name=name, phase=phase)
+    series = measured.select_related("metric").first()
+    if series:
+        return series.metric, phase
+    known = describe_metric(name)
+    # What the code reports itself is known by the runs that reported it.
+    if known is None or "." in name:
+        names = measured_names(configuration, name)
+        raise ExperimentError(
+            "metric", f"{spelling!r} isn't measured of {configuration.case}; {names or NOTHING_MEASURED}"
+        )
+    if problem := phase_problem(spelling):
+        raise ExperimentError("metric", f"{problem}.")
+    if len(phase) > LONGEST_PHASE:
+        raise ExperimentError("metric", f"a phase has {LONGEST_PHASE} characters at most.")
+    refuse_unreported_phase(name, phase, configuration)
+    metric, _ = Metric.objects.get_or_create(
+        name=known.name, better=known.better, defaults={"unit": known.unit, "kind": known.kind}
+    )
+    return metric, phase
+
+
+def refuse_unreported_phase(name: str, phase: str, configuration: Configuration) -> None:
+    """Refuse a phase that no run of the case has, where runs have told its phases: no pair would have it."""
+    if not phase:
+        return
+    rows = Series.objects.filter(configuration=configuration, metric__name=name).exclude(phase="")
+    phases = list(rows.order_by("phase").values_list("phase", flat=True).distinct())
+    if phases and phase not in phases:
+        raise ExperimentError(
+            "metric",
+            f"no run of {configuration.case} has {name} of {phase!r}; {list_names(phases, phase)} Of a new "
+            "phase measure a commit that has it first.",
+        )
+
+
+def measured_names(configuration: Configuration, wanted: str) -> str:
+    """Which of the case's metrics may be meant, or all of a whole step; empty before its first run."""
+    rows = Series.objects.filter(configuration=configuration, phase="")
+    names = list(rows.order_by("metric__name").values_list("metric__name", flat=True).distinct())
+    return list_names(names, wanted) if names else ""
+
+
+def list_names(names: Sequence[str], wanted: str) -> str:
+    """The end of a sentence: the name that may be meant, or else `it has act, data_loading.`"""
+    if near := difflib.get_close_matches(wanted, names, n=1, cutoff=0.7):
+        return f"did you mean {near[0]}?"
+    more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+    return f"it has {', '.join(names[:MOST_LISTED])}{more}."

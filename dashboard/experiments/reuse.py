@@ -16,8 +16,8 @@ from dashboard.environments import (
     software_differences,
     system_differences,
 )
-from dashboard.experiments.asking import Side
 from dashboard.experiments.learning import evaluate_learning, lost_sides
+from dashboard.experiments.requests import Side
 from dashboard.experiments.single_steps import RATIOS
 from dashboard.experiments.verdicts import ExperimentResult, evaluate_experiment, median_base
 from dashboard.host_protocol.messages import PACE

@@ -10,10 +10,10 @@ from django.conf import settings
 from paceline.manifest import Benchmark, ManifestError, case_key
 
 from dashboard import repositories, runs
-from dashboard.experiments.asking import Side
 from dashboard.experiments.baseline_commits import WORDS, find_baseline_commit
 from dashboard.experiments.errors import ExperimentError
 from dashboard.experiments.estimate_request import EstimateRequest
+from dashboard.experiments.requests import Side
 from dashboard.experiments.toggles import Params, toggle_params
 from dashboard.models import Case, Configuration, Pool, Project
 from dashboard.models.projects import case_name

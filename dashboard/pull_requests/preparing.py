@@ -12,7 +12,7 @@ from django.utils import timezone
 from paceline.manifest import Benchmark, ManifestError, case_key
 
 from dashboard import dispatch, experiments, outbox, repositories, runs
-from dashboard.experiments import EstimateRequest, ExperimentError, Side
+from dashboard.experiments import EstimateRequest, ExperimentDesign, ExperimentError, Side
 from dashboard.experiments.sides import FoundSides, WantedCase, create_sides, usual_measurement
 from dashboard.forges.errors import ForgeRefused
 from dashboard.forges.forge import forge_of
@@ -77,7 +77,7 @@ def prepare_check(check_id: int, patience: float | None = None) -> None:
             return  # The sweep tries again.
         end_unmeasured(requested, {"code": "can't be measured", "text": str(error)})
     else:
-        ask_planned(requested, plan)
+        request_planned_experiments(requested, plan)
 
 
 def end_unmeasured(check: Check, reason: dict[str, Any]) -> None:
@@ -194,7 +194,7 @@ def cases_of_both(
     return both, left_out
 
 
-def ask_planned(check: Check, plan: CheckPlan) -> None:
+def request_planned_experiments(check: Check, plan: CheckPlan) -> None:
     """Ask for one experiment of each case, and for one of the base against itself."""
     with transaction.atomic():
         locked = Check.objects.select_for_update().filter(pk=check.pk, state=State.REQUESTED).first()
@@ -206,17 +206,19 @@ def ask_planned(check: Check, plan: CheckPlan) -> None:
         minutes = check.minutes / (len(plan.wanted) + 1)
         sides = [create_sides(check.project, found) for found in plan.wanted]
         for index, (base, head) in enumerate(sides):
-            ask_case(locked, metric, base, head, minutes, CHECK_ERROR / len(sides))
+            request_case_experiment(locked, metric, base, head, minutes, CHECK_ERROR / len(sides))
             if index == 0:
                 # Before the other cases: without it no time that is worse is told while these are measured.
-                ask_case(locked, metric, base, base, minutes, CONTROL_ERROR, most_pairs=CONTROL_PAIRS)
+                request_case_experiment(
+                    locked, metric, base, base, minutes, CONTROL_ERROR, most_pairs=CONTROL_PAIRS
+                )
         locked.base_commit, locked.head_commit = base.commit, sides[0][1].commit
         locked.state, locked.left_out = State.MEASURING, plan.left_out
         locked.save(update_fields=["base_commit", "head_commit", "state", "left_out"])
         outbox.send_kept(dispatch.TELL_CHECK, check.pk)
 
 
-def ask_case(
+def request_case_experiment(
     check: Check,
     metric: Metric,
     base: Side,
@@ -225,19 +227,19 @@ def ask_case(
     error: float,
     most_pairs: int | None = None,
 ) -> None:
-    experiment = experiments.ask_experiment(
-        check.project,
-        Experiment.Purpose.CHECK,
-        Experiment.Question.BOUND,
-        base,
-        head,
-        metric,
+    design = ExperimentDesign(
+        purpose=Experiment.Purpose.CHECK,
+        question=Experiment.Question.BOUND,
+        base=base,
+        head=head,
+        metric=metric,
         floor=check.floor,
         error=error,
         minutes=minutes,
         most_pairs=most_pairs or experiments.ESTIMATE_PAIRS,
         requested_by=check.requested_by,
     )
+    experiment = experiments.request_experiment(check.project, design)
     CheckedCase.objects.create(
         of=check,
         configuration=head.configuration,

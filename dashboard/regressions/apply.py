@@ -9,7 +9,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from dashboard import alerts, dispatch, experiments, runs
-from dashboard.experiments import Side
+from dashboard.experiments import ExperimentDesign, Side
 from dashboard.models import (
     Change,
     Check,
@@ -36,7 +36,7 @@ from dashboard.regressions.decision.wanted_measurements import ResidualCause, Wa
 RUN_PRIORITY = 5
 SUSPECTED, CONFIRMED = Regression.State.SUSPECTED, Regression.State.CONFIRMED
 # At each commit of a bisection so many pairs may be measured: at least, and for each pair of the proof.
-FEWEST_OF_PLACE, PAIRS_FOR_EACH = 24, 4
+FEWEST_BISECTION_PAIRS, BISECTION_PAIRS_PER_PROOF_PAIR = 24, 4
 Purpose = Experiment.Purpose
 
 
@@ -225,7 +225,7 @@ def _measure_next(project: Project, outcome: Outcome, regression: Regression) ->
         code = "triaged" if regression.is_triaged_away else "withdrawn"
         experiments.cancel_experiments(regression.experiments.all(), {"code": code})
     for wanted in outcome.next_step.experiments:
-        ask_for_regression(project, regression, wanted)
+        request_regression_experiment(project, regression, wanted)
     waited = [run for wanted in outcome.next_step.runs if (run := _request_run(wanted))]
     if waited:
         regression.awaited_runs.add(*waited)
@@ -233,38 +233,43 @@ def _measure_next(project: Project, outcome: Outcome, regression: Regression) ->
         reuse_proof(regression, outcome.next_step.proof)
 
 
-def ask_for_regression(project: Project, regression: Regression, wanted: WantedExperiment) -> Experiment:
+def request_regression_experiment(
+    project: Project, regression: Regression, wanted: WantedExperiment
+) -> Experiment:
     """An experiment of a regression's proof, weighed against the step that is suspected."""
     series = Series.objects.select_related("metric", "configuration__pool").get(pk=wanted.series.pk)
     commits = Commit.objects.in_bulk([wanted.base.pk, wanted.head.pk])
     test = wanted.purpose == Purpose.PROOF
-    experiment = experiments.ask_experiment(
-        project,
-        wanted.purpose,
-        Experiment.Question.TEST if test else Experiment.Question.PLACE,
-        Side(commits[wanted.base.pk], series.configuration),
-        Side(commits[wanted.head.pk], series.configuration),
-        series.metric,
+    design = ExperimentDesign(
+        purpose=wanted.purpose,
+        question=Experiment.Question.TEST if test else Experiment.Question.PLACE,
+        base=Side(commits[wanted.base.pk], series.configuration),
+        head=Side(commits[wanted.head.pk], series.configuration),
+        metric=series.metric,
         phase=series.phase,
         before=wanted.before,
         after=wanted.after,
         phases_with_step=wanted.phases_with_step,
         error=false_alarm_budget.error_of_next_proof(project),
-        most_pairs=None if test else most_pairs_of_place(project, regression),
+        most_pairs=None if test else most_bisection_pairs(project, regression),
         by_means_alone=not test and is_proved_by_means(regression),
     )
+    experiment = experiments.request_experiment(project, design)
     RegressionExperiment.objects.create(regression=regression, experiment=experiment, series=series)
     return experiment
 
 
-def most_pairs_of_place(project: Project, regression: Regression) -> int:
+def most_bisection_pairs(project: Project, regression: Regression) -> int:
     """Of each commit of a bisection: four times as many as proved the step, at most those of a proof.
 
     To tell the whole of a step from a part takes about four times the pairs that tell it from nothing.
     """
     proof = newest_confirmed_proof(regression).values("pk")[:1]
     proved = ExperimentPair.objects.filter(experiment__in=proof)
-    wanted = max(FEWEST_OF_PLACE, PAIRS_FOR_EACH * proved.filter(disturbed=False).count())
+    wanted = max(
+        FEWEST_BISECTION_PAIRS,
+        BISECTION_PAIRS_PER_PROOF_PAIR * proved.filter(disturbed=False).count(),
+    )
     return min(project.experiment_pairs, wanted)
 
 
@@ -366,7 +371,7 @@ def _open_residual(project: Project, residual: ResidualCause) -> None:
     asked = WantedExperiment(
         Purpose.PROOF, residual.good, residual.bad, residual.series, residual.before, residual.after
     )
-    ask_for_regression(project, regression, asked)
+    request_regression_experiment(project, regression, asked)
 
 
 def _notify_channels(outcome: Outcome, regression: Regression) -> None:

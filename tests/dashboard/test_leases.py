@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from dashboard import alerts, dispatch, experiments, leases, runs
 from dashboard.alerts import delivering
-from dashboard.experiments import Side
+from dashboard.experiments import ExperimentDesign, Side
 from dashboard.host_protocol import PairMeasured
 from dashboard.leases import Lease, LeaseLost
 from dashboard.models import Channel, Delivery, Experiment, Machine, Metric, Project, Regression, Run
@@ -126,7 +126,8 @@ class ExperimentWork(Job):
         base, head = (Side(commit, self.configuration) for commit in (self.commits[number], self.commits[7]))
         described = {"unit": "s", "kind": "time", "better": "lower"}
         metric, _ = Metric.objects.get_or_create(name="step_time", defaults=described)
-        return experiments.ask_experiment(self.project, "person", "estimate", base, head, metric)
+        design = ExperimentDesign(purpose="person", question="estimate", base=base, head=head, metric=metric)
+        return experiments.request_experiment(self.project, design)
 
     def claim(self, _row: Any, machine: str = "gpu-0") -> Any:
         return experiments.claim_experiment(POOL, machine)

@@ -65,7 +65,7 @@ PROJECT, EXPERIMENT = Project(), Experiment()
         ("experiments", verdicts.HOPELESS_CHANCE, 0.05, "in fewer than five of a hundred cases"),
         (
             "experiments",
-            (apply.FEWEST_OF_PLACE, apply.PAIRS_FOR_EACH),
+            (apply.FEWEST_BISECTION_PAIRS, apply.BISECTION_PAIRS_PER_PROOF_PAIR),
             (24, 4),
             "four times as many pairs as the proof did, and 24 at least",
         ),

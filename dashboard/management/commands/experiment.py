@@ -130,7 +130,7 @@ class Command(SiteCommand):
         with ProgressBar() as bar:
             bar.show(0, f"Reading {project.repository}")
             try:
-                experiment, new = experiments.ask_requested_estimate(
+                experiment, new = experiments.submit_estimate(
                     project, request, Experiment.Purpose.SCRIPT, command_account()
                 )
             except ExperimentError as error:

@@ -34,7 +34,7 @@ def new_experiment_page(request: HttpRequest, slug: str) -> HttpResponse:
     if request.method != "POST":
         return _render_form(request, project, written)
     try:
-        experiment, new = experiments.ask_requested_estimate(
+        experiment, new = experiments.submit_estimate(
             project, request_of(written), Experiment.Purpose.PERSON, visitor_of(request)
         )
     except ExperimentError as error:

@@ -34,7 +34,7 @@ def repository(tmp_path: Path, project: Project) -> Repository:
 
 def asked_base(project: Project, base: str, head: str) -> str:
     request = EstimateRequest(base=base, head=head)
-    experiment, _ = experiments.ask_requested_estimate(project, request, "script", command_account())
+    experiment, _ = experiments.submit_estimate(project, request, "script", command_account())
     return experiment.base_commit.hash
 
 

@@ -16,7 +16,7 @@ from dashboard.access import Visitor
 from dashboard.experiments import is_outdated
 from dashboard.models import Commit, Experiment, Regression, Run
 from dashboard.regressions import advance_proof, judge_run, redetect_project, triage_regression
-from dashboard.regressions.apply import apply_decision, ask_for_regression, reuse_proof
+from dashboard.regressions.apply import apply_decision, request_regression_experiment, reuse_proof
 from dashboard.regressions.decision.outcomes import Decision
 from dashboard.regressions.decision.requested_facts import ReusedProof
 from dashboard.regressions.decision.wanted_measurements import Purpose, ResidualCause, WantedExperiment
@@ -112,7 +112,8 @@ def answer_for_another(line: list[Commit]) -> Callable[..., Experiment]:
     def answer(verdict: str, suspected: float = 1.4) -> Experiment:
         levels = (0.010, 0.010 * suspected)
         wanted = WantedExperiment(Purpose.PROOF, asked.base_commit, asked.head_commit, series, *levels)
-        return factories.end_experiment(ask_for_regression(another.project, another, wanted), verdict)
+        requested = request_regression_experiment(another.project, another, wanted)
+        return factories.end_experiment(requested, verdict)
 
     factories.end_experiment(asked, "", state="cancelled")
     return answer

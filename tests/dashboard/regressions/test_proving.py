@@ -24,7 +24,7 @@ from dashboard.models import (
     Run,
 )
 from dashboard.regressions import advance_proof, judge_run
-from dashboard.regressions.apply import is_proved_by_means, most_pairs_of_place
+from dashboard.regressions.apply import is_proved_by_means, most_bisection_pairs
 from tests.dashboard import factories
 from tests.dashboard.conftest import Repository
 from tests.dashboard.shared_rows import share_rows
@@ -155,7 +155,7 @@ def test_a_bisection_may_take_some_pairs_for_each_of_the_proof(
     ExperimentPair.objects.bulk_create(
         ExperimentPair(experiment=proof, base_first=True, **row) for row in rows
     )
-    assert most_pairs_of_place(made.project, made) == most
+    assert most_bisection_pairs(made.project, made) == most
 
 
 @pytest.mark.parametrize(("by_steps", "alone"), [(False, True), (True, False), (None, False)])

@@ -109,7 +109,7 @@ def test_what_repeats_an_experiment_asks_the_same(
         Pool.objects.create(name=pool)
     factories.get_configuration(factories.create_case(project, "walker", fast="true"))
     request = EstimateRequest(base="main~1", precision="2%", minutes="7", pool="other", **asked)
-    first, _ = experiments.ask_requested_estimate(project, request, "script", command_account())
+    first, _ = experiments.submit_estimate(project, request, "script", command_account())
     fields = (
         *("base_commit", "base_configuration", "head_commit", "head_configuration", "metric", "phase"),
         *("precision", "most_seconds"),

@@ -16,7 +16,7 @@ import pytest
 from paceline import manifest, metrics
 
 from dashboard import experiments
-from dashboard.experiments import Side
+from dashboard.experiments import ExperimentDesign, Side
 from dashboard.experiments.paired_phases import paired_phases
 from dashboard.host_protocol import ExperimentAssignment, Lease, PairMeasured
 from dashboard.models import Case, Commit, Configuration, Document, Experiment, Metric, Project, Run
@@ -87,9 +87,16 @@ def suspected(host: Host, requested: Requested) -> Experiment:
 def ask_proof(run: Run, files: dict[str, str], name: str, levels: tuple[float, float]) -> Experiment:
     """Whether the commit with these files is worse than the run's."""
     base, head = both_sides(run, files)
-    return experiments.ask_experiment(
-        run.commit.project, "proof", "test", base, head, get_metric(name), before=levels[0], after=levels[1]
+    design = ExperimentDesign(
+        purpose="proof",
+        question="test",
+        base=base,
+        head=head,
+        metric=get_metric(name),
+        before=levels[0],
+        after=levels[1],
     )
+    return experiments.request_experiment(run.commit.project, design)
 
 
 def both_sides(run: Run, files: dict[str, str]) -> tuple[Side, Side]:
@@ -128,11 +135,7 @@ python_path = ["src"]
 def test_each_side_has_its_own_code(host: Host, requested: Requested) -> None:
     """Both are installed before either is measured: what is built of one never stands in for the other's."""
     run = requested({"src/value.py": "VALUE = 1\n", "paceline.toml": SHORT + BUILT})
-    base, head = both_sides(run, {"src/value.py": "VALUE = 2\n"})
-    metric = get_metric("step_time")
-    assert experiments.ask_experiment(
-        run.commit.project, "proof", "test", base, head, metric, before=1e-4, after=2e-4
-    )
+    ask_proof(run, {"src/value.py": "VALUE = 2\n"}, "step_time", (1e-4, 2e-4))
     assignment = experiments.claim_experiment("default", "gpu-1")
     assert assignment
     executor = ExperimentExecutor(assignment, -1, host.configuration, host.client)
@@ -202,7 +205,7 @@ def test_a_person_is_told_how_large_the_difference_is(
     """
     run = requested({"train.py": LOOP.format(seconds=0.004), "paceline.toml": SHORT})
     base, head = both_sides(run, {"train.py": LOOP.format(seconds=0.016)})
-    asked, _ = experiments.ask_estimate(
+    asked, _ = experiments.request_estimate(
         run.commit.project, "person", base, head, get_metric("step_time"), precision=1.0
     )
     handed_in: list[PairMeasured] = []
@@ -253,7 +256,7 @@ def test_an_exact_counter_takes_two_pairs(host: Host, requested: Requested) -> N
     run = requested({"train.py": CALLING.format(calls=1), "paceline.toml": SHORT})
     base, head = both_sides(run, {"train.py": CALLING.format(calls=4)})
     metric = get_metric("function_calls")
-    asked, _ = experiments.ask_estimate(run.commit.project, "person", base, head, metric)
+    asked, _ = experiments.request_estimate(run.commit.project, "person", base, head, metric)
     # As if the functions of both sides were counted before.
     Experiment.objects.update(profiles={"base": {}, "head": {}})
     assert host.execute_next()
@@ -336,7 +339,7 @@ def test_of_two_cases_of_one_commit_the_one_that_does_not_run_is_named(
         case=case, version=run.configuration.version, pool=run.configuration.pool, quick=False
     )
     Run.objects.update(state="done")
-    asked, _ = experiments.ask_estimate(
+    asked, _ = experiments.request_estimate(
         case.project, "claim", base, Side(run.commit, other), get_metric("step_time")
     )
     assert host.execute_next()

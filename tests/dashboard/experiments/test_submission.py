@@ -80,7 +80,7 @@ def ask_in_words(
     project: Project, base: str = "main", head: str = "main", **words: Any
 ) -> tuple[Experiment, bool]:
     request = EstimateRequest(base=base, head=head, **words)
-    return experiments.ask_requested_estimate(project, request, "script", command_account())
+    return experiments.submit_estimate(project, request, "script", command_account())
 
 
 def commit_manifests(repository: Repository, *manifests: str) -> list[str]:
@@ -148,7 +148,7 @@ def test_a_question_that_somebody_asks_at_the_same_moment_is_theirs(
     answers = iter((None, first))
     asked = SimpleNamespace(first=lambda: next(answers))
     monkeypatch.setattr(Experiment.objects, "filter", lambda **_: asked)
-    assert experiments.ask_estimate(described, "person", base, head, first.metric) == (first, False)
+    assert experiments.request_estimate(described, "person", base, head, first.metric) == (first, False)
     assert Experiment.objects.count() == 1
 
 
