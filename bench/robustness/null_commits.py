@@ -74,7 +74,7 @@ def measure_null_commits(commits: int, minutes: float, seed: int) -> str:
             while measured < commits and time.monotonic() - started < 60 * minutes:
                 measured += 1
                 head = commit_files(repository, {"train.py": SCRIPT.format(number=measured)})
-                keys = triggers.from_command(project, triggers.parse_revisions(head))[1]
+                keys = triggers.create_command_trigger(project, triggers.parse_revisions(head))[1]
                 wait_for_runs(keys, RUN_SECONDS)
             # What was disturbed waits for a calm hour, which may be far.
             with suppress(TimeoutError):

@@ -197,7 +197,7 @@ def request_runs(folder: Path, commits: int, cases: int, *, steps: int = 1, work
     for number in range(commits - 1):
         commit_files(repository, {"notes.txt": str(number)})
     project = add_project("nothing", str(repository))
-    return triggers.from_command(project, triggers.parse_revisions(None, None, commits))[1]
+    return triggers.create_command_trigger(project, triggers.parse_revisions(None, None, commits))[1]
 
 
 def count_states(keys: list[int]) -> Counter[str]:

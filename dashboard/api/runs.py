@@ -34,9 +34,9 @@ from dashboard.models import Backlog, Document, Project, Run, RunLog
 from dashboard.problem_details import ApiError
 from dashboard.querysets import runs as run_queries
 from dashboard.repositories import MOST_COMMITS
-from dashboard.triggers.checking import check_request
 from dashboard.triggers.receiving import MOST_BENCHMARKS, TriggerError, parse_revisions
-from dashboard.triggers.web import from_web
+from dashboard.triggers.request_validation import validate_request
+from dashboard.triggers.web import create_web_trigger
 
 router = Router(tags=["runs"])
 
@@ -185,8 +185,8 @@ def request_runs(request: HttpRequest, slug: str, body: RunsBody) -> TriggerRow:
     project = get_object_or_404(Project, slug=slug)
     try:
         revisions = parse_revisions(body.commit or None, body.range or None, body.last)
-        check_request(project, revisions, body.benchmarks)
-        trigger = from_web(project, visitor_of(request), revisions, body.benchmarks)
+        validate_request(project, revisions, body.benchmarks)
+        trigger = create_web_trigger(project, visitor_of(request), revisions, body.benchmarks)
     except TriggerError as error:
         raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), error.field) from error
     return describe_trigger(trigger)

@@ -14,7 +14,7 @@ from dashboard import repositories
 from dashboard.models import Project, Run
 from dashboard.projects.registration import add_project
 from dashboard.repositories import Mirror, RepositoryError
-from dashboard.triggers import from_command
+from dashboard.triggers import create_command_trigger
 
 SLUG = "paceline"
 # What a newcomer sees first: the case of a benchmark that says most, of the benchmark that is over soonest.
@@ -41,7 +41,7 @@ def request_first_runs() -> list[Run]:
     if names and not missing:
         return []
     with transaction.atomic():
-        _, ids = from_command(project, {}, missing, quick=True)
+        _, ids = create_command_trigger(project, {}, missing, quick=True)
         requested = list(
             Run.objects.filter(pk__in=ids)
             .select_related("configuration__case__project", "commit")

@@ -14,7 +14,7 @@ from dashboard.triggers.receiving import TriggerError, receive_trigger
 BUSY_TIMEOUT = 120.0
 
 
-def from_command(
+def create_command_trigger(
     project: Project, revisions: dict[str, Any], benchmarks: Iterable[str] = (), *, quick: bool = False
 ) -> tuple[Trigger, list[int]]:
     """A trigger of the command line and the ids of its runs, which whoever typed it waits for.

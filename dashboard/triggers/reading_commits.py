@@ -9,8 +9,8 @@ from dashboard.models import Project, Trigger
 from dashboard.repositories import FetchTimeout, RepositoryBusy, RepositoryError
 from dashboard.runs.rewritten_history import follow_rewritten_history
 from dashboard.runs.tags import follow_tags
-from dashboard.triggers.checking import CHECK_SECONDS
 from dashboard.triggers.receiving import TriggerError
+from dashboard.triggers.request_validation import CHECK_SECONDS
 
 
 def read_newest_commits(project: Project, count: int) -> int | None:

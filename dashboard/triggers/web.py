@@ -12,7 +12,7 @@ from dashboard.models import Project, Trigger
 from dashboard.triggers.receiving import TriggerError, parse_revisions, receive_trigger
 
 
-def from_web(
+def create_web_trigger(
     project: Project, visitor: Visitor, revisions: dict[str, Any], benchmarks: Iterable[str] = ()
 ) -> Trigger:
     """A trigger of a person, or of a token; `revisions` come from `parse_revisions`. Raises TriggerError."""

@@ -137,7 +137,7 @@ def set_up_history(seed: int, arguments: Sequence[str]) -> tuple[Project, BuiltH
 
 def request_commit(project: Project, commit: str, benchmarks: Sequence[str]) -> list[int]:
     """The ids of one commit's new runs, of these benchmarks or of all."""
-    return triggers.from_command(project, triggers.parse_revisions(commit=commit), benchmarks)[1]
+    return triggers.create_command_trigger(project, triggers.parse_revisions(commit=commit), benchmarks)[1]
 
 
 def parse_seed(text: str | None) -> int:

@@ -56,7 +56,7 @@ class Command(SiteCommand):
             bar.show(0, f"Reading {project.repository}")
             try:
                 revisions = triggers.parse_revisions(options["commit"], options["range"], options["last"])
-                trigger, ids = triggers.from_command(project, revisions, options["benchmark"])
+                trigger, ids = triggers.create_command_trigger(project, revisions, options["benchmark"])
             except TriggerError as error:
                 raise CommandError(str(error)) from error
             bar.show(1, f"{project.repository} is read")

@@ -17,10 +17,10 @@ from dashboard.pages.requested_project import requested_project
 from dashboard.querysets.durations import newest_durations
 from dashboard.querysets.projects import LOOKED_AT, unmeasured_commits
 from dashboard.sentences.numbers import format_count, format_duration
-from dashboard.triggers.checking import CHECK_SECONDS
 from dashboard.triggers.reading_commits import read_newest_commits
 from dashboard.triggers.receiving import TriggerError
-from dashboard.triggers.web import from_web
+from dashboard.triggers.request_validation import CHECK_SECONDS
+from dashboard.triggers.web import create_web_trigger
 
 # So many commits are asked for at once, the newest: one press never fills a queue for days.
 MOST_ASKED = 20
@@ -48,7 +48,7 @@ def measure_missing(request: HttpRequest, slug: str) -> HttpResponse:
     missing = unmeasured_commits(project)[:MOST_ASKED]
     try:
         for commit in missing:
-            from_web(project, visitor_of(request), {"commit": commit.hash})
+            create_web_trigger(project, visitor_of(request), {"commit": commit.hash})
     except TriggerError as error:
         messages.error(request, str(error))
         return redirect("project-commits", slug)

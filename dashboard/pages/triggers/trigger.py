@@ -20,9 +20,9 @@ from dashboard.querysets import projects, runs
 from dashboard.querysets.deferred_joins import read_with_details
 from dashboard.querysets.durations import newest_durations
 from dashboard.sentences.numbers import format_count
-from dashboard.triggers.checking import check_request
 from dashboard.triggers.receiving import TriggerError
-from dashboard.triggers.web import chosen_revisions, from_web
+from dashboard.triggers.request_validation import validate_request
+from dashboard.triggers.web import chosen_revisions, create_web_trigger
 
 MOST_RUNS = 40
 
@@ -38,8 +38,8 @@ def request_runs(request: HttpRequest, slug: str) -> HttpResponse:
         return _render_form(request, project, request.GET)
     try:
         revisions, benchmarks = chosen_revisions(request.POST), request.POST.getlist("benchmarks")
-        check_request(project, revisions, benchmarks)
-        trigger = from_web(project, visitor_of(request), revisions, benchmarks)
+        validate_request(project, revisions, benchmarks)
+        trigger = create_web_trigger(project, visitor_of(request), revisions, benchmarks)
     except TriggerError as error:
         return _render_form(request, project, request.POST, str(error))
     messages.success(request, "Requested. The runs appear here once the repository has been read.")

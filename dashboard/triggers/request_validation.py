@@ -16,7 +16,7 @@ from dashboard.triggers.receiving import TriggerError
 CHECK_SECONDS = 4.0
 
 
-def check_request(project: Project, revisions: Mapping[str, Any], benchmarks: Sequence[str] = ()) -> None:
+def validate_request(project: Project, revisions: Mapping[str, Any], benchmarks: Sequence[str] = ()) -> None:
     """Raises TriggerError where it is known now that no commit of these can be measured by these benchmarks.
 
     `revisions` as of `parse_revisions`. What only a worker can find out, as it alone can wait for a slow
