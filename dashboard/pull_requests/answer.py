@@ -16,7 +16,7 @@ PROVED, CONTROL_MOVED = "proved", "control moved"
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredCase:
+class CaseEvaluation:
     """What one case's pairs say: of the metric that is judged, and of memory, quality and counters beside it.
 
     `own` is None where no pair tells; `failure` says why a side doesn't run, empty where both do. `ended`: it
@@ -54,7 +54,7 @@ class CheckAnswer:
     reason: dict[str, Any] = field(default_factory=dict)
 
 
-def answer_check(cases: Sequence[MeasuredCase], control: MeasuredCase | None) -> CheckAnswer:
+def answer_check(cases: Sequence[CaseEvaluation], control: CaseEvaluation | None) -> CheckAnswer:
     """Worse is what is proved of one case; not worse takes all of them. All else isn't known, and no reason
     to refuse a pull request.
 
@@ -81,7 +81,7 @@ def answer_check(cases: Sequence[MeasuredCase], control: MeasuredCase | None) ->
     return CheckAnswer(NOT_KNOWN, {"code": "both answers possible", "visible": smallest_visible(cases)})
 
 
-def prove_worse(cases: Sequence[MeasuredCase], control: MeasuredCase | None) -> CheckAnswer | None:
+def prove_worse(cases: Sequence[CaseEvaluation], control: CaseEvaluation | None) -> CheckAnswer | None:
     """What is worse whatever is still to be measured; None while nothing is.
 
     Of a case that gets more pairs only what they can't take back. Times wait for the base against itself: it
@@ -101,13 +101,13 @@ def prove_worse(cases: Sequence[MeasuredCase], control: MeasuredCase | None) -> 
     return None
 
 
-def moved_metrics(control: MeasuredCase | None) -> list[BoundedDifference]:
+def moved_metrics(control: CaseEvaluation | None) -> list[BoundedDifference]:
     """Those in which the base differs from itself by the floor or more."""
     bounded = control.all_bounded if control else []
     return [each for each in bounded if each.verdict == WORSE or each.is_better]
 
 
-def smallest_visible(cases: Sequence[MeasuredCase]) -> float | None:
+def smallest_visible(cases: Sequence[CaseEvaluation]) -> float | None:
     """The part by which each open case would have had to be worse to be seen; the largest of them.
 
     None where nothing would have been.

@@ -11,7 +11,7 @@ from django.utils import timezone
 from dashboard import dispatch, failed_jobs, outbox
 from dashboard.models import Check, CheckedCase, Experiment
 from dashboard.pull_requests.answer import answer_check, prove_worse
-from dashboard.pull_requests.measured_cases import measured_cases
+from dashboard.pull_requests.case_evaluation import evaluate_cases
 from dashboard.pull_requests.status_and_comment import send_untold_checks
 
 State = Check.State
@@ -57,7 +57,7 @@ def end_answered(check_id: int) -> None:
         check = Check.objects.select_for_update().filter(pk=check_id, state=State.MEASURING).first()
         if check is None or check.cases.exclude(experiment__state__in=Experiment.TERMINAL).exists():
             return
-        answered = answer_check(*measured_cases(check))
+        answered = answer_check(*evaluate_cases(check))
         # What was told stays, whatever the last pairs say.
         told = {name: check.reason[name] for name in ("case", "metric") if check.answer}
         check.answer, check.reason = check.answer or answered.answer, {**answered.reason, **told}
@@ -71,7 +71,7 @@ def answer_early(check_id: int) -> None:
     with transaction.atomic():
         unanswered = Check.objects.filter(pk=check_id, state=State.MEASURING, answer="")
         check = unanswered.select_for_update().first()
-        proved = prove_worse(*measured_cases(check)) if check else None
+        proved = prove_worse(*evaluate_cases(check)) if check else None
         if check is None or proved is None:
             return
         check.answer, check.reason = proved.answer, proved.reason

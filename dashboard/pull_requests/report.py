@@ -10,8 +10,8 @@ from dashboard.experiments.bounds import GUARDED_KINDS, QUALITY, WORSE, BoundedD
 from dashboard.experiments.paired_phases import paired_phases
 from dashboard.measured_kinds import COUNTER
 from dashboard.models import Check, CheckedCase, Experiment
-from dashboard.pull_requests.answer import MeasuredCase, moved_metrics
-from dashboard.pull_requests.measured_cases import measure_case
+from dashboard.pull_requests.answer import CaseEvaluation, moved_metrics
+from dashboard.pull_requests.case_evaluation import evaluate_case
 from dashboard.sentences.regressions import describe_function_change
 
 # A phase or a function that has less of the difference isn't named as its cause.
@@ -127,7 +127,7 @@ def read_report(check: Check) -> CheckReport:
     ).prefetch_related("experiment__pairs")
     cases = list(related)
     for row in cases:
-        measured = measure_case(row)
+        measured = evaluate_case(row)
         if row.is_control:
             control = measured
             continue
@@ -154,7 +154,7 @@ def read_report(check: Check) -> CheckReport:
     )
 
 
-def open_metric(experiment: Experiment, measured: MeasuredCase) -> str:
+def open_metric(experiment: Experiment, measured: CaseEvaluation) -> str:
     """What a case gets more pairs for: the metric that is judged, or once that is known what is learned."""
     waits = [bounded for bounded in measured.others if bounded.metric.kind == QUALITY]
     if measured.own is not None and measured.own.verdict:
@@ -176,7 +176,7 @@ def _row_order(row: CheckRow) -> tuple[bool, bool, bool, float, str]:
     return (told.verdict != WORSE, not told.is_better, told.is_counted, -abs(told.middle), row.case)
 
 
-def find_causes(row: CheckedCase, measured: MeasuredCase) -> list[Cause]:
+def find_causes(row: CheckedCase, measured: CaseEvaluation) -> list[Cause]:
     """The phases and functions that a case's differences come from; none where it has none."""
     own = measured.own
     suspects = suspected_causes(row.experiment, measured)
@@ -187,7 +187,7 @@ def find_causes(row: CheckedCase, measured: MeasuredCase) -> list[Cause]:
     return [*timed, *suspects] if own.verdict == WORSE else [*suspects, *timed]
 
 
-def suspected_causes(experiment: Experiment, measured: MeasuredCase) -> list[Cause]:
+def suspected_causes(experiment: Experiment, measured: CaseEvaluation) -> list[Cause]:
     """The changed functions that explain what is worse beside the time, of each kind of metric."""
     found: Mapping[str, Any] = experiment.profiles.get("suspects", {})
     worse = {bounded.metric.kind: bounded.metric.name for bounded in reversed(measured.worse)}

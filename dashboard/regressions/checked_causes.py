@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from dashboard.models import Check, CheckedCase, Experiment
-from dashboard.pull_requests.measured_cases import measure_case
+from dashboard.pull_requests.case_evaluation import evaluate_case
 from dashboard.pull_requests.report import EXPLAINED_KINDS
 from dashboard.regressions.explanation.commit_difference import touched_functions
 from dashboard.regressions.explanation.suspects import Profile, rank_suspects
@@ -36,7 +36,7 @@ def explain_checked_case(experiment_id: int) -> None:
     if row is None or not row.experiment.profiles:
         return
     known = row.experiment.profiles.get("suspects", {})
-    worse = {bounded.metric.kind for bounded in measure_case(row).worse}
+    worse = {bounded.metric.kind for bounded in evaluate_case(row).worse}
     kinds = sorted(kind for kind in worse if kind in EXPLAINED_KINDS and kind not in known)
     if kinds:
         keep_suspects(experiment_id, rank_by_kind(row, kinds))

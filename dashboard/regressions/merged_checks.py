@@ -10,7 +10,7 @@ from dashboard.measured_kinds import MEAN_TIME, is_exact_counter
 from dashboard.models import Experiment, Project, Triage
 from dashboard.models import Series as SeriesRow
 from dashboard.pull_requests.answer import CONTROL_MOVED, PROVED, moved_metrics
-from dashboard.pull_requests.measured_cases import measure_case, measured_cases
+from dashboard.pull_requests.case_evaluation import evaluate_case, evaluate_cases
 from dashboard.pull_requests.merged import MergedCheck as FoundCheck
 from dashboard.regressions.decision import requested_facts
 from dashboard.regressions.decision.facts import Commit
@@ -58,7 +58,7 @@ def proof_on_branch(
         return None
     if found.merged.commit != request.bad.hash or series.phase:
         return None
-    _, control = measured_cases(found.check)
+    _, control = evaluate_cases(found.check)
     if series.metric.name in {bounded.metric.name for bounded in moved_metrics(control)}:
         return None
     measured = found.row.experiment
@@ -90,7 +90,7 @@ def intended_up_to(series: SeriesRow, found: FoundCheck) -> float | None:
     What the check didn't find worse, nobody has seen: memory isn't meant where it was the time. A counter
     that it couldn't tell only explains what else got worse.
     """
-    measured = measure_case(found.row)
+    measured = evaluate_case(found.row)
     if not found.check.intended_by or not measured.worse:
         return None
     name = MEAN_TIME[0] if series.metric.name in MEAN_TIME and not series.phase else str(series)

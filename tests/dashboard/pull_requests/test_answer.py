@@ -5,7 +5,7 @@ import math
 import pytest
 
 from dashboard.experiments.bounds import BoundedDifference, MeasuredMetric
-from dashboard.pull_requests.answer import MeasuredCase, answer_check, prove_worse
+from dashboard.pull_requests.answer import CaseEvaluation, answer_check, prove_worse
 
 STEP_TIME = MeasuredMetric("step_time", "s", "lower", "time")
 RETURN = MeasuredMetric("quality.return", "1", "higher", "quality")
@@ -39,8 +39,8 @@ CALLS_MORE, CALLS_OFFSET = make_counted(1.3), make_counted(1.3, is_offset=True)
 
 def make_case(
     own: BoundedDifference | None, *others: BoundedDifference, failure: str = "", ended: bool = True
-) -> MeasuredCase:
-    return MeasuredCase("tiny", own, others, failure, ended)
+) -> CaseEvaluation:
+    return CaseEvaluation("tiny", own, others, failure, ended)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def make_case(
         ([], "not known"),
     ],
 )
-def test_one_proved_case_is_enough_and_all_have_to_pass(cases: list[MeasuredCase], answer: str) -> None:
+def test_one_proved_case_is_enough_and_all_have_to_pass(cases: list[CaseEvaluation], answer: str) -> None:
     assert answer_check(cases, make_case(SAME)).answer == answer
 
 
@@ -120,7 +120,7 @@ def test_what_the_base_differs_in_itself_proves_nothing() -> None:
     ],
 )
 def test_what_is_worse_whatever_comes_is_proved_early(
-    case: MeasuredCase, control: MeasuredCase, proved: str
+    case: CaseEvaluation, control: CaseEvaluation, proved: str
 ) -> None:
     answered = prove_worse([case], control)
     assert (answered.reason["metric"] if answered else "") == proved
