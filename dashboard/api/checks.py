@@ -127,7 +127,7 @@ def ask_check(request: HttpRequest, slug: str, body: CheckBody) -> CheckReport:
     """Check a commit against its merge base, as a pull request of it would be."""
     project, visitor = get_object_or_404(Project, slug=slug), visitor_of(request)
     try:
-        check = pull_requests.check_revision(
+        check = pull_requests.request_check(
             project,
             body.head,
             body.onto,

@@ -119,7 +119,7 @@ def measure_claims(request: HttpRequest, slug: str, body: ClaimsBody) -> Status[
     """Measure claims at a commit, each by an experiment or by the newest run of its case."""
     project = get_object_or_404(Project, slug=slug)
     try:
-        asked = claims.ask_claims(
+        asked = claims.request_claims(
             project, body.benchmark, body.commit, body.claims, pool=body.pool, actor=visitor_of(request)
         )
     except claims.ClaimsError as error:

@@ -4,17 +4,17 @@ The harness's own parser and verdict decide; this package asks, waits and rememb
 regressions. See docs/claims.md.
 """
 
-from dashboard.claims.asking import RequestedClaims, ask_claims
 from dashboard.claims.errors import ClaimsError
 from dashboard.claims.judging import experiment_ended
+from dashboard.claims.requests import RequestedClaims, request_claims
 from dashboard.claims.watching import read_new_claims, sweep_claims, watch_claims
 
 __all__ = [
     "ClaimsError",
     "RequestedClaims",
-    "ask_claims",
     "experiment_ended",
     "read_new_claims",
+    "request_claims",
     "sweep_claims",
     "watch_claims",
 ]

@@ -11,10 +11,10 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from dashboard import failed_jobs, runs
-from dashboard.claims.asking import ask_claims
 from dashboard.claims.errors import ClaimsError
 from dashboard.claims.judging import experiment_ended
 from dashboard.claims.reading import read_claims, resolve_commit
+from dashboard.claims.requests import request_claims
 from dashboard.claims.starting import start_measurement
 from dashboard.claims.storing import store_claims
 from dashboard.models import ClaimMeasurement, ClaimsFile, Commit, Experiment, Machine, Project
@@ -51,7 +51,7 @@ def watch_project(project: Project) -> None:
     policy = project_policy(project)
     for file in files:
         if not file.problem and is_due(file, policy, newest.position):
-            ask_claims(project, file.benchmark, newest.hash)
+            request_claims(project, file.benchmark, newest.hash)
 
 
 def read_new_claims(project_id: int) -> None:

@@ -105,7 +105,7 @@ def act_on_check(check: Check, action: str, head: str, visitor: Visitor) -> Chec
         case "approve":
             pull_requests.approve_check(check, head, person)
         case "intended":
-            pull_requests.call_intended(check, person, visitor.user)
+            pull_requests.mark_intended(check, person, visitor.user)
         case "again":
             return pull_requests.repeat_check(check, visitor.user)
         case "cancel":

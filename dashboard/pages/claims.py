@@ -204,7 +204,7 @@ def measure_claims(request: HttpRequest, slug: str) -> HttpResponse:
         for name in ("benchmark", "claim", "commit", "pool")
     }
     try:
-        asked = claims.ask_claims(
+        asked = claims.request_claims(
             project,
             written["benchmark"],
             written["commit"],

@@ -26,7 +26,7 @@ def approve_check(check: Check, head_hash: str, person: str) -> None:
         outbox.send_kept(dispatch.TELL_CHECK, check.pk)
 
 
-def call_intended(check: Check, person: str, user: Any = None) -> None:
+def mark_intended(check: Check, person: str, user: Any = None) -> None:
     """Let the pull request pass though it is worse, and its merge be expected. Raises CheckError.
 
     `user`: the account of this site, where the person has said it with one.

@@ -15,9 +15,9 @@ from dashboard.forges.errors import ForgeAnswerError, ForgeAway
 from dashboard.forges.events import Action, CommentEvent, PullRequestEvent
 from dashboard.forges.forge import forge_of
 from dashboard.models import Check, ForgeConnection, Project, PullRequest
-from dashboard.pull_requests.approving import approve_check, call_intended
-from dashboard.pull_requests.asking import ProposedHead, follow_pull_request, newest_check, repeat_check
+from dashboard.pull_requests.approving import approve_check, mark_intended
 from dashboard.pull_requests.errors import CheckError
+from dashboard.pull_requests.requests import ProposedHead, follow_pull_request, newest_check, repeat_check
 from dashboard.repositories import FULL_HASH, LONGEST_BRANCH
 
 logger = logging.getLogger(__name__)
@@ -121,7 +121,7 @@ def act_on_comment(check: Check, said: str, person: str) -> tuple[AuditAction, C
     """What was done, and the check that it is about now: a new one where it runs again. Raises CheckError."""
     command, _, given = said.partition(" ")
     if command == "intended":
-        call_intended(check, person)
+        mark_intended(check, person)
         return AuditAction.CHECK_INTENDED, check
     if command == "again":
         return AuditAction.CHECK_REQUESTED, repeat_check(check)

@@ -21,8 +21,8 @@ from dashboard.forges.forge import forge_of
 from dashboard.forges.forge_api import Forge, StatusState
 from dashboard.models import Check, ForgeConnection, PullRequest
 from dashboard.pull_requests import sentences
-from dashboard.pull_requests.asking import newest_check
 from dashboard.pull_requests.report import CheckReport, read_report
+from dashboard.pull_requests.requests import newest_check
 
 logger = logging.getLogger(__name__)
 

@@ -64,7 +64,7 @@ def apply_decision(project: Project, branch: str, decision: Decision) -> list[Re
             links.update(regression=regression)
         _keep_changes(branch, outcome, regression)
         if outcome.intended_by_check:
-            _call_intended(regression, outcome.intended_by_check)
+            _triage_as_intended(regression, outcome.intended_by_check)
     for cause in decision.branch_causes:
         _write_branch_cause(cause)
     for outcome, regression in rows:
@@ -317,7 +317,7 @@ def reuse_proof(regression: Regression, proof: ReusedProof) -> None:
     dispatch.send_task(dispatch.PROVE, regression.pk)
 
 
-def _call_intended(regression: Regression, check_id: int) -> None:
+def _triage_as_intended(regression: Regression, check_id: int) -> None:
     """Triage it as somebody has triaged its pull request, before the merge."""
     check = Check.objects.select_related("intended_person").get(pk=check_id)
     keep_triage(regression, Regression.Triaged.INTENDED, check.intended_person)

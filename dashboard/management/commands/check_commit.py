@@ -66,7 +66,7 @@ class Command(SiteCommand):
         project = project_named(options["project"])
         with services.running_services(settings, hosts.local_join_code) if options["wait"] else nullcontext():
             try:
-                check = pull_requests.check_revision(
+                check = pull_requests.request_check(
                     project,
                     options["head"],
                     options["onto"],

@@ -110,7 +110,7 @@ def write_claims(repository: Repository, text: str) -> str:
 
 
 def ask_by_command(project: Project, **how: Any) -> claims.RequestedClaims:
-    return claims.ask_claims(project, actor=command_account(), **how)
+    return claims.request_claims(project, actor=command_account(), **how)
 
 
 def end_experiment(experiment: Experiment, ratio: float, half: float = 0.01) -> None:

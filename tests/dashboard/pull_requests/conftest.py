@@ -10,7 +10,7 @@ import pytest
 
 from dashboard import pull_requests
 from dashboard.models import Check, Project, PullRequest
-from dashboard.pull_requests.asking import ProposedHead
+from dashboard.pull_requests.requests import ProposedHead
 from tests.dashboard.conftest import Repository, copy_repository
 
 MANIFEST = """

@@ -123,12 +123,12 @@ def test_what_more_pairs_could_take_back_waits(check: Check, head: CheckedCase, 
 def test_cancelling_the_rest_keeps_the_answer(check: Check, head: CheckedCase, control: CheckedCase) -> None:
     pull_requests.proved_worse(head.experiment_id)
     with pytest.raises(CheckError, match="the rest is still being measured"):
-        pull_requests.call_intended(check, "ada")
+        pull_requests.mark_intended(check, "ada")
     assert pull_requests.cancel_check(check, "ada")
     assert answer_of(check) == ("done", "worse")
     assert headline_of(check).endswith("The rest was cancelled.")
     assert set(Experiment.objects.values_list("state", flat=True)) == {"cancelled"}
-    pull_requests.call_intended(check, "ada")
+    pull_requests.mark_intended(check, "ada")
     assert headline_of(check).endswith("The rest was cancelled. Intended, says ada.")
 
 

@@ -165,7 +165,7 @@ def add_pairs(experiment: Experiment, ratio: float) -> None:
         )
 
 
-def call_intended(check: Check, **values: object) -> None:
+def mark_intended(check: Check, **values: object) -> None:
     Check.objects.filter(pk=check.pk).update(intended_by="Ada (github)", **values)
 
 
@@ -185,7 +185,7 @@ def test_what_was_proved_on_the_branch_is_the_proof(branch: Branch, merge: Merge
 
 def test_what_was_called_intended_is_told_to_nobody(branch: Branch) -> None:
     person = User.objects.create_user("grace")
-    call_intended(branch.check, intended_person=person)
+    mark_intended(branch.check, intended_person=person)
     rebase_branch(branch.repository)
     branch.measure_merged()
     found = Regression.objects.get()
@@ -197,7 +197,7 @@ def test_what_was_called_intended_is_told_to_nobody(branch: Branch) -> None:
 
 
 def test_the_intended_level_is_what_later_commits_are_judged_against(branch: Branch) -> None:
-    call_intended(branch.check)
+    mark_intended(branch.check)
     merge_commit(branch.repository)
     for number in range(4):
         branch.repository.commit(f"Later {number}", notes_md=f"later {number}")
@@ -237,7 +237,7 @@ def test_what_the_case_does_not_run_may_have_moved(branch: Branch) -> None:
 
 
 def test_intended_is_expected_also_where_the_target_moved_on(branch: Branch) -> None:
-    call_intended(branch.check)
+    mark_intended(branch.check)
     branch.repository.commit("Move on", model_py=CODE.replace("line 3\n", "line three\n"))
     branch.measure()
     squash_branch(branch.repository)
@@ -250,7 +250,7 @@ def test_intended_is_expected_also_where_the_target_moved_on(branch: Branch) -> 
 
 def test_more_than_was_intended_is_told(branch: Branch) -> None:
     ExperimentPair.objects.update(head=LEVEL * 1.05)
-    call_intended(branch.check)
+    mark_intended(branch.check)
     branch.repository.commit("Move on", model_py=CODE.replace("line 3\n", "line three\n"))
     branch.measure()
     squash_branch(branch.repository)
@@ -260,7 +260,7 @@ def test_more_than_was_intended_is_told(branch: Branch) -> None:
 
 
 def test_what_somebody_reopened_stays_open(branch: Branch) -> None:
-    call_intended(branch.check)
+    mark_intended(branch.check)
     merge_commit(branch.repository)
     branch.measure_merged()
     found = Regression.objects.get()
@@ -338,6 +338,6 @@ def test_the_forge_says_which_commit_is_the_merge(branch: Branch) -> None:
         project=branch.project, number=7, head_hash=branch.check.head_hash, base_ref="main", merge_hash=merge
     )
     Check.objects.update(pull_request=request)
-    call_intended(branch.check)
+    mark_intended(branch.check)
     branch.measure_merged()
     assert Regression.objects.get().triaged == "intended"

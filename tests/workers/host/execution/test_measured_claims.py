@@ -62,7 +62,7 @@ def test_a_toggle_that_pays_holds(host: Host, requested: Requested) -> None:
     project = run.commit.project
     Run.objects.update(repetitions=3)
     Channel.objects.create(project=project, kind="webhook", address="https://example.org/", secret="s")
-    asked = claims.ask_claims(project, "tiny", actor=command_account())
+    asked = claims.request_claims(project, "tiny", actor=command_account())
     while host.execute_next():
         pass
     experiment = Experiment.objects.get(purpose="claim", state="done")
@@ -79,7 +79,7 @@ def test_a_toggle_that_pays_holds(host: Host, requested: Requested) -> None:
     assert stands["cluster"].reason == {"code": "untestable", "text": "there is no cluster"}
     # The host also measured the run that answers what is claimed of one case, whoever else worked beside it.
     Run.objects.update(tainted=False)
-    assert claims.ask_claims(project, "tiny", keys=["share"], actor=command_account()).by_runs == 1
+    assert claims.request_claims(project, "tiny", keys=["share"], actor=command_account()).by_runs == 1
     share = Claim.objects.select_related("newest").get(key="share")
     assert (share.verdict, share.newest and share.newest.unit) == ("holds", "%")
     assert not Delivery.objects.exists()

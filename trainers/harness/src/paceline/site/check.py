@@ -59,7 +59,7 @@ def check_commit(arguments: argparse.Namespace) -> int:
     project = site.project()
     head = name_commit(arguments.head)
     known = None if arguments.again else find_check(site, project, head, arguments.base)
-    asked = known or ask_check(site, project, head, arguments)
+    asked = known or request_check(site, project, head, arguments)
     try:
         answered = await_answer(site, asked, arguments.timeout)
     except BaseException:
@@ -81,7 +81,7 @@ def find_check(site: Site, project: str, head: str, base: str) -> dict[str, Any]
     )
 
 
-def ask_check(site: Site, project: str, head: str, arguments: argparse.Namespace) -> dict[str, Any]:
+def request_check(site: Site, project: str, head: str, arguments: argparse.Namespace) -> dict[str, Any]:
     body: dict[str, Any] = {"head": head, "onto": arguments.base, "benchmarks": arguments.benchmark}
     if arguments.minutes is not None:
         body["minutes"] = arguments.minutes

@@ -1,4 +1,4 @@
-"""Asking for the claims of a commit: by a person, a script or the policy. Each becomes a measurement."""
+"""Requests the claims of a commit: for a person, a script or the policy. Each becomes a measurement."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class RequestedClaims:
     unmeasured: int
 
 
-def ask_claims(
+def request_claims(
     project: Project,
     benchmark: str = "",
     revision: str = "",
@@ -71,11 +71,11 @@ def ask_claims(
                 store_missing(project, name, file)
         measurements, by_runs, unmeasured = [], 0, 0
         for name, file in chosen.items():
-            asked = ask_file(project, commit, file, keys, pool=pool, actor=actor)
+            asked = request_file_claims(project, commit, file, keys, pool=pool, actor=actor)
             measurements += asked[0]
             by_runs, unmeasured = by_runs + asked[1], unmeasured + asked[2]
             if on_branch and not keys:
-                note_asked(project, name, commit)
+                note_requested(project, name, commit)
         if actor is not None:
             start_measurements(project, measurements)
             count = len(measurements)
@@ -132,14 +132,14 @@ def store_missing(project: Project, benchmark: str, file: FoundClaims) -> None:
         store_listed(project, benchmark, file)
 
 
-def note_asked(project: Project, benchmark: str, commit: Commit) -> None:
+def note_requested(project: Project, benchmark: str, commit: Commit) -> None:
     """Let the policy count from here; an older commit, asked for to fill a trend, changes nothing."""
     older = Q(asked_at_commit=None) | Q(asked_at_commit__position__lte=commit.position)
     files = ClaimsFile.objects.filter(older, project=project, benchmark=benchmark)
     files.update(asked_at=timezone.now(), asked_at_commit=commit)
 
 
-def ask_file(
+def request_file_claims(
     project: Project,
     commit: Commit,
     file: FoundClaims,

@@ -11,7 +11,7 @@ from django.utils import timezone
 from dashboard import pull_requests
 from dashboard.models import Check, Project, PullRequest
 from dashboard.pull_requests import CheckError
-from dashboard.pull_requests.asking import newest_check
+from dashboard.pull_requests.requests import newest_check
 from tests.dashboard.conftest import Repository
 from tests.dashboard.pull_requests.conftest import CLOSED, Propose, prepare_check
 
@@ -133,7 +133,7 @@ def test_an_older_head_is_not_repeated(check: Check, propose: Propose, proposed:
 
 
 def test_a_branch_is_checked_by_hand(tracked: Project, proposed: Repository) -> None:
-    check = pull_requests.check_revision(tracked, "feature", minutes=5, benchmarks=["loop"])
+    check = pull_requests.request_check(tracked, "feature", minutes=5, benchmarks=["loop"])
     assert check.head_hash == proposed.git("rev-parse", "feature")
     assert (check.onto, check.onto_hash) == ("main", proposed.git("rev-parse", "main"))
     assert (check.pull_request, check.minutes, check.benchmarks) == (None, 5, ["loop"])
@@ -143,12 +143,12 @@ def test_a_branch_is_checked_by_hand(tracked: Project, proposed: Repository) -> 
     ("ask", "sentence"),
     [
         (
-            lambda project: pull_requests.check_revision(project, "nothing"),
+            lambda project: pull_requests.request_check(project, "nothing"),
             "head: .* has no commit 'nothing'",
         ),
-        (lambda project: pull_requests.check_revision(project, "feature", "no"), "onto: .* no commit 'no'"),
+        (lambda project: pull_requests.request_check(project, "feature", "no"), "onto: .* no commit 'no'"),
         (
-            lambda project: pull_requests.check_revision(project, "feature", minutes=0),
+            lambda project: pull_requests.request_check(project, "feature", minutes=0),
             "minutes: 0 isn't above",
         ),
     ],
@@ -163,8 +163,8 @@ def test_what_cannot_be_checked_is_refused(
 
 def test_only_what_is_worse_can_be_intended(check: Check) -> None:
     with pytest.raises(CheckError, match="only what is proved to be worse"):
-        pull_requests.call_intended(check, "ada")
+        pull_requests.mark_intended(check, "ada")
     Check.objects.update(state="done", answer="worse")
-    pull_requests.call_intended(check, "ada")
+    pull_requests.mark_intended(check, "ada")
     check.refresh_from_db()
     assert check.intended_by == "ada"

@@ -1,4 +1,4 @@
-"""Asking for a check, and what ends one before its time: a newer head, a closed pull request, a person."""
+"""Requests checks, and ends those with an older head, of a closed pull request, or by a person's wish."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def newest_check(pull_request: PullRequest) -> Check | None:
     return present.first() or checks.first()
 
 
-def check_revision(
+def request_check(
     project: Project,
     head: str,
     onto: str = "",
