@@ -15,8 +15,7 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from dashboard import experiments, repositories, runs
-from dashboard.models import Commit, Experiment, Point, Project, Regression, Run
-from dashboard.models import RegressionExperiment as Asked
+from dashboard.models import Commit, Experiment, Point, Project, Regression, RegressionExperiment, Run
 from dashboard.models import Series as SeriesRow
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.deferred_joins import PAIR_DETAILS
@@ -63,8 +62,8 @@ from dashboard.repositories import DETACHED, RepositoryError
 logger = logging.getLogger(__name__)
 
 # What pairs have told; another verdict is no answer.
-Told = Experiment.Verdict
-TELLING = (Told.CONFIRMED, Told.REFUTED, Told.WHOLE, Told.PART, Told.NONE)
+Verdict = Experiment.Verdict
+CONCLUSIVE = (Verdict.CONFIRMED, Verdict.REFUTED, Verdict.WHOLE, Verdict.PART, Verdict.NONE)
 # The same pairs are reused for so many regressions: those that hand verdicts to and fro would do it for ever.
 MOST_REUSED = 3
 # The commits between two, at most: only those that are measured become rows.
@@ -279,7 +278,9 @@ def step_in_pairs(_: BranchLines, request: StepInPairs) -> str:
 
 
 def proofs_of_series(_: BranchLines, request: ProofsOfSeries) -> tuple[AskedProof, ...]:
-    links = Asked.objects.filter(series=request.series, experiment__purpose=Experiment.Purpose.PROOF)
+    links = RegressionExperiment.objects.filter(
+        series=request.series, experiment__purpose=Experiment.Purpose.PROOF
+    )
     rows = links.select_related("experiment__base_commit", "experiment__head_commit").order_by("pk")
     return tuple(
         AskedProof(
@@ -292,12 +293,12 @@ def proofs_of_series(_: BranchLines, request: ProofsOfSeries) -> tuple[AskedProo
 
 
 def times_answered(_: BranchLines, request: TimesAnswered) -> int:
-    answered = Asked.objects.filter(
+    answered = RegressionExperiment.objects.filter(
         series=request.series,
         experiment__purpose=request.purpose,
         experiment__base_commit=request.base,
         experiment__head_commit=request.head,
-        experiment__verdict__in=TELLING,
+        experiment__verdict__in=CONCLUSIVE,
     )
     # Pairs that were reused for other regressions have answered once.
     measured = answered.exclude(experiment__pairs_of__purpose=Experiment.Purpose.PROOF)
@@ -306,19 +307,19 @@ def times_answered(_: BranchLines, request: TimesAnswered) -> int:
 
 
 def refuted_for_another(lines: BranchLines, request: RefutedForAnother) -> ReusedProof | None:
-    answered = Asked.objects.filter(
+    answered = RegressionExperiment.objects.filter(
         series=request.series.pk,
         experiment__purpose=Experiment.Purpose.PROOF,
         experiment__base_commit=request.base.pk,
         experiment__head_commit=request.head.pk,
-        experiment__verdict__in=TELLING,
+        experiment__verdict__in=CONCLUSIVE,
     ).exclude(regression=request.regression)
     links = list(
         answered.select_related("experiment__metric").order_by("experiment__finished_at", "experiment")
     )
     # Pairs that were reused themselves are those of the experiment that measured them.
     link = next((link for link in reversed(links) if link.experiment.pairs_of_id is None), None)
-    if link is None or {links[-1].experiment.verdict, link.experiment.verdict} != {Told.REFUTED}:
+    if link is None or {links[-1].experiment.verdict, link.experiment.verdict} != {Verdict.REFUTED}:
         return None
     measured, error = link.experiment, error_of_next_proof(lines.project)
     if measured.reused_by.count() >= MOST_REUSED or experiments.is_outdated(measured):
@@ -327,7 +328,7 @@ def refuted_for_another(lines: BranchLines, request: RefutedForAnother) -> Reuse
     result, _ = experiments.evaluate_suspected_step(
         measured, measured.metric, *levels, error, request.phases_with_step
     )
-    if result.verdict != Told.REFUTED:
+    if result.verdict != Verdict.REFUTED:
         return None
     return ReusedProof(
         experiment=measured.pk,

@@ -10,10 +10,10 @@ from dashboard.regressions.decision import facts
 from dashboard.regressions.decision.ranges import Range
 
 
-def verdict_fact(link: RegressionExperiment, order: int) -> facts.Verdict:
+def verdict_fact(link: RegressionExperiment, order: int) -> facts.ExperimentVerdict:
     experiment = link.experiment
     ratio, low, high = experiment.reason.get("step") or (experiment.ratio, experiment.low, experiment.high)
-    return facts.Verdict(
+    return facts.ExperimentVerdict(
         experiment=experiment.pk,
         regression_id=link.regression_id,
         purpose=experiment.purpose,

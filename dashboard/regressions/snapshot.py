@@ -22,10 +22,10 @@ from dashboard.models import (
     Limit,
     Project,
     Regression,
+    RegressionExperiment,
     Run,
     Series,
 )
-from dashboard.models import RegressionExperiment as Asked
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.regressions.decision import facts
 from dashboard.regressions.decision.ranges import Range
@@ -180,7 +180,9 @@ def _end_with_proofs(end: type[Min | Max], side: str, column: str) -> Case:
 
     Bisection may lead the rest of a step away from the step that it is the rest of.
     """
-    proofs = Asked.objects.filter(regression=OuterRef("pk"), experiment__purpose=Experiment.Purpose.PROOF)
+    proofs = RegressionExperiment.objects.filter(
+        regression=OuterRef("pk"), experiment__purpose=Experiment.Purpose.PROOF
+    )
     ends = proofs.order_by().values("regression").annotate(end=end(f"experiment__{side}_commit__position"))
     farther, own = Least if end is Min else Greatest, F(f"{column}__position")
     both = farther(own, Subquery(ends.values("end")))
@@ -313,24 +315,26 @@ def regression_rows(
     )
 
 
-def _build_asked() -> QuerySet[Asked]:
+def _build_experiment_links() -> QuerySet[RegressionExperiment]:
     names = ("base_commit", "head_commit", "machine", "metric", "pairs_of__head_commit")
-    links = Asked.objects.filter(regression__in_array=Parameter("keys"))
+    links = RegressionExperiment.objects.filter(regression__in_array=Parameter("keys"))
     links = links.exclude(experiment__state=Experiment.State.CANCELLED)
     related = links.select_related(*(f"experiment__{name}" for name in names), *SERIES)
     return related.order_by("experiment__finished_at", "experiment")
 
 
-_ASKED = CompiledQuery(_build_asked)
+_EXPERIMENT_LINKS = CompiledQuery(_build_experiment_links)
 
 
-def read_experiments(keys: Collection[int]) -> tuple[dict[int, tuple[int, ...]], list[facts.Verdict]]:
+def read_experiments(
+    keys: Collection[int],
+) -> tuple[dict[int, tuple[int, ...]], list[facts.ExperimentVerdict]]:
     """By regression the experiments that are under way, and the verdicts of all that have ended."""
     active: dict[int, tuple[int, ...]] = {}
-    verdicts: list[facts.Verdict] = []
+    verdicts: list[facts.ExperimentVerdict] = []
     if not keys:
         return active, verdicts
-    for link in _ASKED.read_rows(keys=list(keys)):
+    for link in _EXPERIMENT_LINKS.read_rows(keys=list(keys)):
         experiment = link.experiment
         if experiment.state in Experiment.ACTIVE:
             active[link.regression_id] = (*active.get(link.regression_id, ()), experiment.pk)

@@ -10,7 +10,7 @@ from dashboard.models import Experiment
 Verdict = Experiment.Verdict
 
 HAS_STEP = (Verdict.WHOLE, Verdict.PART)
-CANNOT_TELL = (Verdict.UNTESTABLE, Verdict.UNDECIDED)
+INCONCLUSIVE = (Verdict.UNTESTABLE, Verdict.UNDECIDED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, field
 
 from dashboard.models import Regression
-from dashboard.regressions.decision.facts import Evidence, Verdict
+from dashboard.regressions.decision.facts import Evidence, ExperimentVerdict
 
 Cause = Regression.Cause
 State = Regression.State
@@ -85,7 +85,7 @@ class CauseFacts:
     by_counter: bool = False
     # All its changes lie where the surroundings changed.
     environment_only: bool = False
-    proof: Verdict | None = None
+    proof: ExperimentVerdict | None = None
     suspects: tuple[tuple[str, bool], ...] = ()  # place, and whether the commits changed it
     around: Surroundings = field(default_factory=Surroundings)
 

@@ -20,16 +20,16 @@ from typing import TypeVar
 
 from dashboard.measured_kinds import is_exact_counter
 from dashboard.models import Regression as Row
-from dashboard.regressions.decision.bisection import CANNOT_TELL
+from dashboard.regressions.decision.bisection import INCONCLUSIVE
 from dashboard.regressions.decision.cause_class import CauseClass, CauseFacts, decide_cause
 from dashboard.regressions.decision.continuation import ContinuedGroup, continue_regressions, merge_groups
 from dashboard.regressions.decision.facts import (
     Change,
     Commit,
     Evidence,
+    ExperimentVerdict,
     Regression,
     Snapshot,
-    Verdict,
 )
 from dashboard.regressions.decision.gradual_changes import GRADUAL, has_grown_again, is_gradual_counter
 from dashboard.regressions.decision.grouping import Group, group_changes, verdicts_by_regression
@@ -60,10 +60,10 @@ from dashboard.regressions.decision.primary_change import (
     measured_size,
     times_worse,
 )
-from dashboard.regressions.decision.proofs import Outcome as Proved
 from dashboard.regressions.decision.proofs import (
     Purpose,
     State,
+    Verdict,
     is_between_levels,
     newest_first,
     unmeasured_proofs,
@@ -126,7 +126,7 @@ class _Draft:
 
     continued: ContinuedGroup
     primary: PrimaryChange
-    verdicts: Sequence[Verdict]
+    verdicts: Sequence[ExperimentVerdict]
     good: Commit
     bad: Commit
 
@@ -459,7 +459,7 @@ class _Decider:
         if regression.triaged_away or regression.recovered_by or is_answered_often(regression.bisection):
             return False
         told = verdicts_on_step(draft.verdicts, primary.change.series)
-        if not any(row.verdict in (Proved.REFUTED, *CANNOT_TELL) for row in told):
+        if not any(row.verdict in (Verdict.REFUTED, *INCONCLUSIVE) for row in told):
             return False
         # Its row may not say yet what the same judgement sees repaired.
         return regression.merged or self._repair(draft, None) is None
@@ -473,7 +473,7 @@ class _Decider:
         if draft.primary.state == State.REFUTED:
             proofs = verdicts_on_step(draft.verdicts, series)
             seen = draft.primary.change.range
-            at_place = [row for row in proofs if row.verdict == Proved.REFUTED and row.range.holds(seen)]
+            at_place = [row for row in proofs if row.verdict == Verdict.REFUTED and row.range.holds(seen)]
             wide = [row for row in proofs if is_between_levels(proofs, row)]
             lost = unmeasured_proofs(wide, series)
             due = len(at_place) >= REFUTED_AT_ITS_PLACE and wide == lost and len(lost) <= MOST_PROVED_AGAIN

@@ -118,7 +118,7 @@ class PhaseSize:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ExperimentVerdict:
     """What an experiment that was asked for a regression has said of its `head` against its `base`.
 
     `before` and `after` are the levels of the step that was suspected; `order` grows with the time at which
@@ -285,7 +285,7 @@ class Snapshot:
     main_branch: str
     changes: tuple[Change, ...] = ()
     regressions: tuple[Regression, ...] = ()
-    verdicts: tuple[Verdict, ...] = ()
+    verdicts: tuple[ExperimentVerdict, ...] = ()
     limit_episodes: tuple[LimitEpisode, ...] = ()
     # Regressions that tell of a limit which is no longer crossed at their commit.
     limits_kept: tuple[LimitLink, ...] = ()

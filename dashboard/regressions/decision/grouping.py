@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dashboard.measured_kinds import is_exact_counter, is_time
-from dashboard.regressions.decision.facts import Change, Regression, Series, Snapshot, Verdict
+from dashboard.regressions.decision.facts import Change, ExperimentVerdict, Regression, Series, Snapshot
 from dashboard.regressions.decision.gradual_changes import gradual_changes
 from dashboard.regressions.decision.primary_change import spanned_range, telling_rank
 from dashboard.regressions.decision.proofs import (
-    Outcome,
     Purpose,
     State,
+    Verdict,
     bisection_steps,
     find_proof,
     has_part,
@@ -54,7 +54,7 @@ class Group:
     evidence: list[Change] = field(default_factory=list)
     anchors: list[Range] = field(default_factory=list)
     owners: list[int] = field(default_factory=list)
-    verdicts: list[Verdict] = field(default_factory=list)
+    verdicts: list[ExperimentVerdict] = field(default_factory=list)
     # The series that pairs have shown to step between their levels, and at no place yet: what else lies in so
     # wide a range is of other causes.
     alone: Sequence[Series] = ()
@@ -137,15 +137,17 @@ def gradual_groups(gradual: Iterable[Change], regressions: Iterable[Regression])
     return groups
 
 
-def verdicts_by_regression(verdicts: Iterable[Verdict]) -> dict[int, list[Verdict]]:
+def verdicts_by_regression(verdicts: Iterable[ExperimentVerdict]) -> dict[int, list[ExperimentVerdict]]:
     """Newest first."""
-    by_regression: dict[int, list[Verdict]] = {}
+    by_regression: dict[int, list[ExperimentVerdict]] = {}
     for verdict in newest_first(verdicts):
         by_regression.setdefault(verdict.regression_id, []).append(verdict)
     return by_regression
 
 
-def anchored_groups(regressions: Sequence[Regression], verdicts: dict[int, list[Verdict]]) -> list[Group]:
+def anchored_groups(
+    regressions: Sequence[Regression], verdicts: dict[int, list[ExperimentVerdict]]
+) -> list[Group]:
     """A group for each place where pairs have confirmed a regression, or where only they may see it.
 
     A regression that pairs of several series have placed at different commits is two: it stays where it
@@ -167,9 +169,9 @@ def anchored_groups(regressions: Sequence[Regression], verdicts: dict[int, list[
     return groups
 
 
-def is_wide_proof(verdict: Verdict, own: Sequence[Verdict]) -> bool:
+def is_wide_proof(verdict: ExperimentVerdict, own: Sequence[ExperimentVerdict]) -> bool:
     """True for the proof of a step between its levels, while bisection hasn't found its place."""
-    if verdict.purpose != Purpose.PROOF or verdict.verdict != Outcome.CONFIRMED:
+    if verdict.purpose != Purpose.PROOF or verdict.verdict != Verdict.CONFIRMED:
         return False
     proof = make_proof(verdict, own)
     return proof.between_levels and proof.range.width > 1
@@ -180,14 +182,14 @@ class ProvedRange:
     """A range in which pairs have proved a cause, and the verdicts that speak of it."""
 
     range: Range
-    verdicts: list[Verdict] = field(default_factory=list)
+    verdicts: list[ExperimentVerdict] = field(default_factory=list)
 
 
-def proved_ranges(own: Sequence[Verdict]) -> list[ProvedRange]:
+def proved_ranges(own: Sequence[ExperimentVerdict]) -> list[ProvedRange]:
     """Where series say that a cause lies: of ranges that overlap what is in each."""
     places: list[ProvedRange] = []
     for verdict in own:
-        if verdict.purpose != Purpose.PROOF or verdict.verdict != Outcome.CONFIRMED:
+        if verdict.purpose != Purpose.PROOF or verdict.verdict != Verdict.CONFIRMED:
             continue
         proved = make_proof(verdict, own).range
         near = next((place for place in places if proved.overlap(place.range)), None)
@@ -203,7 +205,7 @@ def proved_ranges(own: Sequence[Verdict]) -> list[ProvedRange]:
     return places
 
 
-def range_of_verdict(verdict: Verdict, places: Sequence[ProvedRange]) -> ProvedRange:
+def range_of_verdict(verdict: ExperimentVerdict, places: Sequence[ProvedRange]) -> ProvedRange:
     """That of the proof whose bisection it is a step of, or where it is; else it goes with the first."""
     for place in places:
         if any(proof.base.pk == verdict.base.pk for proof in place.verdicts):
@@ -236,7 +238,7 @@ def best_group(
     groups: Sequence[Group],
     changes: Sequence[Change],
     confirmed: set[int],
-    verdicts: dict[int, list[Verdict]],
+    verdicts: dict[int, list[ExperimentVerdict]],
 ) -> Group | None:
     """The group whose cause may be this change's; None where it has one of its own.
 
@@ -281,7 +283,7 @@ def is_apart_from_levels(change: Change, group: Group) -> bool:
     they have refuted: there both seemed to be one step."""
     if any(is_same_measurement(series, change.series) for series in group.alone):
         return False
-    refuted = [row.range for row in group.verdicts if row.verdict == Outcome.REFUTED]
+    refuted = [row.range for row in group.verdicts if row.verdict == Verdict.REFUTED]
     return not any(place.overlap(change.range) for place in refuted)
 
 
@@ -301,7 +303,7 @@ def is_guest(change: Change, group: Group) -> bool:
     proofs = [
         verdict
         for verdict in group.verdicts
-        if verdict.purpose == Purpose.PROOF and verdict.verdict == Outcome.CONFIRMED
+        if verdict.purpose == Purpose.PROOF and verdict.verdict == Verdict.CONFIRMED
     ]
     hosts = {is_quality(host.series) for host in proofs or group.members[:1]}
     return bool(hosts) and is_quality(change.series) not in hosts
@@ -320,7 +322,7 @@ def group_beside(change: Change, groups: Iterable[Group], changes: Sequence[Chan
 
 
 def is_refuted_there(
-    change: Change, group: Group, confirmed: set[int], verdicts: dict[int, list[Verdict]]
+    change: Change, group: Group, confirmed: set[int], verdicts: dict[int, list[ExperimentVerdict]]
 ) -> bool:
     """Pairs have refuted it at the commits of a regression that others have proved, and it is seen beside."""
     held = {member.regression_id for member in group.members if member.regression_id}
@@ -330,7 +332,7 @@ def is_refuted_there(
         for owner in sorted(owners)
         for verdict in verdicts_on_step(verdicts.get(owner, ()), change.series)
     ]
-    refuted = any(verdict.verdict == Outcome.REFUTED for verdict in rows)
+    refuted = any(verdict.verdict == Verdict.REFUTED for verdict in rows)
     return refuted and find_proof(newest_first(rows), change.series, change.range) is None
 
 
@@ -351,7 +353,7 @@ def is_seen_beside(change: Change, group: Group, changes: Sequence[Change]) -> b
     from end to end, so that an improvement within it may have hidden the step from them.
     """
     proofs = verdicts_on_step(group.verdicts, change.series)
-    confirmed = [proof for proof in proofs if proof.verdict == Outcome.CONFIRMED]
+    confirmed = [proof for proof in proofs if proof.verdict == Verdict.CONFIRMED]
     around = [proof for proof in confirmed if proof.range.holds(change.range)]
     return bool(around) and any(
         place.holds(change.range) and is_little_of(change, ratio, speedups_within(place, change, changes))
@@ -366,8 +368,8 @@ def has_rest_here(change: Change, group: Group) -> bool:
     """
     proofs = verdicts_on_step(group.verdicts, change.series)
     around = [proof for proof in proofs if proof.range.holds(change.range)]
-    return any(proof.verdict == Outcome.REFUTED for proof in around) and any(
-        proof.verdict == Outcome.CONFIRMED and has_part(group.verdicts, proof) for proof in around
+    return any(proof.verdict == Verdict.REFUTED for proof in around) and any(
+        proof.verdict == Verdict.CONFIRMED and has_part(group.verdicts, proof) for proof in around
     )
 
 
@@ -381,20 +383,20 @@ def speedups_within(place: Range, change: Change, changes: Iterable[Change]) -> 
 
 
 def measured_ranges(
-    verdicts: Sequence[Verdict], proofs: Iterable[Verdict]
+    verdicts: Sequence[ExperimentVerdict], proofs: Iterable[ExperimentVerdict]
 ) -> Iterator[tuple[Range, float | None]]:
     """Ranges that pairs say have no step of a series, with the ratio that they measured from end to end."""
     for proof in proofs:
-        if proof.verdict == Outcome.REFUTED:
+        if proof.verdict == Verdict.REFUTED:
             yield proof.range, proof.ratio
-        if proof.verdict != Outcome.CONFIRMED:
+        if proof.verdict != Verdict.CONFIRMED:
             continue
         steps = bisection_steps(verdicts, proof)
         for step in (step for step in steps if is_same_measurement(step.series, proof.series)):
-            if step.verdict == Outcome.NONE:
+            if step.verdict == Verdict.NONE:
                 yield step.range, step.ratio
             after_step = Range(step.head.position, proof.head.position)
-            if step.verdict == Outcome.WHOLE and after_step.width > 0:
+            if step.verdict == Verdict.WHOLE and after_step.width > 0:
                 yield after_step, proof.ratio / step.ratio if proof.ratio and step.ratio else None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dashboard.regressions.decision.facts import Commit, Evidence, Regression, Verdict
+from dashboard.regressions.decision.facts import Commit, Evidence, ExperimentVerdict, Regression
 from dashboard.regressions.decision.primary_change import PrimaryChange
 from dashboard.regressions.decision.proofs import verdict_on_size
 from dashboard.regressions.decision.series_kinds import is_quality
@@ -17,7 +17,7 @@ CODE = "learning"
 
 
 def learning_of(
-    primary: PrimaryChange, verdicts: Sequence[Verdict], bad: Commit, regression: Regression | None
+    primary: PrimaryChange, verdicts: Sequence[ExperimentVerdict], bad: Commit, regression: Regression | None
 ) -> Evidence | None:
     """None where it isn't a quality that was lost. What no change shows any more stands as it was known."""
     change = primary.change

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from dashboard.models import Experiment
 from dashboard.regressions.decision import bisection
 from dashboard.regressions.decision.facts import Change, Commit, Evidence
-from dashboard.regressions.decision.proofs import Outcome, newest_first, tells_of_series
+from dashboard.regressions.decision.proofs import Verdict, newest_first, tells_of_series
 from dashboard.regressions.decision.requested_facts import (
     CommitRow,
     CommitRuns,
@@ -83,18 +83,18 @@ class MergedBranch:
             return waiting
         verdicts = self.verdicts()
         if self.tip not in verdicts and self.history.base == self.main and self.history.same_files:
-            verdicts[self.tip] = Outcome.WHOLE  # The same files against the same commit: it was measured.
+            verdicts[self.tip] = Verdict.WHOLE  # The same files against the same commit: it was measured.
         proof = self.context.primary.proof
         if self.tip not in verdicts and proof is not None and proof.verdict.measured_head == self.tip:
-            verdicts[self.tip] = Outcome.WHOLE  # What proved the step was measured at the tip itself.
+            verdicts[self.tip] = Verdict.WHOLE  # What proved the step was measured at the tip itself.
         if self.tip not in verdicts:
             return self.ask_for(self.tip)
         at_tip = verdicts[self.tip]
-        if at_tip == Outcome.NONE:
+        if at_tip == Verdict.NONE:
             return placed_at(
                 None, Evidence.of("merge itself", merge=merge, tip=self.tip, base=self.history.base)
             )
-        if at_tip in bisection.CANNOT_TELL:
+        if at_tip in bisection.INCONCLUSIVE:
             values = {"tip": self.tip, "base": self.history.base, "verdict": str(at_tip)}
             return placed_at(None, Evidence.of("branch can't tell", merge=merge, **values))
         left = bisection.narrow_branch(brought, verdicts)
@@ -118,9 +118,9 @@ class MergedBranch:
             )
         (sha,) = suspects
         part = ""
-        if verdicts[self.tip] == Outcome.PART:
+        if verdicts[self.tip] == Verdict.PART:
             part = "merge has the rest"
-        elif verdicts[sha] == Outcome.PART:
+        elif verdicts[sha] == Verdict.PART:
             part = "branch has the rest"
         culprit = self.context.facts.answer_to(CommitRow(sha))
         return placed_at(culprit, Evidence.of("came by merge", commit=sha, part=part, **values))
@@ -176,11 +176,11 @@ class MergedBranch:
 def verdict_by_counter(counter: Change, there: CommitRuns, base: CommitRuns) -> str:
     """The verdict of an exact counter on a commit against its base."""
     if there.value is None or base.value is None or counter.after == counter.before:
-        return Outcome.UNTESTABLE
+        return Verdict.UNTESTABLE
     share = (there.value - base.value) / (counter.after - counter.before)
     if share >= NEARLY_ALL:
-        return Outcome.WHOLE
-    return Outcome.NONE if share <= NEARLY_NONE else Outcome.PART
+        return Verdict.WHOLE
+    return Verdict.NONE if share <= NEARLY_NONE else Verdict.PART
 
 
 def range_left(context: ProofContext, skipped: Mapping[str, str]) -> Evidence:
@@ -193,6 +193,6 @@ def range_left(context: ProofContext, skipped: Mapping[str, str]) -> Evidence:
 def count_untold(verdicts: Sequence[str]) -> dict[str, int]:
     """Why no more is known: how many don't run, and how many can't be told apart."""
     return {
-        "untestable": sum(verdict == Outcome.UNTESTABLE for verdict in verdicts),
-        "undecided": sum(verdict == Outcome.UNDECIDED for verdict in verdicts),
+        "untestable": sum(verdict == Verdict.UNTESTABLE for verdict in verdicts),
+        "undecided": sum(verdict == Verdict.UNDECIDED for verdict in verdicts),
     }

@@ -16,11 +16,11 @@ from dataclasses import replace
 
 from dashboard.models import Experiment
 from dashboard.regressions.decision import bisection, merge_bisection, residual_cause
-from dashboard.regressions.decision.facts import Change, Commit, Evidence, Verdict
+from dashboard.regressions.decision.facts import Change, Commit, Evidence, ExperimentVerdict
 from dashboard.regressions.decision.proofs import (
-    Outcome,
     Proof,
     State,
+    Verdict,
     bisection_steps,
     has_part,
     may_be_gradual,
@@ -162,7 +162,7 @@ def measured_again(context: ProofContext, change: Change) -> NextStep:
     after it. Where many runs in a row were disturbed, the step moves on to the next: it isn't followed.
     """
     rows = verdicts_on_step(context.verdicts, change.series)
-    refuted = any(row.verdict == Outcome.REFUTED and row.head.pk == context.bad.pk for row in rows)
+    refuted = any(row.verdict == Verdict.REFUTED and row.head.pk == context.bad.pk for row in rows)
     if not refuted:
         return NextStep()
     hashes = (context.good.hash, context.bad.hash)
@@ -207,13 +207,13 @@ def narrow_confirmed(context: ProofContext) -> NextStep:
     if may_be_gradual(*last) and verdict_on_last(*last) is None:
         return NextStep((context.experiment(Purpose.BISECTION, *ends, whole=confirmed),))
     residual = residual_of_step(context, proof, steps, left.with_part)
-    skipped = {sha: verdict for sha, verdict in verdicts.items() if verdict in bisection.CANNOT_TELL}
+    skipped = {sha: verdict for sha, verdict in verdicts.items() if verdict in bisection.INCONCLUSIVE}
     step = merge_bisection.look_into_merge(context, skipped, None)
     step = measure_ends(context, step) if step.ended else step
     return replace(step, residual=residual)
 
 
-def residual_beside(context: ProofContext, settled: Iterable[Verdict]) -> ResidualCause | None:
+def residual_beside(context: ProofContext, settled: Iterable[ExperimentVerdict]) -> ResidualCause | None:
     """What a step whose proof has ended leaves beside it still, where `settled` ones have told of a rest."""
     proof = context.primary.proof
     if proof is None or proof.state != State.CONFIRMED or proof.gradual or context.counters():
@@ -231,17 +231,17 @@ def cleared_commits(context: ProofContext, line: Sequence[str]) -> set[str]:
     cleared: set[str] = set()
     for verdict in verdicts_on_step(context.verdicts, context.primary.change.series):
         ends = (verdict.base.hash, verdict.head.hash)
-        if verdict.verdict == Outcome.REFUTED and all(end in line for end in ends):
+        if verdict.verdict == Verdict.REFUTED and all(end in line for end in ends):
             cleared.update(line[line.index(ends[0]) + 1 : line.index(ends[1]) + 1])
     return cleared
 
 
 def residual_of_step(
-    context: ProofContext, proof: Proof, steps: Iterable[Verdict], with_part: str | None
+    context: ProofContext, proof: Proof, steps: Iterable[ExperimentVerdict], with_part: str | None
 ) -> ResidualCause | None:
     """What a bisected step leaves of itself: another cause after the one that was found, or beside it."""
     series = context.primary.change.series
-    parts = [step for step in steps if step.verdict == Outcome.PART and step.series.pk == series.pk]
+    parts = [step for step in steps if step.verdict == Verdict.PART and step.series.pk == series.pk]
     residual = None
     if any(step.head.hash == with_part for step in parts):
         residual = residual_cause.residual_after_parts(context, parts, proof.verdict.head)
@@ -262,7 +262,7 @@ def narrow_by_counter(context: ProofContext, proof: Proof | None) -> NextStep:
     if any(run.under_way for run in tried.values()):
         return NextStep(waiting=True)
     # Those that a counter was read at are the range's ends by now.
-    verdicts = dict.fromkeys(tried, str(Outcome.UNTESTABLE))
+    verdicts = dict.fromkeys(tried, str(Verdict.UNTESTABLE))
     left = bisection.narrow_range(good.hash, line, bad.hash, verdicts)
     if left.middle is not None:
         middle = facts.answer_to(CommitRow(left.middle))

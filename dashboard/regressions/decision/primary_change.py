@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dashboard.measured_kinds import TIME, is_exact_counter, is_time
-from dashboard.regressions.decision.facts import Change, Commit, Regression, Series, Verdict
+from dashboard.regressions.decision.facts import Change, Commit, ExperimentVerdict, Regression, Series
 from dashboard.regressions.decision.proofs import (
-    Outcome,
     Proof,
     Purpose,
     State,
+    Verdict,
     find_proof,
     find_proof_beside,
     newest_first,
@@ -55,7 +55,7 @@ class PrimaryChange:
 
 
 def choose_primary(
-    members: Sequence[Change], verdicts: Sequence[Verdict], regression: Regression | None
+    members: Sequence[Change], verdicts: Sequence[ExperimentVerdict], regression: Regression | None
 ) -> PrimaryChange | None:
     """The primary change of these; None where there is no change, and no pairs confirmed one.
 
@@ -66,10 +66,10 @@ def choose_primary(
 
 
 def _primary_of_proved(
-    members: Sequence[Change], verdicts: Sequence[Verdict], regression: Regression | None
+    members: Sequence[Change], verdicts: Sequence[ExperimentVerdict], regression: Regression | None
 ) -> PrimaryChange | None:
     """One that pairs confirmed: a change, or a series whose change is gone; None where there is none."""
-    confirmed = [verdict for verdict in verdicts if verdict.verdict == Outcome.CONFIRMED]
+    confirmed = [verdict for verdict in verdicts if verdict.verdict == Verdict.CONFIRMED]
     if not confirmed:
         return None
     decided = regression.range if regression else confirmed[0].range
@@ -111,7 +111,9 @@ def _primary_of_proved(
     )
 
 
-def _primary_of_suspected(members: Sequence[Change], verdicts: Sequence[Verdict]) -> PrimaryChange | None:
+def _primary_of_suspected(
+    members: Sequence[Change], verdicts: Sequence[ExperimentVerdict]
+) -> PrimaryChange | None:
     """The foremost that wasn't refuted, where no pairs confirmed any; exact counters are their own proof.
 
     Of those that can be measured here, where there are any: what was imported tells neither the place nor
@@ -150,7 +152,7 @@ def _larger_unproved(primary: Change, others: Sequence[Change]) -> Change | None
     return first if not alike or log_size(first) >= MUCH_LARGER * log_size(primary) else None
 
 
-def sized_by_pairs(change: Change, proof: Proof, verdicts: Sequence[Verdict]) -> Change:
+def sized_by_pairs(change: Change, proof: Proof, verdicts: Sequence[ExperimentVerdict]) -> Change:
     """The change with the size that pairs have measured; its points were measured at other hours."""
     verdict = verdict_on_size(verdicts, change, proof.bad)
     return replace(change, ratio=verdict.ratio) if verdict and verdict.ratio is not None else change
@@ -175,7 +177,7 @@ def change_seen_by_pairs(regression: Regression | None, proof: Proof) -> Change:
     )
 
 
-def level_measured(before: float, verdict: Verdict) -> float:
+def level_measured(before: float, verdict: ExperimentVerdict) -> float:
     """The level after a step as pairs measured it, from the one before; as suspected where they can't."""
     if verdict.difference is not None:
         return before + verdict.difference
@@ -273,7 +275,7 @@ class Size:
     paired_before: float | None = None
 
 
-def measured_size(primary: Change, verdicts: Sequence[Verdict], bad: Commit) -> Size:
+def measured_size(primary: Change, verdicts: Sequence[ExperimentVerdict], bad: Commit) -> Size:
     """The size of the step at a commit: that which pairs measured, where there are any.
 
     The points' interval may be narrower, but knows nothing of what the machine did between the hours at which
@@ -288,7 +290,7 @@ def measured_size(primary: Change, verdicts: Sequence[Verdict], bad: Commit) -> 
     if verdict is None or verdict.ratio is None or not primary.ratio:
         return Size(primary.before, primary.after, primary.ratio, primary.low, primary.high)
     after = primary.after
-    if verdict.verdict == Outcome.PART:
+    if verdict.verdict == Verdict.PART:
         after = primary.series.metric.level(primary.before, verdict.ratio)
     return Size(primary.before, after, verdict.ratio, verdict.low, verdict.high, verdict.base_level)
 

@@ -7,16 +7,15 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from dashboard.models import Experiment, Regression
-from dashboard.regressions.decision.bisection import CANNOT_TELL
-from dashboard.regressions.decision.facts import Change, Commit, Verdict
+from dashboard.regressions.decision.bisection import HAS_STEP, INCONCLUSIVE
+from dashboard.regressions.decision.facts import Change, Commit, ExperimentVerdict
 from dashboard.regressions.decision.ranges import Range
 from dashboard.regressions.decision.series_kinds import SeriesLike, is_same_measurement
 
 State = Regression.State
-Outcome = Experiment.Verdict
+Verdict = Experiment.Verdict
 Purpose = Experiment.Purpose
 
-HAS_STEP = (Outcome.WHOLE, Outcome.PART)
 # Of so few commits one has a quarter of the step, which is a part.
 FEW_COMMITS = 4
 
@@ -30,7 +29,7 @@ class Proof:
     """
 
     state: str
-    verdict: Verdict
+    verdict: ExperimentVerdict
     good: Commit
     bad: Commit
     between_levels: bool = False
@@ -41,11 +40,11 @@ class Proof:
         return Range(self.good.position, self.bad.position)
 
 
-def newest_first(verdicts: Iterable[Verdict]) -> list[Verdict]:
+def newest_first(verdicts: Iterable[ExperimentVerdict]) -> list[ExperimentVerdict]:
     return sorted(verdicts, key=lambda verdict: (verdict.order, verdict.experiment), reverse=True)
 
 
-def find_proof(verdicts: Sequence[Verdict], series: SeriesLike, seen: Range) -> Proof | None:
+def find_proof(verdicts: Sequence[ExperimentVerdict], series: SeriesLike, seen: Range) -> Proof | None:
     """The newest proof of a series about the range in which detection sees the step; None without.
 
     What was confirmed in a range is confirmed for every range that overlaps it. What was refuted in one is
@@ -57,7 +56,7 @@ def find_proof(verdicts: Sequence[Verdict], series: SeriesLike, seen: Range) -> 
     for verdict in on_series:
         proof = make_proof(verdict, verdicts)
         if proof.state == State.UNDECIDED and is_between_levels(on_series, verdict):
-            at_place = [row for row in on_series if row.verdict == Outcome.REFUTED and row.range.holds(seen)]
+            at_place = [row for row in on_series if row.verdict == Verdict.REFUTED and row.range.holds(seen)]
             if at_place:
                 continue  # What was refuted at its place stays so.
         if proof.state != State.CONFIRMED:
@@ -72,24 +71,26 @@ def find_proof(verdicts: Sequence[Verdict], series: SeriesLike, seen: Range) -> 
     return denied
 
 
-def is_narrowed_by_another_cause(proof: Proof, on_series: Iterable[Verdict]) -> bool:
+def is_narrowed_by_another_cause(proof: Proof, on_series: Iterable[ExperimentVerdict]) -> bool:
     """True where the bisection of other series led to commits at which pairs refuted this one."""
     return any(
-        verdict.verdict == Outcome.REFUTED
+        verdict.verdict == Verdict.REFUTED
         and verdict.range.holds(proof.range)
         and not verdict.range.holds(proof.verdict.range)
         for verdict in on_series
     )
 
 
-def find_proof_beside(verdicts: Sequence[Verdict], series: SeriesLike, proved: Range) -> Proof | None:
+def find_proof_beside(
+    verdicts: Sequence[ExperimentVerdict], series: SeriesLike, proved: Range
+) -> Proof | None:
     """The newest verdict on a series where the cause was proved by another one; None without."""
     on_series = verdicts_on_step(verdicts, series)
     verdict = next((verdict for verdict in on_series if verdict.range.overlap(proved)), None)
     return make_proof(verdict, verdicts) if verdict else None
 
 
-def verdicts_on_step(verdicts: Iterable[Verdict], series: SeriesLike) -> list[Verdict]:
+def verdicts_on_step(verdicts: Iterable[ExperimentVerdict], series: SeriesLike) -> list[ExperimentVerdict]:
     """The verdicts on whole steps that weighed a series, or what is the same measurement."""
     return [
         verdict
@@ -98,46 +99,50 @@ def verdicts_on_step(verdicts: Iterable[Verdict], series: SeriesLike) -> list[Ve
     ]
 
 
-def verdicts_confirmed(verdicts: Iterable[Verdict]) -> list[Verdict]:
+def verdicts_confirmed(verdicts: Iterable[ExperimentVerdict]) -> list[ExperimentVerdict]:
     """Those that have confirmed a whole step, of whatever series."""
     return [
         verdict
         for verdict in verdicts
-        if verdict.purpose == Purpose.PROOF and verdict.verdict == Outcome.CONFIRMED
+        if verdict.purpose == Purpose.PROOF and verdict.verdict == Verdict.CONFIRMED
     ]
 
 
-def make_proof(verdict: Verdict, verdicts: Sequence[Verdict]) -> Proof:
+def make_proof(verdict: ExperimentVerdict, verdicts: Sequence[ExperimentVerdict]) -> Proof:
     match verdict.verdict:
-        case Outcome.CONFIRMED:
+        case Verdict.CONFIRMED:
             between = is_between_levels(verdicts, verdict)
             good, bad = narrowed_ends(verdict, verdicts)
             alone = verdict_on_last(verdicts, verdict, good, bad)
             # Where that can't tell the commit stays named, unless its place had shown nothing before.
-            little = (Outcome.NONE, *CANNOT_TELL) if between else (Outcome.NONE,)
+            little = (Verdict.NONE, *INCONCLUSIVE) if between else (Verdict.NONE,)
             gradual = alone is not None and alone.verdict in little
             ends = (verdict.base, verdict.head) if gradual else (good, bad)
             return Proof(State.CONFIRMED, verdict, *ends, between, gradual)
-        case Outcome.REFUTED:
+        case Verdict.REFUTED:
             return Proof(State.REFUTED, verdict, verdict.base, verdict.head)
     return Proof(State.UNDECIDED, verdict, verdict.base, verdict.head)
 
 
-def narrowed_ends(confirmed: Verdict, verdicts: Iterable[Verdict]) -> tuple[Commit, Commit]:
+def narrowed_ends(
+    confirmed: ExperimentVerdict, verdicts: Iterable[ExperimentVerdict]
+) -> tuple[Commit, Commit]:
     """The confirmed range, narrowed by the bisection's verdicts on commits inside it."""
     good, bad = confirmed.base, confirmed.head
     for step in sorted(bisection_steps(verdicts, confirmed), key=lambda step: step.head.position):
         middle = step.head
         if not good.position < middle.position < bad.position:
             continue
-        if step.verdict == Outcome.NONE:
+        if step.verdict == Verdict.NONE:
             good = middle
         elif step.verdict in HAS_STEP:
             bad = middle
     return good, bad
 
 
-def bisection_steps(verdicts: Iterable[Verdict], confirmed: Verdict) -> list[Verdict]:
+def bisection_steps(
+    verdicts: Iterable[ExperimentVerdict], confirmed: ExperimentVerdict
+) -> list[ExperimentVerdict]:
     """The steps of the bisection of a confirmed range, oldest first.
 
     They are those of other series too, which saw the same cause. What doesn't run does so for all, unless it
@@ -145,41 +150,45 @@ def bisection_steps(verdicts: Iterable[Verdict], confirmed: Verdict) -> list[Ver
     """
     steps = [verdict for verdict in verdicts if verdict.purpose == Purpose.BISECTION]
     own = [step for step in steps if step.base.pk == confirmed.base.pk]
-    ran = {step.head.pk for step in own if step.verdict not in CANNOT_TELL}
+    ran = {step.head.pk for step in own if step.verdict not in INCONCLUSIVE}
     others = [step for step in steps if step.base.pk != confirmed.base.pk and step.head.pk not in ran]
-    same = own + [step for step in others if step.verdict == Outcome.UNTESTABLE]
+    same = own + [step for step in others if step.verdict == Verdict.UNTESTABLE]
     return [step for step in reversed(newest_first(same)) if tells_of_series(step, confirmed.series)]
 
 
-def tells_of_series(verdict: Verdict, series: SeriesLike) -> bool:
+def tells_of_series(verdict: ExperimentVerdict, series: SeriesLike) -> bool:
     """False where a commit stayed undecided for another series: of this one it may be told."""
-    return verdict.verdict != Outcome.UNDECIDED or is_same_measurement(verdict.series, series)
+    return verdict.verdict != Verdict.UNDECIDED or is_same_measurement(verdict.series, series)
 
 
-def is_between_levels(verdicts: Iterable[Verdict], proof: Verdict) -> bool:
+def is_between_levels(verdicts: Iterable[ExperimentVerdict], proof: ExperimentVerdict) -> bool:
     """True for a proof whose range holds two in which pairs showed less than half of the step: that where it
     seemed to be, and one with a commit more on both sides."""
     refuted = [
         verdict.range
         for verdict in verdicts_on_step(verdicts, proof.series)
-        if verdict.verdict == Outcome.REFUTED
+        if verdict.verdict == Verdict.REFUTED
         and verdict.range != proof.range
         and proof.range.holds(verdict.range)
     ]
     return any(first != second and first.holds(second) for first, second in product(refuted, repeat=2))
 
 
-def has_part(verdicts: Iterable[Verdict], confirmed: Verdict, bad: Commit | None = None) -> bool:
+def has_part(
+    verdicts: Iterable[ExperimentVerdict], confirmed: ExperimentVerdict, bad: Commit | None = None
+) -> bool:
     """Whether its bisection has met a commit, or has met `bad`, with a part of the step."""
     return any(
-        step.verdict == Outcome.PART
+        step.verdict == Verdict.PART
         and is_same_measurement(step.series, confirmed.series)
         and (bad is None or step.head.pk == bad.pk)
         for step in bisection_steps(verdicts, confirmed)
     )
 
 
-def may_be_gradual(verdicts: Iterable[Verdict], confirmed: Verdict, good: Commit, bad: Commit) -> bool:
+def may_be_gradual(
+    verdicts: Iterable[ExperimentVerdict], confirmed: ExperimentVerdict, good: Commit, bad: Commit
+) -> bool:
     """Whether the commits to which a bisection has led may have little of the step by themselves.
 
     The last one has a part of it, together with those before it. Of a few commits one has a large part.
@@ -190,8 +199,8 @@ def may_be_gradual(verdicts: Iterable[Verdict], confirmed: Verdict, good: Commit
 
 
 def verdict_on_last(
-    verdicts: Sequence[Verdict], confirmed: Verdict, good: Commit, bad: Commit
-) -> Verdict | None:
+    verdicts: Sequence[ExperimentVerdict], confirmed: ExperimentVerdict, good: Commit, bad: Commit
+) -> ExperimentVerdict | None:
     """The newest verdict on what the commits to which a bisection has led have of the step by themselves."""
     if not may_be_gradual(verdicts, confirmed, good, bad):
         return None
@@ -205,16 +214,18 @@ def verdict_on_last(
     return next(iter(newest_first(found)), None)
 
 
-def unmeasured_proofs(verdicts: Iterable[Verdict], series: SeriesLike) -> list[Verdict]:
+def unmeasured_proofs(verdicts: Iterable[ExperimentVerdict], series: SeriesLike) -> list[ExperimentVerdict]:
     """The proofs of a series that say nothing of it, as a host was lost or a commit didn't run."""
     return [
         verdict
         for verdict in verdicts_on_step(verdicts, series)
-        if verdict.lost or verdict.verdict == Outcome.UNTESTABLE
+        if verdict.lost or verdict.verdict == Verdict.UNTESTABLE
     ]
 
 
-def verdict_on_size(verdicts: Iterable[Verdict], change: Change, bad: Commit) -> Verdict | None:
+def verdict_on_size(
+    verdicts: Iterable[ExperimentVerdict], change: Change, bad: Commit
+) -> ExperimentVerdict | None:
     """The newest experiment that says how much of a change's step a commit has: all of it or a part.
 
     One that spans another step of the series beside it says how large both are.
@@ -225,14 +236,16 @@ def verdict_on_size(verdicts: Iterable[Verdict], change: Change, bad: Commit) ->
     sized = [
         verdict
         for verdict in of_commit
-        if verdict.verdict in (Outcome.CONFIRMED, *HAS_STEP)
+        if verdict.verdict in (Verdict.CONFIRMED, *HAS_STEP)
         and (verdict.ratio is not None or verdict.difference is not None)
         and not any(position <= change.last_good.position for position in verdict.steps_between)
     ]
     return next(iter(newest_first(sized)), None)
 
 
-def with_steps_between(verdicts: Iterable[Verdict], changes: Iterable[Change]) -> tuple[Verdict, ...]:
+def with_steps_between(
+    verdicts: Iterable[ExperimentVerdict], changes: Iterable[Change]
+) -> tuple[ExperimentVerdict, ...]:
     """The verdicts, each with the positions at which its series steps between its two commits."""
     steps: dict[int, list[int]] = {}
     for change in changes:

@@ -14,7 +14,7 @@ from itertools import takewhile
 from dashboard.experiments.scale import StepScale
 from dashboard.measured_kinds import is_exact_counter
 from dashboard.models import Experiment, Regression
-from dashboard.regressions.decision.facts import Commit, Series, Verdict
+from dashboard.regressions.decision.facts import Commit, ExperimentVerdict, Series
 from dashboard.regressions.decision.primary_change import level_measured
 from dashboard.regressions.decision.proofs import Proof, bisection_steps, newest_first, verdicts_confirmed
 from dashboard.regressions.decision.ranges import Range
@@ -28,7 +28,7 @@ from dashboard.regressions.decision.series_kinds import is_same_measurement
 from dashboard.regressions.decision.wanted_measurements import ProofContext, ResidualCause, WantedExperiment
 
 Purpose = Experiment.Purpose
-Outcome = Experiment.Verdict
+Verdict = Experiment.Verdict
 
 # The rest of a step is looked for up to so many measured commits beside what is proved: at the first one
 # whose point has moved by so much of it.
@@ -66,17 +66,17 @@ def weigh_counters_commit(
         and (step.base.pk, step.head.pk) == (good.pk, bad.pk)
     ]
     if steps:
-        residual = residual_after_part(context, steps[0], end) if steps[0].verdict == Outcome.PART else None
+        residual = residual_after_part(context, steps[0], end) if steps[0].verdict == Verdict.PART else None
         return None, residual
     if (whole.head.pk, whole.series.pk) == (bad.pk, series.pk):
         placed = place_of(context, whole, change.before, change.after)
-        if placed == Outcome.WHOLE:
+        if placed == Verdict.WHOLE:
             return None, None
     weighed_against = whole if whole.head.pk != bad.pk else None
     return context.experiment(Purpose.BISECTION, good, bad, whole=weighed_against), None
 
 
-def residual_beside_proof(context: ProofContext, whole: Verdict) -> ResidualCause | None:
+def residual_beside_proof(context: ProofContext, whole: ExperimentVerdict) -> ResidualCause | None:
     """Where pairs surely show a part only of what the points show: the rest, beside the proved range.
 
     First on the side where the points show more of it. Once pairs have told of that, and the parts that they
@@ -87,7 +87,7 @@ def residual_beside_proof(context: ProofContext, whole: Verdict) -> ResidualCaus
     series, before, after = change.series, change.before, change.after
     if whole.series.pk != series.pk or not whole.ratio:
         return None
-    if place_of(context, whole, before, after) not in (Outcome.PART, Outcome.NONE):
+    if place_of(context, whole, before, after) not in (Verdict.PART, Verdict.NONE):
         return None
     region = ProvedRegion.around(whole, context)
     points = context.facts.answer_to(PointsAroundRequest(series, region.base, region.head))
@@ -129,13 +129,13 @@ class ProvedRegion:
 
     base: Commit
     head: Commit
-    confirmed: tuple[Verdict, ...]
-    beside: tuple[Verdict, ...] = ()
+    confirmed: tuple[ExperimentVerdict, ...]
+    beside: tuple[ExperimentVerdict, ...] = ()
     is_closed_earlier: bool = False
     is_closed_later: bool = False
 
     @classmethod
-    def around(cls, whole: Verdict, context: ProofContext) -> ProvedRegion:
+    def around(cls, whole: ExperimentVerdict, context: ProofContext) -> ProvedRegion:
         """The range of a confirmed proof, with what proofs of the same series have told of beside it."""
         told = [
             verdict
@@ -147,7 +147,7 @@ class ProvedRegion:
             region = region._with(beside, context.other_steps)
         return region
 
-    def _next_beside(self, told: Iterable[Verdict]) -> Verdict | None:
+    def _next_beside(self, told: Iterable[ExperimentVerdict]) -> ExperimentVerdict | None:
         for verdict in told:
             if verdict.base.pk == self.head.pk and not self.is_closed_later:
                 return verdict
@@ -155,10 +155,10 @@ class ProvedRegion:
                 return verdict
         return None
 
-    def _with(self, told: Verdict, other_steps: Sequence[int]) -> ProvedRegion:
+    def _with(self, told: ExperimentVerdict, other_steps: Sequence[int]) -> ProvedRegion:
         """The region with one that begins at its head, or ends at its base."""
         is_later, beside = told.base.pk == self.head.pk, (*self.beside, told)
-        if told.verdict != Outcome.CONFIRMED or holds_step(told.range, other_steps):
+        if told.verdict != Verdict.CONFIRMED or holds_step(told.range, other_steps):
             if is_later:
                 return replace(self, beside=beside, is_closed_later=True)
             return replace(self, beside=beside, is_closed_earlier=True)
@@ -202,16 +202,16 @@ def ends_of_residual(
     return None
 
 
-def place_of(context: ProofContext, verdict: Verdict, before: float, after: float) -> str:
+def place_of(context: ProofContext, verdict: ExperimentVerdict, before: float, after: float) -> str:
     """`whole`, `none` or `part`: how much of this step an experiment's pairs show at its head."""
     if verdict.by_phases:
         # The whole's values don't tell, and what phases show is told by them as one step.
-        return Outcome.WHOLE
+        return Verdict.WHOLE
     return context.facts.answer_to(StepInPairs(verdict.experiment, before, after))
 
 
 def residual_after_parts(
-    context: ProofContext, parts: Iterable[Verdict], bad: Commit
+    context: ProofContext, parts: Iterable[ExperimentVerdict], bad: Commit
 ) -> ResidualCause | None:
     """What comes after the last commit with no more of the step than the first one that has a part of it.
 
@@ -224,13 +224,13 @@ def residual_after_parts(
     return residual_after_part(context, max([first, *same], key=lambda part: part.head.position), bad)
 
 
-def has_surely_more(context: ProofContext, first: Verdict, then: Verdict) -> bool:
+def has_surely_more(context: ProofContext, first: ExperimentVerdict, then: ExperimentVerdict) -> bool:
     """Whether a commit has so much of a step that an earlier one surely has a part of that only."""
     more = level_measured(then.before, then)
-    return place_of(context, first, first.before, more) == Outcome.PART
+    return place_of(context, first, first.before, more) == Verdict.PART
 
 
-def residual_after_part(context: ProofContext, part: Verdict, bad: Commit) -> ResidualCause | None:
+def residual_after_part(context: ProofContext, part: ExperimentVerdict, bad: Commit) -> ResidualCause | None:
     """Part of the step is there before the range's end: what comes after it has a cause of its own."""
     level = level_measured(part.before, part)
     return residual_between(context, part.series, (part.head, bad), (level, part.after))
@@ -244,7 +244,7 @@ def residual_of_other_series(context: ProofContext) -> ResidualCause | None:
         parts = [
             step
             for step in bisection_steps(context.verdicts, whole)
-            if step.verdict == Outcome.PART
+            if step.verdict == Verdict.PART
             and step.series.pk == whole.series.pk
             and step.head.position < whole.head.position
         ]

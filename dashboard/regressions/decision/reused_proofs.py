@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from dashboard.regressions.decision.proofs import Outcome, Purpose
+from dashboard.regressions.decision.proofs import Purpose, Verdict
 from dashboard.regressions.decision.repeated_pairs import times_answered
 from dashboard.regressions.decision.requested_facts import (
     GatheredFacts,
@@ -39,7 +39,7 @@ def with_proof_on_branch(context: ProofContext, step: NextStep, checked: Collect
             proof = merged.proof
             if proof is None or (proof.series.pk, proof.base.pk, proof.head.pk) in known:
                 continue
-            inside = wanted.base.position < proof.base.position and proof.verdict == Outcome.CONFIRMED
+            inside = wanted.base.position < proof.base.position and proof.verdict == Verdict.CONFIRMED
             if inside or proof.base.pk == wanted.base.pk:
                 return answer_with(step, proof)
     return step

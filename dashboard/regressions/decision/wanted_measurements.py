@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from dashboard.measured_kinds import is_exact_counter
 from dashboard.models import Experiment
-from dashboard.regressions.decision.facts import Change, Commit, Evidence, Series, Verdict
+from dashboard.regressions.decision.facts import Change, Commit, Evidence, ExperimentVerdict, Series
 from dashboard.regressions.decision.primary_change import PrimaryChange
 from dashboard.regressions.decision.ranges import Range
 from dashboard.regressions.decision.requested_facts import GatheredFacts, ReusedProof, RunsAtCommits
@@ -104,10 +104,10 @@ class ProofContext:
     bad: Commit
     primary: PrimaryChange
     changes: Sequence[Change]
-    verdicts: Sequence[Verdict]
+    verdicts: Sequence[ExperimentVerdict]
     other_steps: Sequence[int] = ()
     proved_again: bool = False
-    nearby: Sequence[Verdict] = ()
+    nearby: Sequence[ExperimentVerdict] = ()
     facts: GatheredFacts = field(default_factory=GatheredFacts)
 
     @property
@@ -120,7 +120,7 @@ class ProofContext:
         base: Commit,
         head: Commit,
         change: Change | None = None,
-        whole: Verdict | None = None,
+        whole: ExperimentVerdict | None = None,
     ) -> WantedExperiment:
         """An experiment on two commits. A part of a step is weighed against `whole`, the proof of all of it.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from dashboard.regressions.decision.facts import Change, Commit, Metric, Regression, Series, Verdict
+from dashboard.regressions.decision.facts import Change, Commit, ExperimentVerdict, Metric, Regression, Series
 
 KINDS = {
     "throughput": "rate",
@@ -38,11 +38,11 @@ def make_change(series: Series, good: int, bad: int, ratio: float, **fields: Any
     return Change(key, series, make_commit(good), make_commit(bad), **(size | fields))
 
 
-def make_verdict(change: Change, verdict: str, good: int, bad: int, **fields: Any) -> Verdict:
+def make_verdict(change: Change, verdict: str, good: int, bad: int, **fields: Any) -> ExperimentVerdict:
     """What pairs of a change's series said of two commits; each is newer than those before."""
     order = next(_order)
     values: dict[str, Any] = {"regression_id": 1, "purpose": "proof", "order": order}
-    return Verdict(
+    return ExperimentVerdict(
         experiment=order,
         series=change.series,
         base=make_commit(good),

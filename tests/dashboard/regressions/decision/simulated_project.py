@@ -18,7 +18,7 @@ from dashboard.models import Experiment, ExperimentPair
 from dashboard.models import Metric as MetricRow
 from dashboard.regressions.decision.cause_class import Surroundings
 from dashboard.regressions.decision.decide import decide
-from dashboard.regressions.decision.facts import Change, Regression, Series, Snapshot, Verdict
+from dashboard.regressions.decision.facts import Change, ExperimentVerdict, Regression, Series, Snapshot
 from dashboard.regressions.decision.gradual_changes import Step, is_gradual_counter, steps_weighed_together
 from dashboard.regressions.decision.outcomes import Decision, Outcome
 from dashboard.regressions.decision.ranges import Range
@@ -55,7 +55,7 @@ MOST_EXPERIMENTS = 200
 LEAST_CONFIRMED = 0.1
 
 
-def place_in_pairs(verdict: Verdict, before: float, after: float) -> str:
+def place_in_pairs(verdict: ExperimentVerdict, before: float, after: float) -> str:
     """How much of a step five pairs show that all say the same."""
     measured = verdict.series.metric
     metric = MetricRow(name=measured.name, kind=measured.kind, better=measured.better)
@@ -90,7 +90,7 @@ class SimulatedProject:
     measured: set[int] = field(default_factory=set)
     changes: dict[tuple[int, int], Change] = field(default_factory=dict)
     regressions: dict[int, Regression] = field(default_factory=dict)
-    verdicts: list[Verdict] = field(default_factory=list)
+    verdicts: list[ExperimentVerdict] = field(default_factory=list)
     asked: dict[int, Asked] = field(default_factory=dict)
     proofs: list[tuple[int, WantedExperiment]] = field(default_factory=list)
     reused: list[tuple[int, ReusedProof]] = field(default_factory=list)
@@ -145,7 +145,7 @@ class SimulatedProject:
         ratio: float | None,
     ) -> None:
         self.verdicts.append(
-            Verdict(
+            ExperimentVerdict(
                 experiment=key,
                 regression_id=regression,
                 purpose=purpose,

@@ -14,7 +14,7 @@ from dashboard.regressions.decision.cause_class import (
     TouchedFiles,
     decide_cause,
 )
-from dashboard.regressions.decision.facts import Commit, Metric, Series, Verdict
+from dashboard.regressions.decision.facts import Commit, ExperimentVerdict, Metric, Series
 from dashboard.sentences.causes import cause_sentence
 
 CODE = TouchedFiles(known=True, code=("replay.py",))
@@ -41,10 +41,10 @@ def sentinel_move(ratio: float, moved: bool = True) -> SentinelMove:
     )
 
 
-def proof_with(verdict: str) -> Verdict:
+def proof_with(verdict: str) -> ExperimentVerdict:
     base, head = (Commit(place, f"{place}" * 40, "main", place) for place in (1, 2))
     series = Series(1, 1, Metric("step_time", "time"))
-    return Verdict(1, 1, "proof", series, base, head, verdict, 1.0, 1.4, machine="bench-1")
+    return ExperimentVerdict(1, 1, "proof", series, base, head, verdict, 1.0, 1.4, machine="bench-1")
 
 
 AROUND = ("touched", "software", "system", "machines", "sentinel", "calibration")

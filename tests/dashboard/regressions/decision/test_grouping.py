@@ -8,10 +8,10 @@ import pytest
 
 from dashboard.regressions.decision.continuation import continue_regressions
 from dashboard.regressions.decision.decide import decide
-from dashboard.regressions.decision.facts import Change, Regression, Series, Snapshot, Verdict
+from dashboard.regressions.decision.facts import Change, ExperimentVerdict, Regression, Series, Snapshot
 from dashboard.regressions.decision.grouping import group_changes
 from dashboard.regressions.decision.primary_change import bounding_commits, choose_primary
-from dashboard.regressions.decision.proofs import Outcome
+from dashboard.regressions.decision.proofs import Verdict
 from dashboard.regressions.decision.ranges import Range
 from tests.dashboard.regressions.decision.builders import (
     make_change,
@@ -26,17 +26,17 @@ CALLS, SCORE = make_series("function_calls"), replace(make_series("quality.score
 PROVED = make_regression(make_change(TIME, 5, 6, 1.22), state="confirmed")
 
 
-def placed_at_six(ratio_before: float = 1.004) -> list[Verdict]:
+def placed_at_six(ratio_before: float = 1.004) -> list[ExperimentVerdict]:
     """Pairs have confirmed a step between 4 and 6, and measured this ratio between 4 and 5."""
     step = make_change(TIME, 4, 6, 1.22)
-    found = Outcome.NONE if ratio_before < 1.1 else Outcome.PART
+    found = Verdict.NONE if ratio_before < 1.1 else Verdict.PART
     return [
-        make_verdict(step, Outcome.CONFIRMED, 4, 6, ratio=1.22),
+        make_verdict(step, Verdict.CONFIRMED, 4, 6, ratio=1.22),
         make_verdict(step, found, 4, 5, ratio=ratio_before, purpose="bisection"),
     ]
 
 
-def snapshot_of(*changes: Change, verdicts: list[Verdict]) -> Snapshot:
+def snapshot_of(*changes: Change, verdicts: list[ExperimentVerdict]) -> Snapshot:
     regressions: tuple[Regression, ...] = (PROVED,)
     return Snapshot("main", "main", changes, regressions, tuple(verdicts))
 
@@ -63,7 +63,7 @@ def test_a_step_beside_it_that_pairs_have_not_denied_is_another_one() -> None:
 def test_a_cost_at_one_commit_does_not_place_a_loss_of_learning(cost: Series) -> None:
     """Of eleven commits one is slow, and one of them no longer learns: pairs have proved that over all."""
     lost = make_change(SCORE, 1, 12, 0.2, regression_id=1)
-    proved = make_verdict(lost, Outcome.CONFIRMED, 1, 12, difference=-7.0)
+    proved = make_verdict(lost, Verdict.CONFIRMED, 1, 12, difference=-7.0)
     owner = make_regression(lost, state="confirmed")
     slower = make_change(cost, 3, 4, 1.4)
     for seen in (lost, replace(lost, last_good=make_commit(5))):
@@ -94,9 +94,9 @@ def test_between_the_levels_of_one_series_others_keep_their_own_commits(other: S
     """A range in which pairs of the place have shown nothing is wide: it says nothing of other series."""
     at_place, beside = make_change(TIME, 20, 22, 1.3, regression_id=1), make_change(other, 27, 28, 1.5)
     verdicts = [
-        make_verdict(at_place, Outcome.REFUTED, 20, 22, ratio=1.01),
-        make_verdict(at_place, Outcome.REFUTED, 19, 24, ratio=1.04),
-        make_verdict(at_place, Outcome.CONFIRMED, 12, 30, ratio=1.3),
+        make_verdict(at_place, Verdict.REFUTED, 20, 22, ratio=1.01),
+        make_verdict(at_place, Verdict.REFUTED, 19, 24, ratio=1.04),
+        make_verdict(at_place, Verdict.CONFIRMED, 12, 30, ratio=1.3),
     ]
     row = make_regression(at_place, state="confirmed")
     snapshot = Snapshot("main", "main", (at_place, beside), (row,), tuple(verdicts))
@@ -113,9 +113,9 @@ def test_two_cases_that_seemed_to_step_at_the_refuted_place_are_one(proved: int)
         make_verdict(change, verdict, *ends)
         for change in changes[:proved]
         for verdict, ends in (
-            (Outcome.REFUTED, (20, 22)),
-            (Outcome.REFUTED, (19, 24)),
-            (Outcome.CONFIRMED, (12, 30)),
+            (Verdict.REFUTED, (20, 22)),
+            (Verdict.REFUTED, (19, 24)),
+            (Verdict.CONFIRMED, (12, 30)),
         )
     ]
     row = make_regression(changes[0], state="confirmed")
@@ -127,11 +127,11 @@ def test_what_its_levels_show_is_confirmed_where_bisection_leads_back_to_its_pla
     """Pairs of the place had shown less than half of it; all of it is there all the same."""
     step = make_change(TIME, 20, 22, 1.3, regression_id=1)
     verdicts = [
-        make_verdict(step, Outcome.REFUTED, 20, 22),
-        make_verdict(step, Outcome.REFUTED, 19, 24),
-        make_verdict(step, Outcome.CONFIRMED, 12, 30),
-        make_verdict(step, Outcome.NONE, 12, 20, purpose="bisection"),
-        make_verdict(step, Outcome.WHOLE, 12, 22, purpose="bisection"),
+        make_verdict(step, Verdict.REFUTED, 20, 22),
+        make_verdict(step, Verdict.REFUTED, 19, 24),
+        make_verdict(step, Verdict.CONFIRMED, 12, 30),
+        make_verdict(step, Verdict.NONE, 12, 20, purpose="bisection"),
+        make_verdict(step, Verdict.WHOLE, 12, 22, purpose="bisection"),
     ]
     primary = choose_primary([step], verdicts, make_regression(step, state="confirmed"))
     assert primary is not None
@@ -144,12 +144,12 @@ def test_a_step_that_pairs_have_placed_beside_leaves_what_lies_where_it_was_seen
     memory = make_change(make_series("peak_memory"), 20, 22, 1.3, regression_id=1)
     time = make_change(TIME, 20, 22, 1.4, regression_id=1)
     verdicts = [
-        make_verdict(memory, Outcome.REFUTED, 20, 22),
-        make_verdict(time, Outcome.REFUTED, 20, 22),
-        make_verdict(memory, Outcome.REFUTED, 19, 24),
-        make_verdict(memory, Outcome.CONFIRMED, 12, 30, ratio=1.3),
-        make_verdict(memory, Outcome.NONE, 12, 17, purpose="bisection"),
-        make_verdict(memory, Outcome.WHOLE, 12, 18, purpose="bisection"),
+        make_verdict(memory, Verdict.REFUTED, 20, 22),
+        make_verdict(time, Verdict.REFUTED, 20, 22),
+        make_verdict(memory, Verdict.REFUTED, 19, 24),
+        make_verdict(memory, Verdict.CONFIRMED, 12, 30, ratio=1.3),
+        make_verdict(memory, Verdict.NONE, 12, 17, purpose="bisection"),
+        make_verdict(memory, Verdict.WHOLE, 12, 18, purpose="bisection"),
     ]
     row = make_regression(memory, state="confirmed")
     snapshot = Snapshot("main", "main", (time, memory), (row,), tuple(verdicts))
@@ -162,12 +162,12 @@ def test_what_another_series_has_placed_is_not_wide_for_those_of_its_commit() ->
     time, rate = make_change(TIME, 17, 19, 1.4, regression_id=1), make_change(RATE, 17, 19, 0.7)
     memory = make_change(make_series("peak_memory"), 24, 26, 1.3, regression_id=1)
     verdicts = [
-        make_verdict(time, Outcome.CONFIRMED, 17, 19, ratio=1.4),
-        make_verdict(time, Outcome.WHOLE, 17, 18, ratio=1.4, purpose="bisection"),
-        make_verdict(memory, Outcome.REFUTED, 24, 26),
-        make_verdict(memory, Outcome.REFUTED, 22, 28),
-        make_verdict(memory, Outcome.CONFIRMED, 12, 34, ratio=1.3),
-        make_verdict(memory, Outcome.WHOLE, 12, 20, ratio=1.3, purpose="bisection"),
+        make_verdict(time, Verdict.CONFIRMED, 17, 19, ratio=1.4),
+        make_verdict(time, Verdict.WHOLE, 17, 18, ratio=1.4, purpose="bisection"),
+        make_verdict(memory, Verdict.REFUTED, 24, 26),
+        make_verdict(memory, Verdict.REFUTED, 22, 28),
+        make_verdict(memory, Verdict.CONFIRMED, 12, 34, ratio=1.3),
+        make_verdict(memory, Verdict.WHOLE, 12, 20, ratio=1.3, purpose="bisection"),
     ]
     row = make_regression(time, state="confirmed")
     (group,) = group_changes(Snapshot("main", "main", (time, rate, memory), (row,), tuple(verdicts)))

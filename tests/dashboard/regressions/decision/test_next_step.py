@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.regressions.decision.facts import Evidence, Regression, Verdict
+from dashboard.regressions.decision.facts import Evidence, ExperimentVerdict, Regression
 from dashboard.regressions.decision.next_step import INTO_LEVEL, plan_next_step
 from dashboard.regressions.decision.primary_change import bounding_commits, choose_primary
-from dashboard.regressions.decision.proofs import Outcome, Purpose, bisection_steps, newest_first
+from dashboard.regressions.decision.proofs import Purpose, Verdict, bisection_steps, newest_first
 from dashboard.regressions.decision.requested_facts import (
     CommitRow,
     CommitsBetween,
@@ -40,7 +40,7 @@ def proved_at(position: int, series: object = TIME, state: str = "confirmed") ->
 
 def next_pairs(*others: Regression, other_steps: tuple[int, ...] = ()) -> list[tuple[int, int]]:
     """Between which positions is measured next, of a step that pairs have refuted at its own commits."""
-    refuted = [make_verdict(CHANGE, Outcome.REFUTED, GOOD, BAD, ratio=1.0)]
+    refuted = [make_verdict(CHANGE, Verdict.REFUTED, GOOD, BAD, ratio=1.0)]
     primary = choose_primary([CHANGE], refuted, make_regression(CHANGE))
     assert primary is not None
     good, bad = make_commit(GOOD), make_commit(BAD)
@@ -87,8 +87,8 @@ def test_it_is_not_looked_for_across_an_improvement(position: int, measured: tup
 def test_the_wider_range_is_bisected_beside_the_commits_that_were_refuted() -> None:
     wide = make_change(TIME, EARLIER.position, LATER.position, 1.3)
     verdicts = [
-        make_verdict(CHANGE, Outcome.REFUTED, GOOD, BAD, ratio=1.0),
-        make_verdict(wide, Outcome.CONFIRMED, EARLIER.position, LATER.position, ratio=1.3),
+        make_verdict(CHANGE, Verdict.REFUTED, GOOD, BAD, ratio=1.0),
+        make_verdict(wide, Verdict.CONFIRMED, EARLIER.position, LATER.position, ratio=1.3),
     ]
     primary = choose_primary([CHANGE], verdicts, make_regression(CHANGE))
     assert primary is not None
@@ -106,7 +106,7 @@ def test_the_wider_range_is_bisected_beside_the_commits_that_were_refuted() -> N
 
 def next_pairs_after(refuted_ranges: list[tuple[int, int]], *, stands: bool = True) -> list[tuple[int, int]]:
     """What is measured next of a step that pairs have refuted in these ranges, and that stands or doesn't."""
-    refuted = [make_verdict(CHANGE, Outcome.REFUTED, *ends, ratio=1.01) for ends in refuted_ranges]
+    refuted = [make_verdict(CHANGE, Verdict.REFUTED, *ends, ratio=1.01) for ends in refuted_ranges]
     primary = choose_primary([CHANGE], newest_first(refuted), make_regression(CHANGE))
     assert primary is not None
     good, bad = bounding_commits(primary)
@@ -139,9 +139,9 @@ def proved_between_levels(*steps: tuple[int, str], alone: str = "") -> NextStep:
     """
     wide = make_change(TIME, 12, 30, 1.12)
     verdicts = [
-        make_verdict(CHANGE, Outcome.REFUTED, GOOD, BAD, ratio=1.01),
-        make_verdict(CHANGE, Outcome.REFUTED, EARLIER.position, LATER.position, ratio=1.04),
-        make_verdict(wide, Outcome.CONFIRMED, 12, 30, ratio=1.12),
+        make_verdict(CHANGE, Verdict.REFUTED, GOOD, BAD, ratio=1.01),
+        make_verdict(CHANGE, Verdict.REFUTED, EARLIER.position, LATER.position, ratio=1.04),
+        make_verdict(wide, Verdict.CONFIRMED, 12, 30, ratio=1.12),
         *(make_verdict(wide, verdict, 12, at, purpose=Purpose.BISECTION) for at, verdict in steps),
     ]
     verdicts += [make_verdict(wide, alone, 18, 19, purpose=Purpose.BISECTION)] if alone else []
@@ -163,12 +163,12 @@ def test_a_step_between_levels_is_looked_for_beside_its_place() -> None:
     """Detection may have put one commit's step a few commits beside it."""
     (wanted,) = proved_between_levels().experiments
     assert (wanted.purpose, wanted.base.position) == (Purpose.BISECTION, 12)
-    (again,) = proved_between_levels((wanted.head.position, Outcome.NONE)).experiments
+    (again,) = proved_between_levels((wanted.head.position, Verdict.NONE)).experiments
     assert again.purpose == Purpose.BISECTION
     assert again.head.position > wanted.head.position
 
 
-LED_TO_19 = ((19, Outcome.PART), (18, Outcome.NONE))
+LED_TO_19 = ((19, Verdict.PART), (18, Verdict.NONE))
 
 
 def test_a_commit_to_which_a_part_of_a_step_leads_is_measured_alone() -> None:
@@ -179,19 +179,19 @@ def test_a_commit_to_which_a_part_of_a_step_leads_is_measured_alone() -> None:
     assert alone.after == pytest.approx(1.12)
 
 
-@pytest.mark.parametrize("alone", [Outcome.NONE, Outcome.UNDECIDED])
+@pytest.mark.parametrize("alone", [Verdict.NONE, Verdict.UNDECIDED])
 def test_what_came_gradually_is_blamed_on_no_commit(alone: str) -> None:
     assert proved_between_levels(*LED_TO_19, alone=alone) == NextStep(
         placement=Placement(bisection=Evidence.of("gradual", commits=18))
     )
 
 
-def verdicts_on_wide_step(alone: str) -> list[Verdict]:
+def verdicts_on_wide_step(alone: str) -> list[ExperimentVerdict]:
     """Those of a step that was confirmed at once, and bisected to 19; `alone`: what that has by itself."""
     wide = make_change(TIME, 12, 30, 1.12)
-    steps = [(21, Outcome.PART), (16, Outcome.NONE), (18, Outcome.NONE), (19, Outcome.PART)]
+    steps = [(21, Verdict.PART), (16, Verdict.NONE), (18, Verdict.NONE), (19, Verdict.PART)]
     return [
-        make_verdict(wide, Outcome.CONFIRMED, 12, 30, ratio=1.12),
+        make_verdict(wide, Verdict.CONFIRMED, 12, 30, ratio=1.12),
         *(make_verdict(wide, verdict, 12, at, purpose=Purpose.BISECTION) for at, verdict in steps),
         make_verdict(wide, alone, 18, 19, purpose=Purpose.BISECTION),
     ]
@@ -200,16 +200,16 @@ def verdicts_on_wide_step(alone: str) -> list[Verdict]:
 def test_what_came_gradually_stays_so_where_its_points_narrow_it() -> None:
     """Commits of its range that were measured later place detection's step at one of them."""
     narrow = make_change(TIME, 20, 21, 1.12)
-    verdicts = verdicts_on_wide_step(Outcome.NONE)
+    verdicts = verdicts_on_wide_step(Verdict.NONE)
     primary = choose_primary([narrow], newest_first(verdicts), make_regression(narrow, state="confirmed"))
     assert primary is not None
     assert [commit.position for commit in bounding_commits(primary)] == [12, 30]
 
 
 def test_a_commit_that_ran_before_is_not_left_out_of_its_bisection() -> None:
-    verdicts = verdicts_on_wide_step(Outcome.UNTESTABLE)
+    verdicts = verdicts_on_wide_step(Verdict.UNTESTABLE)
     steps = {step.head.position: step.verdict for step in bisection_steps(verdicts, verdicts[0])}
-    assert (steps[19], steps[18]) == (Outcome.PART, Outcome.NONE)
+    assert (steps[19], steps[18]) == (Verdict.PART, Verdict.NONE)
 
 
 def test_what_was_measured_since_the_proof_was_asked_says_where_to_bisect() -> None:

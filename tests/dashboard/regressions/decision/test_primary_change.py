@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from dashboard.regressions.decision.facts import Change, Verdict
+from dashboard.regressions.decision.facts import Change, ExperimentVerdict
 from dashboard.regressions.decision.primary_change import (
     bounding_commits,
     choose_primary,
     measured_size,
 )
 from dashboard.regressions.decision.proofs import (
-    Outcome,
+    Verdict,
     find_proof,
     newest_first,
     verdict_on_size,
@@ -48,7 +48,7 @@ class Told:
 
 
 def choose_and_measure(
-    members: Sequence[Change], verdicts: Sequence[Verdict], opened_by: Change = MEMORY
+    members: Sequence[Change], verdicts: Sequence[ExperimentVerdict], opened_by: Change = MEMORY
 ) -> Told:
     primary = choose_primary(members, verdicts, make_regression(opened_by))
     assert primary is not None
@@ -69,7 +69,7 @@ def primary_and_state(found: Told) -> tuple[str, str, str | None]:
     return found.metric, found.state, found.larger_unproved
 
 
-def proof_of(change: Change, verdict: str, ratio: float | None = None) -> Verdict:
+def proof_of(change: Change, verdict: str, ratio: float | None = None) -> ExperimentVerdict:
     """Pairs of the change's series, between the regression's commits."""
     return make_verdict(change, verdict, GOOD, BAD, ratio=ratio)
 
@@ -197,15 +197,15 @@ def test_nothing_is_told_without_a_change_or_a_proof() -> None:
 
 
 def test_pairs_of_another_commit_or_series_say_nothing_of_its_size() -> None:
-    own = make_verdict(TIME, Outcome.CONFIRMED, GOOD, BAD, ratio=1.3)
-    of_next = make_verdict(TIME, Outcome.CONFIRMED, GOOD, BAD + 1, ratio=1.9)
-    of_memory = make_verdict(MEMORY, Outcome.CONFIRMED, GOOD, BAD, ratio=1.2)
+    own = make_verdict(TIME, Verdict.CONFIRMED, GOOD, BAD, ratio=1.3)
+    of_next = make_verdict(TIME, Verdict.CONFIRMED, GOOD, BAD + 1, ratio=1.9)
+    of_memory = make_verdict(MEMORY, Verdict.CONFIRMED, GOOD, BAD, ratio=1.2)
     assert verdict_on_size([of_next, of_memory, own], TIME, TIME.first_bad) is own
     assert verdict_on_size([of_next, of_memory], TIME, TIME.first_bad) is None
 
 
 def test_pairs_that_span_a_second_step_tell_the_size_of_neither() -> None:
-    wide = make_verdict(TIME, Outcome.CONFIRMED, GOOD - 3, BAD, ratio=1.05)
+    wide = make_verdict(TIME, Verdict.CONFIRMED, GOOD - 3, BAD, ratio=1.05)
     faster = replace(make_change(TIME.series, GOOD - 2, GOOD - 1, 0.75), direction=BETTER)
     (spanning,) = with_steps_between([wide], [TIME, faster])
     assert spanning.steps_between == (faster.first_bad.position,)
