@@ -132,7 +132,6 @@ def regression_fact(row: Regression, active: tuple[int, ...] = ()) -> facts.Regr
         triaged_at=row.triaged_at.timestamp() if row.triaged_at else 0.0,
         has_limit=bool(getattr(row, "crossed", False)),
         residual=row.residual,
-        told=bool(getattr(row, "is_told", False)),
         culprit=commit_fact(row.culprit) if row.culprit else None,
         bisection=facts.Evidence.from_json(row.bisection) if row.bisection else None,
         learning=facts.Evidence.from_json(row.learning) if row.learning else None,

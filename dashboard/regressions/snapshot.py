@@ -17,7 +17,6 @@ from dashboard.models import (
     Change,
     Check,
     CheckedCase,
-    Delivery,
     Experiment,
     Limit,
     Project,
@@ -77,7 +76,6 @@ def take_snapshot(project: Project, branch: str, touched: AffectedChanges) -> fa
     active, verdicts = read_experiments([row.pk for row in regressions])
     return facts.Snapshot(
         branch=branch,
-        main_branch=project.branch,
         changes=tuple(change_fact(row) for row in rows),
         regressions=tuple(regression_fact(row, active.get(row.pk, ())) for row in regressions),
         verdicts=tuple(verdicts),
@@ -288,7 +286,6 @@ def _build_regression_rows() -> QuerySet[Regression]:
         Regression.objects.filter(wanted, project=Parameter("project"))
         .select_related(*RELATED, "culprit")
         .annotate(
-            is_told=Exists(Delivery.objects.filter(regression=OuterRef("pk"))),
             crossed=Exists(Limit.objects.filter(regression=OuterRef("pk"))),
             merged=Exists(abroad),
             measured_here=MEASURED_HERE,

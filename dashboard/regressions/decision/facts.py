@@ -209,8 +209,6 @@ class Regression:
     has_limit: bool = False
     # The rest of another one's step: looked for by pairs before any series showed it.
     residual: bool = False
-    # Somebody was told of it.
-    told: bool = False
     culprit: Commit | None = None
     # What bisection says beside the commit.
     bisection: Evidence | None = None
@@ -282,7 +280,6 @@ class Snapshot:
     """
 
     branch: str
-    main_branch: str
     changes: tuple[Change, ...] = ()
     regressions: tuple[Regression, ...] = ()
     verdicts: tuple[ExperimentVerdict, ...] = ()

@@ -234,7 +234,6 @@ class SimulatedProject:
     def decide(self, altered: Iterable[int] = (), focus: Iterable[int] = ()) -> None:
         snapshot = Snapshot(
             branch="main",
-            main_branch="main",
             changes=tuple(sorted(self.changes.values(), key=lambda change: change.pk or 0)),
             regressions=tuple(self.with_active(self.regressions[key]) for key in sorted(self.regressions)),
             verdicts=tuple(self.verdicts),

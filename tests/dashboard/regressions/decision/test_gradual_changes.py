@@ -136,11 +136,11 @@ def test_a_single_step_that_was_put_away_is_no_gradual_change() -> None:
     single = make_regression(make_change(CALLS, 1, 2, 1.1), **decided)
     gradual = make_regression(change, 2, **decided, bisection=Evidence.of(GRADUAL, commits=3))
     found = Group(members=[change])
-    assert decided_before(found, Snapshot("main", "main", (), (single,))) is None
-    assert decided_before(found, Snapshot("main", "main", (), (single, gradual))) == gradual
+    assert decided_before(found, Snapshot("main", (), (single,))) is None
+    assert decided_before(found, Snapshot("main", (), (single, gradual))) == gradual
     step = Group(members=[make_change(CALLS, 1, 2, 1.06)])
-    assert decided_before(step, Snapshot("main", "main", (), (single, gradual))) == single
-    assert decided_before(step, Snapshot("main", "main", (), (gradual,))) is None
+    assert decided_before(step, Snapshot("main", (), (single, gradual))) == single
+    assert decided_before(step, Snapshot("main", (), (gradual,))) is None
 
 
 def test_what_was_put_away_takes_in_no_other_counter() -> None:

@@ -38,7 +38,7 @@ def placed_at_six(ratio_before: float = 1.004) -> list[ExperimentVerdict]:
 
 def snapshot_of(*changes: Change, verdicts: list[ExperimentVerdict]) -> Snapshot:
     regressions: tuple[Regression, ...] = (PROVED,)
-    return Snapshot("main", "main", changes, regressions, tuple(verdicts))
+    return Snapshot("main", changes, regressions, tuple(verdicts))
 
 
 @pytest.mark.parametrize("second", [TIME, RATE])
@@ -68,7 +68,7 @@ def test_a_cost_at_one_commit_does_not_place_a_loss_of_learning(cost: Series) ->
     slower = make_change(cost, 3, 4, 1.4)
     for seen in (lost, replace(lost, last_good=make_commit(5))):
         for verdicts in ((), (proved,)):
-            snapshot = Snapshot("main", "main", (slower, seen), (owner,), verdicts)
+            snapshot = Snapshot("main", (slower, seen), (owner,), verdicts)
             continued = continue_regressions(group_changes(snapshot), snapshot)
             members = {row.regression: row.group.members for row in continued}
             assert members == {owner: [seen], None: [slower]}
@@ -85,7 +85,7 @@ def test_costs_in_the_range_of_a_loss_of_learning_do_not_narrow_it() -> None:
 
 def test_a_cost_and_a_loss_of_learning_at_one_commit_are_one_cause() -> None:
     lost, slower = make_change(SCORE, 5, 6, 0.2), make_change(TIME, 4, 7, 1.4)
-    (group,) = group_changes(Snapshot("main", "main", (slower, lost), (), ()))
+    (group,) = group_changes(Snapshot("main", (slower, lost), (), ()))
     assert [change.series for change in group.members] == [SCORE, TIME]
 
 
@@ -99,7 +99,7 @@ def test_between_the_levels_of_one_series_others_keep_their_own_commits(other: S
         make_verdict(at_place, Verdict.CONFIRMED, 12, 30, ratio=1.3),
     ]
     row = make_regression(at_place, state="confirmed")
-    snapshot = Snapshot("main", "main", (at_place, beside), (row,), tuple(verdicts))
+    snapshot = Snapshot("main", (at_place, beside), (row,), tuple(verdicts))
     groups = group_changes(snapshot)
     assert [[change.series for change in group.members] for group in groups] == [[TIME], [other]]
 
@@ -119,7 +119,7 @@ def test_two_cases_that_seemed_to_step_at_the_refuted_place_are_one(proved: int)
         )
     ]
     row = make_regression(changes[0], state="confirmed")
-    (group,) = group_changes(Snapshot("main", "main", tuple(changes), (row,), tuple(verdicts)))
+    (group,) = group_changes(Snapshot("main", tuple(changes), (row,), tuple(verdicts)))
     assert group.members == changes
 
 
@@ -152,7 +152,7 @@ def test_a_step_that_pairs_have_placed_beside_leaves_what_lies_where_it_was_seen
         make_verdict(memory, Verdict.WHOLE, 12, 18, purpose="bisection"),
     ]
     row = make_regression(memory, state="confirmed")
-    snapshot = Snapshot("main", "main", (time, memory), (row,), tuple(verdicts))
+    snapshot = Snapshot("main", (time, memory), (row,), tuple(verdicts))
     groups = group_changes(snapshot)
     assert [(group.anchors, group.members) for group in groups] == [([Range(17, 18)], [memory]), ([], [time])]
 
@@ -170,6 +170,6 @@ def test_what_another_series_has_placed_is_not_wide_for_those_of_its_commit() ->
         make_verdict(memory, Verdict.WHOLE, 12, 20, ratio=1.3, purpose="bisection"),
     ]
     row = make_regression(time, state="confirmed")
-    (group,) = group_changes(Snapshot("main", "main", (time, rate, memory), (row,), tuple(verdicts)))
+    (group,) = group_changes(Snapshot("main", (time, rate, memory), (row,), tuple(verdicts)))
     assert group.anchors == [Range(17, 18)]
     assert {change.series for change in group.members} == {TIME, RATE, memory.series}

@@ -32,7 +32,7 @@ def decide_moved(
     regression = make_regression(FOUND, **{"state": verdict} | fields)
     verdicts = (make_verdict(FOUND, verdict, *told, ratio=1.0),)
     snapshot = Snapshot(
-        "main", "main", (moved,), (regression,), verdicts, altered=frozenset({moved.pk or 0}), live=live
+        "main", (moved,), (regression,), verdicts, altered=frozenset({moved.pk or 0}), live=live
     )
     (outcome,) = decide(snapshot, TrueFacts(SimulatedProject(9, []))).outcomes
     return outcome
@@ -98,7 +98,7 @@ def test_judged_again_nothing_is_measured_for_what_is_seen_repaired_now(state: s
     verdicts = (make_verdict(FOUND, state, 4, 5, ratio=1.0),)
     regression = make_regression(FOUND, state=state)
     changes, altered = (moved, repair), frozenset({moved.pk or 0, repair.pk or 0})
-    snapshot = Snapshot("main", "main", changes, (regression,), verdicts, altered=altered, live=False)
+    snapshot = Snapshot("main", changes, (regression,), verdicts, altered=altered, live=False)
     (outcome,) = decide(snapshot, TrueFacts(SimulatedProject(12, []))).outcomes
     assert outcome.decided
     assert outcome.decided.recovered_by == make_commit(9).pk

@@ -83,7 +83,7 @@ def test_what_a_counter_confirms_since_is_unknown_no_more() -> None:
     calls = make_change(make_series("function_calls"), 4, 5, 1.5, regression_id=1)
     unknown = Evidence.of("answered", times=3, commits=1)
     suspected = make_regression(make_change(TIME, 4, 5, 1.2), state="undecided", bisection=unknown)
-    snapshot = Snapshot("main", "main", (calls,), (suspected,), focus=frozenset({1}))
+    snapshot = Snapshot("main", (calls,), (suspected,), focus=frozenset({1}))
     (outcome,) = decide(snapshot, TrueFacts(SimulatedProject(9, []))).outcomes
     assert outcome.decided
     assert (outcome.decided.state, outcome.decided.bisection) == ("confirmed", None)
@@ -116,7 +116,6 @@ def decide_often_answered(*larger: Change, in_full: bool = False) -> Outcome:
     """What is decided of a step time confirmed between two commits, whose bisection isn't measured again."""
     slower = make_change(TIME, 4, 9, 1.2, regression_id=1)
     snapshot = Snapshot(
-        "main",
         "main",
         (slower, *larger),
         (make_regression(slower, state="confirmed", proving=True),),
@@ -153,7 +152,7 @@ def decide_moved(good: int, bad: int, *, live: bool) -> Outcome:
     unknown = Evidence.of("answered", times=3, commits=1)
     suspected = make_regression(make_change(TIME, 4, 5, 1.2), state="undecided", bisection=unknown)
     moved = make_change(TIME, good, bad, 1.2, regression_id=1)
-    snapshot = Snapshot("main", "main", (moved,), (suspected,), altered=frozenset({moved.pk or 0}), live=live)
+    snapshot = Snapshot("main", (moved,), (suspected,), altered=frozenset({moved.pk or 0}), live=live)
     (outcome,) = decide(snapshot, TrueFacts(SimulatedProject(9, []))).outcomes
     return outcome
 
