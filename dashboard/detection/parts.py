@@ -243,7 +243,7 @@ def change_of_whole(
     before, last_good = level_before(whole, main.index, others)
     shown = sorted(step.part for step in steps if step.delta * delta > 0)
     p_value = least_p_value(step for step in steps if step.delta * delta > 0)
-    if before <= 0 or not is_worth_telling(whole, 1 + delta / before, p_value, allowed):
+    if before <= 0 or not is_relevant(whole, 1 + delta / before, p_value, allowed):
         return None
     if allowed > 0 and not is_borne_out(whole, main.index, delta, within):
         return None
@@ -281,7 +281,7 @@ def least_p_value(steps: Iterable[PartStep]) -> float | None:
     return min((step.p_value for step in steps if step.p_value is not None), default=None)
 
 
-def is_worth_telling(whole: Series, ratio: float, p_value: float | None, allowed: float) -> bool:
+def is_relevant(whole: Series, ratio: float, p_value: float | None, allowed: float) -> bool:
     """Whether a step of the whole that its parts show is relevant, and as certain as is `allowed`.
 
     Where nothing is allowed, or too little known for a p-value, only its size decides.

@@ -48,13 +48,13 @@ def paired_phases(experiment: Experiment) -> PairedPhases | None:
 
 def phases_of_pairs(kept: Sequence[ExperimentPair]) -> PairedPhases:
     """By undisturbed pairs that have phases, one at least."""
-    by_steps = can_tell_by_steps(kept)
+    by_steps = can_compare_typical_steps(kept)
     before, after = _median_phases([pair.typical_phases if by_steps else pair.phases for pair in kept])
     deltas = {phase: after[phase] - before[phase] for phase in before}
     return PairedPhases(len(kept), before, after, deltas, by_steps=by_steps)
 
 
-def can_tell_by_steps(kept: Sequence[ExperimentPair]) -> bool:
+def can_compare_typical_steps(kept: Sequence[ExperimentPair]) -> bool:
     """Whether what all phases took more in typical steps is what they took more by their means, and a typical
     step was left alone.
 

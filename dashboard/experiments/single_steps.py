@@ -55,7 +55,7 @@ def power_of_time(experiment: Experiment) -> int:
     return METRICS.get(experiment.metric.name, 1)
 
 
-def largest_told(experiment: Experiment) -> float:
+def largest_step_effect(experiment: Experiment) -> float:
     """The largest difference that nobody suspected and steps tell, as a logarithm."""
     return math.inf if experiment.phase else LARGEST
 

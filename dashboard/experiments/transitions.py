@@ -189,16 +189,16 @@ def requeue_lost_experiments() -> int:
 
     How many.
     """
-    return _tell_given_up(*leases.requeue_lost(Experiment, AGAIN, GIVEN_UP))
+    return _send_ended(*leases.requeue_lost(Experiment, AGAIN, GIVEN_UP))
 
 
 def requeue_held_experiments(machine: str) -> int:
     """As `requeue_lost_experiments`, at once, what a machine held that has died and is back. How many."""
     held = Experiment.objects.filter(machine__name=machine)
-    return _tell_given_up(*leases.requeue_jobs(held, AGAIN, GIVEN_UP))
+    return _send_ended(*leases.requeue_jobs(held, AGAIN, GIVEN_UP))
 
 
-def _tell_given_up(again: list[int], given_up: list[int]) -> int:
+def _send_ended(again: list[int], given_up: list[int]) -> int:
     drop_steps(given_up)
     for key in given_up:
         dispatch.send_task(dispatch.EXPERIMENT_ENDED, key)

@@ -33,7 +33,7 @@ from dashboard.experiments.scale import FARTHEST, StepScale
 from dashboard.experiments.single_steps import (
     WITHOUT_STEP,
     evaluate_steps,
-    largest_told,
+    largest_step_effect,
     looks_at_steps,
 )
 from dashboard.metric_scale import LEAST_NOISE
@@ -115,7 +115,7 @@ def evaluate_experiment(
     share = estimate_head_share(scale, calm, error)
     steps = evaluate_steps(experiment, measured, scale, error)
     if experiment.question in WITHOUT_STEP:
-        told = agreed_estimate(share, steps, error, largest_told(experiment))
+        told = agreed_estimate(share, steps, error, largest_step_effect(experiment))
     elif experiment.question == Question.TEST:
         told = estimate_of_step(share, steps, least_share(experiment, scale))
     else:

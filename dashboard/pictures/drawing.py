@@ -93,7 +93,7 @@ def status_of_series(series: Series) -> StatusBadge:
     if change is not None and change.regression_id is not None:
         regression = Regression.objects.select_related("first_bad", "culprit").get(pk=change.regression_id)
         confirmed = regression.state == Regression.State.CONFIRMED
-        words = f"{labels.format_change_size(labels.told_change(change))} since {regression.blamed.short}"
+        words = f"{labels.format_change_size(labels.shown_change(change))} since {regression.blamed.short}"
         return StatusBadge(
             words if confirmed else f"{words} ({regression_state_label(regression)})",
             badge.BAD if confirmed else badge.DOUBTFUL,

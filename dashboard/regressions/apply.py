@@ -376,10 +376,10 @@ def _open_residual(project: Project, residual: ResidualCause) -> None:
 
 def _notify_channels(outcome: Outcome, regression: Regression) -> None:
     """What opens or has grown enough, and to those who were told of it what has become of it."""
-    if outcome.decided is not None and outcome.tell_again:
+    if outcome.decided is not None and outcome.announce_again:
         # Before those are told that weren't: for them it is no second time.
         alerts.announce_again(regression)
-    if outcome.decided is not None and (outcome.tell or outcome.tell_again):
+    if outcome.decided is not None and (outcome.announce or outcome.announce_again):
         alerts.announce_regression(regression, Delivery.Event.OPENED)
     if outcome.decided is not None and outcome.resized:
         before = None if outcome.ratio_before is None else 100 * (outcome.ratio_before - 1)

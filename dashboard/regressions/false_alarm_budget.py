@@ -55,14 +55,14 @@ def error_of_next_proof(project: Project) -> float:
     return max(LEAST_ERROR, min(pairs.ERROR, PROOF_SHARE * (earned - spent)))
 
 
-def tell_suspicions(project: Project, run: Run, histories: Mapping[int, History]) -> None:
+def announce_suspicions(project: Project, run: Run, histories: Mapping[int, History]) -> None:
     """Tell the channels that ask for suspicions of those that the budget allows at this run.
 
     The project is locked. `histories` are those of the run's judged series, by key.
     """
-    if not _TOLD_AS_SUSPICIONS.read_rows(project=project.pk):
+    if not _ANNOUNCEABLE_SUSPICIONS.read_rows(project=project.pk):
         return
-    told = told_as_suspicions(project.pk)
+    told = announceable_suspicions(project.pk)
     noisy = [
         past for past in histories.values() if past.series.headline and not is_exact_counter(past.series)
     ]
@@ -90,7 +90,7 @@ def tell_suspicions(project: Project, run: Run, histories: Mapping[int, History]
         alerts.announce_regression(regression)
 
 
-def told_as_suspicions(project: Any) -> QuerySet[Regression]:
+def announceable_suspicions(project: Any) -> QuerySet[Regression]:
     """The regressions that are being proved, losses of quality apart.
 
     One unlucky seed is no news, and no later run tells it from a loss: pairs over seeds do.
@@ -118,8 +118,8 @@ def told_as_suspicions(project: Any) -> QuerySet[Regression]:
     )
 
 
-_TOLD_AS_SUSPICIONS: CompiledQuery[Any] = CompiledQuery(
-    lambda: told_as_suspicions(Parameter("project")).order_by().values_list("pk", flat=True)[:1]
+_ANNOUNCEABLE_SUSPICIONS: CompiledQuery[Any] = CompiledQuery(
+    lambda: announceable_suspicions(Parameter("project")).order_by().values_list("pk", flat=True)[:1]
 )
 
 

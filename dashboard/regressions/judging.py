@@ -120,7 +120,7 @@ def judge_measured(project: Project, run: Run, lines: BranchLines, facts: Gather
         decide_and_apply(project, branch, touched, lines, facts)
     elif not waiting.suspicions:
         return
-    false_alarm_budget.tell_suspicions(project, run, judged.histories)
+    false_alarm_budget.announce_suspicions(project, run, judged.histories)
 
 
 class WaitingForRun(NamedTuple):
@@ -138,7 +138,7 @@ class WaitingForRun(NamedTuple):
 def _build_waiting() -> QuerySet[Any, Any]:
     limits = Limit.objects.filter(run=OuterRef("pk"), tainted=False)
     awaiting = Regression.objects.filter(awaited_runs=OuterRef("pk")).order_by()
-    told = false_alarm_budget.told_as_suspicions(OuterRef("commit__project"))
+    told = false_alarm_budget.announceable_suspicions(OuterRef("commit__project"))
     return Run.objects.filter(pk=Parameter("run")).values_list(
         ArraySubquery(limits.values("series")), ArraySubquery(awaiting.values("pk")), Exists(told)
     )
@@ -311,7 +311,7 @@ def redetect_series(
     def judge_again(facts: GatheredFacts) -> JudgementResult:
         locked = lock_project(project.pk)
         judged = find_all_changes(locked, branch, series, lines, facts)
-        judged.touched.live, judged.touched.anew = False, is_last
+        judged.touched.live, judged.touched.whole_branch = False, is_last
         opened = decide_and_apply(locked, branch, judged.touched, lines, facts)
         return JudgementResult(judged.counts, opened)
 
@@ -406,7 +406,7 @@ def find_all_changes(
     judged.histories = {past.series.pk: past for past in histories}
     judged.counts = synced.counts
     judged.touched.changes = {row.pk for row in synced.altered if not row.is_move}
-    judged.touched.changes |= steps_of_growth(series, synced, anew=position is None)
+    judged.touched.changes |= steps_of_growth(series, synced, whole_branch=position is None)
     judged.touched.regressions = synced.left
     rows = changes_to_open(branch, list(judged.histories), judged.touched.changes) if synced.unopened else []
     opening = [
@@ -421,13 +421,16 @@ def find_all_changes(
     return judged
 
 
-def steps_of_growth(series: Sequence[Series], synced: changes.SyncedChanges, *, anew: bool) -> set[int]:
+def steps_of_growth(
+    series: Sequence[Series], synced: changes.SyncedChanges, *, whole_branch: bool
+) -> set[int]:
     """The keys of small steps that together may be worth telling, beside those that are altered.
 
-    `anew`: all that no regression holds are looked at; the one that held them may have lost its last commit.
+    `whole_branch`: all that no regression holds are looked at; the one that held them may have lost its last
+    commit.
     """
     news = {row.pk for row in synced.altered if row.direction == Change.Direction.REGRESSION}
-    if anew:
+    if whole_branch:
         news |= {row.pk for row in synced.rows if row.regression_id is None}
     if not news:
         return set()

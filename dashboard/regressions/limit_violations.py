@@ -168,13 +168,13 @@ def limit_crossings(measured: LimitsMeasured, line: BranchLine) -> LimitCrossing
         rows = read_limits(measured, line)
         found = crossings_along_line(rows, measured.position, line)
         known = measured.series | {row.series for row in rows}
-        beside = series_told_at(found.commits) - known
+        beside = limit_series_at(found.commits) - known
         if not beside:
             return found
         measured = replace(measured, series=known | beside)
 
 
-def series_told_at(commits: Collection[int]) -> set[int]:
+def limit_series_at(commits: Collection[int]) -> set[int]:
     """The series of limits that the regressions at these commits tell of."""
     if not commits:
         return set()

@@ -53,8 +53,8 @@ class AffectedChanges:
 
     `regressions` lost a change, or something that they waited for has ended; `limits` are looked at along
     `line`; `reconsidered` have their cause class decided again; `perhaps_recovered` are told by series that
-    have improved, however long after them. `live`: what opens is news. `anew`: all of the branch, explained
-    again.
+    have improved, however long after them. `live`: what opens is news. `whole_branch`: all of the branch,
+    explained again.
     """
 
     changes: set[int] = field(default_factory=set)
@@ -64,7 +64,7 @@ class AffectedChanges:
     limits: LimitsMeasured = field(default_factory=LimitsMeasured)
     line: BranchLine | None = None
     live: bool = True
-    anew: bool = False
+    whole_branch: bool = False
 
 
 def take_snapshot(project: Project, branch: str, touched: AffectedChanges) -> facts.Snapshot:
@@ -84,7 +84,7 @@ def take_snapshot(project: Project, branch: str, touched: AffectedChanges) -> fa
         focus=frozenset(touched.regressions),
         altered=frozenset(touched.changes),
         live=touched.live,
-        anew=touched.anew,
+        whole_branch=touched.whole_branch,
         reconsidered=frozenset(touched.reconsidered),
         checked=checked_configurations(project),
     )
@@ -113,11 +113,11 @@ def reached_keys(project: Project, branch: str, touched: AffectedChanges) -> tup
     asked = touched.regressions | touched.reconsidered | touched.perhaps_recovered
     given: dict[str, Any] = {"project": project.pk, "branch": branch, "asked": list(asked)}
     focus = list(touched.regressions)
-    if not touched.anew:
+    if not touched.whole_branch:
         given["least"], given["most"] = reached_positions(given, touched)
-    spans = _CHANGE_SPANS.read_rows(touched.anew, **given)
-    places = _REGRESSION_PLACES.read_rows(touched.anew, **given, focus=focus)
-    if touched.anew:
+    spans = _CHANGE_SPANS.read_rows(touched.whole_branch, **given)
+    places = _REGRESSION_PLACES.read_rows(touched.whole_branch, **given, focus=focus)
+    if touched.whole_branch:
         return {span[0] for span in spans}, {place[0] for place in places}
     nodes: list[Node] = [("change", pk, Range(good, bad), owner) for pk, good, bad, owner in spans]
     nodes += [("regression", pk, with_neighbours(pk, Range(*ends), touched), pk) for pk, *ends in places]
@@ -152,19 +152,19 @@ def _regressions_of_branch() -> QuerySet[Regression]:
     return Regression.objects.filter(project=Parameter("project"), first_bad__branch=Parameter("branch"))
 
 
-def _build_change_spans(anew: bool) -> QuerySet[Any, Any]:
+def _build_change_spans(whole_branch: bool) -> QuerySet[Any, Any]:
     rows = _changes_of_branch()
-    if not anew:
+    if not whole_branch:
         rows = rows.filter(reach_bad__gt=Parameter("least"), reach_good__lt=Parameter("most"))
     return rows.values_list("pk", "reach_good", "reach_bad", "regression_id")
 
 
-def _build_regression_places(anew: bool) -> QuerySet[Any, Any]:
+def _build_regression_places(whole_branch: bool) -> QuerySet[Any, Any]:
     asked = Q(pk__in_array=Parameter("asked"))
     rows = _regressions_of_branch().filter(
         Q(withdrawn_at=None) | Q(triaged__in=Regression.TRIAGED_AWAY) | asked
     )
-    if not anew:
+    if not whole_branch:
         rows = rows.filter(
             first_bad__position__gt=Parameter("least"), last_good__position__lt=Parameter("most")
         )

@@ -143,16 +143,16 @@ def held_run(lease: Lease) -> Run | None:
 
 def requeue_lost_runs() -> int:
     """Request again the runs whose lease has ended, or fail those that have been lost too often. How many."""
-    return _tell_given_up(*leases.requeue_lost(Run, AGAIN, GIVEN_UP))
+    return _send_ended(*leases.requeue_lost(Run, AGAIN, GIVEN_UP))
 
 
 def requeue_held_runs(machine: str, kept: Collection[int] = ()) -> int:
     """As `requeue_lost_runs`, at once, what a machine held that has died and is back. How many."""
     held = Run.objects.filter(machine__name=machine).exclude(pk__in=kept)
-    return _tell_given_up(*leases.requeue_jobs(held, AGAIN, GIVEN_UP))
+    return _send_ended(*leases.requeue_jobs(held, AGAIN, GIVEN_UP))
 
 
-def _tell_given_up(again: list[int], given_up: list[int]) -> int:
+def _send_ended(again: list[int], given_up: list[int]) -> int:
     for key in given_up:
         dispatch.send_task(dispatch.RUN_ENDED, key)
     return len(again) + len(given_up)

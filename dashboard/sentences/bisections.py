@@ -18,7 +18,7 @@ def bisection_sentence(regression: Regression) -> str:
     if not found:
         return ""
     if found["code"] == "range":
-        sentence = f"It is one of these {found['commits']} commits{untold_words(found)}."
+        sentence = f"It is one of these {found['commits']} commits{inconclusive_words(found)}."
         return f"{sentence}{only_changed_words(regression)}"
     if found["code"] == "gradual":
         return f"It came over these {found['commits']} commits, {GRADUALLY}: no commit has all of it."
@@ -76,7 +76,7 @@ def merge_sentence(found: Mapping[str, Any]) -> str:
             names = ", ".join(sha[:10] for sha in found["suspects"])
             more = found["count"] - len(found["suspects"])
             names += f" and {more} more" if more > 0 else ""
-            return f"{came_by(merge, found)}: it is one of {names}{untold_words(found)}."
+            return f"{came_by(merge, found)}: it is one of {names}{inconclusive_words(found)}."
         case "came by merge":
             first = f"{came_by(merge, found)}: {found['commit'][:10]} is the first of them to have it."
             return first + PARTS.get(found["part"], "")
@@ -94,7 +94,7 @@ def came_by(merge: str, found: Mapping[str, Any]) -> str:
     return f"It came by the merge {merge}, which brought {brought}"
 
 
-def untold_words(found: Mapping[str, Any]) -> str:
+def inconclusive_words(found: Mapping[str, Any]) -> str:
     """`; 2 don't run, 1 can't tell`: why no more is known."""
     broken, undecided = found.get("untestable", 0), found.get("undecided", 0)
     parts = [f"{broken} {'does' if broken == 1 else 'do'}n't run"] if broken else []

@@ -103,7 +103,7 @@ def is_worse(change: Change) -> bool:
     return change.direction == Change.Direction.REGRESSION
 
 
-def told_change(change: Change) -> Regression | Change:
+def shown_change(change: Change) -> Regression | Change:
     """By what a change is told: in the regression's own series by the regression, whose size pairs may have
     found, so that a step has one size everywhere."""
     regression = change.regression
@@ -119,9 +119,9 @@ def is_small_step(change: Change) -> bool:
     return gradual and is_exact_counter(change.series)
 
 
-def told_step(change: Change) -> Regression | Change:
+def shown_step(change: Change) -> Regression | Change:
     """By what a step is told at its own commit."""
-    return change if is_small_step(change) else told_change(change)
+    return change if is_small_step(change) else shown_change(change)
 
 
 # What was measured by pairs, or found in a series.
@@ -141,7 +141,7 @@ def format_change(item: Sized) -> str:
     Of pairs of values without ratios `+12.3 kB/1000 steps [10.1, 14.5]`, of levels that may be 0 or less
     `+12.3 kB/1000 steps`. The interval of what repeats exactly has no width and is left out.
     """
-    if is_told_by_difference(item):
+    if is_shown_as_difference(item):
         return format_change_size(item)
     if item.ratio is None:
         return _format_measured_difference(item) if isinstance(item, Paired) else format_levels(item)
@@ -177,8 +177,8 @@ def experiment_metric_label(experiment: Experiment) -> str:
 
 def format_change_size(item: Sized) -> str:
     """`+38 %`, or `+0.42` of an exponent: its size without the interval; of a quality its levels."""
-    if is_told_by_difference(item):
-        before, after = told_levels(item)
+    if is_shown_as_difference(item):
+        before, after = shown_levels(item)
         return numbers.format_signed_quantity(after - before, item.series.metric.unit)
     if metric_of(item).is_exponent and item.ratio is not None:
         return numbers.format_exponent_difference(item.ratio)
@@ -187,7 +187,7 @@ def format_change_size(item: Sized) -> str:
     return numbers.format_percent_change(item.ratio)
 
 
-def is_told_by_difference(item: Sized) -> TypeGuard[Regression | Change]:
+def is_shown_as_difference(item: Sized) -> TypeGuard[Regression | Change]:
     """True of what may be 0 or less, such as the growth of memory; a quality is told by its levels."""
     metric = metric_of(item)
     return isinstance(item, Regression | Change) and metric.has_sign and not metric.is_quality
@@ -206,13 +206,13 @@ def describe_movement(metric: str, unit: str, before: float, after: float) -> st
 
 def format_levels(item: Regression | Change) -> str:
     """`1.23 ms → 1.70 ms`: from which level to which; of a quality that isn't reported `9.3 → none`."""
-    unit, (before, after) = item.series.metric.unit, told_levels(item)
+    unit, (before, after) = item.series.metric.unit, shown_levels(item)
     if item.is_unreported:
         return f"{numbers.format_quantity(before, unit)} → none"
     return f"{numbers.format_quantity(before, unit)} → {numbers.format_quantity(after, unit)}"
 
 
-def told_levels(item: Regression | Change) -> tuple[float, float]:
+def shown_levels(item: Regression | Change) -> tuple[float, float]:
     """The levels before and after that agree with the size that is told: of a regression that pairs sized
     theirs, else those of the points."""
     if isinstance(item, Regression):

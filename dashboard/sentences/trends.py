@@ -47,7 +47,7 @@ def line_label(series: Series, branch: str, beside: Series, own_branch: str) -> 
 
 def size_of_points(change: Change) -> str:
     """What its points say, where the size that is told is another one; else empty."""
-    told = labels.told_step(change)
+    told = labels.shown_step(change)
     if told is change or labels.format_change_size(change) == labels.format_change_size(told):
         return ""
     return points_moved_sentence(change)

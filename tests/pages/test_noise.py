@@ -15,7 +15,7 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from dashboard.ingest.latest import write_latest
 from dashboard.models import Case, Experiment, Machine, Metric, Point, Project, Run, Series
-from dashboard.pages.noise.machine_noise import told_effect
+from dashboard.pages.noise.machine_noise import shown_effect
 from dashboard.sentences.noise import NoisyCase, effect_sentence, found_sentence, noisy_sentence
 from dashboard.sentences.numbers import format_share
 from tests.dashboard.shared_rows import share_rows
@@ -276,9 +276,9 @@ def test_what_a_case_finds_is_said_in_few_words() -> None:
 
 
 def test_a_step_for_the_worse_of_a_throughput_is_a_fall() -> None:
-    assert told_effect(1.006, "lower") == 1.006
-    assert told_effect(1.006, "higher") == pytest.approx(0.5015, abs=1e-4)
-    assert told_effect(math.inf, "higher") is None
+    assert shown_effect(1.006, "lower") == 1.006
+    assert shown_effect(1.006, "higher") == pytest.approx(0.5015, abs=1e-4)
+    assert shown_effect(math.inf, "higher") is None
 
 
 def test_what_repeats_exactly_and_what_is_too_noisy_is_said() -> None:

@@ -74,9 +74,9 @@ def measure_noise(measured: MeasuredPoints, now: datetime) -> MachineNoise:
         *known,
         noise=noise.deviation,
         source=noise.source,
-        soon=told_effect(effects[0], measured.better),
-        later=told_effect(effects[1], measured.better),
-        proven=told_effect(proven_effect(measured.spread), measured.better) if measured.spread else None,
+        soon=shown_effect(effects[0], measured.better),
+        later=shown_effect(effects[1], measured.better),
+        proven=shown_effect(proven_effect(measured.spread), measured.better) if measured.spread else None,
         experiment=measured.spread.experiment if measured.spread else None,
     )
 
@@ -96,7 +96,7 @@ def proven_effect(spread: PairSpread) -> float:
     return provable_by_either(spread.deviation, spread.steps, int(EXPERIMENT_SECONDS / spread.seconds))
 
 
-def told_effect(effect: float, better: Better) -> float | None:
+def shown_effect(effect: float, better: Better) -> float | None:
     """A step for the worse of a metric with a ratio, as a part of the level; None of one that isn't found."""
     return towards_worse(effect, better) if math.isfinite(effect) else None
 

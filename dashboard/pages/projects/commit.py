@@ -59,7 +59,7 @@ class ComparedCell:
     @property
     def levels(self) -> tuple[float, float] | None:
         """Before and after the step that begins here; None where none does."""
-        return labels.told_levels(labels.told_step(self.change)) if self.change else None
+        return labels.shown_levels(labels.shown_step(self.change)) if self.change else None
 
     @property
     def size(self) -> float:
@@ -181,7 +181,7 @@ def compare_values(measured: MeasuredValue, base: BaseValue | None, change: Chan
     # Two neighbouring values may lie the other way round: the levels of the step that was found tell.
     before, after = (None if base is None else base.value, measured.value)
     if change is not None:
-        before, after = labels.told_levels(labels.told_step(change))
+        before, after = labels.shown_levels(labels.shown_step(change))
     moved = measure_movement(measured.metric, measured.unit, before, after)
     overlapping = base is not None and intervals_overlap(measured, base)
     return ComparedCell(measured, base, moved, overlapping, change)

@@ -150,5 +150,5 @@ def _exported_change(change: Any) -> dict[str, Any]:
         "after": change.after,
         "ratio": change.ratio,
         "regression": change.regression_id,
-        "size": labels.format_change_size(labels.told_step(change)),
+        "size": labels.format_change_size(labels.shown_step(change)),
     }

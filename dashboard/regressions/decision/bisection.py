@@ -55,9 +55,9 @@ def narrow_range(
         if verdicts.get(commit) == Verdict.PART:
             with_part = commit
     # The middle of those that may tell, so that each verdict halves them, wherever others were left out.
-    tellable = [commit for commit in line[low + 1 : high] if commit not in verdicts]
-    middle = end_of_seen(line, low, high, tellable, cleared, seen) if seen else None
-    middle = middle or middle_of_suspects([*tellable, line[high]], cleared)
+    testable = [commit for commit in line[low + 1 : high] if commit not in verdicts]
+    middle = end_of_seen(line, low, high, testable, cleared, seen) if seen else None
+    middle = middle or middle_of_suspects([*testable, line[high]], cleared)
     return RangeLeft(line[low], line[high], middle, with_part)
 
 
@@ -65,7 +65,7 @@ def end_of_seen(
     line: Sequence[str],
     low: int,
     high: int,
-    tellable: Collection[str],
+    testable: Collection[str],
     cleared: Collection[str],
     seen: tuple[str, str],
 ) -> str | None:
@@ -78,10 +78,10 @@ def end_of_seen(
     first, last = (line.index(end) for end in seen)
     inside = line[max(first, low) + 1 : min(last, high) + 1]
     ends = {line[last]: high - last, line[first]: first - low}
-    ends = {end: commits for end, commits in ends.items() if end in tellable}
+    ends = {end: commits for end, commits in ends.items() if end in testable}
     if not ends or not inside or set(inside) & set(cleared):
         return None
-    if len(ends) + (len(inside) - 1).bit_length() >= len(tellable).bit_length():
+    if len(ends) + (len(inside) - 1).bit_length() >= len(testable).bit_length():
         return None
     return max(ends, key=lambda end: ends[end])
 
@@ -122,14 +122,14 @@ def narrow_branch(brought: Mapping[str, Sequence[str]], verdicts: Mapping[str, s
         elif verdict in HAS_STEP:
             left &= ancestry.get(commit, left)
     suspects = [commit for index, commit in enumerate(brought) if left >> index & 1]
-    tellable = {commit: 1 << index for index, commit in enumerate(brought) if commit not in verdicts}
-    tellable = {commit: bit for commit, bit in tellable.items() if bit & left}
-    open_bits = sum(tellable.values())
+    testable = {commit: 1 << index for index, commit in enumerate(brought) if commit not in verdicts}
+    testable = {commit: bit for commit, bit in testable.items() if bit & left}
+    open_bits = sum(testable.values())
 
     def lopsidedness(commit: str) -> int:
-        return abs(2 * (ancestry[commit] & open_bits).bit_count() - len(tellable) - 1)
+        return abs(2 * (ancestry[commit] & open_bits).bit_count() - len(testable) - 1)
 
-    return BranchLeft(suspects, min(tellable, key=lopsidedness, default=None))
+    return BranchLeft(suspects, min(testable, key=lopsidedness, default=None))
 
 
 def ancestry_bits(brought: Mapping[str, Sequence[str]]) -> dict[str, int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from dashboard.measured_kinds import CLOCKED_KINDS
 from dashboard.regressions.decision.facts import Change, Commit, Regression, Snapshot
-from dashboard.regressions.decision.gradual_changes import is_gradual_counter, is_told_by_step
+from dashboard.regressions.decision.gradual_changes import is_gradual_counter, is_sized_by_step
 from dashboard.regressions.decision.grouping import Group
 from dashboard.regressions.decision.primary_change import foremost_change
 from dashboard.regressions.decision.series_kinds import log_size
@@ -119,7 +119,7 @@ def held_by(group: Group, regressions: dict[int, Regression]) -> list[int]:
         for change in group.evidence
         if group.is_gradual
         and (holder := regressions.get(change.regression_id or 0))
-        and is_told_by_step(holder, change)
+        and is_sized_by_step(holder, change)
     ]
     return [change.regression_id for change in (*group.members, *steps) if change.regression_id]
 

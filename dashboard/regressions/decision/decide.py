@@ -298,7 +298,7 @@ class _Decider:
     def _is_affected(self, draft: _Draft) -> bool:
         """True where its changes or verdicts are others than before, or somebody asks."""
         regression, snapshot = draft.regression, self.snapshot
-        if snapshot.anew or draft.opens or regression is None or draft.continued.absorbed:
+        if snapshot.whole_branch or draft.opens or regression is None or draft.continued.absorbed:
             return True
         if regression.pk in snapshot.focus or regression.pk in snapshot.reconsidered:
             return True
@@ -352,8 +352,8 @@ class _Decider:
             opened=draft.opens,
             resized=grown,
             ratio_before=regression.ratio if regression else None,
-            tell_again=grown and has_grown_again(regression, primary.change),
-            tell=ended and intended is None,
+            announce_again=grown and has_grown_again(regression, primary.change),
+            announce=ended and intended is None,
             stop=asked_for and (triaged_away or intended is not None or not proving),
             release_branches=primary.state == State.REFUTED,
             # With what was proved on the branch it is decided once more.
@@ -571,7 +571,7 @@ class _Decider:
         )
         narrowing = proving and draft.primary.state != State.SUSPECTED
         stays = key == known or narrowing or draft.primary.state == State.REFUTED
-        if known and stays and not self.snapshot.anew:
+        if known and stays and not self.snapshot.whole_branch:
             return None, known
         request = Explanation(change, draft.good, draft.bad, difference, experiment)
         return self.facts.answer_to(request), key
@@ -597,7 +597,7 @@ class _Decider:
         proved_by = proof.experiment if proof else 0
         key = f"{decided.state} {proved_by} {environment_alone} {decided.explained_for}"
         reconsidered = regression is not None and regression.pk in self.snapshot.reconsidered
-        asked = self.snapshot.anew or reconsidered or decided.explained is not None
+        asked = self.snapshot.whole_branch or reconsidered or decided.explained is not None
         if regression and regression.decided_for == key and not asked:
             return known, key
         request = SurroundingsRequest(

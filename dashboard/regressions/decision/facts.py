@@ -290,7 +290,7 @@ class Snapshot:
     altered: frozenset[int] = frozenset()
     live: bool = True
     # Explain all of them anew, since the rules may be others now.
-    anew: bool = False
+    whole_branch: bool = False
     # Configurations that checks of pull requests have measured.
     checked: frozenset[int] = frozenset()
     # Of these the cause class is decided again: a sentinel was measured.

@@ -105,7 +105,7 @@ def is_gradual_counter(regression: Regression) -> bool:
     return said is not None and said.code == GRADUAL and is_exact_counter(regression.series)
 
 
-def is_told_by_step(regression: Regression, step: Change) -> bool:
+def is_sized_by_step(regression: Regression, step: Change) -> bool:
     """True for a regression by gradual changes or by the step's series, not where it is mere evidence."""
     return is_gradual_counter(regression) or regression.series.pk == step.series.pk
 
@@ -115,7 +115,7 @@ def has_grown_again(regression: Regression | None, change: Change) -> bool:
     if regression is None or not change.gradual or not is_gradual_counter(regression):
         return False
     if regression.series.pk == change.series.pk:
-        return is_worth_telling(change.series, regression.after, change)
+        return is_relevant(change.series, regression.after, change)
     if not regression.ratio or not change.ratio:
         return False
     return log_size(change) - abs(math.log(regression.ratio)) >= math.log(LARGE_RATIO)
@@ -160,20 +160,20 @@ class _SeriesSteps:
         level = steps[0].before
         for step in steps:
             if step.before != level:
-                self._begin_anew()  # A step between isn't known here.
+                self._restart()  # A step between isn't known here.
             level = step.after
             self._add(step)
         return self.found
 
-    def _begin_anew(self) -> None:
+    def _restart(self) -> None:
         self.current, self.waiting = None, []
 
     def _add(self, step: Change) -> None:
         if step.direction != WORSE:
             if self.current and is_level_back(self.current.as_change(), step):
-                self._begin_anew()
+                self._restart()
         elif may_open_regression(step) or is_offset_by_speedup(step, self.speedups):
-            self._begin_anew()  # It is told by itself, or was the price of a faster step.
+            self._restart()  # It is told by itself, or was the price of a faster step.
         else:
             self._weigh(step)
 
@@ -185,7 +185,7 @@ class _SeriesSteps:
         first, before = best_start(self.waiting)
         if self.current:
             first, before = 0, self.current.last.after
-        if not is_worth_telling(step.series, before, step):
+        if not is_relevant(step.series, before, step):
             return
         steps, self.waiting = self.waiting[first:], []
         owner = next((key for each in steps if (key := self._owner(each))), None)
@@ -198,7 +198,7 @@ class _SeriesSteps:
 
     def _owner(self, step: Change) -> int | None:
         row = self.standing.get(step.regression_id or 0)
-        return row.pk if row and is_told_by_step(row, step) else None
+        return row.pk if row and is_sized_by_step(row, step) else None
 
     def _goes_on(self, current: GradualChange, step: Change, owner: int | None) -> bool:
         """Whether steps that `owner` holds are the same gradual change as those before them."""
@@ -216,7 +216,7 @@ def best_start(steps: Sequence[Change] | Sequence[Step]) -> tuple[int, float]:
     return len(levels) - 1 - levels[::-1].index(best), best
 
 
-def is_worth_telling(series: SeriesLike, before: float, step: Change | Step) -> bool:
+def is_relevant(series: SeriesLike, before: float, step: Change | Step) -> bool:
     """Whether the way from a level to the one after a step for the worse would open a regression."""
     worse = (step.after - before) * (step.after - step.before) > 0
     return worse and may_open_regression(Growth(series, before, step.after))
@@ -237,6 +237,6 @@ def steps_weighed_together(series: SeriesLike, steps: Sequence[Step], altered: C
         while steps[start].bad < earliest:
             start += 1
         near = steps[start : index + 1] if newest >= earliest else ()
-        if len(near) > 1 and is_worth_telling(series, best_start(near)[1], step):
+        if len(near) > 1 and is_relevant(series, best_start(near)[1], step):
             keys.update(other.key for other in near)
     return keys

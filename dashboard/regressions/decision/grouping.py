@@ -15,7 +15,7 @@ from typing import Any
 from dashboard.measured_kinds import is_exact_counter, is_time
 from dashboard.regressions.decision.facts import Change, ExperimentVerdict, Regression, Series, Snapshot
 from dashboard.regressions.decision.gradual_changes import gradual_changes
-from dashboard.regressions.decision.primary_change import spanned_range, telling_rank
+from dashboard.regressions.decision.primary_change import primary_rank, spanned_range
 from dashboard.regressions.decision.proofs import (
     Purpose,
     State,
@@ -109,7 +109,7 @@ def group_changes(snapshot: Snapshot) -> list[Group]:
             beside.evidence.append(change)
         else:
             groups.append(Group(members=[change]))
-    gradual = gradual_changes(snapshot.changes, home, None if snapshot.anew else snapshot.altered)
+    gradual = gradual_changes(snapshot.changes, home, None if snapshot.whole_branch else snapshot.altered)
     groups += gradual_groups(gradual, home)
     add_evidence(groups, snapshot.changes, [*openers, *gradual])
     return groups
@@ -230,7 +230,7 @@ def joining_order(change: Change) -> tuple[bool, bool, int, tuple[int, int, floa
     width = 0 if is_exact_counter(change.series) else change.range.width
     noisy = not is_exact_counter(change.series)
     learned = is_quality(change.series)
-    return not learned, noisy, width, telling_rank(change), change.range.bad, change.series.pk
+    return not learned, noisy, width, primary_rank(change), change.range.bad, change.series.pk
 
 
 def best_group(

@@ -17,10 +17,11 @@ from dashboard.regressions.decision.proofs import State
 
 @dataclass(slots=True)
 class CrossedCommit:
-    """What begins to be crossed at one commit, and who tells of it: `others` turned out to be the same."""
+    """What begins to be crossed at one commit, and its regression, the `owner`: `others` turned out to be
+    the same."""
 
     episodes: list[LimitEpisode]
-    teller: Regression | None = None
+    owner: Regression | None = None
     others: list[Regression] = field(default_factory=list)
 
     @property
@@ -32,7 +33,7 @@ class CrossedCommit:
         return tuple(episode.limit for episode in self.episodes)
 
     @property
-    def told_by(self) -> list[int]:
+    def linked(self) -> list[int]:
         return [link.regression for episode in self.episodes for link in episode.links]
 
 
@@ -43,11 +44,11 @@ def with_limits(
 
     `regressions` are those of the snapshot's branch.
     """
-    told = _LimitTeller(outcomes, snapshot, regressions)
-    return told.outcomes, told.released
+    decider = _LimitDecider(outcomes, snapshot, regressions)
+    return decider.outcomes, decider.released
 
 
-class _LimitTeller:
+class _LimitDecider:
     def __init__(
         self, outcomes: Sequence[Outcome], snapshot: Snapshot, regressions: Sequence[Regression]
     ) -> None:
@@ -57,15 +58,15 @@ class _LimitTeller:
         self.heirs = {key: outcome.key for outcome in outcomes for key in outcome.absorbed}
         self.alone = self._limits_alone(snapshot)
         crossed = crossed_commits(snapshot.limit_episodes)
-        self._choose_tellers(crossed)
+        self._choose_owners(crossed)
         for each in crossed:
-            self._tell(each)
-        told_by = {each.teller.pk for each in crossed if each.teller}
-        told_by |= {row.pk for each in crossed for row in each.others}
-        self._withdraw_kept(snapshot, told_by)
-        tellers = {(limit, each.teller.pk) for each in crossed if each.teller for limit in each.limits}
+            self._decide_crossed(each)
+        owners = {each.owner.pk for each in crossed if each.owner}
+        owners |= {row.pk for each in crossed for row in each.others}
+        self._withdraw_kept(snapshot, owners)
+        owned = {(limit, each.owner.pk) for each in crossed if each.owner for limit in each.limits}
         links = [link for episode in snapshot.limit_episodes for link in episode.links]
-        released = [link.limit for link in links if (link.limit, link.regression) not in tellers]
+        released = [link.limit for link in links if (link.limit, link.regression) not in owned]
         released += [link.limit for link in snapshot.limits_kept if link.has_changes]
         self.released = tuple(released)
 
@@ -88,7 +89,7 @@ class _LimitTeller:
         gone = any(outcome.key == key and outcome.decided is None for outcome in self.outcomes)
         return None if row is None or row.withdrawn or gone else row
 
-    def _choose_tellers(self, crossed: Sequence[CrossedCommit]) -> None:
+    def _choose_owners(self, crossed: Sequence[CrossedCommit]) -> None:
         """First what holds changes at a commit or told of its limit with them, then what began there.
 
         What is left, as the beginning of a crossing was moved, goes with it: to the first that has none.
@@ -96,20 +97,20 @@ class _LimitTeller:
         for each in crossed:
             found = self._rows_at(each)
             beside = [row for row in found if row.pk not in self.alone]
-            each.teller = next(iter(beside or found), None)
-        taken = {each.teller.pk for each in crossed if each.teller}
+            each.owner = next(iter(beside or found), None)
+        taken = {each.owner.pk for each in crossed if each.owner}
         for each in crossed:
-            for key in each.told_by:
+            for key in each.linked:
                 row = self._standing_row(key)
                 if row is None or row.pk not in self.alone or row.pk in taken:
                     continue
                 taken.add(row.pk)
-                if each.teller is None:
-                    each.teller = row
+                if each.owner is None:
+                    each.owner = row
                 else:
                     each.others.append(row)
-            if each.teller is None:
-                each.teller = self._withdrawn_before(each)
+            if each.owner is None:
+                each.owner = self._withdrawn_before(each)
 
     def _rows_at(self, crossed: CrossedCommit) -> list[Regression]:
         """Those at the commit, and those with changes that tell of its very limits."""
@@ -130,45 +131,50 @@ class _LimitTeller:
         rows = [self.rows[key] for key in sorted(keys) if key in self.rows]
         return next((row for row in rows if row.withdrawn and row.pk in self.alone), None)
 
-    def _tell(self, crossed: CrossedCommit) -> None:
-        """By the outcome that opens at the commit or belongs to the teller; else by one of its own."""
-        limits, teller = crossed.limits, crossed.teller
+    def _decide_crossed(self, crossed: CrossedCommit) -> None:
+        """Tell of it by the outcome that opens at the commit or is the owner's; else by one of its own."""
+        limits, owner = crossed.limits, crossed.owner
         absorbed = tuple(row.pk for row in crossed.others)
         for index, outcome in enumerate(self.outcomes):
             if outcome.decided is None:
                 continue
             opens = outcome.key is None and outcome.decided.first_bad.pk == crossed.commit.pk
-            if opens or (teller and outcome.key == teller.pk):
+            if opens or (owner and outcome.key == owner.pk):
                 extra = absorbed
-                if opens and teller:
-                    extra = (teller.pk, *absorbed)
-                    crossed.teller = None
+                if opens and owner:
+                    extra = (owner.pk, *absorbed)
+                    crossed.owner = None
                 self.outcomes[index] = replace(
                     outcome, limits=outcome.limits + limits, absorbed=outcome.absorbed + extra
                 )
                 return
-        if teller is None:
+        if owner is None:
             decided = row_of_limits(crossed.episodes)
-            self.outcomes.append(Outcome(None, decided, limits=limits, opened=True, tell=self.live))
+            self.outcomes.append(Outcome(None, decided, limits=limits, opened=True, announce=self.live))
             return
-        decided = row_as_stored(teller, teller.state, proving=teller.proving)
-        if teller.pk in self.alone:
+        decided = row_as_stored(owner, owner.state, proving=owner.proving)
+        if owner.pk in self.alone:
             decided = with_limits_of(decided, crossed.episodes)
-        opens = teller.withdrawn
+        opens = owner.withdrawn
         self.outcomes.append(
             Outcome(
-                teller.pk, decided, limits=limits, absorbed=absorbed, opened=opens, tell=opens and self.live
+                owner.pk,
+                decided,
+                limits=limits,
+                absorbed=absorbed,
+                opened=opens,
+                announce=opens and self.live,
             )
         )
 
-    def _withdraw_kept(self, snapshot: Snapshot, told_by: set[int]) -> None:
+    def _withdraw_kept(self, snapshot: Snapshot, owners: set[int]) -> None:
         """A commit that was measured again and keeps its limit: the regression that told of it goes."""
         gone = dict.fromkeys(link.regression for link in snapshot.limits_kept)
         links = [link for episode in snapshot.limit_episodes for link in episode.links]
         gone |= dict.fromkeys(link.regression for link in links)
         for key in gone:
             row = self._standing_row(key)
-            if row and row.pk == key and key in self.alone and key not in told_by:
+            if row and row.pk == key and key in self.alone and key not in owners:
                 self.outcomes.append(Outcome(key, None, stop=bool(row.active)))
 
 

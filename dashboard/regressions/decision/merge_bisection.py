@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from dashboard.models import Experiment
 from dashboard.regressions.decision import bisection
 from dashboard.regressions.decision.facts import Change, Commit, Evidence
-from dashboard.regressions.decision.proofs import Verdict, newest_first, tells_of_series
+from dashboard.regressions.decision.proofs import Verdict, applies_to_series, newest_first
 from dashboard.regressions.decision.requested_facts import (
     CommitRow,
     CommitRuns,
@@ -113,7 +113,7 @@ class MergedBranch:
                     suspects=tuple(suspects[:MOST_NAMED]),
                     count=len(suspects),
                     **values,
-                    **count_untold(untold),
+                    **count_inconclusive(untold),
                 ),
             )
         (sha,) = suspects
@@ -138,7 +138,7 @@ class MergedBranch:
             for verdict in newest_first(self.context.verdicts)[::-1]
             if verdict.purpose == Purpose.MERGE and verdict.head.hash in self.history.brought
         ]
-        return {verdict.head.hash: verdict.verdict for verdict in done if tells_of_series(verdict, series)}
+        return {verdict.head.hash: verdict.verdict for verdict in done if applies_to_series(verdict, series)}
 
     def ask_for(self, sha: str) -> NextStep:
         """Measure a commit of the branch, and its base where a counter tells."""
@@ -187,10 +187,10 @@ def range_left(context: ProofContext, skipped: Mapping[str, str]) -> Evidence:
     """Several commits are left, of which none can be told from the others."""
     inside = context.facts.answer_to(CommitsBetween(context.good, context.bad))
     untold = [skipped[sha] for sha in inside if sha in skipped]
-    return Evidence.of("range", commits=context.range.width, **count_untold(untold))
+    return Evidence.of("range", commits=context.range.width, **count_inconclusive(untold))
 
 
-def count_untold(verdicts: Sequence[str]) -> dict[str, int]:
+def count_inconclusive(verdicts: Sequence[str]) -> dict[str, int]:
     """Why no more is known: how many don't run, and how many can't be told apart."""
     return {
         "untestable": sum(verdict == Verdict.UNTESTABLE for verdict in verdicts),

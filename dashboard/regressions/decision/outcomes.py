@@ -39,9 +39,9 @@ class Outcome:
 
     `changes` are those that it holds on the snapshot's branch, `limits` the crossed ones that it tells,
     `absorbed` the regressions that turned out to be it, `experiments` those of another one that turned out to
-    speak of it. `opened`: it is new, or it came back. `tell`: nothing more is measured, its channels are told
-    now. `resized`: its size was another one, `ratio_before` (None: none was known). `tell_again`: it has
-    grown by so much that all are told, once more where they were before. `stop`: what is under way for it
+    speak of it. `opened`: it is new, or it came back. `announce`: nothing more is measured, its channels are
+    told now. `resized`: its size was another one, `ratio_before` (None: none was known). `announce_again`: it
+    has grown by so much that all are told, once more where they were before. `stop`: what is under way for it
     ends. `release_branches`: what it held on other branches is left to these. `intended_by_check`: of which
     somebody has said that its slowdown is intended. `withdrawal`: why it is withdrawn.
     """
@@ -56,8 +56,8 @@ class Outcome:
     opened: bool = False
     resized: bool = False
     ratio_before: float | None = None
-    tell_again: bool = False
-    tell: bool = False
+    announce_again: bool = False
+    announce: bool = False
     stop: bool = False
     release_branches: bool = False
     intended_by_check: int | None = None

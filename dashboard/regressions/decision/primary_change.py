@@ -186,14 +186,14 @@ def level_measured(before: float, verdict: ExperimentVerdict) -> float:
 
 def foremost_change(changes: Sequence[Change]) -> Change:
     """The change that stands for all (at least one): time, unless memory moved more."""
-    first, *others = sorted(changes, key=lambda change: (telling_rank(change), change.series.pk))
+    first, *others = sorted(changes, key=lambda change: (primary_rank(change), change.series.pk))
     heavier = next((change for change in others if change.series.metric.name in MEMORY), None)
     if is_time(first.series) and heavier and log_size(heavier) > log_size(first):
         return heavier
     return first
 
 
-def telling_rank(change: Change) -> tuple[int, int, float]:
+def primary_rank(change: Change) -> tuple[int, int, float]:
     """Smaller is told first: what is learned, time (step_time, which phases add up to), memory, other
     headlines, counters.
 
@@ -217,7 +217,7 @@ def bounding_changes(changes: Sequence[Change]) -> tuple[Change, Change]:
     """
     first, *others = sorted(
         changes,
-        key=lambda change: (not is_exact_counter(change.series), telling_rank(change), change.series.pk),
+        key=lambda change: (not is_exact_counter(change.series), primary_rank(change), change.series.pk),
     )
     good = bad = first
     if first.gradual:

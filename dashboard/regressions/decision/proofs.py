@@ -153,10 +153,10 @@ def bisection_steps(
     ran = {step.head.pk for step in own if step.verdict not in INCONCLUSIVE}
     others = [step for step in steps if step.base.pk != confirmed.base.pk and step.head.pk not in ran]
     same = own + [step for step in others if step.verdict == Verdict.UNTESTABLE]
-    return [step for step in reversed(newest_first(same)) if tells_of_series(step, confirmed.series)]
+    return [step for step in reversed(newest_first(same)) if applies_to_series(step, confirmed.series)]
 
 
-def tells_of_series(verdict: ExperimentVerdict, series: SeriesLike) -> bool:
+def applies_to_series(verdict: ExperimentVerdict, series: SeriesLike) -> bool:
     """False where a commit stayed undecided for another series: of this one it may be told."""
     return verdict.verdict != Verdict.UNDECIDED or is_same_measurement(verdict.series, series)
 

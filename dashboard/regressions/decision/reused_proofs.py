@@ -29,7 +29,7 @@ def with_proof_on_branch(context: ProofContext, step: NextStep, checked: Collect
     What was refuted between other commits is refuted for these alone; what was confirmed holds for any
     range around them.
     """
-    known = told_ends(context)
+    known = answered_questions(context)
     for wanted in step.experiments:
         if wanted.purpose != Purpose.PROOF:
             continue
@@ -50,7 +50,7 @@ def with_refutation_for_another(context: ProofContext, step: NextStep) -> NextSt
 
     What they would confirm is measured anew: the luck of no pairs confirms two regressions.
     """
-    known = told_ends(context)
+    known = answered_questions(context)
     for wanted in step.experiments:
         series, base, head = wanted.series, wanted.base, wanted.head
         if wanted.purpose != Purpose.PROOF or series.phase or (series.pk, base.pk, head.pk) in known:
@@ -65,7 +65,7 @@ def with_refutation_for_another(context: ProofContext, step: NextStep) -> NextSt
     return step
 
 
-def told_ends(context: ProofContext) -> set[tuple[int, int, int]]:
+def answered_questions(context: ProofContext) -> set[tuple[int, int, int]]:
     """Series, base and head of the pairs that have told of it: a second look at them says nothing new."""
     return {(row.series.pk, row.base.pk, row.head.pk) for row in context.verdicts}
 

@@ -132,7 +132,7 @@ class History:
     def untainted(self, start: int, stop: int) -> list[MeasuredCommit]:
         return [commit for commit in self.measured[max(start, 0) : stop] if not commit.tainted]
 
-    def tells_noise(self, commit: MeasuredCommit) -> bool:
+    def shows_noise(self, commit: MeasuredCommit) -> bool:
         """Whether a commit's samples tell the noise of its value: those of one seed say nothing of others."""
         return not self.series.guarded or (commit.guard is not None and commit.guard.seeds > 1)
 
@@ -147,7 +147,7 @@ class History:
             values = ((scaled(value), tuple(map(scaled, samples))) for value, samples in values)
         return detection.Series(
             points=[
-                detection.Point(value, samples if self.tells_noise(commit) else (), commit.tainted)
+                detection.Point(value, samples if self.shows_noise(commit) else (), commit.tainted)
                 for commit, (value, samples) in zip(self.measured, values, strict=True)
             ],
             better="lower" if metric.better == metric.Better.LOWER else "higher",

@@ -50,7 +50,7 @@ def test_where_pairs_have_not_told_of_it_it_is_proved(
 ) -> None:
     outcome = decide_moved(verdict, (4, 5), seen, live=live)
     assert outcome.decided
-    assert (outcome.decided.state, outcome.decided.proving, outcome.tell) == ("suspected", True, False)
+    assert (outcome.decided.state, outcome.decided.proving, outcome.announce) == ("suspected", True, False)
     assert pairs_of(outcome) == [seen]
 
 

@@ -130,21 +130,21 @@ def test_the_ends_of_a_confirmed_range_that_stays_are_measured_in_full() -> None
     outcome = decide_often_answered()
     assert [wanted.commit.position for wanted in outcome.next_step.runs] == [4, 9]
     assert outcome.decided
-    assert (outcome.decided.proving, outcome.tell) == (True, False)
+    assert (outcome.decided.proving, outcome.announce) == (True, False)
 
 
 def test_a_larger_series_of_a_confirmed_range_that_stays_is_proved() -> None:
     outcome = decide_often_answered(make_change(MEMORY, 4, 9, 1.6, regression_id=1), in_full=True)
     (wanted,) = outcome.next_step.experiments
     assert (wanted.purpose, wanted.series) == (Purpose.PROOF, MEMORY)
-    assert not outcome.tell
+    assert not outcome.announce
 
 
 def test_a_confirmed_range_that_stays_is_told_once_nothing_else_is_asked() -> None:
     outcome = decide_often_answered(in_full=True)
     assert outcome.decided
     assert outcome.decided.bisection == Evidence.of("answered", times=3, commits=5)
-    assert (outcome.decided.proving, outcome.tell) == (False, True)
+    assert (outcome.decided.proving, outcome.announce) == (False, True)
 
 
 def decide_moved(good: int, bad: int, *, live: bool) -> Outcome:
@@ -161,7 +161,7 @@ def decide_moved(good: int, bad: int, *, live: bool) -> Outcome:
 def test_what_is_judged_again_elsewhere_stays_undecided_until_it_may_be_proved(good: int, bad: int) -> None:
     again = decide_moved(good, bad, live=False)
     assert again.decided
-    assert (again.decided.state, again.decided.proving, again.tell) == ("undecided", False, False)
+    assert (again.decided.state, again.decided.proving, again.announce) == ("undecided", False, False)
     assert again.decided.bisection == Evidence.of("answered", times=3, commits=bad - good)
     (wanted,) = decide_moved(good, bad, live=True).next_step.experiments
     assert (wanted.base.position, wanted.head.position) == (good, bad)

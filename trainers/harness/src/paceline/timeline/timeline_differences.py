@@ -42,7 +42,7 @@ class TimelineDifference:
         """Return how many more there are."""
         return self.after[0] - self.before[0]
 
-    def is_worth_telling(self, step: float) -> bool:
+    def is_relevant(self, step: float) -> bool:
         """Whether its number or its time differs by more than noise."""
         most = max(self.before[0], self.after[0])
         return abs(self.more) > SAME_COUNT * most or abs(self.growth) >= LEAST_SHARE * step
@@ -84,5 +84,5 @@ def _find_differences(old: dict[Key, Tally], new: dict[Key, Tally], step: float)
         TimelineDifference(*key, old.get(key, nothing), new.get(key, nothing))
         for key in dict.fromkeys((*old, *new))
     )
-    found = [row for row in every if row.is_worth_telling(step)]
+    found = [row for row in every if row.is_relevant(step)]
     return sorted(found, key=lambda row: (-abs(row.growth), row.name, row.phase))
