@@ -74,7 +74,7 @@ def _build_newest_rows(most: int, is_bounded: bool) -> QuerySet[Any]:
 _NEWEST_ROWS: CompiledQuery[Any] = CompiledQuery(_build_newest_rows, binary=True)
 
 
-def rows_beside(
+def overlaid_rows(
     lines: Sequence[tuple[Series, str]], least: int, most: int | None
 ) -> list[list[tuple[int, int, float]]]:
     """(position, run, value) of the untainted points of each of these lines, oldest first, in one query."""

@@ -11,7 +11,7 @@ from dashboard.charts.limit_lines import TrendLimit
 from dashboard.charts.trend import Trend, TrendLine, TrendPoint, draw_trend
 from dashboard.charts.trend_marks import TrendChange, TrendFailure, TrendMarker, TrendStep
 from dashboard.models import Change, Regression
-from dashboard.pages.series.trend import LineBeside, SeriesTrend, environment_markers, narrow_row
+from dashboard.pages.series.trend import OverlaidLine, SeriesTrend, environment_markers, narrow_row
 from dashboard.querysets import series as series_queries
 from dashboard.querysets import trends
 from dashboard.querysets.series_points import SeriesPoint, newest_points
@@ -48,7 +48,7 @@ def draw_series(trend: SeriesTrend) -> theme.Figure:
     )
 
 
-def _drawn_line(trend: SeriesTrend, line: LineBeside) -> TrendLine:
+def _drawn_line(trend: SeriesTrend, line: OverlaidLine) -> TrendLine:
     points = (trend.points.get((line.series.pk, run)) for _, run, _ in line.drawn)
     return TrendLine(line.name, [trend_point(point) for point in points if point], line.reference)
 

@@ -25,7 +25,7 @@ from dashboard.sentences import labels
 from dashboard.sentences.trends import line_label
 
 # So many points are drawn, of a longer line those that tell; and of the lines beside it together.
-MOST_DRAWN, MOST_DRAWN_BESIDE = 400, 240
+MOST_DRAWN, MOST_DRAWN_OVERLAID = 400, 240
 MOST_TAINTED_DRAWN = 80
 MOST_MARKERS = 40
 ROWS_PER_PAGE = 50
@@ -41,7 +41,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class LineBeside:
+class OverlaidLine:
     """Another line with its untainted (position, run, value), and the value its changes are drawn from."""
 
     name: str
@@ -81,7 +81,7 @@ class SeriesTrend:
     limits: Sequence[LimitRow]
     events: Sequence[CommitEvent]
     markers: Sequence[EnvironmentMarker]
-    lines: Sequence[LineBeside]
+    lines: Sequence[OverlaidLine]
     baseline: SeriesBaseline
     reference: Reference
     related: Sequence[Series]
@@ -119,12 +119,12 @@ def read_series_trend(request: HttpRequest, series: Series) -> SeriesTrend:
     changes = _read_changes(series, branch, rows)
     related = trends.related_series(series, [name.series for name in query.beside if name.series])
     drawn = choose_drawn(shown, [change.position for change in changes])
-    beside = _read_beside(series, query, branch, shown, related)
+    beside = _read_overlaid(series, query, branch, shown, related)
     listed = requested_page(request, list(shown[::-1]), ROWS_PER_PAGE)
     if details is None:
         # The newest ones are what the baseline is compared with.
         wanted = {row.run for row in (*drawn, *rows[-NOISE_POINTS - 1 :], *listed)}
-        wanted |= {run for _, _, lines in beside for _, run, _ in choose_drawn_beside(lines, len(beside))}
+        wanted |= {run for _, _, lines in beside for _, run, _ in choose_drawn_overlaid(lines, len(beside))}
         details = points_of_runs([series.pk, *(other.pk for other, _, _ in beside)], wanted)
     points = {(point.series, point.run): point for point in details}
     newest = points_of_rows(points, series.pk, rows)
@@ -145,13 +145,13 @@ def read_series_trend(request: HttpRequest, series: Series) -> SeriesTrend:
         events=trends.commit_events(series, branch, *span) if span else [],
         markers=environment_markers(rows),
         lines=[
-            LineBeside(
+            OverlaidLine(
                 name=line_label(other, line_branch, series, branch),
                 address=str(name),
                 series=other,
                 branch=line_branch,
                 rows=lines,
-                drawn=choose_drawn_beside(lines, len(beside)),
+                drawn=choose_drawn_overlaid(lines, len(beside)),
                 reference=_line_reference(reference, other, lines, values),
             )
             for name, (other, line_branch, lines) in zip(query.beside, beside, strict=True)
@@ -212,18 +212,18 @@ def choose_drawn(
     return [rows[index] for index in np.sort(np.concatenate([clean[kept], doubtful[crosses]]))]
 
 
-def choose_drawn_beside(rows: Sequence[tuple[int, int, float]], lines: int) -> list[tuple[int, int, float]]:
+def choose_drawn_overlaid(rows: Sequence[tuple[int, int, float]], lines: int) -> list[tuple[int, int, float]]:
     values = np.array([value for _, _, value in rows])
-    kept = thin_line(values, MOST_DRAWN_BESIDE // max(1, lines), np.array([], dtype=int))
+    kept = thin_line(values, MOST_DRAWN_OVERLAID // max(1, lines), np.array([], dtype=int))
     return [rows[index] for index in kept]
 
 
-Beside = tuple[Series, str, list[tuple[int, int, float]]]
+OverlaidRows = tuple[Series, str, list[tuple[int, int, float]]]
 
 
-def _read_beside(
+def _read_overlaid(
     series: Series, query: TrendQuery, branch: str, shown: Sequence[TrendRow], related: Sequence[Series]
-) -> list[Beside]:
+) -> list[OverlaidRows]:
     """The lines that the address names, over the commits that are shown. Raises BadRequest."""
     if not query.beside:
         return []
@@ -238,7 +238,7 @@ def _read_beside(
         return [(other, line_branch, []) for other, line_branch in lines]
     # A younger branch goes on beyond the newest commit of its elder.
     is_newest = query.until is None and query.zoom is None
-    rows = trends.rows_beside(lines, shown[0].position, None if is_newest else shown[-1].position)
+    rows = trends.overlaid_rows(lines, shown[0].position, None if is_newest else shown[-1].position)
     return [(other, line_branch, found) for (other, line_branch), found in zip(lines, rows, strict=True)]
 
 
