@@ -53,7 +53,7 @@ def register_host(machine: Machine, fields: MessageFields) -> dict[str, Any]:
         fields.flat_mapping("box", most=MOST_BOX_FIELDS),
         same_agent=bool(fields.values.get("same_agent")),
     )
-    hosts.forget_held_work(machine, kept_runs=fields.integers("kept_runs"))
+    hosts.requeue_held_work(machine, kept_runs=fields.integers("kept_runs"))
     return {
         "machine": machine.name,
         "pool": machine.pool.name,

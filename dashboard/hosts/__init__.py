@@ -3,7 +3,7 @@
 from dashboard.hosts.claiming import claim_next
 from dashboard.hosts.errors import HostRefused, JoinRefused
 from dashboard.hosts.joining import create_join_code, join_machine, join_machines, local_join_code
-from dashboard.hosts.registration import forget_held_work, register_machine, release_held_work
+from dashboard.hosts.registration import register_machine, release_held_work, requeue_held_work
 from dashboard.hosts.states import drain_machine, pause_machine, resume_machine, retire_machine
 from dashboard.hosts.tokens import machine_with_token
 
@@ -13,7 +13,6 @@ __all__ = [
     "claim_next",
     "create_join_code",
     "drain_machine",
-    "forget_held_work",
     "join_machine",
     "join_machines",
     "local_join_code",
@@ -21,6 +20,7 @@ __all__ = [
     "pause_machine",
     "register_machine",
     "release_held_work",
+    "requeue_held_work",
     "resume_machine",
     "retire_machine",
 ]

@@ -49,7 +49,7 @@ def register_machine(
         drained.update(state=Machine.State.ACTIVE)
 
 
-def forget_held_work(machine: Machine, kept_runs: Collection[int] = ()) -> int:
+def requeue_held_work(machine: Machine, kept_runs: Collection[int] = ()) -> int:
     """Request again what the machine held, since it died with it: an attempt each, as a lost lease costs.
 
     But for the runs whose documents it has kept, and is about to hand in. How many.
@@ -60,5 +60,5 @@ def forget_held_work(machine: Machine, kept_runs: Collection[int] = ()) -> int:
 
 
 def release_held_work(machine: Machine, kept_runs: Collection[int] = ()) -> int:
-    """As `forget_held_work`, since somebody ended its agent: no attempt is lost. How many."""
+    """As `requeue_held_work`, since somebody ended its agent: no attempt is lost. How many."""
     return runs.release_runs(machine.name, kept_runs) + experiments.release_experiments(machine.name)

@@ -6,7 +6,7 @@ from django.db import transaction
 
 from dashboard import dispatch
 from dashboard.hosts import broker_accounts
-from dashboard.hosts.registration import forget_held_work
+from dashboard.hosts.registration import requeue_held_work
 from dashboard.models import Machine
 
 State = Machine.State
@@ -33,7 +33,7 @@ def retire_machine(machine: Machine) -> None:
     with transaction.atomic():
         Machine.objects.select_for_update().get(pk=machine.pk)
         Machine.objects.filter(pk=machine.pk).update(state=State.RETIRED, token_hash="")
-        forget_held_work(machine)
+        requeue_held_work(machine)
 
 
 def _set_state(machine: Machine, state: str) -> None:
