@@ -8,7 +8,7 @@ from dashboard.access.audit import (
     command_account,
     record_action,
 )
-from dashboard.access.errors import AccessError, TokenRefused
+from dashboard.access.errors import AccessError
 from dashboard.access.token_making import make_token, revoke_token
 from dashboard.access.visitors import Visitor, visitor_of
 from dashboard.models import Action
@@ -20,7 +20,6 @@ __all__ = [
     "AuditAction",
     "CommandAccount",
     "ForgeAccount",
-    "TokenRefused",
     "Visitor",
     "command_account",
     "make_token",

@@ -34,9 +34,9 @@ from dashboard.models import Backlog, Document, Project, Run, RunLog
 from dashboard.problem_details import ApiError
 from dashboard.querysets import runs as run_queries
 from dashboard.repositories import MOST_COMMITS
+from dashboard.triggers import create_web_trigger
 from dashboard.triggers.receiving import MOST_BENCHMARKS, TriggerError, parse_revisions
 from dashboard.triggers.request_validation import validate_request
-from dashboard.triggers.web import create_web_trigger
 
 router = Router(tags=["runs"])
 

@@ -9,13 +9,12 @@ from dashboard.detection.many_intervals import Interval, find_discoveries
 from dashboard.detection.parts import steps_of_parts
 from dashboard.detection.relevance import EFFECT_FLOORS
 from dashboard.detection.shift_p_value import shift_p_value
-from dashboard.detection.types import Change, Comparison, Difference, Point, Series
+from dashboard.detection.types import Change, Comparison, Point, Series
 
 __all__ = [
     "EFFECT_FLOORS",
     "Change",
     "Comparison",
-    "Difference",
     "FalseAlarmBudget",
     "GuardedPoint",
     "Interval",

@@ -64,7 +64,7 @@ def minimum_detectable_effect(series: Series, n: int, power: float = POWER) -> f
 def noise_and_effects(
     series: Series, counts: Sequence[int], judged: int = 0
 ) -> tuple[RunNoise | None, list[float]]:
-    """`measure_run_noise` and the `minimum_detectable_effect` of each of these counts, with one look at the
+    """The noise of a series and the `minimum_detectable_effect` of each of these counts, with one look at the
     points: the newest ones of a history of which `judged` are judged, if that is more."""
     if series.floor is None and judged > len(series.points):
         series = replace(series, floor=EFFECT_FLOORS[series.kind].at(judged))
@@ -235,12 +235,8 @@ def draw_points(n: int) -> tuple[Floats, Floats, Floats]:
     )
 
 
-def measure_run_noise(series: Series) -> RunNoise | None:
-    """How noisy the untainted points of a series are; None of fewer than two, or without a ratio scale."""
-    return noise_of_readings(series, prepare_readings(series))
-
-
 def noise_of_readings(series: Series, readings: Readings) -> RunNoise | None:
+    """How noisy the untainted points of a series are; None of fewer than two, or without a ratio scale."""
     if len(readings.values) < 2 or not readings.scale.logarithmic:
         return None
     total = noise.neighbour_noise(readings.scaled)

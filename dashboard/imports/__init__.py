@@ -9,10 +9,8 @@ from dashboard.imports.google_benchmark import read_google_benchmark
 from dashboard.imports.lightning import read_lightning
 from dashboard.imports.pytest_benchmark import read_pytest_benchmark
 from dashboard.imports.results import (
-    ImportedMetric,
     ImportedResults,
     ImportedRun,
-    ImportedValue,
     ImportOrigin,
     ImportRefused,
 )
@@ -23,10 +21,8 @@ __all__ = [
     "ImportOrigin",
     "ImportRefused",
     "ImportSummary",
-    "ImportedMetric",
     "ImportedResults",
     "ImportedRun",
-    "ImportedValue",
     "date_reader",
     "import_runs",
     "read_asv",

@@ -79,7 +79,7 @@ def apply_decision(project: Project, branch: str, decision: Decision) -> list[Re
 
 
 def delete_with_regressions(rows: QuerySet[Any]) -> None:
-    """Delete rows of a project that was removed, with the regressions that hang on them."""
+    """Delete rows of a removed project: its regressions go with them, which nothing else may write."""
     rows.delete()
 
 

@@ -13,7 +13,7 @@ from dashboard.repositories.errors import (
     Unreachable,
 )
 from dashboard.repositories.failures import FailureKind, classify_failure
-from dashboard.repositories.file_changes import ChangedFile, changed_files, changed_paths, file_texts
+from dashboard.repositories.file_changes import changed_files, changed_paths, file_texts
 from dashboard.repositories.git import OPTIONS, Git, hide_password
 from dashboard.repositories.hashes import ABBREVIATED_HASH, FULL_HASH
 from dashboard.repositories.history import (
@@ -43,7 +43,6 @@ from dashboard.repositories.locks import hold_lock, try_lock
 from dashboard.repositories.manifest_files import read_manifests
 from dashboard.repositories.merged_heads import MergedBy, MergedHead, ProposedBranch, find_merges
 from dashboard.repositories.mirror import Mirror, RemoteHeads, locate_mirror, safe_name
-from dashboard.repositories.objects import GitObject, read_objects
 
 __all__ = [
     "ABBREVIATED_HASH",
@@ -52,13 +51,11 @@ __all__ = [
     "LONGEST_BRANCH",
     "MOST_COMMITS",
     "OPTIONS",
-    "ChangedFile",
     "CommitFacts",
     "FailureKind",
     "FetchTimeout",
     "Git",
     "GitError",
-    "GitObject",
     "MergedBy",
     "MergedHead",
     "Mirror",
@@ -92,7 +89,6 @@ __all__ = [
     "read_commits",
     "read_manifests",
     "read_message",
-    "read_objects",
     "read_tags",
     "resolve_revision",
     "safe_name",

@@ -4,7 +4,7 @@ from dashboard.name_lengths import LONGEST_KEY
 from dashboard.runs.backfill import fill_backlog
 from dashboard.runs.backlog import send_backlogs
 from dashboard.runs.commits import get_or_create_commits
-from dashboard.runs.errors import Busy, RunError, WrongState
+from dashboard.runs.errors import Busy, WrongState
 from dashboard.runs.machines import machine_seen, part_seen, pool_named
 from dashboard.runs.planning import check_benchmark_names, choose_benchmarks_named, read_commit_manifests
 from dashboard.runs.remeasuring import hasten_remeasuring, remeasure_disturbed
@@ -40,7 +40,6 @@ from dashboard.runs.transitions import (
 __all__ = [
     "LONGEST_KEY",
     "Busy",
-    "RunError",
     "WrongState",
     "advance_run",
     "cancel_run",

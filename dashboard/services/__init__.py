@@ -9,10 +9,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from dashboard.services.addresses import Addresses, last_port, service_addresses
+from dashboard.services.addresses import last_port, service_addresses
 from dashboard.services.errors import ServiceError
 
-__all__ = ["Addresses", "ServiceError", "last_port", "running_services", "service_addresses"]
+__all__ = ["ServiceError", "last_port", "running_services", "service_addresses"]
 
 
 def running_services(

@@ -11,7 +11,7 @@ import pytest
 
 from dashboard.detection import Point, Series, judge_series
 from dashboard.detection.relevance import EFFECT_FLOORS
-from dashboard.detection.smallest_effect import measure_run_noise, minimum_detectable_effect
+from dashboard.detection.smallest_effect import minimum_detectable_effect, noise_and_effects
 from tests.detection.builders import noise_factors, plain_series
 
 
@@ -100,14 +100,15 @@ def test_detection_finds_the_smallest_step_that_is_told(n: int) -> None:
     ("between", "within", "source"), [(0.05, 0.005, "runs"), (0.002, 0.05, "repetitions")]
 )
 def test_noise_is_told_by_where_it_comes_from(between: float, within: float, source: str) -> None:
-    found = measure_run_noise(repeated_series(random.Random(3), [1.0] * 40, between, within))  # noqa: S311
+    series = repeated_series(random.Random(3), [1.0] * 40, between, within)  # noqa: S311
+    found, _ = noise_and_effects(series, [1])
     assert found
     assert found.source == source
     assert 0.6 * max(between, 0.76 * within) < found.deviation < 1.6 * max(between, 0.76 * within)
 
 
 def test_runs_without_repetitions_tell_no_source() -> None:
-    found = measure_run_noise(plain_series(noise_factors(60, 0.02)))
+    found, _ = noise_and_effects(plain_series(noise_factors(60, 0.02)), [1])
     assert found
     assert found.source is None
-    assert measure_run_noise(plain_series([1.0])) is None
+    assert noise_and_effects(plain_series([1.0]), [1])[0] is None

@@ -17,10 +17,10 @@ from dashboard.pages.requested_project import requested_project
 from dashboard.querysets.durations import newest_durations
 from dashboard.querysets.projects import LOOKED_AT, unmeasured_commits
 from dashboard.sentences.numbers import format_count, format_duration
+from dashboard.triggers import create_web_trigger
 from dashboard.triggers.reading_commits import read_newest_commits
 from dashboard.triggers.receiving import TriggerError
 from dashboard.triggers.request_validation import CHECK_SECONDS
-from dashboard.triggers.web import create_web_trigger
 
 # So many commits are asked for at once, the newest: one press never fills a queue for days.
 MOST_ASKED = 20

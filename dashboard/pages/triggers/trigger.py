@@ -20,9 +20,10 @@ from dashboard.querysets import projects, runs
 from dashboard.querysets.deferred_joins import read_with_details
 from dashboard.querysets.durations import newest_durations
 from dashboard.sentences.numbers import format_count
+from dashboard.triggers import create_web_trigger
 from dashboard.triggers.receiving import TriggerError
 from dashboard.triggers.request_validation import validate_request
-from dashboard.triggers.web import chosen_revisions, create_web_trigger
+from dashboard.triggers.web import chosen_revisions
 
 MOST_RUNS = 40
 

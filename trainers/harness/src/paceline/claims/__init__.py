@@ -4,7 +4,7 @@ A claim compares two cases (`before`, `after`: how many times better the second 
 A claim that can't be measured has a reason (`untestable`), so that no claim of a document is left out.
 """
 
-from .claim import Claim, ClaimResult, Comparison, Estimate, Evidence
+from .claim import Claim, ClaimResult, Estimate, Evidence
 from .claims_file import FILE_NAME, Claims, load_claims, parse_claims
 
 __all__ = [
@@ -12,7 +12,6 @@ __all__ = [
     "Claim",
     "ClaimResult",
     "Claims",
-    "Comparison",
     "Estimate",
     "Evidence",
     "load_claims",
