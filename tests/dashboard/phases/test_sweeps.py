@@ -82,7 +82,7 @@ def test_a_phase_has_its_own_time_alone() -> None:
 
 
 @pytest.fixture
-def of(project: Project) -> Case:
+def case(project: Project) -> Case:
     return factories.create_case(project)
 
 
@@ -92,7 +92,7 @@ def swept_document(rows: list[dict[str, Any]], **members: Any) -> Mapping[str, A
 
 def judge_history(
     line: list[Commit],
-    of: Case,
+    case: Case,
     name: str,
     levels: tuple[float, float],
     back: int = 1000,
@@ -104,7 +104,7 @@ def judge_history(
         told = swept_document(sweep_points(1.9 if late else 1.0, slow=factories.run_noise(place)), **members)
         run = factories.store_measured_run(
             commit,
-            of,
+            case,
             {name: levels[late] * factories.run_noise(place)},
             phases={"phase_self_time": {"act": (0.004, 0.005)[late], "learn/sum": 0.001}},
             document=told,
@@ -116,10 +116,10 @@ def judge_history(
     return Regression.objects.get()
 
 
-def test_an_exponent_may_be_zero_or_less(project: Project, of: Case) -> None:
+def test_an_exponent_may_be_zero_or_less(project: Project, case: Case) -> None:
     """0 is what a step's time should have: differences count, and the ratio is their power of e."""
     line = factories.create_commits(project, COUNT)
-    found = judge_history(line, of, "scaling_exponent_step_time", (-0.02, 0.5))
+    found = judge_history(line, case, "scaling_exponent_step_time", (-0.02, 0.5))
     assert (found.before, found.after) == pytest.approx((-0.02, 0.5), rel=0.1)
     assert found.level_after == pytest.approx(found.after, abs=0.01)
     assert math.log(found.ratio or 1) == pytest.approx(0.52, abs=0.01)
@@ -135,17 +135,17 @@ def test_an_exponent_may_be_zero_or_less(project: Project, of: Case) -> None:
     assert math.log(result.ratio.value) == pytest.approx(0.55, abs=0.03)
 
 
-def test_the_commit_that_takes_it_back_repaired_it(project: Project, of: Case) -> None:
+def test_the_commit_that_takes_it_back_repaired_it(project: Project, case: Case) -> None:
     line = factories.create_commits(project, 2 * COUNT)
-    found = judge_history(line, of, "scaling_exponent", (1.0, 1.5), back=COUNT + 2)
+    found = judge_history(line, case, "scaling_exponent", (1.0, 1.5), back=COUNT + 2)
     assert (found.phase, found.recovered_by) == ("learn/sum", line[COUNT + 2])
 
 
-def test_a_sweep_of_something_else_is_not_compared(project: Project, of: Case) -> None:
+def test_a_sweep_of_something_else_is_not_compared(project: Project, case: Case) -> None:
     line = factories.create_commits(project, 2)
     told = [swept_document(sweep_points(1.0)), swept_document(sweep_points(1.9))]
     runs = [
-        factories.store_measured_run(commit, of, {"scaling_exponent": 1.0}, document=document)
+        factories.store_measured_run(commit, case, {"scaling_exponent": 1.0}, document=document)
         for commit, document in zip(line, told, strict=True)
     ]
     series = Series.objects.get(metric__name="scaling_exponent")
@@ -182,30 +182,32 @@ def test_a_value_of_zero_has_no_logarithm() -> None:
     ],
 )
 def test_the_phase_that_bends_the_line_explains_it(
-    project: Project, of: Case, name: str, levels: tuple[float, float], members: Mapping[str, Any]
+    project: Project, case: Case, name: str, levels: tuple[float, float], members: Mapping[str, Any]
 ) -> None:
-    found = judge_history(factories.create_commits(project, COUNT), of, name, levels, **members)
+    found = judge_history(factories.create_commits(project, COUNT), case, name, levels, **members)
     assert (found.series.metric.name, found.first_bad.position) == (name, AT)
     assert found.phase == "learn/sum"
     assert found.phase_share == pytest.approx(1.0, abs=0.02)
 
 
-def test_a_time_projected_from_the_rate_is_explained_by_the_step(project: Project, of: Case) -> None:
+def test_a_time_projected_from_the_rate_is_explained_by_the_step(project: Project, case: Case) -> None:
     job = {"amount": 50_000, "unit": "steps", "from": "rate"}
     found = judge_history(
-        factories.create_commits(project, COUNT), of, "projected_time", (300.0, 375.0), job=job
+        factories.create_commits(project, COUNT), case, "projected_time", (300.0, 375.0), job=job
     )
     assert (found.phase, found.phase_share) == ("act", pytest.approx(1.0))
 
 
-def test_no_phase_explains_how_many_steps_there_are(project: Project, of: Case) -> None:
-    found = judge_history(factories.create_commits(project, COUNT), of, "scaling_exponent_steps", (1.0, 1.5))
+def test_no_phase_explains_how_many_steps_there_are(project: Project, case: Case) -> None:
+    found = judge_history(
+        factories.create_commits(project, COUNT), case, "scaling_exponent_steps", (1.0, 1.5)
+    )
     assert (found.phase, found.phase_share) == ("", None)
 
 
-def test_the_pairs_sweeps_are_believed(project: Project, of: Case) -> None:
+def test_the_pairs_sweeps_are_believed(project: Project, case: Case) -> None:
     """The documents say learn/sum; in the interleaved sweeps it is act that became steeper."""
-    found = judge_history(factories.create_commits(project, COUNT), of, "scaling_exponent", (1.0, 1.5))
+    found = judge_history(factories.create_commits(project, COUNT), case, "scaling_exponent", (1.0, 1.5))
     assert found.phase == "learn/sum"
     row = factories.end_experiment(found.experiments.get(), "confirmed", ratio=1.65)
     factories.add_pairs(row, *[{"act": (0.004, 0.004), "learn": (0.005, 0.009)}] * 3)

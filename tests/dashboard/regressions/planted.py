@@ -88,8 +88,8 @@ class History:
 
     def suspect(self, good: str, bad: str) -> Regression:
         """A regression between two commits that nothing is known of yet."""
-        of = self.project.cases.first() or factories.create_case(self.project)
-        series = factories.get_series(factories.create_run(self.rows[good], of), "step_time")
+        case = self.project.cases.first() or factories.create_case(self.project)
+        series = factories.get_series(factories.create_run(self.rows[good], case), "step_time")
         return Regression.objects.create(
             project=self.project,
             last_good=self.rows[good],

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -22,12 +21,7 @@ MAIN = BranchLine("main")
 QUALITY = "quality.score"
 
 
-@pytest.fixture
-def of(project: Project) -> Case:
-    return factories.create_case(project)
-
-
-def measure_commit(commit: Commit, of: Case) -> Run:
+def measure_commit(commit: Commit, case: Case) -> Run:
     """One of a case that becomes slower in one phase, then counts more calls, and forgets what it learned."""
     noise, slow = factories.run_noise(commit.position), commit.position >= SLOW
     time = noise * (0.014 if slow else 0.010)
@@ -44,7 +38,7 @@ def measure_commit(commit: Commit, of: Case) -> Run:
         del phases["act"]
     run = factories.store_measured_run(
         commit,
-        of,
+        case,
         values,
         phases={"phase_self_time": phases},
         tainted=commit.position % 7 == 3,
@@ -64,19 +58,19 @@ def measure_commit(commit: Commit, of: Case) -> Run:
     return run
 
 
-def measure_history(project: Project, of: Case) -> list[Run]:
+def measure_history(project: Project, case: Case) -> list[Run]:
     line = factories.create_commits(project, COMMITS)
-    runs = [measure_commit(commit, of) for commit in line]
+    runs = [measure_commit(commit, case) for commit in line]
     # The newest two are measured again, one of them disturbed.
-    return [*runs, *(measure_commit(commit, of) for commit in line[-2:])]
+    return [*runs, *(measure_commit(commit, case) for commit in line[-2:])]
 
 
 def judged_series() -> list[Series]:
     return list(Series.objects.filter(phase="").select_related("metric").order_by("pk"))
 
 
-def test_series_are_judged_together_as_each_by_itself(project: Project, of: Case) -> None:
-    for run in measure_history(project, of)[: SLOW + 4]:
+def test_series_are_judged_together_as_each_by_itself(project: Project, case: Case) -> None:
+    for run in measure_history(project, case)[: SLOW + 4]:
         judge_run(run.pk)
     series = judged_series()
     histories = load_recent(series, MAIN, COMMITS - 1)
@@ -92,8 +86,8 @@ def test_series_are_judged_together_as_each_by_itself(project: Project, of: Case
     assert names == {row.metric.name for row in series} - {"function_calls"}
 
 
-def test_many_series_are_read_by_as_many_queries_as_one(project: Project, of: Case) -> None:
-    measure_history(project, of)
+def test_many_series_are_read_by_as_many_queries_as_one(project: Project, case: Case) -> None:
+    measure_history(project, case)
     counts = []
     series = judged_series()
     for read in (series[:1], series):
@@ -103,8 +97,8 @@ def test_many_series_are_read_by_as_many_queries_as_one(project: Project, of: Ca
     assert counts == [1, 1]
 
 
-def test_a_run_that_is_judged_again_writes_nothing_of_its_series(project: Project, of: Case) -> None:
-    runs = measure_history(project, of)
+def test_a_run_that_is_judged_again_writes_nothing_of_its_series(project: Project, case: Case) -> None:
+    runs = measure_history(project, case)
     for run in runs:
         judge_run(run.pk)
     assert SeriesLatest.objects.filter(series__phase="", level=None).count() == 0

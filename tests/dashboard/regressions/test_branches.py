@@ -29,12 +29,12 @@ def measure_and_judge(history: History, names: Sequence[str], metric: str = "ste
     Of a case's first points, before anything steps, nothing is to be said: they are judged with the next.
     """
     known = history.project.cases.first()
-    of = known or factories.create_case(history.project)
+    case = known or factories.create_case(history.project)
     calm = sum(1 for _ in takewhile(lambda name: history.level(name) == history.level(names[0]), names))
     for index, name in enumerate(names):
         row = history.rows[name]
         noise = factories.run_noise(row.position) if metric == "step_time" else 1.0
-        run = factories.store_measured_run(row, of, {metric: history.level(name) * noise})
+        run = factories.store_measured_run(row, case, {metric: history.level(name) * noise})
         if known or index >= calm - 2:
             judge_run(run.pk)
 
@@ -123,9 +123,9 @@ def test_a_repair_on_the_main_branch_closes_a_merged_branchs_regression() -> Non
 
 def test_a_limit_that_was_crossed_before_the_branch_began_is_not_told_again() -> None:
     history = History(linear_history(12) | BRANCH, {}, main="m12").make(tips=["b1"])
-    of = factories.create_case(history.project)
+    case = factories.create_case(history.project)
     for name in ("m8", "m9", "b0"):
-        run = factories.store_measured_run(history.rows[name], of, {"gpu_utilization": 70})
+        run = factories.store_measured_run(history.rows[name], case, {"gpu_utilization": 70})
         series, at = factories.get_series(run, "gpu_utilization"), history.rows[name].position
         Limit.objects.create(series=series, run=run, position=at, minimum=80, value=70, crossed=True)
         judge_run(run.pk)

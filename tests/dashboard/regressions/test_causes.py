@@ -22,7 +22,7 @@ START = timezone.now() - timedelta(hours=COUNT + 4)
 
 
 @pytest.fixture
-def of(project: Project) -> Case:
+def case(project: Project) -> Case:
     return factories.create_case(project, "tiny", size=1)
 
 
@@ -34,7 +34,7 @@ def line_of(project: Project, repository: Repository, **changed: tuple[str, str]
     return [factories.create_commit(project, place, name=name) for place, name in enumerate(names)]
 
 
-def suspected_regression(line: list[Commit], of: Case, *environments: dict[str, Any]) -> Regression:
+def suspected_regression(line: list[Commit], case: Case, *environments: dict[str, Any]) -> Regression:
     """Every commit measured an hour after the other; 40 % slower from AT on.
 
     Of the first points nothing is to be said: they are judged with the next.
@@ -45,7 +45,7 @@ def suspected_regression(line: list[Commit], of: Case, *environments: dict[str, 
         surroundings = environments[late] if environments else {}
         at = START + place * HOUR
         run = factories.store_measured_run(
-            commit, of, {"step_time": value}, environment=surroundings, finished_at=at
+            commit, case, {"step_time": value}, environment=surroundings, finished_at=at
         )
         if place >= AT - 2:
             judge_run(run.pk)
@@ -72,9 +72,9 @@ def evidence_sentences(found: Regression) -> list[str]:
     return [cause_sentence(evidence) for evidence in found.cause_evidence]
 
 
-def test_a_confirmed_change_of_code_is_code(repository: Repository, tracked: Project, of: Case) -> None:
+def test_a_confirmed_change_of_code_is_code(repository: Repository, tracked: Project, case: Case) -> None:
     line = line_of(tracked, repository, train_py=("print(1)\n", "print(2)\n"))
-    found = end_proof(suspected_regression(line, of), "confirmed")
+    found = end_proof(suspected_regression(line, case), "confirmed")
     assert (found.cause, found.names_commit) == ("code", True)
     assert evidence_sentences(found) == [
         "The suspect train.py:<module> was changed.",
@@ -83,11 +83,11 @@ def test_a_confirmed_change_of_code_is_code(repository: Repository, tracked: Pro
 
 
 def test_a_new_version_of_a_package_is_a_dependency(
-    repository: Repository, tracked: Project, of: Case
+    repository: Repository, tracked: Project, case: Case
 ) -> None:
     line = line_of(tracked, repository, requirements_txt=("numpy==1.26\n", "numpy==2.0\n"))
     old, new = ({"packages": {"numpy": version}} for version in ("1.26", "2.0"))
-    found = end_proof(suspected_regression(line, of, old, new), "confirmed")
+    found = end_proof(suspected_regression(line, case, old, new), "confirmed")
     assert (found.cause, found.names_commit) == ("dependency", False)
     assert evidence_sentences(found)[:2] == [
         "Installed otherwise: numpy 1.26 → 2.0.",
@@ -96,27 +96,29 @@ def test_a_new_version_of_a_package_is_a_dependency(
 
 
 def test_more_steps_in_the_manifest_are_the_definition(
-    repository: Repository, tracked: Project, of: Case
+    repository: Repository, tracked: Project, case: Case
 ) -> None:
     line = line_of(
         tracked, repository, paceline_toml=(MANIFEST, MANIFEST.replace("steps = 100", "steps = 200"))
     )
-    found = end_proof(suspected_regression(line, of), "confirmed")
+    found = end_proof(suspected_regression(line, case), "confirmed")
     assert found.cause == "benchmark definition"
     assert evidence_sentences(found)[0].startswith("The manifest measures it otherwise: steps 100 → 200")
 
 
 def test_what_is_refuted_without_a_reason_is_noise(
-    repository: Repository, tracked: Project, of: Case
+    repository: Repository, tracked: Project, case: Case
 ) -> None:
     line = line_of(tracked, repository, train_py=("print(1)\n", "print(2)\n"))
-    found = end_proof(suspected_regression(line, of), "refuted")
+    found = end_proof(suspected_regression(line, case), "refuted")
     assert (found.state, found.cause) == ("refuted", "noise")
 
 
-def test_a_sentinel_that_moved_names_the_machine(repository: Repository, tracked: Project, of: Case) -> None:
+def test_a_sentinel_that_moved_names_the_machine(
+    repository: Repository, tracked: Project, case: Case
+) -> None:
     line = line_of(tracked, repository, train_py=("print(1)\n", "print(2)\n"))
-    found = end_proof(suspected_regression(line, of), "refuted")
+    found = end_proof(suspected_regression(line, case), "refuted")
     sentinel = pinned_sentinel()
     # Measured after the proof has ended: the class is decided again.
     for hours in (0, 1):
@@ -137,10 +139,10 @@ def pinned_sentinel() -> Sentinel:
 
 
 def test_a_slower_calibration_loop_names_the_machine(
-    repository: Repository, tracked: Project, of: Case, monkeypatch: pytest.MonkeyPatch
+    repository: Repository, tracked: Project, case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = line_of(tracked, repository, train_py=("print(1)\n", "print(2)\n"))
-    found = suspected_regression(line, of)
+    found = suspected_regression(line, case)
     for run in Run.objects.select_related("document", "commit"):
         loop = 0.013 if run.commit.position >= AT else 0.010
         run.document.body["repetitions"] = [{"calibration_before": loop, "calibration_after": None}]
@@ -153,17 +155,17 @@ def test_a_slower_calibration_loop_names_the_machine(
     assert (found.cause, evidence_sentences(found)[0]) == ("machine", sentence)
 
 
-def test_a_new_kernel_opens_an_entry_that_nobody_proves(project: Project, of: Case) -> None:
+def test_a_new_kernel_opens_an_entry_that_nobody_proves(project: Project, case: Case) -> None:
     found = suspected_regression(
-        factories.create_commits(project, COUNT), of, {"kernel": "6.1"}, {"kernel": "6.2"}
+        factories.create_commits(project, COUNT), case, {"kernel": "6.1"}, {"kernel": "6.2"}
     )
     assert (found.cause, found.proving, found.experiments.count()) == ("driver or system", False, 0)
     assert found.deliveries.count() == 0
 
 
-def test_a_blamed_change_that_joins_has_it_proved(project: Project, of: Case) -> None:
+def test_a_blamed_change_that_joins_has_it_proved(project: Project, case: Case) -> None:
     line = factories.create_commits(project, COUNT)
-    found = suspected_regression(line, of, {"kernel": "6.1"}, {"kernel": "6.2"})
+    found = suspected_regression(line, case, {"kernel": "6.1"}, {"kernel": "6.2"})
     other = factories.create_case(project, "other")
     for place, commit in enumerate(line):
         value = (0.03 if place >= AT else 0.02) * factories.run_noise(place)

@@ -153,9 +153,9 @@ def test_a_merge_whose_branch_has_no_step_is_itself_to_blame(seed: int) -> None:
 
 def judge_counter(history: History, name: str) -> None:
     """The run of a commit is stored and judged: its calls go with the planted truth."""
-    of = history.project.cases.first() or factories.create_case(history.project)
+    case = history.project.cases.first() or factories.create_case(history.project)
     made = factories.store_measured_run(
-        history.rows[name], of, {"function_calls": round(1e6 * history.level(name))}
+        history.rows[name], case, {"function_calls": round(1e6 * history.level(name))}
     )
     judge_run(made.pk)
     for key in history.project.regressions.filter(proving=True).values_list("pk", flat=True):

@@ -17,14 +17,9 @@ from tests.dashboard.regressions.judged_again import judge_again
 SLOW = factories.noisy_levels((6, 0.010), (4, 0.014))
 
 
-@pytest.fixture
-def of(project: Project) -> Case:
-    return factories.create_case(project)
-
-
-def measure_line(line: list[Commit], of: Case, name: str, values: list[float]) -> list[Run]:
+def measure_line(line: list[Commit], case: Case, name: str, values: list[float]) -> list[Run]:
     return factories.store_measured_runs(
-        [(commit, {name: value}) for commit, value in zip(line, values, strict=True)], of
+        [(commit, {name: value}) for commit, value in zip(line, values, strict=True)], case
     )
 
 
@@ -37,22 +32,22 @@ def change_places() -> list[tuple[str, int]]:
     return list(Change.objects.values_list("direction", "position"))
 
 
-def test_a_slower_level_is_a_regression(project: Project, of: Case) -> None:
+def test_a_slower_level_is_a_regression(project: Project, case: Case) -> None:
     line = factories.create_commits(project, 10)
-    judge_runs(measure_line(line, of, "step_time", SLOW))
+    judge_runs(measure_line(line, case, "step_time", SLOW))
     regression = Regression.objects.get()
     assert (regression.first_bad, regression.last_good) == (line[6], line[5])
     assert regression.state == "suspected"
     assert (regression.low or 9) < 1.4 < (regression.high or 0)
 
 
-def test_a_step_that_only_a_phase_shows_is_suspected_of_the_whole(project: Project, of: Case) -> None:
+def test_a_step_that_only_a_phase_shows_is_suspected_of_the_whole(project: Project, case: Case) -> None:
     loud = (0.8, 1.2, 1.1, 0.9, 1.25, 0.75, 0.85, 1.15, 1.2, 0.8)
     for commit, factor in zip(factories.create_commits(project, 10), loud, strict=True):
         late = commit.position >= 6
         learn, env = (0.004, 0.0054)[late] * factories.run_noise(commit.position), 0.006 * factor
         phases = {"phase_self_time": {"learn": learn, "env": env}}
-        judge_run(factories.store_measured_run(commit, of, {"step_time": learn + env}, phases=phases).pk)
+        judge_run(factories.store_measured_run(commit, case, {"step_time": learn + env}, phases=phases).pk)
     regression = Regression.objects.get()
     assert (regression.first_bad.position, regression.series.metric.name) == (6, "step_time")
     assert (regression.state, regression.phase, regression.proving) == ("suspected", "learn", True)
@@ -63,12 +58,14 @@ def test_a_step_that_only_a_phase_shows_is_suspected_of_the_whole(project: Proje
     assert (row.metric.name, row.after / row.before) == ("step_time", pytest.approx(1.14, abs=0.02))
 
 
-def test_what_slows_some_processes_is_proved_by_what_the_average_one_lost(project: Project, of: Case) -> None:
+def test_what_slows_some_processes_is_proved_by_what_the_average_one_lost(
+    project: Project, case: Case
+) -> None:
     calm, three_of_five = (0.99, 1.0, 1.01, 1.0, 0.995), (0.99, 1.0, 1.39, 1.38, 1.4)
     for commit in factories.create_commits(project, 20):
         factors = three_of_five if commit.position >= 8 else calm
         samples = [0.01 * factor * factories.run_noise(commit.position) for factor in factors]
-        run = factories.store_measured_run(commit, of, {"step_time": statistics.median(samples)})
+        run = factories.store_measured_run(commit, case, {"step_time": statistics.median(samples)})
         Point.objects.filter(run=run).update(samples=samples)
         judge_run(run.pk)
     regression = Regression.objects.get()
@@ -79,17 +76,17 @@ def test_what_slows_some_processes_is_proved_by_what_the_average_one_lost(projec
     assert (row.metric.name, row.after / row.before) == ("step_time", pytest.approx(1.39**0.6, abs=0.02))
 
 
-def test_a_steady_series_raises_nothing(project: Project, of: Case) -> None:
+def test_a_steady_series_raises_nothing(project: Project, case: Case) -> None:
     line = factories.create_commits(project, 12)
-    judge_runs(measure_line(line, of, "step_time", factories.noisy_levels((12, 0.010))))
+    judge_runs(measure_line(line, case, "step_time", factories.noisy_levels((12, 0.010))))
     assert not Change.objects.exists()
 
 
-def test_an_improvement_is_kept_and_alarms_nobody(project: Project, of: Case) -> None:
+def test_an_improvement_is_kept_and_alarms_nobody(project: Project, case: Case) -> None:
     judge_runs(
         measure_line(
             factories.create_commits(project, 10),
-            of,
+            case,
             "step_time",
             factories.noisy_levels((6, 0.014), (4, 0.010)),
         )
@@ -98,95 +95,98 @@ def test_an_improvement_is_kept_and_alarms_nobody(project: Project, of: Case) ->
     assert not Regression.objects.exists()
 
 
-def test_the_run_is_marked_as_judged_and_the_level_kept(project: Project, of: Case) -> None:
-    runs = measure_line(factories.create_commits(project, 10), of, "step_time", SLOW)
+def test_the_run_is_marked_as_judged_and_the_level_kept(project: Project, case: Case) -> None:
+    runs = measure_line(factories.create_commits(project, 10), case, "step_time", SLOW)
     judge_runs(runs)
     assert not Run.objects.filter(judged_at=None).exists()
     assert SeriesLatest.objects.get().level == pytest.approx(0.014, rel=0.01)
 
 
-def test_a_run_that_failed_is_left_alone(project: Project, of: Case) -> None:
-    run = factories.create_run(factories.create_commit(project, 0), of, state=Run.State.FAILED)
+def test_a_run_that_failed_is_left_alone(project: Project, case: Case) -> None:
+    run = factories.create_run(factories.create_commit(project, 0), case, state=Run.State.FAILED)
     judge_run(run.pk)
     run.refresh_from_db()
     assert run.judged_at is None
 
 
-def test_judging_twice_changes_nothing(project: Project, of: Case) -> None:
-    runs = measure_line(factories.create_commits(project, 10), of, "step_time", SLOW)
+def test_judging_twice_changes_nothing(project: Project, case: Case) -> None:
+    runs = measure_line(factories.create_commits(project, 10), case, "step_time", SLOW)
     judge_runs(runs)
     before = (list(Change.objects.values()), list(Regression.objects.values()))
     judge_runs(runs)
     assert (list(Change.objects.values()), list(Regression.objects.values())) == before
 
 
-def test_runs_that_come_in_any_order_end_alike(project: Project, of: Case) -> None:
+def test_runs_that_come_in_any_order_end_alike(project: Project, case: Case) -> None:
     line = factories.create_commits(project, 10)
     for place in (9, 0, 4, 8, 2, 6, 1, 7, 3, 5):
-        judge_runs([factories.store_measured_run(line[place], of, {"step_time": SLOW[place]})])
+        judge_runs([factories.store_measured_run(line[place], case, {"step_time": SLOW[place]})])
     assert Regression.objects.get(withdrawn_at=None).first_bad == line[6]
     assert change_places() == [("regression", 6)]
 
 
-def test_runs_of_one_commit_are_one_point(project: Project, of: Case) -> None:
+def test_runs_of_one_commit_are_one_point(project: Project, case: Case) -> None:
     line = factories.create_commits(project, 10)
-    runs = measure_line(line, of, "step_time", SLOW)
+    runs = measure_line(line, case, "step_time", SLOW)
     # Two more runs that were disturbed say less than the median of all three.
-    runs += [factories.store_measured_run(line[2], of, {"step_time": value}) for value in (0.0101, 0.030)]
+    runs += [factories.store_measured_run(line[2], case, {"step_time": value}) for value in (0.0101, 0.030)]
     judge_runs(runs)
     assert change_places() == [("regression", 6)]
 
 
-def test_tainted_points_are_not_judged(project: Project, of: Case) -> None:
+def test_tainted_points_are_not_judged(project: Project, case: Case) -> None:
     line = factories.create_commits(project, 12)
     values = factories.noisy_levels((6, 0.010), (3, 0.014), (3, 0.010))
     runs = [
-        factories.store_measured_run(commit, of, {"step_time": value}, tainted=6 <= commit.position < 9)
+        factories.store_measured_run(commit, case, {"step_time": value}, tainted=6 <= commit.position < 9)
         for commit, value in zip(line, values, strict=True)
     ]
     judge_runs(runs)
     assert not Change.objects.exists()
 
 
-def test_each_branch_has_a_history_of_its_own(project: Project, of: Case) -> None:
+def test_each_branch_has_a_history_of_its_own(project: Project, case: Case) -> None:
     judge_runs(
         measure_line(
-            factories.create_commits(project, 6), of, "step_time", factories.noisy_levels((6, 0.010))
+            factories.create_commits(project, 6), case, "step_time", factories.noisy_levels((6, 0.010))
         )
     )
     judge_runs(
         measure_line(
-            factories.create_commits(project, 6, "slow"), of, "step_time", factories.noisy_levels((6, 0.014))
+            factories.create_commits(project, 6, "slow"),
+            case,
+            "step_time",
+            factories.noisy_levels((6, 0.014)),
         )
     )
     assert not Change.objects.exists()
 
 
-def test_a_change_that_is_placed_better_moves(project: Project, of: Case) -> None:
+def test_a_change_that_is_placed_better_moves(project: Project, case: Case) -> None:
     line = factories.create_commits(project, 12)
     known = [*range(6), 9, 10, 11]
     values = factories.noisy_levels((7, 0.010), (5, 0.014))
     judge_runs(
-        [factories.store_measured_run(line[place], of, {"step_time": values[place]}) for place in known]
+        [factories.store_measured_run(line[place], case, {"step_time": values[place]}) for place in known]
     )
     first = Change.objects.get()
     assert first.position == 9
     judge_runs(
-        [factories.store_measured_run(line[place], of, {"step_time": values[place]}) for place in (7, 8, 6)]
+        [factories.store_measured_run(line[place], case, {"step_time": values[place]}) for place in (7, 8, 6)]
     )
     moved = Change.objects.get()
     assert (moved.pk, moved.position, moved.last_good) == (first.pk, 7, line[6])
     assert Regression.objects.get().first_bad == line[7]
 
 
-def test_a_change_that_is_no_longer_found_is_withdrawn(project: Project, of: Case) -> None:
+def test_a_change_that_is_no_longer_found_is_withdrawn(project: Project, case: Case) -> None:
     line = factories.create_commits(project, 10)
-    runs = measure_line(line, of, "step_time", SLOW)
+    runs = measure_line(line, case, "step_time", SLOW)
     judge_runs(runs)
     # Measured again, all commits are alike: the first runs of the new level were disturbed.
     judge_runs(
         [
-            factories.store_measured_run(commit, of, {"step_time": 0.010})
+            factories.store_measured_run(commit, case, {"step_time": 0.010})
             for commit in line[6:]
             for _ in range(2)
         ]
@@ -195,11 +195,11 @@ def test_a_change_that_is_no_longer_found_is_withdrawn(project: Project, of: Cas
     assert Regression.objects.get().withdrawn_at is not None
 
 
-def test_a_step_that_comes_back_takes_up_its_regression(project: Project, of: Case) -> None:
+def test_a_step_that_comes_back_takes_up_its_regression(project: Project, case: Case) -> None:
     line = factories.create_commits(project, 10)
-    judge_runs(measure_line(line, of, "step_time", SLOW))
+    judge_runs(measure_line(line, case, "step_time", SLOW))
     calm = [
-        factories.store_measured_run(commit, of, {"step_time": 0.010})
+        factories.store_measured_run(commit, case, {"step_time": 0.010})
         for commit in line[6:]
         for _ in range(2)
     ]
@@ -209,18 +209,18 @@ def test_a_step_that_comes_back_takes_up_its_regression(project: Project, of: Ca
     assert Regression.objects.get().withdrawn_at is None
 
 
-def test_a_repaired_regression_names_the_commit(project: Project, of: Case) -> None:
+def test_a_repaired_regression_names_the_commit(project: Project, case: Case) -> None:
     line = factories.create_commits(project, 15)
     judge_runs(
-        measure_line(line, of, "step_time", factories.noisy_levels((5, 0.010), (5, 0.014), (5, 0.0101)))
+        measure_line(line, case, "step_time", factories.noisy_levels((5, 0.010), (5, 0.014), (5, 0.0101)))
     )
     assert Regression.objects.get().recovered_by == line[10]
 
 
-def test_a_repair_of_a_part_repairs_nothing(project: Project, of: Case) -> None:
+def test_a_repair_of_a_part_repairs_nothing(project: Project, case: Case) -> None:
     line = factories.create_commits(project, 15)
     judge_runs(
-        measure_line(line, of, "step_time", factories.noisy_levels((5, 0.010), (5, 0.020), (5, 0.015)))
+        measure_line(line, case, "step_time", factories.noisy_levels((5, 0.010), (5, 0.020), (5, 0.015)))
     )
     assert Regression.objects.get().recovered_by is None
 
@@ -257,11 +257,11 @@ def store_more_runs(pattern: Run, count: int) -> None:
     )
 
 
-def test_a_step_of_a_driver_stays_one_when_it_is_old(project: Project, of: Case) -> None:
+def test_a_step_of_a_driver_stays_one_when_it_is_old(project: Project, case: Case) -> None:
     values = factories.noisy_levels((10, 0.010), (10, 0.014))
     for commit, value in zip(factories.create_commits(project, 20), values, strict=True):
         kernel = {"kernel": "6.1" if commit.position < 10 else "6.2"}
-        run = factories.store_measured_run(commit, of, {"step_time": value}, environment=kernel)
+        run = factories.store_measured_run(commit, case, {"step_time": value}, environment=kernel)
     judge_run(run.pk)
     store_more_runs(run, NEWEST - 10)
     # Now the newest ones begin at 10, and nothing before the tenth part of them is judged again.
@@ -271,8 +271,8 @@ def test_a_step_of_a_driver_stays_one_when_it_is_old(project: Project, of: Case)
     assert (told.cause, told.proving) == ("driver or system", False)
 
 
-def test_redetect_says_what_it_did(project: Project, of: Case) -> None:
-    measure_line(factories.create_commits(project, 10), of, "step_time", SLOW)
+def test_redetect_says_what_it_did(project: Project, case: Case) -> None:
+    measure_line(factories.create_commits(project, 10), case, "step_time", SLOW)
     first, second = redetect_project(project), redetect_project(project)
     assert (dict(first.counts), first.opened) == ({"found": 1}, list(Regression.objects.all()))
     assert (dict(second.counts), second.opened) == ({"kept": 1}, [])
@@ -282,8 +282,8 @@ def test_redetect_says_what_it_did(project: Project, of: Case) -> None:
 def test_two_workers_make_one_regression() -> None:
     project = factories.create_project()
     line = factories.create_commits(project, 10)
-    of, other = factories.create_case(project), factories.create_case(project, variant="other")
-    last = [measure_line(line, case, "step_time", SLOW)[-1] for case in (of, other)]
+    case, other = factories.create_case(project), factories.create_case(project, variant="other")
+    last = [measure_line(line, each, "step_time", SLOW)[-1] for each in (case, other)]
     start = threading.Barrier(2)
 
     def work(run: Run) -> None:

@@ -38,27 +38,27 @@ STEP_TIME = 0.010
 
 
 @pytest.fixture
-def of(project: Project) -> Case:
+def case(project: Project) -> Case:
     Channel.objects.create(project=project, kind="email", address="a@example.org")
     return factories.create_case(project)
 
 
 def measure_and_judge(
-    line: Sequence[Commit], of: Case, scores: Sequence[Score], times: Sequence[float] = (), **guard: float
+    line: Sequence[Commit], case: Case, scores: Sequence[Score], times: Sequence[float] = (), **guard: float
 ) -> list[Run]:
     """Measure and judge commits of which each learned a score, seed by seed, or says why there is none."""
     return [
-        measure_commit(commit, of, score, times[index] if times else STEP_TIME, guard or {"minimum": GUARD})
+        measure_commit(commit, case, score, times[index] if times else STEP_TIME, guard or {"minimum": GUARD})
         for index, (commit, score) in enumerate(zip(line, scores, strict=True))
     ]
 
 
-def measure_commit(commit: Commit, of: Case, score: Score, time: float, guard: dict[str, float]) -> Run:
+def measure_commit(commit: Commit, case: Case, score: Score, time: float, guard: dict[str, float]) -> Run:
     seeds = [score] if isinstance(score, float | int) else list(score) if not isinstance(score, str) else []
     mean = sum(seeds) / len(seeds) if seeds else None
     within = mean is not None and guard.get("minimum", -math.inf) <= mean <= guard.get("maximum", math.inf)
     state = score if isinstance(score, str) else "kept" if within else "violated"
-    run = factories.create_run(commit, of, tainted=not within)
+    run = factories.create_run(commit, case, tainted=not within)
     clock = factories.get_series(run, "step_time")
     factories.add_point(run, clock, time * factories.run_noise(commit.position), tainted=not within)
     series = factories.get_series(run, "quality.score")
@@ -116,9 +116,9 @@ def prove_all(truth: Truth, pace: Callable[[Commit], float] = lambda _: STEP_TIM
     return weighed
 
 
-def test_a_run_below_its_guard_is_proved_over_seeds_and_told(project: Project, of: Case) -> None:
+def test_a_run_below_its_guard_is_proved_over_seeds_and_told(project: Project, case: Case) -> None:
     line = factories.create_commits(project, 4)
-    measure_and_judge(line, of, [9.3, 9.2, 9.4, 2.1])
+    measure_and_judge(line, case, [9.3, 9.2, 9.4, 2.1])
     found = Regression.objects.get()
     assert (found.state, found.kind, found.first_bad) == ("suspected", "quality", line[3])
     assert not Delivery.objects.exists()
@@ -152,17 +152,17 @@ def test_the_commit_is_found_by_bisection(tracked: Project, repository: Reposito
     assert (found.last_good, found.first_bad) == (line[5], line[6])
 
 
-def test_an_unlucky_seed_is_refuted(project: Project, of: Case) -> None:
+def test_an_unlucky_seed_is_refuted(project: Project, case: Case) -> None:
     line = factories.create_commits(project, 5)
-    measure_and_judge(line, of, [9.3, 9.2, 9.4, 2.1, 2.1])
+    measure_and_judge(line, case, [9.3, 9.2, 9.4, 2.1, 2.1])
     prove_all(learned_scores({0: 9.3}))
     assert Regression.objects.get().state == "refuted"
     assert not Delivery.objects.exists()
 
 
-def test_faster_because_it_learns_less_is_one_story(project: Project, of: Case) -> None:
+def test_faster_because_it_learns_less_is_one_story(project: Project, case: Case) -> None:
     line = factories.create_commits(project, 6)
-    measure_and_judge(line, of, [9.3] * 4 + [2.1] * 2, [STEP_TIME] * 4 + [0.006] * 2)
+    measure_and_judge(line, case, [9.3] * 4 + [2.1] * 2, [STEP_TIME] * 4 + [0.006] * 2)
     prove_all(learned_scores({0: 9.3, 4: 2.1}), lambda commit: 0.006 if commit.position >= 4 else STEP_TIME)
     found = Regression.objects.get()
     assert "a step takes 40 % less time" in regression_title(found)
@@ -172,13 +172,13 @@ def test_faster_because_it_learns_less_is_one_story(project: Project, of: Case) 
     ] == pytest.approx(-40)
 
 
-def test_slower_and_no_longer_learning_is_one_regression(project: Project, of: Case) -> None:
+def test_slower_and_no_longer_learning_is_one_regression(project: Project, case: Case) -> None:
     """Within the guard, so that both series are judged, by points of three seeds."""
     line = factories.create_commits(project, 24)
     draw = np.random.default_rng(1)
     scores = [draw.normal(level, 0.3, 3).tolist() for level in [9.3] * 16 + [5.0] * 8]
     slower = [STEP_TIME] * 16 + [0.014] * 8
-    measure_and_judge(line, of, scores, slower)
+    measure_and_judge(line, case, scores, slower)
     weighed = prove_all(
         learned_scores({0: 9.3, 16: 5.0}), lambda commit: 0.014 if commit.position >= 16 else STEP_TIME
     )
@@ -195,9 +195,9 @@ def test_slower_and_no_longer_learning_is_one_regression(project: Project, of: C
     ("state", "words"),
     [("missing", "training reports no score any more since"), ("diverged", "training diverges since")],
 )
-def test_a_quality_that_is_no_longer_known(project: Project, of: Case, state: str, words: str) -> None:
+def test_a_quality_that_is_no_longer_known(project: Project, case: Case, state: str, words: str) -> None:
     line = factories.create_commits(project, 4)
-    measure_and_judge(line, of, [9.3, 9.2, 9.4, state])
+    measure_and_judge(line, case, [9.3, 9.2, 9.4, state])
     prove_all(learned_scores({0: 9.3, 3: math.nan}))
     found = Regression.objects.get()
     assert found.state == "confirmed"
@@ -205,64 +205,64 @@ def test_a_quality_that_is_no_longer_known(project: Project, of: Case, state: st
     assert "it was 9.30, in " in regression_title(found)
     assert alert_payload(Delivery.objects.get())["regression"]["after"] is None
     assert Experiment.objects.get().learning["unreported"] == found.learning["seeds"]
-    measure_and_judge(factories.create_commits(project, 1, first=4), of, [9.3])
+    measure_and_judge(factories.create_commits(project, 1, first=4), case, [9.3])
     assert Regression.objects.get().recovered_by == Commit.objects.get(position=4)
 
 
-def test_training_that_diverges_with_one_seed_alone_is_refuted(project: Project, of: Case) -> None:
+def test_training_that_diverges_with_one_seed_alone_is_refuted(project: Project, case: Case) -> None:
     line = factories.create_commits(project, 4)
-    measure_and_judge(line, of, [9.3, 9.2, 9.4, "diverged"])
+    measure_and_judge(line, case, [9.3, 9.2, 9.4, "diverged"])
     prove_all(learned_scores({0: 9.3}))
     assert Regression.objects.get().state == "refuted"
 
 
-def test_a_loss_that_rises(project: Project, of: Case) -> None:
+def test_a_loss_that_rises(project: Project, case: Case) -> None:
     """Lower is better, and may be negative: by differences."""
     line = factories.create_commits(project, 4)
-    run = factories.create_run(line[0], of)
+    run = factories.create_run(line[0], case)
     series = factories.get_series(run, "quality.score")
     series.metric.better = "lower"
     series.metric.save()
     run.delete()
-    measure_and_judge(line, of, [-1.2, -1.3, -1.2, 0.9], maximum=0.0)
+    measure_and_judge(line, case, [-1.2, -1.3, -1.2, 0.9], maximum=0.0)
     prove_all(learned_scores({0: -1.2, 3: 0.9}))
     found = Regression.objects.get()
     assert (found.state, found.ratio) == ("confirmed", None)
     assert f"instead of {chr(0x2212)}1.20, over" in regression_title(found)
 
 
-def test_what_learns_again_has_recovered(project: Project, of: Case) -> None:
+def test_what_learns_again_has_recovered(project: Project, case: Case) -> None:
     line = factories.create_commits(project, 6)
-    measure_and_judge(line[:5], of, [9.3, 9.2, 9.4, 2.1, 2.1])
+    measure_and_judge(line[:5], case, [9.3, 9.2, 9.4, 2.1, 2.1])
     prove_all(learned_scores({0: 9.3, 3: 2.1}))
-    measure_and_judge(line[5:], of, [9.2])
+    measure_and_judge(line[5:], case, [9.2])
     assert Regression.objects.get().recovered_by == line[5]
     assert [row.event for row in Delivery.objects.order_by("pk")] == ["opened", "recovered"]
 
 
-def test_the_times_of_what_does_not_learn_are_not_judged(project: Project, of: Case) -> None:
+def test_the_times_of_what_does_not_learn_are_not_judged(project: Project, case: Case) -> None:
     line = factories.create_commits(project, 14)
-    measure_and_judge(line, of, [9.3] * 6 + [2.1] * 4 + [9.3] * 4, [0.01] * 6 + [0.004] * 4 + [0.01] * 4)
+    measure_and_judge(line, case, [9.3] * 6 + [2.1] * 4 + [9.3] * 4, [0.01] * 6 + [0.004] * 4 + [0.01] * 4)
     prove_all(learned_scores({0: 9.3, 6: 2.1, 10: 9.3}))
     found = Regression.objects.get()
     assert (found.kind, found.recovered_by) == ("quality", line[10])
 
 
-def test_a_guard_that_was_never_kept_blames_no_commit(project: Project, of: Case) -> None:
-    measure_and_judge(factories.create_commits(project, 3), of, [2.1, 2.0, 2.1])
+def test_a_guard_that_was_never_kept_blames_no_commit(project: Project, case: Case) -> None:
+    measure_and_judge(factories.create_commits(project, 3), case, [2.1, 2.0, 2.1])
     assert not Regression.objects.exists()
 
 
-def test_a_bound_that_was_raised_blames_no_commit(project: Project, of: Case) -> None:
+def test_a_bound_that_was_raised_blames_no_commit(project: Project, case: Case) -> None:
     line = factories.create_commits(project, 6)
-    measure_and_judge(line[:3], of, [9.3, 9.2, 9.4])
-    measure_and_judge(line[3:], of, [9.3, 9.2, 9.4], minimum=9.5)
+    measure_and_judge(line[:3], case, [9.3, 9.2, 9.4])
+    measure_and_judge(line[3:], case, [9.3, 9.2, 9.4], minimum=9.5)
     assert not Regression.objects.exists()
 
 
-def test_pairs_of_a_host_that_knows_no_seeds_prove_nothing(project: Project, of: Case) -> None:
+def test_pairs_of_a_host_that_knows_no_seeds_prove_nothing(project: Project, case: Case) -> None:
     line = factories.create_commits(project, 4)
-    measure_and_judge(line, of, [9.3, 9.2, 9.4, 2.1])
+    measure_and_judge(line, case, [9.3, 9.2, 9.4, 2.1])
     held = experiments.claim_experiment("default", "bench-1")
     assert held is not None
     verdicts = {

@@ -80,14 +80,14 @@ class Branch:
         mirror.fetch()
         hashes = repositories.newest_commits(mirror, 11)
         rows = runs.get_or_create_commits(self.project, repositories.read_commits(mirror, hashes))
-        of = self.project.cases.get(benchmark="snake_dqn")
+        case = self.project.cases.get(benchmark="snake_dqn")
         for sha in hashes:
             if not rows[sha].runs.filter(state="done").exists():
                 level = SLOW if "slow" in self.repository.git("show", f"{sha}:loop.py") else LEVEL
                 value = level * factories.run_noise(rows[sha].position)
                 profile = [factories.profiled_function("train", "loop.py")]
                 measured = {"step_time": value}
-                judge_run(factories.store_measured_run(rows[sha], of, measured, functions=profile).pk)
+                judge_run(factories.store_measured_run(rows[sha], case, measured, functions=profile).pk)
         act_on_ended_experiments()
 
     @property

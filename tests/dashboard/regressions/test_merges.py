@@ -104,8 +104,8 @@ def count_calls(history: History, name: str) -> None:
     """The run of a commit, whose calls go with the planted truth."""
     project = history.project
     row = history.rows[name]
-    of = project.cases.first() or factories.create_case(project)
-    factories.store_measured_run(row, of, {"function_calls": round(1e6 * history.level(name))})
+    case = project.cases.first() or factories.create_case(project)
+    factories.store_measured_run(row, case, {"function_calls": round(1e6 * history.level(name))})
 
 
 def test_an_exact_counter_tells_the_commit_of_a_branch() -> None:

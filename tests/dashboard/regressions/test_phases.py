@@ -31,12 +31,7 @@ COUNT, AT = 74, 60
 SHARES = {"learn": 0.004, "env": 0.003, "act": 0.0015, "sample": 0.001, "log": 0.0005}
 
 
-@pytest.fixture
-def of(project: Project) -> Case:
-    return factories.create_case(project)
-
-
-def measure_case(project: Project, of: Case, late: dict[str, float]) -> None:
+def measure_case(project: Project, case: Case, late: dict[str, float]) -> None:
     """A history in which phases take as long as `late` says from AT on; judged at its last commit.
 
     All phases of a run are slow or fast together.
@@ -52,11 +47,11 @@ def measure_case(project: Project, of: Case, late: dict[str, float]) -> None:
         }
         measured.append((commit, {"step_time": sum(phases.values())}))
         of_runs.append({"phase_self_time": phases})
-    judge_run(factories.store_measured_runs(measured, of, of_runs)[-1].pk)
+    judge_run(factories.store_measured_runs(measured, case, of_runs)[-1].pk)
 
 
-def test_a_small_step_of_a_phase_is_one_suspicion_of_the_whole(project: Project, of: Case) -> None:
-    measure_case(project, of, {"sample": 0.00115, "act": 0.00158})
+def test_a_small_step_of_a_phase_is_one_suspicion_of_the_whole(project: Project, case: Case) -> None:
+    measure_case(project, case, {"sample": 0.00115, "act": 0.00158})
     regression = Regression.objects.get()
     assert (regression.first_bad.position, regression.series.metric.name) == (AT, "step_time")
     assert regression.ratio == pytest.approx(1.023, abs=0.01)
@@ -85,9 +80,9 @@ def measure_pairs(moved: dict[str, float]) -> Experiment:
     return Experiment.objects.get(pk=held.lease.key)
 
 
-def test_pairs_prove_it_by_its_phase(project: Project, of: Case) -> None:
+def test_pairs_prove_it_by_its_phase(project: Project, case: Case) -> None:
     Channel.objects.create(project=project, kind="email", address="ada@example.org")
-    measure_case(project, of, {"sample": 0.00115})
+    measure_case(project, case, {"sample": 0.00115})
     asked = measure_pairs({"sample": 0.00015})
     assert (asked.phases_with_step, asked.verdict, asked.phase) == (["sample"], "confirmed", "")
     regression = Regression.objects.get()
@@ -109,36 +104,36 @@ def test_pairs_prove_it_by_its_phase(project: Project, of: Case) -> None:
     assert describe_phase(regression).endswith("] of its own time")
 
 
-def test_pairs_refute_what_only_moved(project: Project, of: Case) -> None:
-    measure_case(project, of, {"sample": 0.00115})
+def test_pairs_refute_what_only_moved(project: Project, case: Case) -> None:
+    measure_case(project, case, {"sample": 0.00115})
     asked = measure_pairs({"sample": 0.00015, "env": -0.00015})
     assert (asked.verdict, asked.reason["code"]) == ("refuted", "work moved")
     assert Regression.objects.get().state == "refuted"
     assert not Delivery.objects.exists()
 
 
-def test_it_is_told_to_those_who_ask_for_suspicions(project: Project, of: Case) -> None:
+def test_it_is_told_to_those_who_ask_for_suspicions(project: Project, case: Case) -> None:
     Channel.objects.create(project=project, kind="email", address="eager@example.org", suspicions=True)
-    measure_case(project, of, {"sample": 0.00115})
+    measure_case(project, case, {"sample": 0.00115})
     assert Delivery.objects.get().regression == Regression.objects.get()
 
 
-def test_work_that_moved_is_told_as_moved_and_opens_nothing(project: Project, of: Case) -> None:
-    measure_case(project, of, {"learn": 0.0036, "sample": 0.0014})
+def test_work_that_moved_is_told_as_moved_and_opens_nothing(project: Project, case: Case) -> None:
+    measure_case(project, case, {"learn": 0.0036, "sample": 0.0014})
     change = Change.objects.get()
     assert (change.direction, change.position) == ("moved", AT)
     assert describe_doubts(change) == ["4.0 % of the step moved from learn to sample: nothing was lost."]
     assert not Regression.objects.exists()
 
 
-def test_a_renamed_phase_is_moved_work(project: Project, of: Case) -> None:
-    measure_case(project, of, {"env": 0.0, "environment": 0.003})
+def test_a_renamed_phase_is_moved_work(project: Project, case: Case) -> None:
+    measure_case(project, case, {"env": 0.0, "environment": 0.003})
     assert describe_doubts(Change.objects.get())[0].startswith(
         "30 % of the step moved from env to environment"
     )
 
 
-def test_each_case_has_its_part_of_what_a_commit_may_risk(project: Project, of: Case) -> None:
+def test_each_case_has_its_part_of_what_a_commit_may_risk(project: Project, case: Case) -> None:
     assert risk_of_look(project) == pytest.approx(0.01)
     commits = factories.create_commits(project, 2)
     for number in range(3):

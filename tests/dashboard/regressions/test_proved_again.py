@@ -53,10 +53,10 @@ def line(judged_line: None, db: None) -> list[Commit]:
 
 def measure_step(commits: list[Commit], slow_from: int) -> None:
     for commit in commits:
-        of = commit.project.cases.get()
+        case = commit.project.cases.get()
         level = 0.014 if commit.position >= slow_from else 0.010
         values = {"step_time": level * factories.run_noise(commit.position)}
-        judge_run(factories.store_measured_run(commit, of, values).pk)
+        judge_run(factories.store_measured_run(commit, case, values).pk)
 
 
 def end_proof(verdict: str, **values: Any) -> None:

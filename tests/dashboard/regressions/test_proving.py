@@ -65,7 +65,7 @@ def measure_and_judge(commits: list[Commit], truth: Truth, calls_since: Commit |
     """
     project = commits[0].project
     known = project.cases.first()
-    of = known or factories.create_case(project)
+    case = known or factories.create_case(project)
     calm = 0 if known else count_calm(commits, truth, calls_since) - 2
     for index, commit in enumerate(commits):
         values = {"step_time": truth(commit) * factories.run_noise(commit.position)}
@@ -75,7 +75,7 @@ def measure_and_judge(commits: list[Commit], truth: Truth, calls_since: Commit |
             values["function_calls"] = 900 if slow else 600
             sample = 0.007 if slow else 0.004
             phases["phase_self_time"] = {"sample": sample, "push": values["step_time"] - sample}
-        run = factories.store_measured_run(commit, of, values, phases=phases)
+        run = factories.store_measured_run(commit, case, values, phases=phases)
         if index >= calm:
             judge_run(run.pk)
 
@@ -337,11 +337,11 @@ def test_a_commit_that_does_not_run_is_skipped(line: list[Commit]) -> None:
 
 def test_a_time_that_joins_a_counter_is_proved_too(line: list[Commit]) -> None:
     truth = stepping_truth(line, (8, 1.4))
-    of = factories.create_case(line[0].project)
+    case = factories.create_case(line[0].project)
     for commit in line:
         calls = 900 if commit.position >= line[8].position else 600
         values = {"function_calls": calls, "step_time": truth(commit) * factories.run_noise(commit.position)}
-        judge_run(factories.store_measured_run(commit, of, values).pk)
+        judge_run(factories.store_measured_run(commit, case, values).pk)
         if commit == line[8]:
             # The counter is known at its first point, the time not yet.
             assert Regression.objects.get().state == "confirmed"
@@ -357,14 +357,14 @@ def test_a_time_that_joins_a_counter_is_proved_too(line: list[Commit]) -> None:
 def test_a_larger_step_that_joins_a_proved_one_is_primary_once_it_is_proved(
     line: list[Commit], slower: float, metric: str, told: set[int]
 ) -> None:
-    of, time = factories.create_case(line[0].project), stepping_truth(line, (8, slower))
+    case, time = factories.create_case(line[0].project), stepping_truth(line, (8, slower))
     memory = stepping_truth(line, (8, 1.1), level=1e8)
     Channel.objects.update(minimum_percent=5)
     large = {"kind": "email", "address": "b@example.org", "minimum_percent": 20}
     Channel.objects.create(project=line[0].project, **large)
     for commit in line:
         seen = memory(commit) * factories.run_noise(commit.position)
-        judge_run(factories.store_measured_run(commit, of, {"peak_memory": seen}).pk)
+        judge_run(factories.store_measured_run(commit, case, {"peak_memory": seen}).pk)
     run_all_requested(time, memory=memory)
     assert Delivery.objects.get().channel.minimum_percent == 5
     # While they were measured, something slowed the machine from the same commit on.
@@ -378,12 +378,12 @@ def test_a_larger_step_that_joins_a_proved_one_is_primary_once_it_is_proved(
 
 
 def test_of_two_series_one_of_which_is_noise_the_other_is_told(line: list[Commit]) -> None:
-    of, memory = factories.create_case(line[0].project), stepping_truth(line, (8, 1.1), level=1e8)
+    case, memory = factories.create_case(line[0].project), stepping_truth(line, (8, 1.1), level=1e8)
     spell = stepping_truth(line, (8, 1.4))
     for commit in line:
         noise = factories.run_noise(commit.position)
         values = {"peak_memory": memory(commit) * noise, "step_time": spell(commit) * noise}
-        judge_run(factories.store_measured_run(commit, of, values).pk)
+        judge_run(factories.store_measured_run(commit, case, values).pk)
     assert Regression.objects.get().series.metric.name == "step_time"
     run_all_requested(stepping_truth(line), memory=memory)
     found = Regression.objects.get(state="confirmed")
@@ -415,11 +415,11 @@ def test_a_time_that_is_refuted_at_a_counters_commit_is_proved_at_its_own(line: 
 def test_a_throughput_that_was_proved_does_not_turn_the_bisection_of_its_step_time(
     line: list[Commit],
 ) -> None:
-    of, truth = factories.create_case(line[0].project), stepping_truth(line, (8, 1.4))
+    case, truth = factories.create_case(line[0].project), stepping_truth(line, (8, 1.4))
     measured = [*line[:5], *line[12:]]
     for commit in measured:
         values = {"throughput": 1 / truth(commit) * factories.run_noise(commit.position)}
-        judge_run(factories.store_measured_run(commit, of, values).pk)
+        judge_run(factories.store_measured_run(commit, case, values).pk)
     held = experiments.claim_experiment("default", "bench-1")
     assert held is not None
     for index in range(30):

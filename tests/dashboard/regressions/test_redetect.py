@@ -18,11 +18,11 @@ def redetect_output(slug: str = "snakes") -> str:
 
 @pytest.fixture
 def slower(project: Project) -> Project:
-    of = factories.create_case(project)
+    case = factories.create_case(project)
     line = factories.create_commits(project, 10)
     levels = factories.noisy_levels((6, 0.010), (4, 0.014))
     factories.store_measured_runs(
-        [(commit, {"step_time": value}) for commit, value in zip(line, levels, strict=True)], of
+        [(commit, {"step_time": value}) for commit, value in zip(line, levels, strict=True)], case
     )
     return project
 

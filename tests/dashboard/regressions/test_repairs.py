@@ -20,7 +20,7 @@ def of(project: Project) -> Case:
     return factories.create_case(project)
 
 
-def judge_phases(project: Project, of: Case, **phases: Sequence[float]) -> list[Commit]:
+def judge_phases(project: Project, case: Case, **phases: Sequence[float]) -> list[Commit]:
     """Runs of commits in order, whose step time is the sum of its phases'; six measured on each level.
 
     Of the first ones nothing is to be said: they are judged with those behind them.
@@ -29,7 +29,7 @@ def judge_phases(project: Project, of: Case, **phases: Sequence[float]) -> list[
     for commit in line:
         now = {name: levels[commit.position // 6] for name, levels in phases.items()}
         values = {"step_time": sum(now.values())}
-        run = factories.store_measured_run(commit, of, values, phases={"phase_self_time": now})
+        run = factories.store_measured_run(commit, case, values, phases={"phase_self_time": now})
         if commit.position >= 4:
             judge_run(run.pk)
     return line
@@ -41,16 +41,16 @@ def repaired_by() -> dict[int, Commit | None]:
 
 
 @pytest.mark.parametrize("commits_later", [2, 3, 5, 12])
-def test_a_counter_recovers_however_long_afterwards(project: Project, of: Case, commits_later: int) -> None:
+def test_a_counter_recovers_however_long_afterwards(project: Project, case: Case, commits_later: int) -> None:
     """Its change is exact from the first commit on: no later run writes it again."""
     counts = [10] * 5 + [13] * commits_later + [10]
     line = factories.create_commits(project, len(counts))
     for commit, count in zip(line, counts, strict=True):
-        judge_run(factories.store_measured_run(commit, of, {"synchronisations": count}).pk)
+        judge_run(factories.store_measured_run(commit, case, {"synchronisations": count}).pk)
     assert repaired_by() == {5: line[-1]}
 
 
-def test_a_step_before_the_judged_window_recovers(project: Project, of: Case) -> None:
+def test_a_step_before_the_judged_window_recovers(project: Project, case: Case) -> None:
     bad, fixed = 20, 430
     line = factories.create_commits(project, fixed + 6)
     for part in (line[: bad + 6], line[bad + 6 :]):
@@ -59,17 +59,17 @@ def test_a_step_before_the_judged_window_recovers(project: Project, of: Case) ->
             (commit, {"step_time": level * factories.run_noise(commit.position)})
             for commit, level in levels.items()
         ]
-        for run in factories.store_measured_runs(measured, of)[-6:]:
+        for run in factories.store_measured_runs(measured, case)[-6:]:
             judge_run(run.pk)
     assert repaired_by() == {bad: line[fixed]}
 
 
-def test_a_gain_in_another_phase_repairs_nothing(project: Project, of: Case) -> None:
-    judge_phases(project, of, push=[0.004, 0.008, 0.008], targets=[0.006, 0.006, 0.002])
+def test_a_gain_in_another_phase_repairs_nothing(project: Project, case: Case) -> None:
+    judge_phases(project, case, push=[0.004, 0.008, 0.008], targets=[0.006, 0.006, 0.002])
     assert repaired_by() == {6: None}
 
 
-def test_a_step_that_noise_has_placed_beside_goes_by_its_proved_commits(project: Project, of: Case) -> None:
+def test_a_step_that_noise_has_placed_beside_goes_by_its_proved_commits(project: Project, case: Case) -> None:
     """Detection sees it at 6, by another phase's noise; pairs have placed it at 7."""
     line = factories.create_commits(project, 18)
     levels = {0: (4, 6), 6: (4, 7.9), 7: (6, 6), 12: (6, 2)}
@@ -86,34 +86,38 @@ def test_a_step_that_noise_has_placed_beside_goes_by_its_proved_commits(project:
                 )
                 experiment_ended(row.pk)
         values = {"step_time": sum(now.values())}
-        judge_run(factories.store_measured_run(commit, of, values, phases={"phase_self_time": now}).pk)
+        judge_run(factories.store_measured_run(commit, case, values, phases={"phase_self_time": now}).pk)
     assert repaired_by() == {7: None}
 
 
-def test_a_gain_in_the_same_phase_repairs(project: Project, of: Case) -> None:
-    line = judge_phases(project, of, push=[0.004, 0.008, 0.0042], targets=[0.006, 0.006, 0.0058])
+def test_a_gain_in_the_same_phase_repairs(project: Project, case: Case) -> None:
+    line = judge_phases(project, case, push=[0.004, 0.008, 0.0042], targets=[0.006, 0.006, 0.0058])
     assert repaired_by() == {6: line[12]}
 
 
-def test_what_lies_below_another_regression_can_be_repaired(project: Project, of: Case) -> None:
-    line = judge_phases(project, of, push=[0.004, 0.008, 0.008, 0.004], targets=[0.006, 0.006, 0.016, 0.016])
+def test_what_lies_below_another_regression_can_be_repaired(project: Project, case: Case) -> None:
+    line = judge_phases(
+        project, case, push=[0.004, 0.008, 0.008, 0.004], targets=[0.006, 0.006, 0.016, 0.016]
+    )
     assert repaired_by() == {6: line[18], 12: None}
 
 
-def test_a_phase_that_is_back_repairs_where_something_else_became_slower(project: Project, of: Case) -> None:
-    line = judge_phases(project, of, push=[0.004, 0.008, 0.004], targets=[0.006, 0.006, 0.0073])
+def test_a_phase_that_is_back_repairs_where_something_else_became_slower(
+    project: Project, case: Case
+) -> None:
+    line = judge_phases(project, case, push=[0.004, 0.008, 0.004], targets=[0.006, 0.006, 0.0073])
     assert repaired_by() == {6: line[12]}
 
 
-def test_a_step_that_no_phase_explains_goes_by_the_level(project: Project, of: Case) -> None:
+def test_a_step_that_no_phase_explains_goes_by_the_level(project: Project, case: Case) -> None:
     line = judge_phases(
-        project, of, a=[0.004, 0.006, 0.004], b=[0.003, 0.005, 0.003], c=[0.003, 0.005, 0.003]
+        project, case, a=[0.004, 0.006, 0.004], b=[0.003, 0.005, 0.003], c=[0.003, 0.005, 0.003]
     )
     assert repaired_by() == {6: line[12]}
 
 
-def test_a_gain_that_is_no_longer_found_repairs_nothing(project: Project, of: Case) -> None:
-    line = judge_phases(project, of, push=[0.004, 0.008, 0.004], targets=[0.006, 0.006, 0.006])
+def test_a_gain_that_is_no_longer_found_repairs_nothing(project: Project, case: Case) -> None:
+    line = judge_phases(project, case, push=[0.004, 0.008, 0.004], targets=[0.006, 0.006, 0.006])
     assert repaired_by() == {6: line[12]}
     for phase, slow in (("", 0.014), ("push", 0.008)):
         measured_anew = Point.objects.filter(position__gte=12, series__phase=phase)
@@ -125,18 +129,18 @@ def test_a_gain_that_is_no_longer_found_repairs_nothing(project: Project, of: Ca
 OTHERS = dict.fromkeys(("act", "env", "sample", "targets"), 0.002)
 
 
-def test_a_machine_that_has_slowed_down_hides_no_repair(project: Project, of: Case) -> None:
+def test_a_machine_that_has_slowed_down_hides_no_repair(project: Project, case: Case) -> None:
     """All takes a third longer from the repair on: half the level is back, the phase is as the others are."""
     slow = {name: [level, level, 1.34 * level] for name, level in OTHERS.items()}
-    line = judge_phases(project, of, push=[0.004, 0.012, 1.34 * 0.004], **slow)
+    line = judge_phases(project, case, push=[0.004, 0.012, 1.34 * 0.004], **slow)
     assert repaired_by() == {6: line[12]}
 
 
-def test_what_a_slow_machine_leaves_of_a_step_is_no_repair(project: Project, of: Case) -> None:
+def test_what_a_slow_machine_leaves_of_a_step_is_no_repair(project: Project, case: Case) -> None:
     """A third of the time is given back in other phases, while the phase keeps what it lost."""
     judge_phases(
         project,
-        of,
+        case,
         push=[0.004, 0.008, 0.008],
         big=[0.008] * 2 + [0.004],
         **dict.fromkeys(OTHERS, [0.002] * 3),
@@ -164,10 +168,10 @@ def test_without_phases_nothing_is_known() -> None:
     assert growth_at_pace("push", {}, {}) is None
 
 
-def test_a_side_without_runs_left_tells_nothing_of_a_phase(project: Project, of: Case) -> None:
+def test_a_side_without_runs_left_tells_nothing_of_a_phase(project: Project, case: Case) -> None:
     commit = factories.create_commit(project, 0)
     run = factories.store_measured_run(
-        commit, of, {"step_time": 0.01}, phases={"phase_self_time": {"act": 0.01}}
+        commit, case, {"step_time": 0.01}, phases={"phase_self_time": {"act": 0.01}}
     )
     series = series_fact(factories.get_series(run, "step_time"))
     assert phase_growth(series, "act", Sides(good=(run.pk,), bad=())) is None

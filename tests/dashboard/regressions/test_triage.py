@@ -40,7 +40,7 @@ def project(judged_line: None, db: None) -> Project:
 
 
 @pytest.fixture
-def of(project: Project) -> Case:
+def case(project: Project) -> Case:
     return project.cases.get()
 
 
@@ -116,16 +116,16 @@ def test_judging_again_leaves_the_decision(
 
 
 def test_an_intended_level_is_the_baseline(
-    found: Regression, ada: User, line: list[Commit], of: Case, project: Project
+    found: Regression, ada: User, line: list[Commit], case: Case, project: Project
 ) -> None:
     create_channel(project)
     triage_regression(found.pk, Visitor(ada), "intended")
     judge_runs(
-        measure_line(line[12:16], of, "step_time", [0.014 * factories.run_noise(n) for n in range(12, 16)])
+        measure_line(line[12:16], case, "step_time", [0.014 * factories.run_noise(n) for n in range(12, 16)])
     )
     assert (Regression.objects.count(), Delivery.objects.count()) == (1, 0)
     judge_runs(
-        measure_line(line[16:], of, "step_time", [0.020 * factories.run_noise(n) for n in range(16, 20)])
+        measure_line(line[16:], case, "step_time", [0.020 * factories.run_noise(n) for n in range(16, 20)])
     )
     newer = Regression.objects.exclude(pk=found.pk).get()
     assert (newer.first_bad.position, newer.triaged) == (16, "")

@@ -18,7 +18,7 @@ HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
-def of(project: Project) -> Case:
+def case(project: Project) -> Case:
     return factories.create_case(project)
 
 
@@ -28,12 +28,12 @@ def now() -> datetime:
 
 
 @pytest.fixture
-def line(project: Project, of: Case, now: datetime) -> list[Commit]:
+def line(project: Project, case: Case, now: datetime) -> list[Commit]:
     """Three commits, each measured a day after the other on a machine that lives; the newest an hour ago."""
     made = factories.create_commits(project, 3)
     for age, commit in zip((2, 1, 0), made, strict=True):
         factories.store_measured_run(
-            commit, of, {"step_time": 0.010, "function_calls": 5}, finished_at=now - HOUR - age * DAY
+            commit, case, {"step_time": 0.010, "function_calls": 5}, finished_at=now - HOUR - age * DAY
         )
     Machine.objects.update(seen_at=now)
     return made
@@ -106,7 +106,7 @@ def test_only_its_machine_claims_it(line: list[Commit], now: datetime) -> None:
 
 
 def test_a_request_for_the_same_commit_is_a_run_of_its_own(
-    line: list[Commit], of: Case, now: datetime
+    line: list[Commit], case: Case, now: datetime
 ) -> None:
     (waiting,) = sentinels.watch_machines(now)
     pattern = Run.objects.filter(origin="measured").latest("pk")

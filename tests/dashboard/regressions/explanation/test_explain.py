@@ -34,11 +34,6 @@ SLOW = REPLAY.replace("random.sample(self.items, n)", "[random.choice(list(self.
 COUNT, AT = 9, 5
 
 
-@pytest.fixture
-def of(project: Project) -> Case:
-    return factories.create_case(project)
-
-
 def commit_history(
     project: Project, repository: Repository, at: int = AT, after: str = SLOW
 ) -> list[models.Commit]:
@@ -63,7 +58,7 @@ def profiled_functions(sample: float) -> list[dict[str, Any]]:
 
 
 def judge_history(
-    line: list[models.Commit], of: Case, name: str, levels: tuple[float, float], **phases: Any
+    line: list[models.Commit], case: Case, name: str, levels: tuple[float, float], **phases: Any
 ) -> Regression:
     """`phases`: metric=({path: before}, {path: after}); the regression that was found."""
     for place, commit in enumerate(line):
@@ -71,7 +66,7 @@ def judge_history(
         value = levels[late] * factories.run_noise(place)
         told = {metric: both[late] for metric, both in phases.items()}
         profile = profiled_functions(0.005 if late else 0.001)
-        run = factories.store_measured_run(commit, of, {name: value}, phases=told, functions=profile)
+        run = factories.store_measured_run(commit, case, {name: value}, phases=told, functions=profile)
         # Of those before it nothing is to be said.
         if late:
             judge_run(run.pk)
@@ -93,21 +88,21 @@ TIMES: tuple[Mapping[str, float], Mapping[str, float]] = (
 )
 
 
-def test_the_phase_that_lost_most_is_named(project: Project, of: Case) -> None:
+def test_the_phase_that_lost_most_is_named(project: Project, case: Case) -> None:
     line = factories.create_commits(project, COUNT)
-    regression = judge_history(line, of, "step_time", (0.010, 0.014), phase_self_time=TIMES)
+    regression = judge_history(line, case, "step_time", (0.010, 0.014), phase_self_time=TIMES)
     assert regression.phase == "replay/sample"
     assert regression.phase_share == pytest.approx(1.0, abs=0.01)
 
 
-def test_a_phase_with_a_series_of_its_own_is_explained_within_it(project: Project, of: Case) -> None:
+def test_a_phase_with_a_series_of_its_own_is_explained_within_it(project: Project, case: Case) -> None:
     for commit in factories.create_commits(project, COUNT):
         late = commit.position >= AT
         room = (0.0002, 0.0009)[late] * factories.run_noise(commit.position)
         # Elsewhere the loop moved by more than this phase costs at all.
         own = {"room": 0.1 * room, "room/read": 0.9 * room, "act": (0.050, 0.051)[late]}
         phases = {"phase_time": {"room": room}, "phase_self_time": own}
-        run = factories.store_measured_run(commit, of, {"step_time": 0.0502}, phases=phases)
+        run = factories.store_measured_run(commit, case, {"step_time": 0.0502}, phases=phases)
         models.Series.objects.filter(metric__name="phase_time").update(headline=True)
         judge_run(run.pk)
     regression = Regression.objects.get()
@@ -115,24 +110,26 @@ def test_a_phase_with_a_series_of_its_own_is_explained_within_it(project: Projec
     assert (regression.phase, regression.phase_share) == ("room/read", pytest.approx(0.9, abs=0.01))
 
 
-def test_a_disturbed_first_run_hides_no_phase(project: Project, of: Case) -> None:
+def test_a_disturbed_first_run_hides_no_phase(project: Project, case: Case) -> None:
     for commit in factories.create_commits(project, COUNT):
         late = commit.position >= AT
         time = (0.010, 0.014)[late] * factories.run_noise(commit.position)
         phases, disturbed = {"phase_self_time": TIMES[late]}, commit.position == AT
-        run = factories.store_measured_run(commit, of, {"step_time": time}, phases=phases, tainted=disturbed)
+        run = factories.store_measured_run(
+            commit, case, {"step_time": time}, phases=phases, tainted=disturbed
+        )
         factories.add_point(run, factories.get_series(run, "tensor_operations"), (40.0, 80.0)[late], False)
         judge_run(run.pk)
     regression = Regression.objects.get()
     assert (regression.first_bad.position, regression.phase) == (AT, "replay/sample")
 
 
-def test_what_three_nested_phases_share_is_told_by_the_one_around_them(project: Project, of: Case) -> None:
+def test_what_three_nested_phases_share_is_told_by_the_one_around_them(project: Project, case: Case) -> None:
     line = factories.create_commits(project, COUNT)
     nested = {f"update/{name}": 0.001 for name in ("forward", "backward", "optimizer")}
     more = dict.fromkeys(nested, 0.0026)
     times = ({"act": 0.007, **nested}, {"act": 0.0072, **more})
-    regression = judge_history(line, of, "step_time", (0.010, 0.015), phase_self_time=times)
+    regression = judge_history(line, case, "step_time", (0.010, 0.015), phase_self_time=times)
     assert regression.phase == "update"
     assert regression.phase_share == pytest.approx(0.96, abs=0.01)
 
@@ -149,22 +146,22 @@ def test_of_commits_that_runs_cannot_tell_the_one_that_changed_the_suspect_is_to
     assert only_commit_that_changed(tracked, request, suspects) == expected
 
 
-def test_a_new_phase_is_named(project: Project, of: Case) -> None:
+def test_a_new_phase_is_named(project: Project, case: Case) -> None:
     line = factories.create_commits(project, COUNT)
     both = ({"act": 0.010}, {"act": 0.010, "check": 0.004})
-    regression = judge_history(line, of, "step_time", (0.010, 0.014), phase_self_time=both)
+    regression = judge_history(line, case, "step_time", (0.010, 0.014), phase_self_time=both)
     assert (regression.phase, regression.phase_share) == ("check", 1.0)
 
 
-def test_memory_is_explained_by_the_memory_of_phases(project: Project, of: Case) -> None:
+def test_memory_is_explained_by_the_memory_of_phases(project: Project, case: Case) -> None:
     line = factories.create_commits(project, COUNT)
     both = ({"(setup)": 8e7, "act": 1e6}, {"(setup)": 1e8, "act": 1e6})
-    regression = judge_history(line, of, "peak_memory", (1e8, 1.25e8), phase_memory=both)
+    regression = judge_history(line, case, "peak_memory", (1e8, 1.25e8), phase_memory=both)
     assert regression.phase == "(setup)"
     assert regression.phase_share == pytest.approx(0.8, abs=0.03)
 
 
-def test_taken_over_counters_tell_no_memory_of_phases(project: Project, of: Case) -> None:
+def test_taken_over_counters_tell_no_memory_of_phases(project: Project, case: Case) -> None:
     """Most commits before the step were not counted: a phase that holds much hasn't grown by all of it."""
     line = factories.create_commits(project, COUNT)
     for place, commit in enumerate(line):
@@ -172,7 +169,7 @@ def test_taken_over_counters_tell_no_memory_of_phases(project: Project, of: Case
         counted = late or place % 7 == 0
         run = factories.store_measured_run(
             commit,
-            of,
+            case,
             {"peak_memory": (1e8, 1.25e8)[late] * factories.run_noise(place)},
             phases={"phase_memory": {"(setup)": 8e7, "act": (1e6, 2.6e7)[late]}} if counted else {},
             counted_at="" if counted else line[place // 7 * 7].hash,
@@ -183,49 +180,49 @@ def test_taken_over_counters_tell_no_memory_of_phases(project: Project, of: Case
     assert (regression.phase, regression.phase_share) == ("act", pytest.approx(1.0, abs=0.03))
 
 
-def test_calls_are_explained_by_the_calls_of_phases(project: Project, of: Case) -> None:
+def test_calls_are_explained_by_the_calls_of_phases(project: Project, case: Case) -> None:
     line = factories.create_commits(project, COUNT)
     for place, commit in enumerate(line):
         calls = 600.0 if place < AT else 700.0
         per_phase = {"function_calls": {"act": 300.0, "learn": calls - 300}}
-        judge_run(factories.store_measured_run(commit, of, {"function_calls": calls}, phases=per_phase).pk)
+        judge_run(factories.store_measured_run(commit, case, {"function_calls": calls}, phases=per_phase).pk)
     regression = Regression.objects.get()
     assert (regression.phase, regression.phase_share) == ("learn", 1.0)
 
 
-def test_without_phases_none_is_named(project: Project, of: Case) -> None:
-    regression = judge_history(factories.create_commits(project, COUNT), of, "step_time", (0.010, 0.014))
+def test_without_phases_none_is_named(project: Project, case: Case) -> None:
+    regression = judge_history(factories.create_commits(project, COUNT), case, "step_time", (0.010, 0.014))
     assert (regression.phase, regression.phase_share) == ("", None)
 
 
 def test_the_changed_function_is_the_first_suspect(
-    repository: Repository, tracked: Project, of: Case
+    repository: Repository, tracked: Project, case: Case
 ) -> None:
     line = commit_history(tracked, repository)
-    regression = judge_history(line, of, "step_time", (0.010, 0.014), phase_self_time=TIMES)
+    regression = judge_history(line, case, "step_time", (0.010, 0.014), phase_self_time=TIMES)
     first = regression.suspects[0]
     assert (first["file"], first["function"], first["changed"]) == ("replay.py", "Replay.sample", True)
 
 
-def test_a_mirror_that_is_missing_costs_only_the_diff(project: Project, of: Case) -> None:
+def test_a_mirror_that_is_missing_costs_only_the_diff(project: Project, case: Case) -> None:
     regression = judge_history(
-        factories.create_commits(project, COUNT), of, "step_time", (0.010, 0.014), phase_self_time=TIMES
+        factories.create_commits(project, COUNT), case, "step_time", (0.010, 0.014), phase_self_time=TIMES
     )
     assert [suspect["function"] for suspect in regression.suspects] == ["random:Random.choice"]
 
 
 def test_memory_names_the_changed_function_that_no_step_calls(
-    repository: Repository, tracked: Project, of: Case
+    repository: Repository, tracked: Project, case: Case
 ) -> None:
     line = commit_history(tracked, repository, after=REPLAY.replace("[None] * size", "[0.0] * (2 * size)"))
     both = ({"(setup)": 8e7}, {"(setup)": 1.05e8})
-    regression = judge_history(line, of, "peak_memory", (1e8, 1.25e8), phase_memory=both)
+    regression = judge_history(line, case, "peak_memory", (1e8, 1.25e8), phase_memory=both)
     assert [suspect["function"] for suspect in regression.suspects] == ["Replay.__init__"]
 
 
 @pytest.mark.parametrize(("file", "blamed"), [("requirements_txt", True), ("README_md", False)])
 def test_a_new_torch_is_the_commits_doing_where_it_asked_for_it(
-    repository: Repository, tracked: Project, of: Case, file: str, blamed: bool
+    repository: Repository, tracked: Project, case: Case, file: str, blamed: bool
 ) -> None:
     texts = ["torch==2.13\n" if place >= AT else "torch==2.12\n" for place in range(COUNT)]
     names = repository.commit_line(*((f"Commit {place}", {file: text}) for place, text in enumerate(texts)))
@@ -235,19 +232,19 @@ def test_a_new_torch_is_the_commits_doing_where_it_asked_for_it(
         late = place >= AT
         value = (0.014 if late else 0.010) * factories.run_noise(place)
         torch = {"torch": "2.13.0" if late else "2.12.0"}
-        judge_run(factories.store_measured_run(commit, of, {"step_time": value}, environment=torch).pk)
+        judge_run(factories.store_measured_run(commit, case, {"step_time": value}, environment=torch).pk)
     told = Regression.objects.get()
     assert (told.proving, told.cause) == (blamed, "" if blamed else "dependency")
 
 
-def test_tensor_operations_that_grew_are_kept(project: Project, of: Case) -> None:
+def test_tensor_operations_that_grew_are_kept(project: Project, case: Case) -> None:
     for commit in factories.create_commits(project, COUNT):
         late = commit.position >= AT
         stack = {"phase": "replay/sample", "count": (1, 256)[late], "seconds": (1e-5, 2e-3)[late]}
         operations = [{"name": "aten::stack", **stack, "phases": [stack]}]
         run = factories.store_measured_run(
             commit,
-            of,
+            case,
             {"step_time": (0.010, 0.014)[late] * factories.run_noise(commit.position)},
             phases={"phase_self_time": TIMES[late]},
             document={"profile": {"steps": 200, "functions": [], "operations": operations}},

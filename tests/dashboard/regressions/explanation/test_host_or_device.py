@@ -44,13 +44,8 @@ def test_the_devices_times_tell(grown: Mapping[str, float], worked: float | None
     assert waits_for == ("learn" if expected == WAITS else "")
 
 
-@pytest.fixture
-def of(project: Project) -> Case:
-    return factories.create_case(project)
-
-
 def judged_place(
-    project: Project, of: Case, used: str | None, utilization: float, name: str = "step_time"
+    project: Project, case: Case, used: str | None, utilization: float, name: str = "step_time"
 ) -> str:
     """`log` takes 4 ms longer on the host; so does the stream within it, if there is a device."""
     level = {"step_time": (0.010, 0.014), "peak_memory": (1e8, 1.4e8)}[name]
@@ -63,39 +58,43 @@ def judged_place(
             values |= {"gpu_utilization": (50.0, utilization)[late], "step_time": (0.010, 0.014)[late]}
             phases["phase_device_time"] = times
         environment = {"path": used} if used else {}
-        judge_run(factories.store_measured_run(commit, of, values, phases=phases, environment=environment).pk)
+        judge_run(
+            factories.store_measured_run(commit, case, values, phases=phases, environment=environment).pk
+        )
     return Regression.objects.get().place
 
 
-def test_without_a_device_all_is_the_hosts(project: Project, of: Case) -> None:
-    assert judged_place(project, of, "cpu", 0.0) == Regression.Place.HOST_ALONE
+def test_without_a_device_all_is_the_hosts(project: Project, case: Case) -> None:
+    assert judged_place(project, case, "cpu", 0.0) == Regression.Place.HOST_ALONE
 
 
 @pytest.mark.parametrize(("utilization", "expected"), [(64.0, DEVICE), (36.0, HOST)])
-def test_utilization_tells_who_waited(project: Project, of: Case, utilization: float, expected: str) -> None:
+def test_utilization_tells_who_waited(
+    project: Project, case: Case, utilization: float, expected: str
+) -> None:
     """5 ms of work in a step of 10 ms; then 9 ms in 14, or still 5."""
-    assert judged_place(project, of, "cuda", utilization) == expected
+    assert judged_place(project, case, "cuda", utilization) == expected
 
 
 @pytest.mark.parametrize(("source", "expected"), [("rate", DEVICE), ("scaling", "")])
-def test_sweeps_record_no_device_time(project: Project, of: Case, source: str, expected: str) -> None:
-    series, sides = two_runs(project, of, ("cuda", "cuda"), {"job": {"from": source}})
+def test_sweeps_record_no_device_time(project: Project, case: Case, source: str, expected: str) -> None:
+    series, sides = two_runs(project, case, ("cuda", "cuda"), {"job": {"from": source}})
     assert place_of_loss(series_fact(series), "log", sides, 0.004)[0] == expected
 
 
-def test_a_case_that_moved_to_a_device_says_nothing(project: Project, of: Case) -> None:
-    series, sides = two_runs(project, of, ("cpu", "cuda"), {"job": {"from": "rate"}})
+def test_a_case_that_moved_to_a_device_says_nothing(project: Project, case: Case) -> None:
+    series, sides = two_runs(project, case, ("cpu", "cuda"), {"job": {"from": "rate"}})
     assert place_of_loss(series_fact(series), "log", sides, 0.004) == ("", "")
 
 
 def two_runs(
-    project: Project, of: Case, used: tuple[str, str], body: Mapping[str, Any]
+    project: Project, case: Case, used: tuple[str, str], body: Mapping[str, Any]
 ) -> tuple[Series, Sides]:
     """Of a projected time; the second takes 4 ms longer in `log`, for which the device worked."""
     runs = [
         factories.store_measured_run(
             commit,
-            of,
+            case,
             {"projected_time": 100.0, "step_time": time, "gpu_utilization": 90.0},
             phases={"phase_device_time": {"log": time}},
             environment={"path": path},
@@ -108,9 +107,9 @@ def two_runs(
     return Series.objects.get(metric__name="projected_time"), Sides((runs[0].pk,), (runs[1].pk,))
 
 
-def test_nothing_is_said_where_nothing_is_known(project: Project, of: Case) -> None:
-    assert judged_place(project, of, None, 0.0) == ""
+def test_nothing_is_said_where_nothing_is_known(project: Project, case: Case) -> None:
+    assert judged_place(project, case, None, 0.0) == ""
 
 
-def test_memory_has_no_such_place(project: Project, of: Case) -> None:
-    assert judged_place(project, of, "cpu", 0.0, "peak_memory") == ""
+def test_memory_has_no_such_place(project: Project, case: Case) -> None:
+    assert judged_place(project, case, "cpu", 0.0, "peak_memory") == ""

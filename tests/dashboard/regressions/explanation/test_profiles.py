@@ -22,13 +22,13 @@ def runs_of_level(line: list[Commit], *profiled: float | None, steps: Sequence[f
 
     `steps`: what their measured ones took, if not 10 ms.
     """
-    of, made = factories.create_case(line[0].project), []
+    case, made = factories.create_case(line[0].project), []
     for place, took in enumerate(profiled):
         document = {"profile": None} if took is None else {}
         functions = [factories.profiled_function("sample", self=took)] if took else []
         values = {"step_time": steps[place] if steps else 0.010}
         commit = line[-1 - place]
-        run = factories.store_measured_run(commit, of, values, functions=functions, document=document)
+        run = factories.store_measured_run(commit, case, values, functions=functions, document=document)
         made.append(run.pk)
     return made
 
