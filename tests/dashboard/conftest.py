@@ -8,13 +8,14 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.utils import timezone
 from paceline import manifest
 from paceline.manifest import Benchmark
 
-from dashboard import runs
+from dashboard import dispatch, runs
 from dashboard.models import Case, Commit, Project, Run
 from tests import guards
 
@@ -92,6 +93,14 @@ def make_commit(project: Project) -> Callable[[int], Commit]:
 @pytest.fixture
 def run(make_commit: Callable[[int], Commit], case: Case, benchmark: Benchmark) -> Run:
     return runs.request_run(make_commit(1), case, benchmark)
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """The tasks that would be sent: their transport has tests of its own."""
+    calls: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(dispatch, "send_task", lambda *call: calls.append(call))
+    return calls
 
 
 class Repository:

@@ -200,13 +200,6 @@ every_job = pytest.mark.parametrize("kind", JOBS, ids=lambda kind: kind.model.__
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    calls: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(dispatch, "send_task", lambda *call: calls.append(call))
-    return calls
-
-
 def at_once(count: int, act: Callable[[int], T]) -> list[T]:
     """What so many threads return that begin at the same moment, each with a connection of its own."""
     together = Barrier(count)

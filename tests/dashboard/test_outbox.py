@@ -17,13 +17,6 @@ Sent = list[tuple[Any, ...]]
 CALL = (dispatch.TELL_CHECK, 7)
 
 
-@pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
-    messages: Sent = []
-    monkeypatch.setattr(dispatch, "send_task", lambda *task: messages.append(task))
-    return messages
-
-
 def grow_old() -> None:
     OutboxMessage.objects.update(send_again_at=timezone.now() - timedelta(seconds=1))
 

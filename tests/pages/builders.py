@@ -34,7 +34,7 @@ from dashboard.models import (
     SeriesLatest,
     Trigger,
 )
-from tests.dashboard.factories import get_configuration, set_environment
+from tests.dashboard.factories import create_case, get_configuration, set_environment
 from tests.pages.documents import create_document
 
 # As a document lists them.
@@ -76,11 +76,6 @@ def create_commits(project: Project, count: int, subject: str = "") -> list[Comm
         )
         for position in range(count)
     )
-
-
-def create_case(project: Project, benchmark: str = "snake_dqn", **params: Any) -> Case:
-    key = ",".join(f"{name}={value}" for name, value in sorted(params.items()))
-    return Case.objects.create(project=project, benchmark=benchmark, params=params, key=key)
 
 
 def get_pool(name: str = "default") -> Pool:

@@ -61,6 +61,10 @@ def line(db: None) -> list[Commit]:
     return builders.create_commits(builders.create_project(), 4)
 
 
+def get_page(client: Client, where: str = "/") -> str:
+    return client.get(where).content.decode()
+
+
 def shown_text(response: Any) -> str:
     """What a reader sees, white space folded."""
     text = re.sub(r"<(script|style).*?</\1>", " ", response.content.decode(), flags=re.DOTALL)

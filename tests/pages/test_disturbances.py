@@ -17,14 +17,11 @@ from dashboard.models import Case, Commit, Project, Run, Trigger
 from dashboard.querysets.disturbances import MEASURED_WITHIN, mostly_tainted_cases
 from dashboard.sentences import disturbances
 from tests.pages import builders
+from tests.pages.conftest import get_page
 
 pytestmark = pytest.mark.django_db
 MOSTLY_TAINTED = "3 of the newest 5 runs are kept out of judgement: "
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-
-
-def get_page(client: Client, where: str = "/") -> str:
-    return client.get(where).content.decode()
 
 
 @pytest.fixture

@@ -11,12 +11,9 @@ from django.utils import timezone
 from dashboard import dispatch, failed_jobs
 from dashboard.models import Commit, Delivery, Heartbeat, Run
 from tests.pages import builders
+from tests.pages.conftest import get_page
 
 pytestmark = pytest.mark.django_db
-
-
-def get_page(client: Client, where: str = "/") -> str:
-    return client.get(where).content.decode()
 
 
 def test_without_a_project_it_says_what_to_type(client: Client) -> None:

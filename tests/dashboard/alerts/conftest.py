@@ -7,7 +7,6 @@ import pytest
 from pytest_django import Settings
 from pytest_django.plugin import DjangoDbBlocker
 
-from dashboard import dispatch
 from dashboard.models import Channel, Delivery, Regression
 from tests.dashboard import factories
 from tests.dashboard.alerts.sinks import HttpSink, MailSink, serve_in_thread
@@ -73,14 +72,6 @@ def create_regression() -> Regression:
         suspects=[SUSPECT],
         operations=[OPERATION],
     )
-
-
-@pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """The tasks that would be sent: their transport has tests of its own."""
-    calls: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(dispatch, "send_task", lambda *call: calls.append(call))
-    return calls
 
 
 @pytest.fixture

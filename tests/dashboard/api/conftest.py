@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.conf import LazySettings
@@ -14,6 +15,7 @@ from dashboard.models import Project
 from tests.dashboard.access.conftest import create_member
 from tests.pages import builders
 
+API = "/api/v1"
 ACTIONS = ("view", "operate", "administer")
 
 
@@ -47,3 +49,7 @@ def bearing(project: Project, admin: User) -> Callable[..., Client]:
 def script(bearing: Callable[..., Client]) -> Client:
     """With a token that may do everything in the project."""
     return bearing()
+
+
+def post_json(client: Client, address: str, **body: Any) -> Any:
+    return client.post(API + address, body, "application/json")

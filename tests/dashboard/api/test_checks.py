@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from dashboard.models import AuditEntry, Check, Project
+from tests.dashboard.api.conftest import post_json
 from tests.dashboard.conftest import Repository
 from tests.pages import builders
 from tests.pages.check_builders import create_check, measure_case
@@ -24,10 +25,6 @@ def snakes(project: Project, repository: Repository) -> Project:
     repository.git("checkout", "--quiet", "-b", "feature")
     repository.commit("Change the training", train_py="pass")
     return project
-
-
-def post_json(client: Client, address: str, **body: Any) -> Any:
-    return client.post(API + address, body, "application/json")
 
 
 def test_a_check_is_asked_for_read_and_cancelled(

@@ -10,6 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.models import ApiToken, AuditEntry, Channel, Experiment, Project, Run, Triage, Trigger
+from tests.dashboard.api.conftest import post_json
 from tests.dashboard.conftest import MANIFEST, Repository
 from tests.pages import builders
 from tests.pages.experiment_builders import create_ended
@@ -17,10 +18,6 @@ from tests.pages.experiment_builders import create_ended
 pytestmark = pytest.mark.django_db
 
 API = "/api/v1"
-
-
-def post_json(client: Client, address: str, **body: Any) -> Any:
-    return client.post(API + address, body, "application/json")
 
 
 def newest_action() -> tuple[str, str]:

@@ -78,14 +78,6 @@ after = { fused = true }
 """
 
 
-@pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """The tasks that would be sent: their transport has tests of its own."""
-    calls: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(dispatch, "send_task", lambda *call: calls.append(call))
-    return calls
-
-
 @pytest.fixture(scope="module")
 def claiming_commit(tmp_path_factory: pytest.TempPathFactory) -> Repository:
     """What each test's `repository` begins as."""

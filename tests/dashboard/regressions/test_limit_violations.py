@@ -110,7 +110,7 @@ def test_a_limit_kept_again_names_the_commit(project: Project, case: Case) -> No
 
 
 @pytest.mark.parametrize("values", [[90, 71, 92, 71], [70, 71, 92, 93], [90, 71, 72, 93]])
-def test_the_order_of_measuring_makes_no_difference(project: Project, of: Case, values: list[float]) -> None:
+def test_the_order_of_measuring_makes_no_difference(project: Project, case: Case, values: list[float]) -> None:
     found = dict(found_by_order(factories.create_commits(project, 4), case, values))
     assert found.keys() == set(permutations(range(4)))
     in_order = found[(0, 1, 2, 3)]

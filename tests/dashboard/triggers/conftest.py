@@ -15,6 +15,13 @@ from dashboard.models import Project
 COMMIT = "a" * 40
 
 
+@pytest.fixture
+def polled(tracked: Project) -> Project:
+    tracked.poll_minutes = 5
+    tracked.save()
+    return tracked
+
+
 class Hook:
     """Sends what the hook of a project would send, with parts of it changed."""
 

@@ -28,20 +28,6 @@ PULLS = "GET /repos/{owner}/{repo}/pulls"
 PULL = "GET /repos/{owner}/{repo}/pulls/{pull_number}"
 
 
-@pytest.fixture
-def polled(tracked: Project) -> Project:
-    tracked.poll_minutes = 5
-    tracked.save()
-    return tracked
-
-
-@pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    calls: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(dispatch, "send_task", lambda *call: calls.append(call))
-    return calls
-
-
 def let_time_pass(minutes: int) -> None:
     earlier = timedelta(minutes=minutes)
     for poll in RepositoryPoll.objects.all():

@@ -20,13 +20,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 PATIENCE = 30
 
 
-@pytest.fixture
-def polled(tracked: Project) -> Project:
-    tracked.poll_minutes = 5
-    tracked.save()
-    return tracked
-
-
 def look_for_pushes(project: Project) -> None:
     polling.claim_poll(project)
     triggers.poll_project(project.pk)

@@ -6,17 +6,10 @@ from contextlib import nullcontext
 
 import paceline
 import pytest
-from paceline.measured.mark_recorder import NODE_LIMIT, MarkRecorder, stable_thread_name
-from paceline.measured.phase_nodes import PhaseNode
+from paceline.measured.mark_recorder import NODE_LIMIT, stable_thread_name
 from paceline.measured.timing import PENDING_STEPS, TimingRecorder
 
-
-def make_recorder() -> MarkRecorder[PhaseNode]:
-    return MarkRecorder(PhaseNode)
-
-
-def phase_counts(recorder: MarkRecorder[PhaseNode]) -> dict[str, int]:
-    return {node.path: node.count for node in recorder.main.nodes}
+from tests.harness.measured.recorders import make_recorder, make_timing_recorder, phase_counts
 
 
 def test_outside_a_measurement_marks_do_nothing() -> None:
@@ -134,10 +127,6 @@ def test_a_name_that_can_not_be_shown_is_refused(name: str) -> None:
 def test_a_name_that_the_document_has_itself_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="which is what no phase covers"):
         make_recorder().phase(name)
-
-
-def make_timing_recorder(warmup: int, steps: int) -> TimingRecorder:
-    return TimingRecorder(warmup, steps, lambda _: None)
 
 
 def test_the_loop_ends_when_the_window_is_complete() -> None:

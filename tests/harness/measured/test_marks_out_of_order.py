@@ -10,22 +10,10 @@ from typing import Any
 
 import paceline
 import pytest
-from paceline.measured.mark_recorder import MarkRecorder
-from paceline.measured.phase_nodes import PhaseNode
 from paceline.measured.resident_memory import ResidentMemory
 from paceline.measured.timing import TimingRecorder
 
-
-def make_recorder() -> MarkRecorder[PhaseNode]:
-    return MarkRecorder(PhaseNode)
-
-
-def make_timing_recorder(warmup: int, steps: int) -> TimingRecorder:
-    return TimingRecorder(warmup, steps, lambda _: None)
-
-
-def phase_counts(recorder: MarkRecorder[Any]) -> dict[str, int]:
-    return {node.path: node.count for node in recorder.main.nodes}
+from tests.harness.measured.recorders import make_recorder, make_timing_recorder, phase_counts
 
 
 def rows_by_path(recorder: TimingRecorder) -> dict[str, dict[str, Any]]:

@@ -12,12 +12,9 @@ from django.utils import timezone
 from dashboard.models import Commit, Configuration, Run, Series, Trigger
 from tests.dashboard.access.conftest import create_member
 from tests.pages import builders
+from tests.pages.conftest import get_page
 
 pytestmark = pytest.mark.django_db
-
-
-def get_page(client: Client, where: str) -> str:
-    return client.get(where).content.decode()
 
 
 def test_an_empty_project_says_what_to_type(client: Client) -> None:

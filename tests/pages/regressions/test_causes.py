@@ -9,6 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.models import Machine, Point, Regression, Run, Sentinel
+from tests.pages.conftest import get_page
 
 pytestmark = pytest.mark.django_db
 UPGRADE = {"code": "system changed", "items": [["driver", "550.1", "560.2"]], "count": 1}
@@ -30,10 +31,6 @@ MOVED = {
 @pytest.fixture
 def regression(suspected: Regression) -> Regression:
     return suspected
-
-
-def get_page(client: Client, where: str) -> str:
-    return client.get(where).content.decode()
 
 
 def set_cause(regression: Regression, cause: str, *evidence: dict[str, object]) -> None:

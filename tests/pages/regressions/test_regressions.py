@@ -17,6 +17,7 @@ from dashboard.sentences.numbers import MINUS, format_share
 from tests.dashboard import factories
 from tests.dashboard.conftest import Repository
 from tests.pages import builders
+from tests.pages.conftest import get_page
 from tests.pages.documents import metric_row
 from tests.pages.series.test_series import embedded_figure
 
@@ -32,10 +33,6 @@ def regression(db: None) -> Regression:
 def repository(tmp_path: Path, settings: Any) -> Repository:
     settings.PACELINE_HOME = tmp_path / "home"
     return Repository(tmp_path / "repository")
-
-
-def get_page(client: Client, where: str) -> str:
-    return client.get(where).content.decode()
 
 
 def test_an_empty_inbox_says_when_something_appears_there(client: Client) -> None:

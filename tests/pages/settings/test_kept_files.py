@@ -14,7 +14,6 @@ from dashboard.pages.form_fields import text_version
 from dashboard.pages.runs.document_parts import reproduction_command
 from dashboard.pages.settings.manifest import keep_written
 from dashboard.projects.kept_files import keep_files, read_kept_files
-from tests.dashboard.access.conftest import create_member
 from tests.dashboard.conftest import MANIFEST
 from tests.pages import builders
 from tests.pages.conftest import shown_text
@@ -28,13 +27,6 @@ FILE_PAGE = f"{MANIFEST_PAGE}file/"
 @pytest.fixture
 def project(db: None) -> Project:
     return builders.create_project("snake")
-
-
-@pytest.fixture
-def admin(client: Client, project: Project) -> User:
-    user = create_member("ada", "admin", project)
-    client.force_login(user)
-    return user
 
 
 def test_files_are_uploaded_changed_and_removed(client: Client, admin: User, project: Project) -> None:

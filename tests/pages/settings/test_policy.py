@@ -6,17 +6,15 @@ import re
 from datetime import datetime
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 from paceline.manifest.policy import read_policy_table
 
 from dashboard.models import AuditEntry, Commit, Project
 from dashboard.policy.project_policy import keep_manifest_policy
-from tests.dashboard.access.conftest import create_member
 from tests.pages import builders
 from tests.pages.conftest import shown_text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("admin")]
 
 PAGE = "/projects/snake/settings/policy/"
 MANIFEST = """
@@ -37,13 +35,6 @@ def project(db: None) -> Project:
     made = builders.create_project("snake")
     keep_manifest_policy(made, read_policy_table(MANIFEST), "c" * 40)
     return made
-
-
-@pytest.fixture(autouse=True)
-def admin(client: Client, project: Project) -> User:
-    user = create_member("ada", "admin", project)
-    client.force_login(user)
-    return user
 
 
 def test_what_holds_is_shown_with_its_origin(client: Client) -> None:

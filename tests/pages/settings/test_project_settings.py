@@ -22,7 +22,6 @@ from dashboard.models import (
 )
 from dashboard.project_setup.removal import delete_project
 from dashboard.project_setup.repository_tests import perform_test
-from tests.dashboard.access.conftest import create_member
 from tests.dashboard.conftest import MANIFEST, Repository
 from tests.dashboard.forges.stand_ins import TOKEN, StandIn
 from tests.pages import builders
@@ -44,14 +43,6 @@ def project(db: None, tmp_path: Path, settings: Settings) -> Project:
     Project.objects.update(repository=str(code.folder))
     project.refresh_from_db()
     return project
-
-
-@pytest.fixture
-def admin(client: Client, project: Project) -> User:
-    """Of the project, not of the site; signed in."""
-    user = create_member("ada", "admin", project)
-    client.force_login(user)
-    return user
 
 
 def test_all_sections_are_there(client: Client, admin: User) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 
 from dashboard import retention
@@ -16,7 +15,7 @@ from tests.dashboard.retention.histories import measure_values
 from tests.pages.comparison_builders import plant_difference
 from tests.pages.conftest import shown_text
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("admin")]
 PAGE = "/projects/snake/settings/retention/"
 
 
@@ -29,13 +28,6 @@ def project(db: None, settings: Any) -> Project:
 @pytest.fixture
 def history(project: Project) -> list[Run]:
     return measure_values(project, factories.noisy_levels((12, 0.010)))
-
-
-@pytest.fixture(autouse=True)
-def admin(client: Client, project: Project) -> User:
-    user = create_member("ada", "admin", project)
-    client.force_login(user)
-    return user
 
 
 def test_it_says_for_how_long_and_by_whose_word(client: Client) -> None:

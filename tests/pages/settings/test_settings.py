@@ -26,14 +26,6 @@ def project(db: None) -> Project:
     return builders.create_project("snake")
 
 
-@pytest.fixture
-def admin(client: Client, project: Project) -> User:
-    """Of the project, signed in."""
-    user = create_member("ada", "admin", project)
-    client.force_login(user)
-    return user
-
-
 def test_who_may_administer_finds_the_settings(client: Client, admin: User) -> None:
     assert f'href="{SETTINGS}"' in client.get("/projects/snake/").content.decode()
     Membership.objects.update(role="operator")
