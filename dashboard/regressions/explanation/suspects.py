@@ -99,27 +99,38 @@ def rank_suspects(
     elif kind == "quality":
         scored = [(blame_for_quality(suspect), suspect) for suspect in suspects]
     else:
-        measure = calls_per_step if kind == "counter" else own_seconds
-        base = whole_growth(suspects, measure, delta)
-        times = whole_growth(suspects, own_seconds, delta if measure is own_seconds else 0.0)
-        new = own_growth([suspect for suspect in suspects if suspect.changed])
-        holder = holder_of_growth(suspects, phase)
         placed = phase if kind == "counter" and (share or 0.0) >= NEARLY_ALL else ""
-        scored = [
-            (
-                blame_for_cost(
-                    suspect, phase, growth_of(suspect, measure) / base, new.get(suspect, 0.0) / times, times
-                )
-                * (ELSEWHERE_FACTOR if placed and is_called_elsewhere(suspect, placed) else 1.0)
-                + HOLDER_SCORE * (suspect is holder),
-                suspect,
-            )
-            for suspect in called_functions(suspects, placed)
-        ]
+        measure = calls_per_step if kind == "counter" else own_seconds
+        scored = score_costs(suspects, measure, delta, phase, placed)
     scored = [pair for pair in scored if pair[0] >= LEAST_SCORE]
     scored.sort(key=lambda pair: (-pair[0], pair[1].file, pair[1].name))
     found = [suspect.describe() for _, suspect in scored[:MOST]]
     return found if profiled else [{**described, "profiled": False} for described in found]
+
+
+def score_costs(
+    suspects: Sequence[Suspect],
+    measure: Callable[[Row], float],
+    delta: float | None,
+    phase: str,
+    placed: str,
+) -> list[tuple[float, Suspect]]:
+    """How much each called function is to blame for what the metric lost, by `measure` of its calls.
+
+    `placed`: the phase in which counted work was done, where it is known; what runs elsewhere didn't do it.
+    """
+    base = whole_growth(suspects, measure, delta)
+    times = whole_growth(suspects, own_seconds, delta if measure is own_seconds else 0.0)
+    new = own_growth([suspect for suspect in suspects if suspect.changed])
+    holder = holder_of_growth(suspects, phase)
+    scored = []
+    for suspect in called_functions(suspects, placed):
+        share, own_share = growth_of(suspect, measure) / base, new.get(suspect, 0.0) / times
+        score = blame_for_cost(suspect, phase, share, own_share, times)
+        if placed and is_called_elsewhere(suspect, placed):
+            score *= ELSEWHERE_FACTOR
+        scored.append((score + HOLDER_SCORE * (suspect is holder), suspect))
+    return scored
 
 
 def pair_functions(before: Profile | None, after: Profile | None, touched: TouchedFunctions) -> list[Suspect]:
