@@ -23,7 +23,7 @@ MOST_TAKEN = timedelta(minutes=30)
 AT_ONCE = 100
 
 
-def send_kept(task: str, *arguments: Any) -> None:
+def enqueue_message(task: str, *arguments: Any) -> None:
     """Send a task once the current transaction is committed, and again while nobody has done it."""
     with transaction.atomic():
         OutboxMessage.objects.create(

@@ -32,7 +32,7 @@ def grant_grace() -> bool:
         logger.warning("Silent for too long: %s. Hosts get time to renew what they hold", " and ".join(parts))
         for model in (Run, Experiment):
             leases.renew_all(model)
-    runs.part_seen(SWEEP)
+    runs.record_heartbeat(SWEEP)
     return bool(parts)
 
 
@@ -45,7 +45,7 @@ def keep_web_heartbeat() -> None:
     pause = threading.Event()
     while True:
         try:
-            runs.part_seen(WEB)
+            runs.record_heartbeat(WEB)
         except (DatabaseError, InterfaceError) as error:
             logger.warning("The database can't be told that the web server lives: %s", error)
         finally:

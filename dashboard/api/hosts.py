@@ -64,7 +64,7 @@ def register_host(machine: Machine, fields: MessageFields) -> dict[str, Any]:
 
 @host_call
 def keep_heartbeat(machine: Machine, _fields: MessageFields) -> dict[str, Any]:
-    runs.machine_seen(machine.name, machine.pool.name)
+    runs.record_machine(machine.name, machine.pool.name)
     return {"state": machine.state}
 
 
@@ -79,7 +79,7 @@ def release_work(machine: Machine, fields: MessageFields) -> dict[str, Any]:
 @host_call
 def claim_work(machine: Machine, fields: MessageFields) -> dict[str, Any]:
     # The job keeps the machine as it is now.
-    runs.machine_seen(
+    runs.record_machine(
         machine.name, machine.pool.name, fields.small_mapping("fingerprint", most=MOST_FINGERPRINT)
     )
     assignment = hosts.claim_next(machine)

@@ -33,7 +33,9 @@ def broker_address(machine: Machine) -> str | None:
         return None
     user, password = account_name(machine), make_token("bell")
     keys = [f"~{pattern}" for pattern in host_keys(machine.pool.name, machine.name)]
-    if not tell_broker("SETUSER", user, "reset", "on", f">{password}", *keys, "resetchannels", *COMMANDS):
+    if not change_broker_accounts(
+        "SETUSER", user, "reset", "on", f">{password}", *keys, "resetchannels", *COMMANDS
+    ):
         return None
     host = parts.netloc.rpartition("@")[2]
     return str(urlunsplit(parts._replace(netloc=f"{user}:{quote(password)}@{host}")))
@@ -42,7 +44,7 @@ def broker_address(machine: Machine) -> str | None:
 def remove_account(machine: Machine) -> None:
     """Before its token goes, whose hash names the account."""
     if machine.token_hash and urlsplit(settings.BROKER_URL).scheme in SCHEMES:
-        tell_broker("DELUSER", account_name(machine))
+        change_broker_accounts("DELUSER", account_name(machine))
 
 
 def account_name(machine: Machine) -> str:
@@ -50,7 +52,7 @@ def account_name(machine: Machine) -> str:
     return f"paceline-host-{machine.token_hash[:16]}"
 
 
-def tell_broker(*words: str) -> bool:
+def change_broker_accounts(*words: str) -> bool:
     """Call `ACL WORDS`; False where the broker can't be asked or refuses."""
     try:
         address = settings.BROKER_URL.replace("redis+socket", "unix", 1)

@@ -19,7 +19,7 @@ def claim_next(machine: Machine) -> Assignment | None:
         if not active.exists() or machine.is_outdated:
             return None
         pool = machine.pool.name
-        if runs.experiment_waits(pool):
+        if runs.has_waiting_experiment(pool):
             assignment = experiments.claim_experiment(pool, machine.name)
             if assignment is not None:
                 return assignment

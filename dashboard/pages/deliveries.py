@@ -31,11 +31,11 @@ def deliveries_page(request: HttpRequest) -> HttpResponse:
     listed = requested_page(request, log, ROWS_PER_PAGE, details=regression_queries.DELIVERIES_OF_KEYS)
     context = {"page": listed, "deliveries": list(listed), "of": channel}
     if not context["deliveries"]:
-        context["channel_projects"] = _projects_to_tell_of(visitor_of(request))
+        context["channel_projects"] = _projects_with_editable_channels(visitor_of(request))
     return render(request, "deliveries/deliveries.html", context)
 
 
-def _projects_to_tell_of(visitor: Visitor) -> list[Project]:
+def _projects_with_editable_channels(visitor: Visitor) -> list[Project]:
     """The first projects whose channels the visitor may change."""
     projects = visitor.visible_projects().order_by("slug").iterator()
     changeable = (project for project in projects if is_offered(visitor, "project-channels", project))

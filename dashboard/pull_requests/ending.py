@@ -63,7 +63,7 @@ def end_answered(check_id: int) -> None:
         check.answer, check.reason = check.answer or answered.answer, {**answered.reason, **told}
         check.state, check.ended_at = State.DONE, timezone.now()
         check.save(update_fields=["state", "answer", "reason", "ended_at"])
-        outbox.send_kept(dispatch.TELL_CHECK, check.pk)
+        outbox.enqueue_message(dispatch.TELL_CHECK, check.pk)
 
 
 def answer_early(check_id: int) -> None:
@@ -76,4 +76,4 @@ def answer_early(check_id: int) -> None:
             return
         check.answer, check.reason = proved.answer, proved.reason
         check.save(update_fields=["answer", "reason"])
-        outbox.send_kept(dispatch.TELL_CHECK, check.pk)
+        outbox.enqueue_message(dispatch.TELL_CHECK, check.pk)

@@ -39,7 +39,7 @@ def receive_pull_request(project: Project, event: PullRequestEvent, **_: Any) ->
         return
     if not FULL_HASH.fullmatch(event.head_commit):
         # Bitbucket's are shortened: the worker asks for the whole one.
-        outbox.send_kept(dispatch.COMPLETE_PULL_REQUEST, project.pk, event.number)
+        outbox.enqueue_message(dispatch.COMPLETE_PULL_REQUEST, project.pk, event.number)
         return
     follow_pull_request(project, proposed_head(event))
 
@@ -87,7 +87,7 @@ def receive_comment(project: Project, event: CommentEvent, **_: Any) -> None:
     """Look into a comment that speaks to us, later: whether its writer may is asked of the forge."""
     match = COMMAND.search(event.body) if event.is_pull_request else None
     if match and event.author_account:
-        outbox.send_kept(
+        outbox.enqueue_message(
             dispatch.OBEY_COMMENT, project.pk, event.number, event.author_account, event.author, match[1]
         )
 

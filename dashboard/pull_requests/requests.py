@@ -88,7 +88,7 @@ def follow_pull_request(project: Project, proposed: ProposedHead) -> Check | Non
                 # The comment was the other head's meanwhile.
                 told = {name: said for name, said in stays.told.items() if name != "comment"}
                 Check.objects.filter(pk=stays.pk).update(told=told)
-                outbox.send_kept(dispatch.TELL_CHECK, stays.pk)
+                outbox.enqueue_message(dispatch.TELL_CHECK, stays.pk)
             return None
         if waits:
             return None
@@ -228,7 +228,7 @@ def end_check(check: Check, reason: Mapping[str, Any]) -> bool:
         active.ended_at = timezone.now()
         active.save(update_fields=["state", "reason", "ended_at"])
         experiments.cancel_experiments(Experiment.objects.filter(checked_case__of=check), reason)
-        outbox.send_kept(dispatch.TELL_CHECK, check.pk)
+        outbox.enqueue_message(dispatch.TELL_CHECK, check.pk)
     return True
 
 
@@ -237,5 +237,5 @@ def _create_check(project: Project, **values: Any) -> Check:
     check = Check.objects.create(project=project, floor=project.check_floor, **values)
     if check.state == State.REQUESTED:
         dispatch.send_task(dispatch.PREPARE_CHECK, check.pk)
-    outbox.send_kept(dispatch.TELL_CHECK, check.pk)
+    outbox.enqueue_message(dispatch.TELL_CHECK, check.pk)
     return check

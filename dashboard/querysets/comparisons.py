@@ -136,7 +136,7 @@ class ComparedPoint(NamedTuple):
 def headline_points(runs: Collection[Run]) -> tuple[list[ComparedPoint], dict[int, list[float]]]:
     """Of many runs what a case is told by, and the newest values of each of its series; no other points of
     theirs are looked at."""
-    rows = _HEADLINE_POINTS.read_long(
+    rows = _HEADLINE_POINTS.read_values(
         tuple,
         configurations=list({run.configuration_id for run in runs}),
         positions=list({run.commit.position for run in runs}),
@@ -148,12 +148,12 @@ def headline_points(runs: Collection[Run]) -> tuple[list[ComparedPoint], dict[in
 
 def points_of_runs(runs: Iterable[int]) -> list[ComparedPoint]:
     """All of a few runs."""
-    return _make_compared(_POINTS_OF_RUNS.read_long(tuple, runs=list(runs)))
+    return _make_compared(_POINTS_OF_RUNS.read_values(tuple, runs=list(runs)))
 
 
 def recent_values(series: Iterable[int]) -> dict[int, list[float]]:
     """By series its newest values, which tell the noise between its runs."""
-    return dict(_RECENT_VALUES.read_long(tuple, series=list(series)))
+    return dict(_RECENT_VALUES.read_values(tuple, series=list(series)))
 
 
 _OF_POINT = ("run_id", "value", "low", "high", "samples", "tainted")

@@ -116,7 +116,7 @@ class CompiledQuery(Generic[Row]):
     """What `build(*shape)` returns, compiled once for each shape.
 
     `build` has a Parameter where a value may differ from one time to the next. `shape` is what the SQL itself
-    depends on: there should be few. `binary`: `read_long` reads numbers, truth values, arrays of them and
+    depends on: there should be few. `binary`: `read_values` reads numbers, truth values, arrays of them and
     text alone.
     """
 
@@ -132,7 +132,7 @@ class CompiledQuery(Generic[Row]):
         compiled = self._compile(shape)
         return [] if compiled is None else list(compiled.bound_rows(values))
 
-    def read_long(
+    def read_values(
         self, make: Callable[[tuple[Any, ...]], Made], *shape: Hashable, **values: Any
     ) -> list[Made]:
         """What `make` makes of each row of a query of values, as PostgreSQL hands them over.

@@ -59,14 +59,14 @@ class SeriesPoint(NamedTuple):
 
 def points_of_runs(series: Iterable[int], runs: Iterable[int]) -> list[SeriesPoint]:
     """The points of these series that these runs left."""
-    return _make_points(_OF_RUNS.read_long(tuple, series=list(set(series)), runs=list(set(runs))))
+    return _make_points(_OF_RUNS.read_values(tuple, series=list(set(series)), runs=list(set(runs))))
 
 
 def newest_points(series: Series, most: int, until: int | None = None, branch: str = "") -> list[SeriesPoint]:
     """The newest `most` points on a branch, the project's unless it is named, oldest first; none after
     position `until`."""
     values = {"series": series.pk, "branch": branch or series.case.project.branch, "until": until}
-    return _make_points(_NEWEST.read_long(tuple, most, until is not None, **values))[::-1]
+    return _make_points(_NEWEST.read_values(tuple, most, until is not None, **values))[::-1]
 
 
 def newest_untainted(series: Series) -> SeriesPoint | None:

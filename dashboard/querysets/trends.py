@@ -58,7 +58,7 @@ class LimitRow(NamedTuple):
 def newest_rows(series: Series, branch: str, most: int, until: int | None = None) -> list[TrendRow]:
     """Of the newest `most` points on a branch, oldest first; none after position `until`."""
     values = {"series": series.pk, "branch": branch, "until": until}
-    return _NEWEST_ROWS.read_long(TrendRow._make, most, until is not None, **values)[::-1]
+    return _NEWEST_ROWS.read_values(TrendRow._make, most, until is not None, **values)[::-1]
 
 
 def _build_newest_rows(most: int, is_bounded: bool) -> QuerySet[Any]:

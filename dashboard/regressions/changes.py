@@ -112,7 +112,7 @@ def known_directions(histories: Sequence[History]) -> dict[int, dict[int, str]]:
     directions: dict[int, dict[int, str]] = {past.series.pk: {} for past in histories}
     if directions:
         line = histories[0].line
-        for key, position, direction in _KNOWN_DIRECTIONS.read_long(
+        for key, position, direction in _KNOWN_DIRECTIONS.read_values(
             tuple, line.has_fork, **line.given_values, series=list(directions)
         ):
             directions[key][position] = direction

@@ -149,7 +149,7 @@ _WAITING: CompiledQuery[Any] = CompiledQuery(_build_waiting)
 
 def waiting_for_run(run: Run) -> WaitingForRun:
     """Asked at once: of most runs nothing waits."""
-    (row,) = _WAITING.read_long(WaitingForRun._make, run=run.pk)
+    (row,) = _WAITING.read_values(WaitingForRun._make, run=run.pk)
     return row
 
 
@@ -283,7 +283,7 @@ def sweep_proofs() -> None:
         lost.setdefault(project, {})[commit] = branch
     for project in lost.keys() - outbox.waiting_subjects(dispatch.HISTORY_REWRITTEN):
         branches = sorted(set(lost[project].values()))
-        outbox.send_kept(dispatch.HISTORY_REWRITTEN, project, sorted(lost[project]), branches)
+        outbox.enqueue_message(dispatch.HISTORY_REWRITTEN, project, sorted(lost[project]), branches)
 
 
 def redetect_project(project: Project, show: Callable[[int, int], None] | None = None) -> JudgementResult:

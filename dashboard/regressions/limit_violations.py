@@ -131,7 +131,7 @@ _LIMITS_ALONG_LINE: CompiledQuery[Any] = CompiledQuery(_build_limits_along_line)
 def read_limits(measured: LimitsMeasured, line: BranchLine) -> list[LimitRow]:
     """How the runs of a line stand to limits, undisturbed ones alone."""
     given = {"run": measured.run, "series": list(measured.series), "position": measured.position}
-    return _LIMITS_ALONG_LINE.read_long(limit_row, line.has_fork, **line.given_values, **given)
+    return _LIMITS_ALONG_LINE.read_values(limit_row, line.has_fork, **line.given_values, **given)
 
 
 def limit_row(row: tuple[Any, ...]) -> LimitRow:

@@ -5,12 +5,12 @@ from dashboard.runs.backfill import fill_backlog
 from dashboard.runs.backlog import send_backlogs
 from dashboard.runs.commits import get_or_create_commits
 from dashboard.runs.errors import Busy, WrongState
-from dashboard.runs.machines import machine_seen, part_seen, pool_named
+from dashboard.runs.machines import pool_named, record_heartbeat, record_machine
 from dashboard.runs.planning import check_benchmark_names, choose_benchmarks_named, read_commit_manifests
 from dashboard.runs.remeasuring import hasten_remeasuring, remeasure_disturbed
 from dashboard.runs.requests import (
-    experiment_waits,
     get_or_create_configurations,
+    has_waiting_experiment,
     repeat_run,
     request_run,
     request_runs,
@@ -47,19 +47,19 @@ __all__ = [
     "check_benchmark_names",
     "choose_benchmarks_named",
     "claim_run",
-    "experiment_waits",
     "fail_run",
     "fill_backlog",
     "finish_run",
     "get_or_create_commits",
     "get_or_create_configurations",
+    "has_waiting_experiment",
     "hasten_remeasuring",
     "heartbeat_run",
     "held_run",
-    "machine_seen",
-    "part_seen",
     "pool_named",
     "read_commit_manifests",
+    "record_heartbeat",
+    "record_machine",
     "release_runs",
     "remeasure_disturbed",
     "repeat_run",

@@ -124,7 +124,7 @@ def request_sentinel_run(pattern: Run, commit: Commit, machine: Machine, priorit
     return made
 
 
-def experiment_waits(pool: str) -> bool:
+def has_waiting_experiment(pool: str) -> bool:
     """True where an experiment waits for this pool's machines; asked before what executes it is imported."""
     waiting = Experiment.objects.filter(state=Experiment.State.REQUESTED, head_configuration__pool__name=pool)
     return waiting.exclude(project__in=quiet_projects()).exists()

@@ -92,4 +92,4 @@ def _move_commits(project: Project, moved: dict[str, str], lost: dict[str, str])
             cancel_runs(Run.objects.filter(commit__in=off), REWRITTEN.format(branch=branch))
         keys = [commit.pk for commit in commits]
         changed = sorted({*losers, *moved.values()} - {DETACHED})
-        outbox.send_kept(dispatch.HISTORY_REWRITTEN, project.pk, keys, changed)
+        outbox.enqueue_message(dispatch.HISTORY_REWRITTEN, project.pk, keys, changed)

@@ -17,7 +17,7 @@ from dashboard.policy.quiet_projects import quiet_projects
 from dashboard.runs import logs
 from dashboard.runs.assignment import RELATED, assignment_of
 from dashboard.runs.errors import WrongState
-from dashboard.runs.machines import machine_seen
+from dashboard.runs.machines import record_machine
 
 State = Run.State
 Failure = Run.Failure
@@ -178,6 +178,6 @@ def _transition_refusal(lease: Lease, wish: str) -> LeaseLost | WrongState:
 def _get_machine(name: str, pool: str) -> Machine:
     machine = Machine.objects.filter(name=name, pool__name=pool).first()
     if machine is None:
-        machine_seen(name, pool)
+        record_machine(name, pool)
         machine = Machine.objects.get(name=name)
     return machine

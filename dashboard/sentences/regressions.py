@@ -279,7 +279,7 @@ def format_times(value: float) -> str:
     return "once" if value == 1 else f"{numbers.format_number(value)} times"
 
 
-def nobody_told(
+def unannounced_reason(
     regression: Regression, channels: Sequence[Channel], *, imported: bool = False, unasked: bool = False
 ) -> str:
     """Why nobody was told of it so far; `channels` are all of its project, also those turned off.
@@ -292,7 +292,7 @@ def nobody_told(
         return "Nobody: it was withdrawn before anybody had to know."
     if imported:
         return "Nobody, and nobody will be: it was found in imported results, which are old history."
-    if not regression.proving and (reason := why_never_told(regression)):
+    if not regression.proving and (reason := proof_without_message(regression)):
         return f"Nobody: {reason}"
     if unasked:
         return "Nobody: no rule of the project's channels asks for it."
@@ -303,7 +303,7 @@ def nobody_told(
     return "Nobody: when it was confirmed no channel asked for it, or it was found in old history."
 
 
-def why_never_told(regression: Regression) -> str:
+def proof_without_message(regression: Regression) -> str:
     """Why an ended proof leads to no message; empty where it leads to one."""
     match regression.state:
         case Regression.State.REFUTED:

@@ -23,7 +23,7 @@ def read_newest_commits(project: Project, count: int) -> int | None:
         project.mirror.fetch(CHECK_SECONDS, CHECK_SECONDS)
         new = _store_newest_commits(project, count)
     except (FetchTimeout, RepositoryBusy):
-        outbox.send_kept(dispatch.READ_COMMITS, project.pk, count)
+        outbox.enqueue_message(dispatch.READ_COMMITS, project.pk, count)
         return None
     except RepositoryError as error:
         project.note_reading(str(error))

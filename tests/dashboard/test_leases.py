@@ -42,7 +42,7 @@ class Work(ABC):
         self.case = factories.create_case(project)
         self.configuration = factories.get_configuration(self.case)
         for number in range(8):
-            runs.machine_seen(f"gpu-{number}", POOL)
+            runs.record_machine(f"gpu-{number}", POOL)
 
     @abstractmethod
     def create(self, number: int = 0) -> Any:

@@ -22,7 +22,7 @@ def grow_old() -> None:
 
 
 def test_what_was_lost_is_sent_again_once_in_a_while(sent: Sent) -> None:
-    outbox.send_kept(*CALL)
+    outbox.enqueue_message(*CALL)
     outbox.send_forgotten_messages()
     assert sent == [CALL]
     grow_old()
@@ -32,8 +32,8 @@ def test_what_was_lost_is_sent_again_once_in_a_while(sent: Sent) -> None:
 
 
 def test_what_was_asked_for_twice_is_sent_again_once(sent: Sent) -> None:
-    outbox.send_kept(*CALL)
-    outbox.send_kept(*CALL)
+    outbox.enqueue_message(*CALL)
+    outbox.enqueue_message(*CALL)
     grow_old()
     sent.clear()
     outbox.send_forgotten_messages()
@@ -41,10 +41,10 @@ def test_what_was_asked_for_twice_is_sent_again_once(sent: Sent) -> None:
 
 
 def test_it_is_dropped_once_it_was_done(sent: Sent, monkeypatch: pytest.MonkeyPatch) -> None:
-    outbox.send_kept(*CALL)
-    outbox.send_kept(dispatch.TELL_CHECK, 8)
+    outbox.enqueue_message(*CALL)
+    outbox.enqueue_message(dispatch.TELL_CHECK, 8)
     # Meanwhile there is more to tell of the same check.
-    monkeypatch.setattr(pull_requests, "tell_check", lambda _: outbox.send_kept(*CALL))
+    monkeypatch.setattr(pull_requests, "tell_check", lambda _: outbox.enqueue_message(*CALL))
     tasks.tell_check.run(7)
     assert sorted(OutboxMessage.objects.values_list("arguments__0", flat=True)) == [7, 8]
     monkeypatch.setattr(pull_requests, "tell_check", lambda _: None)
@@ -53,7 +53,7 @@ def test_it_is_dropped_once_it_was_done(sent: Sent, monkeypatch: pytest.MonkeyPa
 
 
 def test_what_fails_is_sent_again_after_its_pauses_alone(sent: Sent, monkeypatch: pytest.MonkeyPatch) -> None:
-    outbox.send_kept(*CALL)
+    outbox.enqueue_message(*CALL)
     monkeypatch.setattr(pull_requests, "tell_check", lambda _: {}["x"])
     with pytest.raises(KeyError):
         tasks.tell_check.run(7)
@@ -64,7 +64,7 @@ def test_what_fails_is_sent_again_after_its_pauses_alone(sent: Sent, monkeypatch
 
 
 def test_a_job_that_somebody_gives_up_is_sent_by_nobody(sent: Sent) -> None:
-    outbox.send_kept(*CALL)
+    outbox.enqueue_message(*CALL)
     job = failed_jobs.note_failure(*CALL[:1], CALL[1:], KeyError("x"))
     assert failed_jobs.drop_jobs(type(job).objects.all()) == 1
     assert not OutboxMessage.objects.exists()
@@ -87,7 +87,7 @@ def test_a_message_that_comes_late_does_nothing_again(sent: Sent, monkeypatch: p
         )
 
     monkeypatch.setattr(regressions, "history_rewritten", judge_rewritten)
-    outbox.send_kept(dispatch.HISTORY_REWRITTEN, 1, [2], ["main"])
+    outbox.enqueue_message(dispatch.HISTORY_REWRITTEN, 1, [2], ["main"])
     for _ in range(2):
         tasks.history_rewritten.run(1, [2], ["main"])
     assert (done, OutboxMessage.objects.count()) == ([(1, [2], ["main"])], 0)
@@ -97,7 +97,7 @@ def test_what_a_passing_trouble_kept_is_sent_again_soon(sent: Sent, monkeypatch:
     def find_busy(_: int) -> None:
         raise runs.Busy("Another process tells of it.")
 
-    outbox.send_kept(*CALL)
+    outbox.enqueue_message(*CALL)
     monkeypatch.setattr(pull_requests, "tell_check", find_busy)
     with pytest.raises(runs.Busy):
         tasks.tell_check.__wrapped__(7)

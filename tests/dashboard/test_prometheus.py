@@ -49,7 +49,7 @@ def test_the_queue_runs_and_machines_are_told(
         claimed_at=now - timedelta(seconds=30),
         finished_at=now - timedelta(seconds=10),
     )
-    runs.machine_seen("gpu-1", "default", {})
+    runs.record_machine("gpu-1", "default", {})
     failed_jobs.note_failure(dispatch.JUDGE, (first.pk,), KeyError("x"))
     found = read_metrics(client)
     assert found["paceline_runs", make_labels(pool="default", state="requested")] == 1

@@ -36,10 +36,10 @@ def signed_in(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> Client:
 
 @pytest.fixture
 def everybody_lives(db: None) -> None:
-    runs.machine_seen("gpu-1", "default")
-    runs.part_seen("scheduler")
-    runs.part_seen("service worker")
-    runs.part_seen("fetch worker")
+    runs.record_machine("gpu-1", "default")
+    runs.record_heartbeat("scheduler")
+    runs.record_heartbeat("service worker")
+    runs.record_heartbeat("fetch worker")
 
 
 def test_a_process_that_answers_lives(get):

@@ -87,7 +87,7 @@ class Agent:
         try:
             with ending_signals():
                 identity = self.find_identity()
-                warn_of_open_line(identity.site)
+                warn_of_plain_http(identity.site)
                 client = SiteClient.of_identity(identity)
                 identity, client = self.register(identity, client)
                 return self.keep_working(identity, client)
@@ -130,19 +130,19 @@ class Agent:
     def register(self, identity: HostIdentity, client: SiteClient) -> tuple[HostIdentity, SiteClient]:
         """Say what this host is; an identity that the site doesn't know any more is renewed by a code."""
         try:
-            self.tell_registration(identity, client)
+            self.send_registration(identity, client)
         except TokenRefused:
             if not self.options.code:
                 raise
             identity = self.join()
             client = SiteClient.of_identity(identity)
-            self.tell_registration(identity, client)
+            self.send_registration(identity, client)
         return identity, client
 
     def spool(self, identity: HostIdentity) -> DocumentSpool:
         return DocumentSpool(self.home / "spool" / safe_name(identity.machine))
 
-    def tell_registration(
+    def send_registration(
         self, identity: HostIdentity, client: SiteClient, *, same_agent: bool = False
     ) -> None:
         spool = self.spool(identity)
@@ -171,7 +171,7 @@ class Agent:
                 logger.warning("The worker has ended by itself; the next one starts in %.0f s", pause)
                 time.sleep(pause)
                 # What it held died with it.
-                self.tell_registration(identity, client, same_agent=True)
+                self.send_registration(identity, client, same_agent=True)
                 continue
             try:
                 state = client.heartbeat()
@@ -310,7 +310,7 @@ def agent_version() -> str:
     return "unknown"
 
 
-def warn_of_open_line(site: str) -> None:
+def warn_of_plain_http(site: str) -> None:
     parts = urlsplit(site)
     if parts.scheme == "http" and parts.hostname not in LOCAL_NAMES:
         logger.warning(

@@ -39,7 +39,7 @@ def send_heartbeats(parts: Sequence[str]) -> None:
     while True:
         try:
             for part in parts:
-                runs.part_seen(part)
+                runs.record_heartbeat(part)
         except (DatabaseError, InterfaceError) as error:
             logger.warning("The database can't be told that this worker lives: %s", error)
             connection.close()

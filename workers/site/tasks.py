@@ -312,4 +312,4 @@ def queue_reminders() -> None:
 @app.task(name=dispatch.SCHEDULER_HEARTBEAT)
 def keep_scheduler_heartbeat() -> None:
     """Sent by the scheduler, so it proves that the scheduler lives."""
-    runs.part_seen("scheduler")
+    runs.record_heartbeat("scheduler")

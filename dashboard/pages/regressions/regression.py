@@ -31,8 +31,8 @@ from dashboard.sentences.regressions import (
     crossed_limits,
     describe_memory_growth,
     describe_operation_change,
-    nobody_told,
     suspect_sentence,
+    unannounced_reason,
 )
 
 # The share of what was lost from which on the first sentences name a tensor operation.
@@ -134,8 +134,8 @@ def _told_context(regression: Regression, *, imported: bool) -> dict[str, Any]:
         return {"deliveries": deliveries}
     channels = list(Channel.objects.filter(project=regression.project).prefetch_related("rules"))
     unasked = is_unasked(regression, [channel for channel in channels if channel.enabled])
-    reason = nobody_told(regression, channels, imported=imported, unasked=unasked)
-    return {"nobody_told": reason, "channel_missing": not channels and not imported}
+    reason = unannounced_reason(regression, channels, imported=imported, unasked=unasked)
+    return {"unannounced_reason": reason, "channel_missing": not channels and not imported}
 
 
 def is_unasked(regression: Regression, channels: list[Channel]) -> bool:

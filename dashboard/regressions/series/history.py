@@ -241,10 +241,10 @@ def load_phases(history: History, metric: str) -> dict[str, list[detection.Point
     if not phases:
         return {}
     # Without a join to each point: a few hundred runs have measured all the thousands of them.
-    rows = _POINTS_SINCE.read_long(tuple, series=list(phases), position=history.positions[0])
+    rows = _POINTS_SINCE.read_values(tuple, series=list(phases), position=history.positions[0])
     line = history.line
     runs = list({row[1] for row in rows})
-    commits = dict(_COMMITS_OF_RUNS.read_long(tuple, line.has_fork, **line.given_values, runs=runs))
+    commits = dict(_COMMITS_OF_RUNS.read_values(tuple, line.has_fork, **line.given_values, runs=runs))
     found: dict[int, dict[int, list[StoredPoint]]] = {key: {} for key in phases}
     for row in rows:
         if row[1] in commits:
@@ -302,7 +302,7 @@ def with_guards(
     if not series:
         return {}
     firsts = {key: measured[key][0].position if measured[key] else 0 for key in series}
-    rows = _GUARD_RESULTS.read_long(
+    rows = _GUARD_RESULTS.read_values(
         tuple, line.has_fork, **line.given_values, series=list(series), position=min(firsts.values())
     )
     results: dict[int, list[GuardRow]] = {key: [] for key in series}

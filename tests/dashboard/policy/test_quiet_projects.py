@@ -70,10 +70,10 @@ def test_no_experiment_of_it_is_claimed(quiet_project: Project) -> None:
     made = create_regression(line, 2, "step_time", 2)
     create_experiment(made, line[1], line[2])
     Machine.objects.get(name="bench-1")
-    assert not runs.experiment_waits("default")
+    assert not runs.has_waiting_experiment("default")
     assert experiments.claim_experiment("default", "bench-1") is None
     Project.objects.update(quiet_until=timezone.now())
-    assert runs.experiment_waits("default")
+    assert runs.has_waiting_experiment("default")
     assert experiments.claim_experiment("default", "bench-1") is not None
 
 

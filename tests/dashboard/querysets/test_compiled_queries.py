@@ -260,6 +260,6 @@ def test_numbers_come_in_their_own_format_to_the_last_bit(settings: Any, is_prep
         ),
         binary=True,
     )
-    ((key, *row),) = query.read_long(tuple, series=[series.pk])
+    ((key, *row),) = query.read_values(tuple, series=[series.pk])
     assert key == series.pk
     assert repr(row) == repr([7, value, samples, True, "step_time"])

@@ -48,8 +48,8 @@ def test_the_most_urgent_then_the_oldest_is_taken(
 
 
 def test_a_run_keeps_the_machine_as_it_was(run: Run) -> None:
-    runs.machine_seen("gpu-1", "default", {"gpu": "H200"})
+    runs.record_machine("gpu-1", "default", {"gpu": "H200"})
     runs.claim_run("default", "gpu-1")
-    runs.machine_seen("gpu-1", "default", {"gpu": "none"})
+    runs.record_machine("gpu-1", "default", {"gpu": "none"})
     run.refresh_from_db()
     assert run.fingerprint == {"gpu": "H200"}

@@ -65,7 +65,7 @@ def seed_of_pair(experiment: int, index: int) -> int:
     return random.Random(f"{experiment}:{index}:seed").randrange(LEAST_SEED, 2**31)  # noqa: S311 - nobody has to guess it
 
 
-def what_experiments_keep(measured: Mapping[str, Any]) -> dict[str, Any]:
+def kept_members(measured: Mapping[str, Any]) -> dict[str, Any]:
     """Of a document: its functions and counters, and what tells whether another may take turns with it."""
     if not measured:
         return {}
@@ -263,7 +263,7 @@ class ExperimentExecutor(Executor):
         self.assignment = replace(self.assignment, in_turns=answer.in_turns, profiled=False)
 
     def keep_counted(self, documents: Mapping[str, Mapping[str, Any]], seconds: float) -> CountedAnswer:
-        told = {name: what_experiments_keep(document) for name, document in documents.items()}
+        told = {name: kept_members(document) for name, document in documents.items()}
         lease = self.assignment.lease
         return ask_site(lambda: self.client.keep_profiles(lease, told, seconds), self.stop)
 

@@ -56,7 +56,7 @@ class RunExecutor(Executor):
             self.heartbeat.activity = "starting"
             self.heartbeat.progress = lambda: launching.read_progress(scratch)
             try:
-                measurement = replace(self.measurement(prepared), counted=self.lay_out_counted(scratch))
+                measurement = replace(self.measurement(prepared), counted=self.copy_counted_document(scratch))
                 with self.costing(MEASUREMENT):
                     self.document = launching.run_harness(measurement, scratch, self.log, self.stop, self.box)
             finally:
@@ -80,7 +80,7 @@ class RunExecutor(Executor):
             limits=self.limits,
         )
 
-    def lay_out_counted(self, scratch: Path) -> Path | None:
+    def copy_counted_document(self, scratch: Path) -> Path | None:
         """A copy of what the site lets this run take over, for the measured code's account to read."""
         found = self.countings.find_counted(self.assignment)
         if found is None:
@@ -94,7 +94,7 @@ class RunExecutor(Executor):
         """What this host spent; of the measurement only what the harness doesn't tell: its box and launch."""
         spent = dict(self.costs)
         measurement = spent.pop(MEASUREMENT, 0.0)
-        return {**spent, "box": max(0.0, measurement - told_seconds(self.document))}
+        return {**spent, "box": max(0.0, measurement - reported_seconds(self.document))}
 
     def enter_state(
         self, state: str, box: Mapping[str, Any] | None = None, costs: Mapping[str, float] | None = None
@@ -136,7 +136,7 @@ class RunExecutor(Executor):
         ask_site(lambda: self.client.fail_run(self.assignment.lease, error.kind, str(error), rest))
 
 
-def told_seconds(document: bytes) -> float:
+def reported_seconds(document: bytes) -> float:
     """What the whole took by the document; 0 where it doesn't tell. The site says what is wrong with it."""
     try:
         return float(json.loads(document)["costs"]["seconds"])

@@ -71,7 +71,7 @@ def _result_from_row(claim: Claim, row: Row) -> ClaimResult:
     measured = _estimate_from_row(row["measured"])
     return ClaimResult(
         claim=claim,
-        verdict=row["verdict"] if measured is None else _verdict_anew(claim, measured, row["verdict"]),
+        verdict=row["verdict"] if measured is None else _judge_again(claim, measured, row["verdict"]),
         measured=measured,
         unit=row["unit"],
         phase=_estimate_from_row(row["phase_measured"]),
@@ -81,7 +81,7 @@ def _result_from_row(claim: Claim, row: Row) -> ClaimResult:
     )
 
 
-def _verdict_anew(claim: Claim, measured: Estimate, kept: str) -> str:
+def _judge_again(claim: Claim, measured: Estimate, kept: str) -> str:
     """Judge the figures as they are judged today; the doubt of too few pairs stays."""
     return judge_estimate(claim, measured) + kept[len(kept.rstrip(DOUBT)) :]
 

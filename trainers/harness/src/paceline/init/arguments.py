@@ -47,7 +47,7 @@ class ArgumentGuess:
 
 def propose_arguments(candidate: Candidate, folder: Path, *, has_device: bool) -> list[ArgumentGuess]:
     """What to try one after the other, the likeliest first; empty where a needed line is missing."""
-    told = list(_told_guesses(candidate))
+    told = list(_guesses_from_commands(candidate))
     if not has_device:
         told.sort(key=lambda guess: not _names_processor(guess.words))
     needs_line = any(option.is_required for option in candidate.facts.options)
@@ -79,7 +79,7 @@ def learn_sooner(guess: ArgumentGuess, candidate: Candidate) -> ArgumentGuess:
     return guess
 
 
-def _told_guesses(candidate: Candidate) -> Iterator[ArgumentGuess]:
+def _guesses_from_commands(candidate: Candidate) -> Iterator[ArgumentGuess]:
     seen: set[tuple[str, ...]] = {()}
     for line in candidate.commands:
         wanted = not line.launcher and not line.has_placeholder

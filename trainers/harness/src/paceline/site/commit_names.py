@@ -12,13 +12,13 @@ def name_commit(revision: str | None) -> str:
 
     Raises SiteError where nothing is given and nothing is checked out here.
     """
-    found = resolve_here(revision or "HEAD")
+    found = resolve_in_checkout(revision or "HEAD")
     if found or revision:
         return found or str(revision)
     raise SiteError("There is no git repository here that tells the commit: name it.")
 
 
-def resolve_here(revision: str) -> str:
+def resolve_in_checkout(revision: str) -> str:
     """Empty where the repository here doesn't know it, or where there is none."""
     command = ["git", "rev-parse", "--quiet", "--verify", "--end-of-options", f"{revision}^{{commit}}"]
     try:
