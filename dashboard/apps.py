@@ -8,9 +8,9 @@ class DashboardConfig(AppConfig):
     verbose_name = "Paceline"
 
     def ready(self) -> None:
-        from dashboard import checks  # noqa: F401  (importing registers them)
-        from dashboard.access import checks as access_checks  # noqa: F401
+        from dashboard import system_checks  # noqa: F401  (importing registers them)
         from dashboard.access import sign_in_records  # noqa: F401
+        from dashboard.access import system_checks as rule_checks  # noqa: F401
         from dashboard.forges.signals import comment_received, pull_request_received
         from dashboard.page_cache.database_triggers import connect_installation
         from dashboard.postgresql.query_planning import connect_limit

@@ -82,8 +82,8 @@ def archive_table() -> str:
 def rules_table() -> str:
     from django.urls import get_resolver
 
-    from dashboard.access.checks import named_routes
     from dashboard.access.rules import OPERATION_RULES, RULES
+    from dashboard.access.system_checks import named_routes
 
     routes = {name: route for name, route, _ in named_routes(get_resolver().url_patterns)}
     rows = ["| address | for | or with | tokens |", "|---|---|---|---|"]

@@ -1,4 +1,4 @@
-"""What a person or a script writes to ask for an estimate, and how it is read."""
+"""Submits the estimate that a person or a script has written: read, checked and requested."""
 
 from __future__ import annotations
 

@@ -10,11 +10,11 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import InterfaceError, OperationalError
 
-from dashboard.checks import PROGRAMS
 from dashboard.models import Project
 from dashboard.postgresql.lost_connections import is_database_away
 from dashboard.projects.names import find_named_project
 from dashboard.services import ServiceError
+from dashboard.system_checks import PROGRAMS
 
 
 class SiteCommand(BaseCommand):

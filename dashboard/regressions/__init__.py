@@ -1,4 +1,4 @@
-"""Points -> changes -> a snapshot -> decisions -> rows and wishes. See docs/method/regressions.md."""
+"""Points -> changes -> a snapshot -> decisions -> rows and experiments. See docs/method/regressions.md."""
 
 from dashboard.regressions.checked_causes import explain_checked_case
 from dashboard.regressions.judging import (

@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from dashboard.access.checks import named_routes
 from dashboard.access.rules import is_allowed, rule_of
+from dashboard.access.system_checks import named_routes
 from dashboard.access.visitors import Visitor
 from dashboard.models import Project, Run
 from dashboard.pages.data_calls import DATA_CALLS

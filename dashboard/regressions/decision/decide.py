@@ -8,8 +8,8 @@ In this order: changes become groups of one cause (`grouping`); a group goes on 
 opens one (`continuation`); with its primary change and range it is a draft (`primary_change`); each draft
 that something touched has an outcome: its state, what is measured next (`next_step`), and whether it is told.
 Regressions without changes, crossed limits (`limit_outcomes`) and what is left of a step come after them.
-A fact that lacks raises `FactNotGathered`: the rest is decided all the same, so that one answer names all
-that lack.
+A missing fact raises `FactNotGathered`: the rest is decided all the same, so that one answer names all that
+are missing.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ from django.urls import NoReverseMatch, get_resolver, reverse
 from django.utils import timezone
 
 from dashboard.access import Visitor, make_token
-from dashboard.access.checks import named_routes
 from dashboard.access.rules import ANYBODY, OPERATION_RULES, RULES, Audience, Rule, rule_of
+from dashboard.access.system_checks import named_routes
 from dashboard.models import ApiToken, Project, Run
 from tests.dashboard.access.conftest import create_member
 from tests.pages import builders

@@ -7,8 +7,8 @@ from django.http import HttpRequest, HttpResponse
 from django.test import Client
 from django.urls import include, path
 
-from dashboard.access.checks import check_rules
 from dashboard.access.rules import ANYBODY, RULES
+from dashboard.access.system_checks import check_rules
 
 
 def answer_anybody(_: HttpRequest) -> HttpResponse:
