@@ -21,7 +21,7 @@ from dashboard.sentences.markdown import escape_markdown
 
 MOST_TEXT, MOST_LINES = 1000, 8
 Event = Delivery.Event
-AGAIN = (Event.REOPENED, Event.CLAIM_REFUTED)
+REOPENING_EVENTS = (Event.REOPENED, Event.CLAIM_REFUTED)
 PLACE = KindField(
     "place",
     "Repository",
@@ -54,7 +54,7 @@ def tell_issue(forge: Forge, delivery: Delivery, message: Message) -> None:
         number = open_issue(forge, delivery, message)
     if delivery.event in (*ENDING_EVENTS, Delivery.Event.TEST):
         forge.set_issue_open(int(number), is_open=False)
-    elif delivery.event in AGAIN and not is_new:
+    elif delivery.event in REOPENING_EVENTS and not is_new:
         forge.set_issue_open(int(number), is_open=True)
     if not is_new:
         forge.comment_issue(int(number), issue_markdown(message))

@@ -24,7 +24,7 @@ from dashboard.querysets.checks import CHECKS_OF_KEYS, checks_with_related
 
 router = Router(tags=["checks"])
 
-LONGEST = 500
+LONGEST_TEXT = 500
 # A request isn't held up for longer by a repository that is slow.
 FETCH_SECONDS = 20.0
 MOST_BENCHMARKS = 50
@@ -90,8 +90,8 @@ class CheckQuery(PageQuery):
 class CheckBody(Body):
     """What is checked; what is empty is left to Paceline."""
 
-    head: str = Field(max_length=LONGEST, min_length=1, description="A commit: hash, branch or tag.")
-    onto: str = Field("", max_length=LONGEST, description="The branch that it is to be merged into.")
+    head: str = Field(max_length=LONGEST_TEXT, min_length=1, description="A commit: hash, branch or tag.")
+    onto: str = Field("", max_length=LONGEST_TEXT, description="The branch that it is to be merged into.")
     benchmarks: list[str] = Field(
         default_factory=list, max_length=MOST_BENCHMARKS, description="Empty: those that its files touch."
     )

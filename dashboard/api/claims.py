@@ -22,7 +22,7 @@ from dashboard.problem_details import ApiError
 from dashboard.querysets import claims as claim_queries
 
 router = Router(tags=["claims"])
-LONGEST = 500
+LONGEST_TEXT = 500
 
 
 class ClaimMeasurementRow(BaseModel):
@@ -82,7 +82,7 @@ class ClaimsBody(Body):
     """Which claims are to be measured; what is empty is left to Paceline."""
 
     benchmark: str = Field("", max_length=100, description="Whose claims; empty: all benchmarks'.")
-    commit: str = Field("", max_length=LONGEST, description="A hash, branch or tag; empty: the newest.")
+    commit: str = Field("", max_length=LONGEST_TEXT, description="A hash, branch or tag; empty: the newest.")
     claims: list[str] = Field(default_factory=list, max_length=300, description="Their ids; empty: all.")
     pool: str = Field("", max_length=60, description="Whose machines; empty: as the benchmark is measured.")
 

@@ -35,7 +35,7 @@ from dashboard.sentences import experiments as sentences
 
 router = Router(tags=["experiments"])
 
-LONGEST = 1000
+LONGEST_TEXT = 1000
 
 
 class Side(Configured):
@@ -112,14 +112,14 @@ class ExperimentBody(Body):
     """What is to be measured against what; what is empty is left to Paceline."""
 
     base: str = Field(
-        max_length=LONGEST,
+        max_length=LONGEST_TEXT,
         description="A commit: hash, branch or tag; or the head's baseline: rolling, merge-base, pinned.",
     )
-    head: str = Field("", max_length=LONGEST, description="Another commit; empty: the base's.")
-    case: str = Field("", max_length=LONGEST, description="A case, or a part of one that names it.")
-    head_case: str = Field("", max_length=LONGEST, description="The head's, where it is another one.")
-    toggle: str = Field("", max_length=LONGEST, description="What the head has instead: `compile=true`.")
-    metric: str = Field("", max_length=LONGEST, description="`step_time`, `phase_time:learn`.")
+    head: str = Field("", max_length=LONGEST_TEXT, description="Another commit; empty: the base's.")
+    case: str = Field("", max_length=LONGEST_TEXT, description="A case, or a part of one that names it.")
+    head_case: str = Field("", max_length=LONGEST_TEXT, description="The head's, where it is another one.")
+    toggle: str = Field("", max_length=LONGEST_TEXT, description="What the head has instead: `compile=true`.")
+    metric: str = Field("", max_length=LONGEST_TEXT, description="`step_time`, `phase_time:learn`.")
     precision: str = Field("", max_length=40, description="At which it ends: `1%`.")
     minutes: float | None = Field(None, description="At most; null: the project's budget.")
     quick: bool | None = Field(None, description="In short windows; null: as the case is measured.")

@@ -34,7 +34,7 @@ from dashboard.querysets import comparisons as queries
 from dashboard.querysets.comparisons import ComparedPoint
 
 # Of what two documents were measured by, what must be alike for their numbers to be.
-WINDOW = ("warmup_steps", "steps", "counting_steps")
+WINDOW_FIELDS = ("warmup_steps", "steps", "counting_steps")
 PHASE_METRIC = "phase_self_time"
 
 
@@ -188,7 +188,7 @@ def window_differences(pair: CasePair, documents: Mapping[int, Mapping[str, Any]
         for side in (pair.base, pair.head)
     ]
     found = []
-    for name in WINDOW:
+    for name in WINDOW_FIELDS:
         known = [sorted({window[name] for window in side if window.get(name) is not None}) for side in sides]
         if all(known) and len({value for values in known for value in values}) > 1:
             before, after = (" and ".join(map(str, values)) for values in known)

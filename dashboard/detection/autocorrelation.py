@@ -19,7 +19,7 @@ LAGS = 10  # points
 SLOW = 0.9  # of a slow wander that remains from point to point
 STRONGEST = 0.95
 CLIP = 2.5  # noises: an outlier says nothing about its neighbours
-WINDOW = 30  # points on each side of a step that are worth its evidence
+WINDOW_POINTS = 30  # points on each side of a step that are worth its evidence
 # How far a correlation must stand out, in standard errors of one lag and of the average over all lags.
 DOUBT_OF_LAG, DOUBT_OF_WANDER = 1.5, 2.0
 
@@ -84,17 +84,19 @@ def estimate_autocorrelation(values: Floats, starts: list[int], doubt: float = 1
 
 def step_height(before: Floats, after: Floats, noise: float) -> float:
     """How far levels of points (m,) and (n,) are apart, in noises, by those next to the step."""
-    return abs(robust_level(after[:WINDOW], noise) - robust_level(before[-WINDOW:], noise)) / noise
+    return (
+        abs(robust_level(after[:WINDOW_POINTS], noise) - robust_level(before[-WINDOW_POINTS:], noise)) / noise
+    )
 
 
 def median_distance(before: Floats, after: Floats) -> float:
     """How far the medians of points (m,) and (n,) are apart, by those next to the step."""
-    return fast_median(after[:WINDOW]) - fast_median(before[-WINDOW:])
+    return fast_median(after[:WINDOW_POINTS]) - fast_median(before[-WINDOW_POINTS:])
 
 
 def step_evidence(height: float, before: int, after: int, correlation: Autocorrelation) -> float:
     """The squared height, in noises, over the variance that chance gives it, by the points of both levels."""
-    return height**2 / sum(correlation.variance(min(points, WINDOW)) for points in (before, after))
+    return height**2 / sum(correlation.variance(min(points, WINDOW_POINTS)) for points in (before, after))
 
 
 def learn_autocorrelation(values: Floats, noise: float, starts: list[int], least: float) -> Autocorrelation:

@@ -11,7 +11,7 @@ import numpy as np
 
 from dashboard.detection import noise
 from dashboard.detection.autocorrelation import drop_weak_starts, learn_autocorrelation, step_height
-from dashboard.detection.drift import WINDOW, drop_slopes
+from dashboard.detection.drift import WINDOW_POINTS, drop_slopes
 from dashboard.detection.levels import neighbouring_levels, residuals_of_levels
 from dashboard.detection.medians import fast_median
 from dashboard.detection.noisy_stretches import drop_noisy_stretches
@@ -182,7 +182,7 @@ def relocate_first(starts: list[int], history: History, rule: Rule) -> list[int]
     if not starts or starts[0] > rule.baseline:
         return starts
     first, *others = starts
-    end = min([*others, len(history.values)][0], first + WINDOW)
+    end = min([*others, len(history.values)][0], first + WINDOW_POINTS)
     near = history.values[:end] / history.noise
     costs = [spread_cost(near[:b], rule.cap) + spread_cost(near[b:], rule.cap) for b in range(1, first + 1)]
     return [1 + int(np.argmin(costs)), *others]

@@ -8,7 +8,7 @@ from dashboard.detection.levels import neighbouring_levels
 from dashboard.detection.medians import fast_median
 from dashboard.detection.segmentation import Floats
 
-WINDOW = 30  # points on each side of a step: further away a slope would be another one
+WINDOW_POINTS = 30  # points on each side of a step: further away a slope would be another one
 REFITS = 5
 
 
@@ -19,7 +19,7 @@ def drop_slopes(starts: list[int], values: Floats, noise: Floats, cap: float) ->
     """
     kept = []
     for a, b, c in neighbouring_levels(starts, len(values)):
-        near = slice(max(a, b - WINDOW), min(c, b + WINDOW))
+        near = slice(max(a, b - WINDOW_POINTS), min(c, b + WINDOW_POINTS))
         if is_step_not_slope(values[near], noise[near], b - near.start, cap):
             kept.append(b)
     return kept

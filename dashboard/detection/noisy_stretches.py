@@ -9,7 +9,7 @@ import numpy as np
 from dashboard.detection.levels import drop_weakest, robust_level
 from dashboard.detection.segmentation import Floats
 
-WINDOW = 30  # points on each side of a step
+WINDOW_POINTS = 30  # points on each side of a step
 POINTS_EARLIER = 10  # a noisy stretch may have begun so long before the step that it looks like
 # Squares of noises: an outlier of a level counts as three off, since less would hide how much its points
 # scatter, and a point of a noisy stretch as six at most.
@@ -25,7 +25,10 @@ def drop_noisy_stretches(
     """
 
     def advantage(a: int, b: int, c: int) -> float:
-        before, after = values[max(a, b - WINDOW) : b] / noise, values[b : min(c, b + WINDOW)] / noise
+        before, after = (
+            values[max(a, b - WINDOW_POINTS) : b] / noise,
+            values[b : min(c, b + WINDOW_POINTS)] / noise,
+        )
         either = min(level_advantage(before, after), level_advantage(after[::-1], before[::-1]))
         return either / parts.get(b, 1.0)
 

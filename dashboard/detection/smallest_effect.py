@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from dashboard.detection import noise
-from dashboard.detection.autocorrelation import WINDOW, Autocorrelation, estimate_autocorrelation
+from dashboard.detection.autocorrelation import WINDOW_POINTS, Autocorrelation, estimate_autocorrelation
 from dashboard.detection.changepoints import LEAST_NOISE, SETTLED, noise_with_wander
 from dashboard.detection.judgement import DETECT_FROM, FEWEST_POINTS, loss_for, noisy_starts
 from dashboard.detection.levels import residuals_of_levels
@@ -128,7 +128,7 @@ class NewestLevel:
         """How many noises high a step has to look with n points of the new level."""
         if not self.is_for_detect(n):
             return self.floor / unit
-        variance = self.doubted.variance(self.known) + self.doubted.variance(min(n, WINDOW))
+        variance = self.doubted.variance(self.known) + self.doubted.variance(min(n, WINDOW_POINTS))
         return max(self.floor / unit, ALARM.least_step, math.sqrt(ALARM.evidence * variance))
 
 
@@ -145,7 +145,7 @@ def describe_newest_level(readings: Readings, judged: int) -> NewestLevel:
     # In a short history `detect` takes older steps for wander until it has found them, beside a new one too.
     starts_are_known = judged > n
     return NewestLevel(
-        known=min(n - begin, WINDOW),
+        known=min(n - begin, WINDOW_POINTS),
         history=max(n, judged),
         sampled=readings.sampled,
         learnt_points=residuals if starts_are_known else values,

@@ -16,7 +16,7 @@ from dashboard.detection import EFFECT_FLOORS, pairs
 from dashboard.detection.paired_steps import agreed_estimate
 from dashboard.detection.types import Kind
 from dashboard.experiments.scale import StepScale
-from dashboard.experiments.single_steps import LARGEST
+from dashboard.experiments.single_steps import LARGEST_LOG_STEP
 from dashboard.measured_kinds import COUNTER
 from dashboard.metric_scale import MetricScale
 
@@ -120,7 +120,7 @@ def bound_metric(
     base, head = ([scale.share_of_step(pair[side]) for pair in measured] for side in (0, 1))
     # What slows a repetition doesn't make it learn less: seeds that learn nothing are no accidents.
     share = pairs.estimate_share(base, head, scale.noise, error, slowed=not metric.is_quality)
-    told = agreed_estimate(share, steps, error, LARGEST)
+    told = agreed_estimate(share, steps, error, LARGEST_LOG_STEP)
     least = smallest_relevant(metric, [value for value, _ in measured], floor, scale)
     return BoundedDifference(
         metric, told.pairs, scale.logarithmic, least, told.share, told.low, told.high, told is not share

@@ -16,7 +16,7 @@ from dashboard.policy.quiet_projects import quiet_projects
 from dashboard.querysets.claim_order import order_claims
 
 # Until a machine has measured for so long, no share of its time says anything.
-GRACE = timedelta(minutes=20)
+GRACE_PERIOD = timedelta(minutes=20)
 LOOK_BACK = timedelta(hours=24)
 # What is measured again waits behind experiments; after this it counts as any other run.
 MOST_HELD_UP = timedelta(hours=1)
@@ -79,4 +79,4 @@ def spent_share(machine: Machine) -> float:
     held = Experiment.objects.filter(machine=machine, measuring_at__gt=since)
     seconds = float(held.aggregate(took=Sum("seconds"))["took"] or 0.0)
     whole = runs.total_seconds() + seconds
-    return 0.0 if whole < GRACE.total_seconds() else seconds / whole
+    return 0.0 if whole < GRACE_PERIOD.total_seconds() else seconds / whole

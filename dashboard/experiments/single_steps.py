@@ -28,7 +28,7 @@ PHASE_METRICS = ("phase_time", "phase_self_time")
 WITHOUT_STEP = (Question.ESTIMATE, Question.BOUND)
 # The largest difference that steps tell, as a logarithm; of a phase they tell any. Other work that meets a
 # step meets few of its phases.
-LARGEST = math.log1p(LARGEST_STEP)
+LARGEST_LOG_STEP = math.log1p(LARGEST_STEP)
 # What a pair keeps of its steps.
 RATIOS = ("step_ratio", "kinds_ratio", "kinds_error")
 
@@ -39,7 +39,7 @@ def can_evaluate_steps(experiment: Experiment) -> bool:
         PHASE_METRICS if experiment.phase else METRICS
     ):
         return False
-    return experiment.question in WITHOUT_STEP or 0 < abs(suspected_step(experiment)) <= LARGEST
+    return experiment.question in WITHOUT_STEP or 0 < abs(suspected_step(experiment)) <= LARGEST_LOG_STEP
 
 
 def suspected_step(experiment: Experiment) -> float:
@@ -57,7 +57,7 @@ def power_of_time(experiment: Experiment) -> int:
 
 def largest_step_effect(experiment: Experiment) -> float:
     """The largest difference that nobody suspected and steps tell, as a logarithm."""
-    return math.inf if experiment.phase else LARGEST
+    return math.inf if experiment.phase else LARGEST_LOG_STEP
 
 
 def looks_at_steps(experiment: Experiment, measured: Sequence[ExperimentPair]) -> bool:

@@ -28,7 +28,7 @@ Verdict = Experiment.Verdict
 
 # Instead of a verdict: somebody waits, and it goes on after that.
 YIELDED = "yielded"
-AGAIN = {"machine": None}
+REQUESTED_AGAIN = {"machine": None}
 GIVEN_UP = {
     "state": State.DONE,
     "verdict": Verdict.UNDECIDED,
@@ -189,13 +189,13 @@ def requeue_lost_experiments() -> int:
 
     How many.
     """
-    return _send_ended(*leases.requeue_lost(Experiment, AGAIN, GIVEN_UP))
+    return _send_ended(*leases.requeue_lost(Experiment, REQUESTED_AGAIN, GIVEN_UP))
 
 
 def requeue_held_experiments(machine: str) -> int:
     """As `requeue_lost_experiments`, at once, what a machine held that has died and is back. How many."""
     held = Experiment.objects.filter(machine__name=machine)
-    return _send_ended(*leases.requeue_jobs(held, AGAIN, GIVEN_UP))
+    return _send_ended(*leases.requeue_jobs(held, REQUESTED_AGAIN, GIVEN_UP))
 
 
 def _send_ended(again: list[int], given_up: list[int]) -> int:
@@ -210,7 +210,7 @@ def release_experiments(machine: str) -> int:
 
     How many.
     """
-    return leases.release_machine(Experiment, machine, AGAIN)
+    return leases.release_machine(Experiment, machine, REQUESTED_AGAIN)
 
 
 def sweep_experiments() -> None:

@@ -20,7 +20,7 @@ from dashboard.leases import LeaseLost
 from dashboard.models import Document, Run, Telemetry
 
 # The first key of our advisory locks; the second is the configuration.
-LOCK = 0x50ACE
+ADVISORY_LOCK = 0x50ACE
 
 
 def store_document(lease: Lease, data: bytes) -> None:
@@ -68,7 +68,7 @@ def _check_stored_before(lease: Lease, digest: str) -> None:
 def _lock_configuration(configuration: int) -> None:
     """Let documents of one configuration wait for each other: they write the same rows."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [LOCK, configuration % 2**31])
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [ADVISORY_LOCK, configuration % 2**31])
 
 
 def _store_circumstances(run: Run, document: CheckedDocument) -> None:

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 CONTEXT = "paceline"
 # After so long nobody waits for the answer any more.
 GIVE_UP_AFTER = timedelta(days=2)
-PAUSE = timedelta(minutes=1)
+RETRY_PAUSE = timedelta(minutes=1)
 # A worker that died while it told is given up for lost after this time.
 LONGEST_TELLING = timedelta(minutes=5)
 RELATED = ("project", "pull_request", "base_commit")
@@ -71,7 +71,7 @@ def tell_alone(connection: ForgeConnection, check: Check) -> None:
         keep_told(check, error=str(error), refused=sentences.status_description(report), again_at="")
         logger.warning("%s of %s isn't told: %s", check, check.project, error)
     except (ForgeAway, ForgeBusy) as error:
-        until = error.until if isinstance(error, ForgeBusy) else timezone.now() + PAUSE
+        until = error.until if isinstance(error, ForgeBusy) else timezone.now() + RETRY_PAUSE
         keep_told(check, error=str(error), again_at=until.isoformat())
         logger.info("%s of %s is told later: %s", check, check.project, error)
     else:

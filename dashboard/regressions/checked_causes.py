@@ -19,7 +19,7 @@ from dashboard.pull_requests.report import EXPLAINED_KINDS
 from dashboard.regressions.explanation.commit_difference import touched_functions
 from dashboard.regressions.explanation.suspects import Profile, rank_suspects
 
-MOST = 3
+MOST_SUSPECTS = 3
 
 
 def explain_checked_case(experiment_id: int) -> None:
@@ -48,7 +48,8 @@ def rank_by_kind(row: CheckedCase, kinds: list[str]) -> dict[str, list[dict[str,
     base = check.base_commit.hash if check.base_commit else ""
     touched = touched_functions(check.project, base, check.head_hash)
     return {
-        kind: rank_suspects(before, after, touched, kind=kind, phase="", delta=None)[:MOST] for kind in kinds
+        kind: rank_suspects(before, after, touched, kind=kind, phase="", delta=None)[:MOST_SUSPECTS]
+        for kind in kinds
     }
 
 

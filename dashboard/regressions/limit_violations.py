@@ -30,7 +30,7 @@ from dashboard.regressions.series.limit_episodes import (
 from dashboard.repositories import DETACHED
 
 # So many measured commits are read before what is looked at: what was open before those is known.
-WINDOW = 100
+WINDOW_COMMITS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +114,9 @@ def _build_limits_along_line(has_fork: bool) -> QuerySet[Any, Any]:
 
 
 def _window_before(own: QuerySet[Limit], position: Any) -> Coalesce:
-    """The position WINDOW measured commits before one."""
+    """The position WINDOW_COMMITS measured commits before one."""
     before = own.filter(position__lte=position).order_by("-position").values("position").distinct()
-    return Coalesce(Subquery(before[WINDOW - 1 : WINDOW]), Value(0))
+    return Coalesce(Subquery(before[WINDOW_COMMITS - 1 : WINDOW_COMMITS]), Value(0))
 
 
 def _is_open_since(start: Coalesce) -> Q:

@@ -16,9 +16,9 @@ from dashboard.models import Case, Commit, Configuration, Experiment, Machine, P
 from dashboard.policy.quiet_projects import quiet_projects
 from dashboard.runs.machines import pool_named
 
-TRIES = 3
+MOST_TRIES = 3
 # Of a run: what it has in common with another one of the same configuration.
-ALIKE = ("configuration", "repetitions", "time_limit")
+COPIED_FIELDS = ("configuration", "repetitions", "time_limit")
 
 RequestedCase = tuple[Commit, Case, Benchmark]
 
@@ -94,7 +94,7 @@ def repeat_run(pattern: Run, commit: Commit, priority: int = 0, not_before: time
 
     `not_before`: it isn't claimed until so much time has passed. Wakes workers on commit.
     """
-    row = Run(commit=commit, **{name: getattr(pattern, name) for name in ALIKE}, priority=priority)
+    row = Run(commit=commit, **{name: getattr(pattern, name) for name in COPIED_FIELDS}, priority=priority)
     row.not_before = Now() + not_before if not_before else None
     with transaction.atomic():
         run = _make_missing([row])[0]
@@ -111,7 +111,7 @@ def request_sentinel_run(pattern: Run, commit: Commit, machine: Machine, priorit
     """
     row = Run(
         commit=commit,
-        **{name: getattr(pattern, name) for name in ALIKE},
+        **{name: getattr(pattern, name) for name in COPIED_FIELDS},
         origin=Run.Origin.SENTINEL,
         only_on=machine,
         priority=priority,
@@ -138,7 +138,7 @@ def _make_missing(rows: list[Run]) -> list[Run]:
         configuration__in={row.configuration_id for row in rows},
         origin=Run.Origin.MEASURED,
     )
-    for _ in range(TRIES):
+    for _ in range(MOST_TRIES):
         active = {_run_identity(run): run for run in same.exclude(state__in=Run.TERMINAL)}
         missing = {_run_identity(row): row for row in rows if _run_identity(row) not in active}
         if not missing:

@@ -23,12 +23,12 @@ State = Run.State
 Failure = Run.Failure
 
 # To each state that a holder moves to, the one state that it moves from.
-BEFORE = {
+PRECEDING_STATES = {
     State.PREPARING: State.CLAIMED,
     State.MEASURING: State.PREPARING,
     State.STORING: State.MEASURING,
 }
-AGAIN = {"machine": None, "claimed_at": None, "measuring_at": None, "progress": 0}
+REQUESTED_AGAIN = {"machine": None, "claimed_at": None, "measuring_at": None, "progress": 0}
 LOST = f"Its worker was lost {Run.MOST_ATTEMPTS} times: no heartbeat came within the lease."
 GIVEN_UP = {"state": State.FAILED, "failure": Failure.LOST, "reason": LOST}
 
@@ -77,14 +77,14 @@ def advance_run(
     `box` describes what the code is measured in; known once it is measuring. `costs` are the seconds that its
     host spent around the measurement, by part; known once it is storing.
     """
-    if state not in BEFORE:
+    if state not in PRECEDING_STATES:
         raise WrongState(f"A holder doesn't move a run to {state}.")
     target = State(state)
     started: dict[str, Any] = {"measuring_at": Now(), "box": box} if target is State.MEASURING else {}
     if target is State.STORING:
         started["host_costs"] = dict(costs or {})
     # Where it is there already, the answer to an earlier call was lost.
-    moved = leases.held_job(Run, lease).filter(state__in=(BEFORE[target], target))
+    moved = leases.held_job(Run, lease).filter(state__in=(PRECEDING_STATES[target], target))
     if not moved.update(state=target, lease_until=leases.lease_end(), activity="", **started):
         raise _transition_refusal(lease, f"be {target}")
 
@@ -143,13 +143,13 @@ def held_run(lease: Lease) -> Run | None:
 
 def requeue_lost_runs() -> int:
     """Request again the runs whose lease has ended, or fail those that have been lost too often. How many."""
-    return _send_ended(*leases.requeue_lost(Run, AGAIN, GIVEN_UP))
+    return _send_ended(*leases.requeue_lost(Run, REQUESTED_AGAIN, GIVEN_UP))
 
 
 def requeue_held_runs(machine: str, kept: Collection[int] = ()) -> int:
     """As `requeue_lost_runs`, at once, what a machine held that has died and is back. How many."""
     held = Run.objects.filter(machine__name=machine).exclude(pk__in=kept)
-    return _send_ended(*leases.requeue_jobs(held, AGAIN, GIVEN_UP))
+    return _send_ended(*leases.requeue_jobs(held, REQUESTED_AGAIN, GIVEN_UP))
 
 
 def _send_ended(again: list[int], given_up: list[int]) -> int:
@@ -163,7 +163,7 @@ def release_runs(machine: str, kept: Collection[int] = ()) -> int:
 
     How many.
     """
-    return leases.release_machine(Run, machine, AGAIN, kept)
+    return leases.release_machine(Run, machine, REQUESTED_AGAIN, kept)
 
 
 def _transition_refusal(lease: Lease, wish: str) -> LeaseLost | WrongState:

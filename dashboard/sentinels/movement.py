@@ -15,7 +15,7 @@ from dashboard.detection.types import Kind
 from dashboard.models import Machine, Metric, Run, Sentinel, SentinelPoint, Series
 from dashboard.sentinels.pinning import find_sentinel
 
-MAIN = "step_time"
+JUDGED_METRIC = "step_time"
 # Measurements on each side that tell a level; the noise between fewer than FEWEST_FOR_NOISE is assumed.
 WINDOW_POINTS = 5
 FEWEST_FOR_NOISE = 4
@@ -47,7 +47,7 @@ def judge_sentinel(run: Run) -> Sentinel | None:
     kept = Sentinel.objects.filter(points__run=run).distinct().first()
     if kept is None:
         return None
-    points = untainted_points(kept, MAIN)
+    points = untainted_points(kept, JUDGED_METRIC)
     series = detection.Series(
         [detection.Point(point.value, tuple(point.samples)) for point in points], better="lower", kind="time"
     )
@@ -83,7 +83,7 @@ def compare_between(
     if not sentinel.points.filter(metric__name=name).exists():
         if series.metric.kind not in (Metric.Kind.TIME, Metric.Kind.RATE):
             return None
-        name = MAIN
+        name = JUDGED_METRIC
     points = untainted_points(sentinel, name)
     old = [point for point in points if point.measured_at <= since][-WINDOW_POINTS:]
     new = [point for point in points if point.measured_at >= until][:WINDOW_POINTS]

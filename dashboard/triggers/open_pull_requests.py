@@ -12,7 +12,7 @@ from dashboard.forges.forge_api import Forge
 from dashboard.forges.signals import pull_request_received
 from dashboard.models import ForgeConnection, Project
 
-OPEN = (Action.OPENED, Action.UPDATED)
+OPEN_ACTIONS = (Action.OPENED, Action.UPDATED)
 ENDING_ACTIONS = (Action.CLOSED, Action.MERGED)
 # Of those that are no longer open so many are asked for in one look, each by a request of its own.
 MOST_ENDED = 20
@@ -23,7 +23,7 @@ def note_pull_request(connection: ForgeConnection, event: PullRequestEvent) -> N
     known = locked_state(connection)
     if event.action in ENDING_ACTIONS:
         known.pop(str(event.number), None)
-    elif event.action in OPEN:
+    elif event.action in OPEN_ACTIONS:
         known[str(event.number)] = state_of(event)
     else:
         return

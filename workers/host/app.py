@@ -19,16 +19,16 @@ from workers.host.configuration import configure_logging, load_configuration
 from workers.host.processes import reaper
 from workers.host.site_api.client import SiteClient
 
-HOME = "PACELINE_HOST_HOME"
-SLOT = "PACELINE_HOST_SLOT"
-AGENT = "PACELINE_AGENT_PID"
-WORKER = "PACELINE_WORKER_PID"
+HOME_VARIABLE = "PACELINE_HOST_HOME"
+SLOT_VARIABLE = "PACELINE_HOST_SLOT"
+AGENT_VARIABLE = "PACELINE_AGENT_PID"
+WORKER_VARIABLE = "PACELINE_WORKER_PID"
 # Where no broker can be reached, messages come from this process itself.
 OWN_BROKER = "memory://"
 ASKING_SECONDS = 2.0
 STARTING_SECONDS = 60.0
 
-configuration = load_configuration(Path(os.environ[HOME]), os.environ.get(SLOT, ""))
+configuration = load_configuration(Path(os.environ[HOME_VARIABLE]), os.environ.get(SLOT_VARIABLE, ""))
 client = SiteClient.of_identity(configuration.identity)
 broker = configuration.registration.broker or OWN_BROKER
 queue = queues.pool_queue(configuration.registration.pool)
@@ -73,15 +73,15 @@ def measure_next(_pool: str) -> None:
 @worker_init.connect
 def end_with_agent(**_: Any) -> None:
     """In the worker's main process: without its agent nobody would say that this host lives."""
-    if agent := os.environ.get(AGENT):
+    if agent := os.environ.get(AGENT_VARIABLE):
         reaper.die_with_parent(int(agent))
-    os.environ[WORKER] = str(os.getpid())
+    os.environ[WORKER_VARIABLE] = str(os.getpid())
 
 
 @worker_process_init.connect
 def end_with_worker(**_: Any) -> None:
     """A child of the pool that outlived its worker would measure on with nobody to stop it."""
-    worker = int(os.environ[WORKER])
+    worker = int(os.environ[WORKER_VARIABLE])
     # A worker without a pool is its own only process.
     if os.getpid() != worker:
         reaper.die_with_parent(worker)

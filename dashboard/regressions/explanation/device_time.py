@@ -15,9 +15,9 @@ from dashboard.profile_tallies import NOTHING, ON_DEVICE, KernelKey, Tally, Time
 from dashboard.regressions.explanation.phase_shares import Sides
 from dashboard.regressions.explanation.profiles import NEAREST
 
-MOST = 10
+MOST_KERNELS = 10
 # A kernel that takes this part of the profiled step more, or is new, is worth a line.
-LEAST = 0.01
+LEAST_STEP_SHARE = 0.01
 
 
 def explain_on_device(sides: Sides) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def timelines_of_sides(sides: Sides) -> tuple[Timeline | None, Timeline | None]:
 def subtract_timelines(before: Timeline, after: Timeline) -> dict[str, Any]:
     """Kernels that grew, the largest growth first, and every idle cause; before and after, per step."""
     old, new = tally_kernels(before), tally_kernels(after)
-    most = LEAST * after["step_seconds"]
+    most = LEAST_STEP_SHARE * after["step_seconds"]
     grown = [
         kernel_row(key, old.get(key, NOTHING), now)
         for key, now in new.items()
@@ -48,7 +48,7 @@ def subtract_timelines(before: Timeline, after: Timeline) -> dict[str, Any]:
     return {
         "step": [before["step_seconds"], after["step_seconds"]],
         "busy": [before["busy_seconds"], after["busy_seconds"]],
-        "kernels": grown[:MOST],
+        "kernels": grown[:MOST_KERNELS],
         "idle": idle_rows(before, after),
     }
 

@@ -19,7 +19,7 @@ CLOCKED = (Metric.Kind.TIME, Metric.Kind.RATE)
 PHASE_MEMORY = "phase_memory"
 
 # Measured commits on each side that tell a phase's level: the nearest ones, since levels wander.
-WINDOW = 10
+WINDOW_COMMITS = 10
 
 # Less than this part of the delta explains nothing: a phase isn't named for its noise.
 LEAST_SHARE = 0.1
@@ -48,7 +48,7 @@ class Sides:
 
 
 def sides_of_step(change: Change, history: History) -> Sides:
-    """The runs of up to WINDOW untainted commits on both sides, within the levels next to the step."""
+    """The runs of at most WINDOW_COMMITS untainted commits on each side, within the levels beside it."""
     position = change.first_bad.position
     index = history.index_of(position)
     starts = level_starts(change.series, history)
@@ -59,7 +59,7 @@ def sides_of_step(change: Change, history: History) -> Sides:
     new = history.untainted(index, len(history.measured) if later is None else history.index_of(later))
     if parts_metric(change.series) == PHASE_MEMORY:
         old, new = with_memory_of_phases(old), with_memory_of_phases(new)
-    return Sides(good=runs_of_commits(old[-WINDOW:]), bad=runs_of_commits(new[:WINDOW]))
+    return Sides(good=runs_of_commits(old[-WINDOW_COMMITS:]), bad=runs_of_commits(new[:WINDOW_COMMITS]))
 
 
 def with_memory_of_phases(measured: list[MeasuredCommit]) -> list[MeasuredCommit]:

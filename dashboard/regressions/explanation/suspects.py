@@ -9,7 +9,7 @@ from typing import Any
 from dashboard.phases.paths import is_in_phase
 from dashboard.regressions.explanation.changed_functions import MODULE, Function, TouchedFunctions
 
-MOST = 10
+MOST_SUSPECTS = 10
 SETUP = "(setup)"
 UNATTRIBUTED = "(unattributed)"
 BUILT_IN = "(built-in)"
@@ -82,7 +82,7 @@ def rank_suspects(
     delta: float | None,
     share: float | None = None,
 ) -> list[dict[str, Any]]:
-    """At most MOST suspects, likeliest first.
+    """At most MOST_SUSPECTS suspects, likeliest first.
 
     `kind` is the metric's: time and rate, memory, counter, quality. `phase` is the one that explains
     most, and `share` how much of it, where known: counted work isn't done by what runs in another phase.
@@ -104,7 +104,7 @@ def rank_suspects(
         scored = score_costs(suspects, measure, delta, phase, placed)
     scored = [pair for pair in scored if pair[0] >= LEAST_SCORE]
     scored.sort(key=lambda pair: (-pair[0], pair[1].file, pair[1].name))
-    found = [suspect.describe() for _, suspect in scored[:MOST]]
+    found = [suspect.describe() for _, suspect in scored[:MOST_SUSPECTS]]
     return found if profiled else [{**described, "profiled": False} for described in found]
 
 

@@ -13,15 +13,15 @@ from dashboard.models import Regression
 from dashboard.phases.paths import is_in_phase
 from dashboard.profile_tallies import NOTHING, OperationKey, Profile, operation_rows, tally_operations
 
-MOST = 10
+MOST_OPERATIONS = 10
 # What grew by less than this part of all growth isn't worth a line, unless the phase does it more often.
-LEAST = 0.05
+LEAST_GROWTH_SHARE = 0.05
 
 
 def rank_operations(
     before: Profile | None, after: Profile | None, *, kind: str, phase: str, delta: float | None
 ) -> list[dict[str, Any]]:
-    """At most MOST operations: those in `phase` first, of these what is done more often, then by growth.
+    """MOST_OPERATIONS at most: those in `phase` first, of these what is done more often, then by growth.
 
     `kind` is the metric's: by seconds for time and rate, by number for counters. For memory none: what an
     operation allocates isn't kept by its name; nor for a quality: no time says why it is lost. `share` is
@@ -46,7 +46,7 @@ def rank_operations(
             operation.key,
         )
     )
-    return [operation.described(whole) for operation in worth[:MOST]]
+    return [operation.described(whole) for operation in worth[:MOST_OPERATIONS]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Operation:
     def is_worth(self, phase: str, whole: float) -> bool:
         if phase and self.key[1] and not self.is_inside(phase) and not self.is_more:
             return False
-        return self.growth >= LEAST * whole or (self.is_inside(phase) and self.is_more)
+        return self.growth >= LEAST_GROWTH_SHARE * whole or (self.is_inside(phase) and self.is_more)
 
     def described(self, whole: float) -> dict[str, Any]:
         """As the regression keeps it: number and seconds per step."""

@@ -110,7 +110,9 @@ def test_a_limit_kept_again_names_the_commit(project: Project, case: Case) -> No
 
 
 @pytest.mark.parametrize("values", [[90, 71, 92, 71], [70, 71, 92, 93], [90, 71, 72, 93]])
-def test_the_order_of_measuring_makes_no_difference(project: Project, case: Case, values: list[float]) -> None:
+def test_the_order_of_measuring_makes_no_difference(
+    project: Project, case: Case, values: list[float]
+) -> None:
     found = dict(found_by_order(factories.create_commits(project, 4), case, values))
     assert found.keys() == set(permutations(range(4)))
     in_order = found[(0, 1, 2, 3)]
@@ -148,7 +150,7 @@ def test_values_that_hover_at_a_limit_are_one_open_regression(project: Project, 
 @pytest.fixture
 def short_window(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the commits before a run far fewer are read than a crossing is long."""
-    monkeypatch.setattr(limit_violations, "WINDOW", 8)
+    monkeypatch.setattr(limit_violations, "WINDOW_COMMITS", 8)
     query = CompiledQuery[Any](limit_violations._build_limits_along_line)
     monkeypatch.setattr(limit_violations, "_LIMITS_ALONG_LINE", query)
 

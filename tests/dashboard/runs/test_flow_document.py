@@ -51,7 +51,7 @@ def test_every_disturbance_is_named() -> None:
 
 
 def test_every_transition_is_drawn() -> None:
-    drawn = [f"{before.value} --> {after.value}" for after, before in transitions.BEFORE.items()]
+    drawn = [f"{before.value} --> {after.value}" for after, before in transitions.PRECEDING_STATES.items()]
     drawn += [
         f"{state.value} --> {end}" for state in Run.HELD for end in ("failed", "cancelled", "requested")
     ]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.regressions.explanation.tensor_operations import MOST, rank_operations
+from dashboard.regressions.explanation.tensor_operations import MOST_OPERATIONS, rank_operations
 
 PHASE = "replay/sample"
 
@@ -91,6 +91,6 @@ def test_nothing_is_said_of_memory_or_where_a_profile_is_missing() -> None:
 def test_what_shrank_is_no_suspect_and_there_are_few() -> None:
     assert rank_operations(AFTER, BEFORE, kind="counter", phase=PHASE, delta=None) == []
     many = make_profile(
-        *(make_operation(f"aten::op{place}", (PHASE, 100, 1e-3)) for place in range(MOST + 5))
+        *(make_operation(f"aten::op{place}", (PHASE, 100, 1e-3)) for place in range(MOST_OPERATIONS + 5))
     )
-    assert len(rank_operations(BEFORE, many, kind="time", phase=PHASE, delta=None)) == MOST
+    assert len(rank_operations(BEFORE, many, kind="time", phase=PHASE, delta=None)) == MOST_OPERATIONS

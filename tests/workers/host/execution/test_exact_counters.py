@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dashboard.host_protocol import MessageFields, read_counted
-from workers.host.execution.experiment_executor import exact_counters, what_experiments_keep
+from workers.host.execution.experiment_executor import exact_counters, kept_members
 
 
 def make_row(name: str, *samples: float, exact: bool = True, **fields: Any) -> dict[str, Any]:
@@ -46,5 +46,5 @@ def test_whatever_the_code_reports_a_site_reads_it() -> None:
         *(make_row(f"count.{number}", 1, 1) for number in range(100)),
     ]
     measured = make_measured(*odd, make_row("count.episodes", 2, 2, headline=True))
-    read = read_counted(MessageFields(what_experiments_keep(measured)))
+    read = read_counted(MessageFields(kept_members(measured)))
     assert [row["name"] for row in read["counters"]] == ["count.episodes"]
