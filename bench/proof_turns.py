@@ -74,7 +74,7 @@ def newest_commit(waiting: Sequence[SimulatedProof], *_: object) -> SimulatedPro
 
 def claim_orders() -> dict[str, Choose]:
     """By name, how a host chooses of what waits, the newest commit first."""
-    from dashboard.querysets.claim_order import find_next
+    from dashboard.querysets.experiment_order import find_next
 
     return {"as asked for": first_asked, "newest commit": newest_commit, "with turns": find_next}
 

@@ -58,7 +58,7 @@ def judge_series(series: Series, known: Collection[int] = ()) -> list[Change]:
         return changes
     average = prepare_readings(series, "mean")
     for _ in range(MOST_LOOKS):
-        changes = judge_both(series, best, average, known)
+        changes = judge_best_and_average(series, best, average, known)
         found = {change.index for change in changes}
         if found == set(known):
             break
@@ -66,7 +66,9 @@ def judge_series(series: Series, known: Collection[int] = ()) -> list[Change]:
     return changes
 
 
-def judge_both(series: Series, best: Readings, average: Readings, known: Collection[int]) -> list[Change]:
+def judge_best_and_average(
+    series: Series, best: Readings, average: Readings, known: Collection[int]
+) -> list[Change]:
     """The changes that the best repetitions of the points show, and those that only their average shows.
 
     A cause that slows some of the processes leaves the best one as it was. So does a busy machine: what only

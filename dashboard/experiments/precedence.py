@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 
 from dashboard.models import Experiment, Machine, Run
 from dashboard.policy.quiet_projects import quiet_projects
-from dashboard.querysets.claim_order import order_claims
+from dashboard.querysets.experiment_order import order_waiting_experiments
 
 # Until a machine has measured for so long, no share of its time says anything.
 GRACE_PERIOD = timedelta(minutes=20)
@@ -34,7 +34,7 @@ def order_claimable(machine: Machine) -> QuerySet[Experiment]:
     waiting = waiting.exclude(project__in=quiet_projects())
     if awaited_runs(machine).exists() and had_last_turn(machine):
         waiting = waiting.filter(Experiment.IS_AWAITED)
-    return order_claims(waiting, claimable=waiting)
+    return order_waiting_experiments(waiting, claimable=waiting)
 
 
 def must_yield(experiment: Experiment) -> bool:

@@ -16,7 +16,7 @@ from dashboard.access.rules import is_offered
 from dashboard.models import Experiment, Project, Run
 from dashboard.pages.queue_forecast import ExpectedJob, Job, JobLengths, expect_jobs
 from dashboard.querysets import queue
-from dashboard.querysets.claim_order import LONG_WAIT
+from dashboard.querysets.experiment_order import LONG_WAIT
 
 
 @require_safe

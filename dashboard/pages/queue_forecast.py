@@ -9,7 +9,7 @@ from datetime import datetime
 from heapq import heapify, heappop, heappush
 
 from dashboard.models import Experiment, Pool, Project, Run
-from dashboard.querysets.claim_order import take_turns
+from dashboard.querysets.experiment_order import take_turns
 
 Job = Run | Experiment
 # Pool and question, of experiments: how many seconds the usual one takes.
@@ -110,8 +110,8 @@ def expect_jobs(
     """What is measured, then what waits in the order in which it will begin; last what no machine takes.
 
     `waiting` in the order of claims among runs and among experiments; `machines`: by pool, the keys of those
-    that take work; `begun`: by pool, the last experiments that it began, as `claim_order.take_turns` takes
-    them.
+    that take work; `begun`: by pool, the last experiments that it began, as `experiment_order.take_turns`
+    takes them.
     """
     free: dict[int, dict[int, float]] = {pool: dict.fromkeys(keys, 0.0) for pool, keys in machines.items()}
     awaited = {pool_of(job).pk for job in waiting if is_awaited(job)}

@@ -9,9 +9,9 @@ from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, 
 from django.db.models.functions import Coalesce, Now
 
 from dashboard.models import Case, Claim, Document, Experiment, ExperimentPair, Machine, Project, Run, Series
-from dashboard.querysets.claim_order import order_claims
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.deferred_joins import MACHINE_DETAILS, PROJECT_DETAILS, compose_details, is_among
+from dashboard.querysets.experiment_order import order_waiting_experiments
 from dashboard.querysets.runs import ALIVE_WITHIN
 
 # The tabs of the list, in the order shown.
@@ -72,7 +72,7 @@ def active_experiments(projects: QuerySet[Project]) -> QuerySet[Experiment]:
     rows = experiments_with_related().filter(state__in=Experiment.ACTIVE, project__in=projects)
     # What gave way has been measured before.
     began = When(state=Experiment.State.MEASURING, then=F("measuring_at"))
-    return order_claims(rows, Choose(began).desc(nulls_last=True))
+    return order_waiting_experiments(rows, Choose(began).desc(nulls_last=True))
 
 
 def find_with_pairs(pk: int) -> Experiment | None:

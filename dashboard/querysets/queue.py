@@ -11,8 +11,8 @@ from django.db.models import Case, Count, DurationField, ExpressionWrapper, F, Q
 from django.db.models.functions import Now
 
 from dashboard.models import Experiment, Machine, Project, Run, SeriesLatest
-from dashboard.querysets.claim_order import MOST_OVERTAKING, begun_experiments, order_claims
 from dashboard.querysets.compiled_queries import CompiledQuery
+from dashboard.querysets.experiment_order import MOST_OVERTAKING, begun_experiments, order_waiting_experiments
 from dashboard.querysets.experiments import experiments_with_related
 from dashboard.querysets.projects import SILENT_AFTER
 from dashboard.querysets.runs import runs_with_related
@@ -66,13 +66,15 @@ _HELD_EXPERIMENTS = CompiledQuery(
     )
 )
 _WAITING_EXPERIMENTS = CompiledQuery(
-    lambda: order_claims(experiments_with_related().filter(state=Experiment.State.REQUESTED))[:MOST_WAITING]
+    lambda: order_waiting_experiments(experiments_with_related().filter(state=Experiment.State.REQUESTED))[
+        :MOST_WAITING
+    ]
 )
 
 
 def begun_by_pool(since: Mapping[int, datetime]) -> dict[int, list[Experiment]]:
     """The last that each pool began since its time, of what the site asks for by itself, for
-    `claim_order.take_turns`."""
+    `experiment_order.take_turns`."""
     begun = begun_experiments().only("pk", "requested_at")
     return {
         pool: list(

@@ -16,7 +16,7 @@ from dashboard.experiments.transitions import YIELDED
 from dashboard.models import Experiment, Machine, Project
 from dashboard.pages.queue import longest_by_pool
 from dashboard.pages.queue_forecast import in_turn
-from dashboard.querysets.claim_order import LONG_WAIT, MOST_OVERTAKING
+from dashboard.querysets.experiment_order import LONG_WAIT, MOST_OVERTAKING
 from dashboard.querysets.experiments import active_experiments
 from dashboard.querysets.queue import begun_by_pool, waiting_experiments
 from tests.dashboard import factories

@@ -27,7 +27,7 @@ _NEWEST_COMMIT_FIRST = Case(
 ).desc(nulls_last=True)
 
 
-def order_claims(
+def order_waiting_experiments(
     rows: QuerySet[Experiment], *first: OrderBy, claimable: QuerySet[Experiment] | None = None
 ) -> QuerySet[Experiment]:
     """Those rows that wait in the order of claims, with `awaited`; behind what is `first`.
@@ -80,8 +80,8 @@ def take_turns(
 ) -> list[Proof]:
     """What of one pool will be claimed one after the other, if nothing else is asked for meanwhile.
 
-    `waiting` as `order_claims` has it, of what the site asked for by itself; `begun`: the last that the pool
-    began, MOST_OVERTAKING and one more, the newest first; `is_quiet`: of what isn't begun now.
+    `waiting` as `order_waiting_experiments` has it, of what the site asked for by itself; `begun`: the last
+    that the pool began, MOST_OVERTAKING and one more, the newest first; `is_quiet`: of what isn't begun now.
     """
     left, order, last = list(waiting), list[Proof](), list(begun)
     while left:
