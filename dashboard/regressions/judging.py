@@ -107,6 +107,10 @@ def judge_run(run_id: int) -> None:
 
 
 def judge_measured(project: Project, run: Run, lines: BranchLines, facts: GatheredFacts) -> None:
+    """Find the changes of the run's series, decide on what they touch, and announce suspicions.
+
+    Called with the project locked. Raises FactsToGather.
+    """
     branch = run.commit.branch
     series = judged_series_of_run(run)
     judged = find_all_changes(project, branch, series, lines, facts, run.commit.position)
@@ -168,6 +172,7 @@ def judge_sentinel(project: Project, run: Run, lines: BranchLines, facts: Gather
 
 
 def keys_by_branch(regressions: QuerySet[Regression]) -> dict[str, set[int]]:
+    """The keys of regressions by the branch on which each was found: one decision is about one branch."""
     keys: dict[str, set[int]] = {}
     for key, branch in regressions.values_list("pk", "first_bad__branch"):
         keys.setdefault(branch, set()).add(key)
@@ -328,6 +333,7 @@ def series_judged_together(project: Project) -> list[tuple[str, list[Series]]]:
 
 
 def by_configuration(rows: Iterable[Series]) -> list[list[Series]]:
+    """The series of each configuration together: a run measures all of them."""
     groups: dict[int, list[Series]] = {}
     for series in rows:
         groups.setdefault(series.configuration_id, []).append(series)
@@ -353,7 +359,10 @@ def with_facts(lines: BranchLines, work: Callable[[GatheredFacts], Result]) -> R
 def decide_and_apply(
     project: Project, branch: str, touched: AffectedChanges, lines: BranchLines, facts: GatheredFacts
 ) -> list[Regression]:
-    """Raises FactsToGather where something is to be found out that no lock may wait for."""
+    """Decide on what was touched and write that; the regressions that opened.
+
+    Raises FactsToGather where something is to be found out that no lock may wait for.
+    """
     snapshot = take_snapshot(project, branch, touched)
     while True:
         decision = decide(snapshot, facts)

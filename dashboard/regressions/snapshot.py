@@ -68,6 +68,7 @@ class AffectedChanges:
 
 
 def take_snapshot(project: Project, branch: str, touched: AffectedChanges) -> facts.Snapshot:
+    """All that a decision on what was touched has to know of a branch, as frozen facts."""
     changes, keys = reached_keys(project, branch, touched)
     rows = changed_rows(branch, changes, keys)
     line = touched.line or BranchLine(branch)
