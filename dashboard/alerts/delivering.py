@@ -69,6 +69,7 @@ def attempt_delivery(delivery_id: int) -> None:
 
 
 def send_claimed(delivery: Delivery) -> None:
+    """Send what this worker has claimed, and keep what came of it: delivered, or when to try again."""
     began = time.monotonic()
     reported = reported_states.reported_state(delivery.regression) if delivery.regression else ""
     try:

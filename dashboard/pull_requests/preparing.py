@@ -209,9 +209,7 @@ def request_planned_experiments(check: Check, plan: CheckPlan) -> None:
             request_case_experiment(locked, metric, base, head, minutes, CHECK_ERROR / len(sides))
             if index == 0:
                 # Before the other cases: without it no time that is worse is told while these are measured.
-                request_case_experiment(
-                    locked, metric, base, base, minutes, CONTROL_ERROR, most_pairs=CONTROL_PAIRS
-                )
+                request_case_experiment(locked, metric, base, base, minutes, CONTROL_ERROR, is_control=True)
         locked.base_commit, locked.head_commit = base.commit, sides[0][1].commit
         locked.state, locked.left_out = State.MEASURING, plan.left_out
         locked.save(update_fields=["base_commit", "head_commit", "state", "left_out"])
@@ -225,8 +223,10 @@ def request_case_experiment(
     head: Side,
     minutes: float,
     error: float,
-    most_pairs: int | None = None,
+    *,
+    is_control: bool = False,
 ) -> None:
+    """Request the experiment of one case; few pairs are enough for the control, the base against itself."""
     design = ExperimentDesign(
         purpose=Experiment.Purpose.CHECK,
         question=Experiment.Question.BOUND,
@@ -236,7 +236,7 @@ def request_case_experiment(
         floor=check.floor,
         error=error,
         minutes=minutes,
-        most_pairs=most_pairs or experiments.ESTIMATE_PAIRS,
+        most_pairs=CONTROL_PAIRS if is_control else experiments.ESTIMATE_PAIRS,
         requested_by=check.requested_by,
     )
     experiment = experiments.request_experiment(check.project, design)
@@ -244,5 +244,5 @@ def request_case_experiment(
         of=check,
         configuration=head.configuration,
         experiment=experiment,
-        is_control=most_pairs is not None,
+        is_control=is_control,
     )

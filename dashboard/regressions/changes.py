@@ -193,6 +193,7 @@ def runs_beside(history: History, index: int) -> list[int]:
 def with_surroundings(
     history: History, change: detection.Change, environments: RunEnvironments
 ) -> FoundChange:
+    """A change with the commits on both its sides, and what of the environment differs between their runs."""
     runs = runs_beside(history, change.index)
     before, after = (environments.of_run(run) for run in runs)
     good = history.untainted_before(change.index)

@@ -238,6 +238,7 @@ def disturbed_before(rows: list[Run]) -> int:
 
 
 def series_around(lines: BranchLines, request: PointsAroundRequest) -> PointsAround:
+    """The values at both ends of a range, and the measured commits beyond them."""
     series = SeriesRow.objects.select_related("metric").get(pk=request.series.pk)
     past = load_history(series, lines.of_branch(request.bad.branch))
     good, bad = past.index_of(request.good.position), past.index_of(request.bad.position)
@@ -307,6 +308,7 @@ def times_answered(_: BranchLines, request: TimesAnswered) -> int:
 
 
 def refuted_for_another(lines: BranchLines, request: RefutedForAnother) -> ReusedProof | None:
+    """The proof by which the same pairs have refuted this step for another regression; None without one."""
     answered = RegressionExperiment.objects.filter(
         series=request.series.pk,
         experiment__purpose=Experiment.Purpose.PROOF,

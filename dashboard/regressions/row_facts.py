@@ -11,6 +11,7 @@ from dashboard.regressions.decision.ranges import Range
 
 
 def verdict_fact(link: RegressionExperiment, order: int) -> facts.ExperimentVerdict:
+    """What an ended experiment of a regression has said; `order`: its place among those that ended."""
     experiment = link.experiment
     ratio, low, high = experiment.reason.get("step") or (experiment.ratio, experiment.low, experiment.high)
     return facts.ExperimentVerdict(

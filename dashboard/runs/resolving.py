@@ -77,6 +77,7 @@ def resolve_trigger(trigger_id: int, *, quick: bool = False, patience: float | N
 
 
 def _resolve_received(received: Trigger, quick: bool, patience: float | None) -> list[int]:
+    """Fetch the repository and request what a trigger asks for, or refuse it with a sentence. Raises Busy."""
     project = received.project
     try:
         project.mirror.fetch(patience)
@@ -106,6 +107,7 @@ def _resolve_received(received: Trigger, quick: bool, patience: float | None) ->
 
 
 def _request_planned(trigger: Trigger, plan: TriggerPlan, quick: bool) -> list[int]:
+    """Store the commits of a plan, request its runs and resolve the trigger; the keys of the runs."""
     decision, project = plan.decision, trigger.project
     with transaction.atomic():
         # Held until the end: a second resolving of the same trigger waits here and then finds it closed.
@@ -169,6 +171,7 @@ def _as_wanted(
     chosen: Sequence[Chosen],
     quick: Collection[tuple[str, str, str]] = (),
 ) -> list[RequestedRun]:
+    """One for each case of the chosen benchmarks at each commit."""
     cases = _get_or_create_cases(project, (benchmark for _, benchmarks in chosen for benchmark in benchmarks))
     return [
         RequestedRun(
@@ -199,6 +202,7 @@ def _get_or_create_cases(project: Project, benchmarks: Iterable[Benchmark]) -> d
 
 
 def _leave_out_measured(wanted: list[RequestedRun]) -> list[RequestedRun]:
+    """Without those that the site's pool has measured already at their commits."""
     if not wanted:
         return []
     done = Run.objects.filter(

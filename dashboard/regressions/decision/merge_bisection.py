@@ -103,6 +103,7 @@ class MergedBranch:
         return self.name_suspects(left.suspects, verdicts)
 
     def name_suspects(self, suspects: Sequence[str], verdicts: Mapping[str, str]) -> NextStep:
+        """The end: the one commit of the branch that is to blame, or those that nothing tells apart."""
         values = {"merge": self.context.bad.hash, "brought": len(self.history.brought)}
         if len(suspects) > 1:
             untold = [verdicts.get(sha, "") for sha in suspects]

@@ -46,6 +46,7 @@ MOST_COMPARED = 20
 
 
 def explain_step(project: Project, line: BranchLine, request: Explanation) -> StepExplanation:
+    """Which phase, functions and tensor operations a step comes from, by the runs on both sides of it."""
     change = request.change
     series = SeriesRow.objects.select_related("metric").get(pk=change.series.pk)
     sides = sides_of_step(change_at_proof(request), load_history(series, line))

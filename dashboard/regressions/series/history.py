@@ -315,6 +315,7 @@ def with_guards(
 def commits_with_guard(
     measured: Sequence[MeasuredCommit], results: Iterable[GuardRow]
 ) -> list[MeasuredCommit]:
+    """The commits with how each stands to its guard; one whose runs reported no quality is a tainted one."""
     statuses: dict[tuple[int, int], dict[int, GuardStatus]] = {}
     values = {run: commit.value for commit in measured for run in commit.runs}
     for commit, position, run, state, minimum, maximum, seeds in results:
