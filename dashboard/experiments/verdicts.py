@@ -115,14 +115,14 @@ def evaluate_experiment(
     share = estimate_head_share(scale, calm, error)
     steps = evaluate_steps(experiment, measured, scale, error)
     if experiment.question in WITHOUT_STEP:
-        told = agreed_estimate(share, steps, error, largest_step_effect(experiment))
+        estimate = agreed_estimate(share, steps, error, largest_step_effect(experiment))
     elif experiment.question == Question.TEST:
-        told = estimate_of_step(share, steps, least_share(experiment, scale))
+        estimate = estimate_of_step(share, steps, least_share(experiment, scale))
     else:
-        told = narrower_estimate(share, steps)
+        estimate = narrower_estimate(share, steps)
     surely_worse = False
     if experiment.question == Question.ESTIMATE:
-        verdict, reason = _estimate_verdict(experiment, told, scale, spent)
+        verdict, reason = _estimate_verdict(experiment, estimate, scale, spent)
     elif experiment.question == Question.BOUND:
         bounded, others = bound_experiment(experiment, measured)
         verdict, reason = _bound_verdict(bounded, others, spent)
@@ -130,13 +130,13 @@ def evaluate_experiment(
     else:
         phases = evaluate_phases(experiment, [pair for pair in measured if not pair.disturbed], error)
         verdict, reason = _decided_verdict(experiment, share, steps, scale, spent, phases, error)
-    interval = _interval_of(told, scale)
+    interval = _interval_of(estimate, scale)
     return ExperimentResult(
         interval if scale.logarithmic else None,
         None if scale.logarithmic else interval,
         verdict,
         {**reason, **took} if reason else {},
-        told is not share,
+        estimate is not share,
         surely_worse,
     )
 
@@ -201,12 +201,12 @@ def evaluate_ratios(
     if len(calm) < pairs.FEWEST_PAIRS:
         return Interval()
     scale, error = scale_of(experiment, calm), experiment.error / (1 if typical is None else 2)
-    told = estimate_head_share(scale, calm, error)
+    estimate = estimate_head_share(scale, calm, error)
     if typical:
         ratios = np.log([head / base for base, head in typical])
         steps = estimate_by_steps(ComparedSteps(ratios, 0.0, 0.0), base_first, scale.step, LEAST_NOISE, error)
-        told = agreed_estimate(told, steps, error, math.inf)
-    return _interval_of(told, scale)
+        estimate = agreed_estimate(estimate, steps, error, math.inf)
+    return _interval_of(estimate, scale)
 
 
 def _interval_of(share: pairs.ShareEstimate, scale: StepScale) -> Interval:
@@ -251,10 +251,10 @@ def _decided_verdict(
         return verdict, reason
     if spent >= 1:
         return Verdict.UNDECIDED, {"code": "both answers possible"}
-    told = narrower_estimate(share, steps)
-    if experiment.question == Question.TEST and not phases and told.pairs >= FEWEST_PAIRS_OF_HOPELESS:
-        most = int(told.pairs / spent)
-        if pairs.chance_to_decide(told, most, least_share(experiment, scale), error) < HOPELESS_CHANCE:
+    estimate = narrower_estimate(share, steps)
+    if experiment.question == Question.TEST and not phases and estimate.pairs >= FEWEST_PAIRS_OF_HOPELESS:
+        most = int(estimate.pairs / spent)
+        if pairs.chance_to_decide(estimate, most, least_share(experiment, scale), error) < HOPELESS_CHANCE:
             return Verdict.UNDECIDED, {"code": "too noisy", "most": most}
     return "", {}
 
@@ -370,5 +370,5 @@ def place_step(
     )
     scale, error = scale_of(asked, calm), error_of_look(asked, measured)
     share = estimate_head_share(scale, calm, error)
-    told = agreed_estimate(share, evaluate_steps(asked, measured, scale, error), error, math.inf)
-    return as_verdict(pairs.place_verdict(told))
+    estimate = agreed_estimate(share, evaluate_steps(asked, measured, scale, error), error, math.inf)
+    return as_verdict(pairs.place_verdict(estimate))

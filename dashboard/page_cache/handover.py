@@ -45,25 +45,28 @@ class PageSlot:
         start = os.pread(self._file, min(size, LONGEST_HEADER), CHECKSUM.size)
         head, _, rest = start.partition(b"\n")
         try:
-            told = json.loads(head)
+            fields = json.loads(head)
             # Without a boot ID: what seems to come from the future is of before the machine started anew.
-            is_recent = made_after <= told["made_at"] <= time.monotonic()
-            if told["key"] != self._key or not is_recent:
+            is_recent = made_after <= fields["made_at"] <= time.monotonic()
+            if fields["key"] != self._key or not is_recent:
                 return None
             bodies = rest + os.pread(self._file, size, CHECKSUM.size + len(start))
-            body, packed = bodies[: told["body"]], bodies[told["body"] : told["body"] + told["packed"]]
+            body, packed = (
+                bodies[: fields["body"]],
+                bodies[fields["body"] : fields["body"] + fields["packed"]],
+            )
             # What stands behind may be of a longer page, or of a process that was ended while it wrote.
             if CHECKSUM.pack(checksum_of(head, body, packed)) != os.pread(self._file, CHECKSUM.size, 0):
                 return None
             page = CachedPage(
-                revision=told["revision"],
-                made_at=told["made_at"],
-                newest_at=told["newest_at"],
+                revision=fields["revision"],
+                made_at=fields["made_at"],
+                newest_at=fields["newest_at"],
                 body=body,
                 packed=packed,
-                headers=told["headers"],
-                digest=told["digest"],
-                token_place=bytes.fromhex(told["token_place"]),
+                headers=fields["headers"],
+                digest=fields["digest"],
+                token_place=bytes.fromhex(fields["token_place"]),
             )
         except (ValueError, KeyError, TypeError):
             # Empty, or a first line of which another one's rest is left.
@@ -74,7 +77,7 @@ class PageSlot:
         """For the processes that wait for it."""
         if self._file is None:
             return
-        told = {
+        fields = {
             "key": self._key,
             "revision": page.revision,
             "made_at": page.made_at,
@@ -85,7 +88,7 @@ class PageSlot:
             "body": len(page.body),
             "packed": len(page.packed),
         }
-        head = json.dumps(told).encode()
+        head = json.dumps(fields).encode()
         checksum = CHECKSUM.pack(checksum_of(head, page.body, page.packed))
         # Over what was there, which isn't cut to nothing first: ext4 would bring each page to the disk as the
         # file is closed, and the next would wait for that. A full disk: the page is answered all the same.

@@ -443,12 +443,12 @@ def steps_of_growth(
         news |= {row.pk for row in synced.rows if row.regression_id is None}
     if not news:
         return set()
-    counters = {of.pk: of for of in series if is_exact_counter(of)}
+    counters = {counter.pk: counter for counter in series if is_exact_counter(counter)}
     steps: defaultdict[int, list[Step]] = defaultdict(list)
     for row in sorted(synced.rows, key=lambda row: row.position):
         if row.series_id in counters and row.direction == Change.Direction.REGRESSION:
             steps[row.series_id].append(Step(row.pk, row.position, row.before, row.after))
-    return set().union(*(steps_weighed_together(counters[key], of, news) for key, of in steps.items()))
+    return set().union(*(steps_weighed_together(counters[key], own, news) for key, own in steps.items()))
 
 
 def current_level(past: History, found: Sequence[changes.FoundChange]) -> float | None:

@@ -195,13 +195,13 @@ def crossings_along_line(rows: Sequence[LimitRow], changed_from: int, line: Bran
         places |= {runs[0].position: runs[0].commit for runs in by_commit}
         found = find_episodes(points)
         told = {link for episode in found for link in episode.links}
-        episodes += [(series, each) for each in found if each.first.commit.branch == line.branch]
+        episodes += [(series, episode) for episode in found if episode.first.commit.branch == line.branch]
         kept += [link for point in points for link in point.links if link not in told]
     standing = {row.regression: row for row in rows if row.regression and not row.withdrawn}
     kept = [link for link in kept if link.regression in standing]
     groups = [with_gone(group, stored, places, line) for group in group_by_commit(episodes)]
     groups = unsettled_groups(groups, changed_from, standing, {link.regression for link in kept})
-    told_by = {link.regression for group in groups for _, each in group for link in each.links}
+    told_by = {link.regression for group in groups for _, episode in group for link in episode.links}
     return LimitCrossings(
         episodes=tuple(with_series([pair for group in groups for pair in group])),
         kept=tuple(kept),
@@ -275,7 +275,7 @@ def with_gone(
             return None
         return places[min(point.position for point in together if point.position > own[-1].position)]
 
-    return [(series, replace(each, gone=first_without(series))) for series, each in group]
+    return [(series, replace(episode, gone=first_without(series))) for series, episode in group]
 
 
 def with_disturbed(
@@ -312,11 +312,14 @@ def unsettled_groups(
         group for group in groups if may_have_changed(group, changed_from) and not is_settled(group, standing)
     ]
     while True:
-        keys = {link.regression for group in asked for _, each in group for link in each.links} | {*lost}
+        keys = {link.regression for group in asked for _, episode in group for link in episode.links} | {
+            *lost
+        }
         more = [
             group
             for group in groups
-            if group in asked or any(link.regression in keys for _, each in group for link in each.links)
+            if group in asked
+            or any(link.regression in keys for _, episode in group for link in episode.links)
         ]
         if len(more) == len(asked):
             return more
@@ -325,18 +328,18 @@ def unsettled_groups(
 
 def may_have_changed(group: Group, position: int) -> bool:
     """False where all that belongs to it lies before a position: nothing that is stored there changes it."""
-    return any(each.clear is None or each.clear >= position for _, each in group)
+    return any(episode.clear is None or episode.clear >= position for _, episode in group)
 
 
 def is_settled(group: Group, standing: Mapping[int, LimitRow]) -> bool:
     """True where one regression tells of all of it, and of nothing else of these series, as it is."""
-    links = [link for _, each in group for link in each.links]
-    if sorted(link.limit for link in links) != sorted(each.first.row for _, each in group):
+    links = [link for _, episode in group for link in episode.links]
+    if sorted(link.limit for link in links) != sorted(episode.first.row for _, episode in group):
         return False
     if len({link.regression for link in links}) != 1 or links[0].regression not in standing:
         return False
     row = standing[links[0].regression]
-    span = spanned_by([each for _, each in group])
+    span = spanned_by([episode for _, episode in group])
     return row.has_changes or (row.last_good, row.first_bad, row.recovered_by) == span
 
 
@@ -346,9 +349,11 @@ def spanned_by(episodes: Sequence[Episode]) -> tuple[int, int, int | None]:
     What isn't measured any more ends where the others have gone on without it: up to there it was crossed.
     """
     first = episodes[0].first.commit
-    before = [each.before.commit for each in episodes if each.before]
-    over = [commit for each in episodes if (commit := each.kept.commit if each.kept else each.gone)]
-    all_over = len(over) == len(episodes) and any(each.kept for each in episodes)
+    before = [episode.before.commit for episode in episodes if episode.before]
+    over = [
+        commit for episode in episodes if (commit := episode.kept.commit if episode.kept else episode.gone)
+    ]
+    all_over = len(over) == len(episodes) and any(episode.kept for episode in episodes)
     return (
         max(before, key=lambda commit: commit.position, default=first).pk,
         first.pk,

@@ -41,8 +41,8 @@ def triage_regression(
     said = clean_comment(action, comment)
     with transaction.atomic():
         # Before the regression, as judging does.
-        of = Regression.objects.values_list("project", flat=True).get(pk=regression_id)
-        project = Project.objects.select_for_update(no_key=True).get(pk=of)
+        project_id = Regression.objects.values_list("project", flat=True).get(pk=regression_id)
+        project = Project.objects.select_for_update(no_key=True).get(pk=project_id)
         regression = Regression.objects.select_for_update().get(pk=regression_id)
         row = Triage(regression=regression, person=visitor.user, action=action, comment=said)
         if action in BECOMES:

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 
 from dashboard.models import DroppedDetail
 from dashboard.policy.effective import Origin
-from dashboard.retention import Forecast, KeptDays, Reason
+from dashboard.retention.forecast import Forecast
+from dashboard.retention.kept_days import KeptDays
+from dashboard.retention.protected_runs import Reason
 from dashboard.sentences.numbers import format_count, format_quantity
 
 # What a kind consists of: one, and several.

@@ -59,11 +59,12 @@ def points_moved_sentence(change: Change) -> str:
     return f"The points, measured at other hours, moved by {points}; what pairs measured side by side counts."
 
 
-def thinned_sentence(drawn: int, of: int) -> str:
+def thinned_sentence(drawn: int, shown: int) -> str:
     """What a long line leaves out; empty where it leaves out nothing."""
-    if drawn >= of:
+    if drawn >= shown:
         return ""
     return (
-        f"{numbers.format_number(drawn)} of {numbers.format_number(of)} runs are drawn: of each stretch the "
-        "first, the last, the lowest and the highest, and both sides of each change. Closer shows them all."
+        f"{numbers.format_number(drawn)} of {numbers.format_number(shown)} runs are drawn: of each "
+        "stretch the first, the last, the lowest and the highest, and both sides of each change. "
+        "Closer shows them all."
     )

@@ -272,7 +272,9 @@ def summarize_groups(rows: Sequence[GridRow], metric: str) -> dict[str, GroupSum
     groups: dict[str, list[GridRow]] = {}
     for row in rows:
         groups.setdefault(row.group, []).append(row)
-    return {group: GroupSummary(len(of), mean_movement(of, metric)) for group, of in groups.items()}
+    return {
+        group: GroupSummary(len(members), mean_movement(members, metric)) for group, members in groups.items()
+    }
 
 
 def mean_movement(rows: Sequence[GridRow], metric: str) -> str:

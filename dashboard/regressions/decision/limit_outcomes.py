@@ -59,12 +59,17 @@ class _LimitDecider:
         self.alone = self._limits_alone(snapshot)
         crossed = crossed_commits(snapshot.limit_episodes)
         self._choose_owners(crossed)
-        for each in crossed:
-            self._decide_crossed(each)
-        owners = {each.owner.pk for each in crossed if each.owner}
-        owners |= {row.pk for each in crossed for row in each.others}
+        for crossed_commit in crossed:
+            self._decide_crossed(crossed_commit)
+        owners = {crossed_commit.owner.pk for crossed_commit in crossed if crossed_commit.owner}
+        owners |= {row.pk for crossed_commit in crossed for row in crossed_commit.others}
         self._withdraw_kept(snapshot, owners)
-        owned = {(limit, each.owner.pk) for each in crossed if each.owner for limit in each.limits}
+        owned = {
+            (limit, crossed_commit.owner.pk)
+            for crossed_commit in crossed
+            if crossed_commit.owner
+            for limit in crossed_commit.limits
+        }
         links = [link for episode in snapshot.limit_episodes for link in episode.links]
         released = [link.limit for link in links if (link.limit, link.regression) not in owned]
         released += [link.limit for link in snapshot.limits_kept if link.has_changes]
@@ -94,23 +99,23 @@ class _LimitDecider:
 
         What is left, as the beginning of a crossing was moved, goes with it: to the first that has none.
         """
-        for each in crossed:
-            found = self._rows_at(each)
+        for crossed_commit in crossed:
+            found = self._rows_at(crossed_commit)
             beside = [row for row in found if row.pk not in self.alone]
-            each.owner = next(iter(beside or found), None)
-        taken = {each.owner.pk for each in crossed if each.owner}
-        for each in crossed:
-            for key in each.linked:
+            crossed_commit.owner = next(iter(beside or found), None)
+        taken = {crossed_commit.owner.pk for crossed_commit in crossed if crossed_commit.owner}
+        for crossed_commit in crossed:
+            for key in crossed_commit.linked:
                 row = self._standing_row(key)
                 if row is None or row.pk not in self.alone or row.pk in taken:
                     continue
                 taken.add(row.pk)
-                if each.owner is None:
-                    each.owner = row
+                if crossed_commit.owner is None:
+                    crossed_commit.owner = row
                 else:
-                    each.others.append(row)
-            if each.owner is None:
-                each.owner = self._withdrawn_before(each)
+                    crossed_commit.others.append(row)
+            if crossed_commit.owner is None:
+                crossed_commit.owner = self._withdrawn_before(crossed_commit)
 
     def _rows_at(self, crossed: CrossedCommit) -> list[Regression]:
         """Those at the commit, and those with changes that tell of its very limits."""
@@ -190,17 +195,17 @@ def row_of_limits(episodes: Sequence[LimitEpisode]) -> DecidedRow:
 
     It has recovered once all of them are kept again, or aren't measured any more where others are kept.
     """
-    told = min(episodes, key=lambda episode: episode.series.pk)
+    first = min(episodes, key=lambda episode: episode.series.pk)
     good = [episode.before for episode in episodes if episode.before]
     over = [commit for episode in episodes if (commit := episode.kept or episode.gone)]
     all_over = len(over) == len(episodes) and any(episode.kept for episode in episodes)
-    before = told.bound if told.value_before is None else told.value_before
-    ratio = told.value / told.value_before if told.value_before else None
+    before = first.bound if first.value_before is None else first.value_before
+    ratio = first.value / first.value_before if first.value_before else None
     return DecidedRow(
-        last_good=max(good, key=lambda commit: commit.position, default=told.commit),
-        first_bad=told.commit,
-        series=told.series,
-        size=Size(before, told.value, ratio, None, None),
+        last_good=max(good, key=lambda commit: commit.position, default=first.commit),
+        first_bad=first.commit,
+        series=first.series,
+        size=Size(before, first.value, ratio, None, None),
         state=State.CONFIRMED,
         proving=False,
         recovered_by=max(over, key=lambda commit: commit.position).pk if all_over else None,

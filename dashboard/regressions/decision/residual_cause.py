@@ -137,33 +137,33 @@ class ProvedRegion:
     @classmethod
     def around(cls, whole: ExperimentVerdict, context: ProofContext) -> ProvedRegion:
         """The range of a confirmed proof, with what proofs of the same series have told of beside it."""
-        told = [
+        proofs = [
             verdict
             for verdict in newest_first(context.nearby)
             if verdict.purpose == Purpose.PROOF and verdict.series.pk == whole.series.pk
         ]
         region = cls(whole.base, whole.head, (whole,))
-        while beside := region._next_beside(told):
+        while beside := region._next_beside(proofs):
             region = region._with(beside, context.other_steps)
         return region
 
-    def _next_beside(self, told: Iterable[ExperimentVerdict]) -> ExperimentVerdict | None:
-        for verdict in told:
+    def _next_beside(self, proofs: Iterable[ExperimentVerdict]) -> ExperimentVerdict | None:
+        for verdict in proofs:
             if verdict.base.pk == self.head.pk and not self.is_closed_later:
                 return verdict
             if verdict.head.pk == self.base.pk and not self.is_closed_earlier:
                 return verdict
         return None
 
-    def _with(self, told: ExperimentVerdict, other_steps: Sequence[int]) -> ProvedRegion:
+    def _with(self, proof: ExperimentVerdict, other_steps: Sequence[int]) -> ProvedRegion:
         """The region with one that begins at its head, or ends at its base."""
-        is_later, beside = told.base.pk == self.head.pk, (*self.beside, told)
-        if told.verdict != Verdict.CONFIRMED or holds_step(told.range, other_steps):
+        is_later, beside = proof.base.pk == self.head.pk, (*self.beside, proof)
+        if proof.verdict != Verdict.CONFIRMED or holds_step(proof.range, other_steps):
             if is_later:
                 return replace(self, beside=beside, is_closed_later=True)
             return replace(self, beside=beside, is_closed_earlier=True)
-        wide = replace(self, confirmed=(*self.confirmed, told), beside=beside)
-        return replace(wide, head=told.head) if is_later else replace(wide, base=told.base)
+        wide = replace(self, confirmed=(*self.confirmed, proof), beside=beside)
+        return replace(wide, head=proof.head) if is_later else replace(wide, base=proof.base)
 
     def share(self, scale: StepScale) -> float:
         """How much of a step its parts have together."""
