@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dashboard.models import ClaimMeasurement, Delivery, Regression
-from dashboard.querysets.regressions import OPEN, regressions_with_related, with_titles
+from dashboard.querysets.regressions import IS_OPEN, regressions_with_related, with_titles
 
 # So many of what waits are listed; the page has all of them.
 MOST_WAITING = 20
@@ -47,6 +47,6 @@ def waiting_regressions(digest: Delivery, without: set[int]) -> list[Regression]
         channel=digest.channel_id, event=Delivery.Event.OPENED, state=Delivery.State.DELIVERED
     )
     rows = with_titles(regressions_with_related()).filter(
-        OPEN, triaged=Regression.Triaged.OPEN, pk__in=told.values("regression")
+        IS_OPEN, triaged=Regression.Triaged.OPEN, pk__in=told.values("regression")
     )
     return list(rows.exclude(pk__in=without).order_by("opened_at")[:MOST_WAITING])

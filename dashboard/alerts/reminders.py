@@ -14,7 +14,7 @@ from dashboard.alerts import announcing, reported_states, snoozing
 from dashboard.alerts.kinds import KINDS
 from dashboard.alerts.send_times import next_digest
 from dashboard.models import Channel, Delivery, Regression, Snooze
-from dashboard.querysets.regressions import OPEN, regressions_with_related
+from dashboard.querysets.regressions import IS_OPEN, regressions_with_related
 
 MOST_AT_ONCE = 200
 
@@ -33,7 +33,7 @@ def due_reminders() -> QuerySet[Delivery]:
     waited = ExpressionWrapper(
         F("channel__remind_days") * Value(timedelta(days=1)), output_field=DurationField()
     )
-    waiting = Regression.objects.filter(OPEN, triaged=Regression.Triaged.OPEN)
+    waiting = Regression.objects.filter(IS_OPEN, triaged=Regression.Triaged.OPEN)
     reminded = Delivery.objects.filter(
         regression=OuterRef("regression"), channel=OuterRef("channel"), event=Delivery.Event.REMINDER
     )

@@ -17,7 +17,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from dashboard.access import visitor_of
 from dashboard.models import Delivery, FailedJob, Heartbeat, Machine, Project, Regression, Run, Trigger
-from dashboard.querysets.regressions import OPEN
+from dashboard.querysets.regressions import IS_OPEN
 
 ENDED_WITHIN = timedelta(hours=1)
 # Durations are those of the newest runs: more of them say nothing else.
@@ -89,7 +89,7 @@ class SiteCollector:
             ),
         )
         yield make_gauge("waiting_jobs", "What the site itself has yet to do.", ("kind",), _waiting_jobs())
-        regressions = Regression.objects.filter(OPEN, project__in=self.visible).values_list(
+        regressions = Regression.objects.filter(IS_OPEN, project__in=self.visible).values_list(
             "project__slug", "state"
         )
         yield make_gauge(

@@ -22,7 +22,7 @@ from dashboard.models import (
 )
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.deferred_joins import compose_details
-from dashboard.querysets.regressions import OPEN
+from dashboard.querysets.regressions import IS_OPEN
 
 # A machine says that it lives every ten seconds.
 SILENT_AFTER = timedelta(minutes=2)
@@ -44,7 +44,7 @@ RESTING_COPY = (
 
 def projects_with_summary(visible: QuerySet[Project]) -> QuerySet[Project]:
     """Each with its numbers of open regressions and active runs, and its newest commit and done run."""
-    regressions = Regression.objects.filter(OPEN, project=OuterRef("pk"))
+    regressions = Regression.objects.filter(IS_OPEN, project=OuterRef("pk"))
     active = Run.objects.filter(configuration__case__project=OuterRef("pk")).exclude(state__in=Run.TERMINAL)
     commit = Commit.objects.filter(project=OuterRef("pk"), branch=OuterRef("branch")).order_by("-position")
     return (

@@ -26,7 +26,7 @@ from dashboard.models import (
 )
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.disturbances import tainting_codes
-from dashboard.querysets.regressions import OPEN, regressions_with_related
+from dashboard.querysets.regressions import IS_OPEN, regressions_with_related
 from dashboard.querysets.visibility import ProjectVisibility, VisibilityRule
 
 # Which values by phase add up to a metric of each kind; of a counter, its own.
@@ -73,7 +73,7 @@ def neighbours_in_inbox(
 
 
 def _build_neighbours(rule: VisibilityRule) -> QuerySet[Any]:
-    there = Regression.objects.filter(OPEN, project__in=rule.given_projects())
+    there = Regression.objects.filter(IS_OPEN, project__in=rule.given_projects())
     at, pk = Parameter("at", DateTimeField()), Parameter("pk")
     newer = there.filter(Q(opened_at__gt=at) | Q(opened_at=at, pk__gt=pk)).order_by("opened_at", "pk")
     older = there.filter(Q(opened_at__lt=at) | Q(opened_at=at, pk__lt=pk)).order_by("-opened_at", "-pk")

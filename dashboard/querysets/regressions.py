@@ -84,7 +84,7 @@ def inbox_filters(imported: Q) -> dict[str, Q]:
 
 
 FILTERS = inbox_filters(IMPORTED)
-OPEN = FILTERS["open"]
+IS_OPEN = FILTERS["open"]
 
 # Only of these causes a commit is the culprit.
 CAUSES_WITH_COMMIT = ("", Regression.Cause.CODE)
@@ -136,7 +136,7 @@ REGRESSIONS_OF_KEYS = compose_details(listed_regressions)
 
 def open_regressions(projects: QuerySet[Project], most: int) -> QuerySet[Regression]:
     """The newest of those that need a person."""
-    rows = Regression.objects.filter(OPEN, project__in=projects)
+    rows = Regression.objects.filter(IS_OPEN, project__in=projects)
     return listed_regressions().filter(is_among(rows[:most]))
 
 
@@ -305,7 +305,7 @@ def given_up_deliveries(now: datetime, projects: QuerySet[Project]) -> QuerySet[
         next_attempt_at__gte=now - RECENT_DELIVERIES,
         channel__enabled=True,
         channel__project__in=projects,
-        regression__in=Regression.objects.filter(OPEN),
+        regression__in=Regression.objects.filter(IS_OPEN),
     )
     return rows.order_by("-next_attempt_at", "-pk")
 
