@@ -31,13 +31,17 @@ def assignment_of(experiment: Experiment) -> ExperimentAssignment:
         phase=experiment.phase or None,
         counted=experiment.metric.is_counted,
         in_turns=experiment.in_turns,
-        profiled=experiment.counts_functions
-        and (not experiment.profiles or wants_counting(experiment.profiles)),
+        profiled=experiment.counts_functions and (not experiment.profiles or counts_again(experiment)),
         machine=experiment.machine.name,
         pairs=experiment.pairs.count(),
         files=experiment.project.files_beside_manifest(),
         seeded=is_seeded(experiment),
     )
+
+
+def counts_again(experiment: Experiment) -> bool:
+    """Whether its sides, counted before, are to be counted once more."""
+    return wants_counting(experiment.profiles, experiment.seconds / experiment.most_seconds)
 
 
 def is_seeded(experiment: Experiment) -> bool:

@@ -1,8 +1,8 @@
 """Exact counters of both sides of a bound: the repetitions that count functions tell them as well.
 
 A counter that is the same in each process of one side, and another in each of the other's, proves a
-difference without any pairs. What differs is counted again before it is believed; what doesn't repeat tells
-nothing.
+difference without any pairs. What differs by enough to matter is counted again before it is believed; what
+doesn't repeat tells nothing.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ SIDES = ("base", "head")
 # So many countings of each side, all of them alike, before a difference is believed. A counter that takes
 # either of two values by chance passes for one once in 2,048 times.
 LEAST_COUNTINGS = 6
+# Of an experiment's time: without the rest its pairs tell nothing of the step's.
+COUNTING_SHARE = 0.5
 
 # Of one side, by name: the metric's `unit`, `better` and `headline`, and the `samples` of its countings.
 Counters = Mapping[str, Mapping[str, Any]]
@@ -64,32 +66,52 @@ def join_counters(known: Counters, counted: Counters) -> dict[str, dict[str, Any
     }
 
 
-def wants_counting(profiles: Mapping[str, Any]) -> bool:
-    """Whether what differs between the sides, repeating on each so far, is to be counted once more."""
-    base, head = (counters_of_side(profiles, side) for side in SIDES)
+def wants_counting(profiles: Mapping[str, Any], spent: float) -> bool:
+    """Whether a difference that matters, repeating on each side so far, is to be counted once more.
+
+    `spent`: the share of the experiment's time that the countings took; where all of them would take more
+    than COUNTING_SHARE there are no more.
+    """
     return any(
-        sides_differ(base[name], head[name])
-        and min(len(side[name]["samples"]) for side in (base, head)) < LEAST_COUNTINGS
-        for name in base.keys() & head.keys()
+        spent * LEAST_COUNTINGS <= COUNTING_SHARE * countings
+        for name, base, head in repeating_counters(profiles)
+        if (countings := fewest_countings(base, head)) < LEAST_COUNTINGS
+        and is_relevant(bound_counter(name, base, head))
     )
 
 
 def bound_counters(profiles: Mapping[str, Any], own: BoundedDifference | None) -> list[BoundedDifference]:
-    """What the counters say, exactly; those that vary, or were counted too seldom, are left out.
+    """What the counters say, exactly; those that vary are left out, and relevant ones counted too seldom.
 
     `own`: what pairs say of the step's time. More calls that bought a faster step are nothing worse.
     """
-    base, head = (counters_of_side(profiles, side) for side in SIDES)
     faster = own is not None and own.is_better
     found = []
-    for name in sorted(base.keys() & head.keys()):
-        sides = base[name], head[name]
-        countings = min(len(side["samples"]) for side in sides)
-        if not all(map(repeats_alike, sides)) or (sides_differ(*sides) and countings < LEAST_COUNTINGS):
+    for name, base, head in repeating_counters(profiles):
+        bounded = bound_counter(name, base, head)
+        if is_relevant(bounded) and fewest_countings(base, head) < LEAST_COUNTINGS:
             continue
-        bounded = bound_counter(name, *sides)
         found.append(replace(bounded, is_offset=faster and bounded.verdict == WORSE))
     return found
+
+
+def repeating_counters(profiles: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+    """The names, base and head of those that both sides have, and that repeat on each so far."""
+    base, head = (counters_of_side(profiles, side) for side in SIDES)
+    return [
+        (name, base[name], head[name])
+        for name in sorted(base.keys() & head.keys())
+        if repeats_alike(base[name]) and repeats_alike(head[name])
+    ]
+
+
+def is_relevant(bounded: BoundedDifference) -> bool:
+    """Whether it is worse, or better, by as much as matters."""
+    return bounded.verdict == WORSE or bounded.is_better
+
+
+def fewest_countings(base: Mapping[str, Any], head: Mapping[str, Any]) -> int:
+    return min(len(side["samples"]) for side in (base, head))
 
 
 def bound_counter(name: str, base: Mapping[str, Any], head: Mapping[str, Any]) -> BoundedDifference:
@@ -111,8 +133,3 @@ def counters_of_side(profiles: Mapping[str, Any], side: str) -> Counters:
 
 def repeats_alike(counter: Mapping[str, Any]) -> bool:
     return len(set(counter["samples"])) == 1
-
-
-def sides_differ(base: Mapping[str, Any], head: Mapping[str, Any]) -> bool:
-    """Repeating on each side so far, to another number."""
-    return repeats_alike(base) and repeats_alike(head) and base["samples"][0] != head["samples"][0]

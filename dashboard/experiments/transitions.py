@@ -10,8 +10,8 @@ from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
 from dashboard import dispatch, leases, sentinels
-from dashboard.experiments.assignment import RELATED, assignment_of
-from dashboard.experiments.counted_sides import join_profiles, wants_counting
+from dashboard.experiments.assignment import RELATED, assignment_of, counts_again
+from dashboard.experiments.counted_sides import join_profiles
 from dashboard.experiments.interleaving import can_take_turns_by_documents, can_take_turns_by_runs
 from dashboard.experiments.learning import can_evaluate_unreported, evaluate_learning, pair_columns
 from dashboard.experiments.precedence import must_yield, order_claimable
@@ -144,7 +144,7 @@ def keep_profiles(lease: Lease, documents: Mapping[str, Mapping[str, Any]], seco
         if all(documents.values()):
             experiment.in_turns = can_take_turns_by_documents(experiment, list(documents.values()))
         experiment.save(update_fields=["profiles", "seconds", "in_turns"])
-    return CountedAnswer(experiment.in_turns, wants_counting(experiment.profiles))
+    return CountedAnswer(experiment.in_turns, counts_again(experiment))
 
 
 def conclude_experiment(

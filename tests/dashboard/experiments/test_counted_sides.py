@@ -49,15 +49,34 @@ def test_what_differs_is_counted_until_it_is_believed() -> None:
     kept: dict[str, Any] = {}
     for known in (False, False, True):
         kept = join_profiles(kept, documents, with_counters=True)
-        assert (wants_counting(kept), bool(bounded_by_name(kept))) == (not known, known)
+        assert (wants_counting(kept, 0.1), bool(bounded_by_name(kept))) == (not known, known)
     assert bounded_by_name(kept)["scalar_reads"].is_surely_worse
+
+
+@pytest.mark.parametrize(("spent", "again"), [(0.16, True), (0.17, False)])
+def test_counting_leaves_half_of_the_time_to_pairs(spent: float, again: bool) -> None:
+    """Two of six countings took it: the others would take twice as much."""
+    documents = {"base": count_side("scalar_reads", 2, 2), "head": count_side("scalar_reads", 3, 3)}
+    kept = join_profiles({}, documents, with_counters=True)
+    assert wants_counting(kept, spent) is again
+    assert not bounded_by_name(kept)
+
+
+def test_a_difference_that_does_not_matter_is_counted_once() -> None:
+    kept = join_profiles(
+        {}, {"base": count_side("function_calls", 1000), "head": count_side("function_calls", 1010)},
+        with_counters=True,
+    )  # fmt: skip
+    assert not wants_counting(kept, 0.0)
+    calls = bounded_by_name(kept)["function_calls"]
+    assert (calls.verdict, calls.middle) == (NOT_WORSE, pytest.approx(0.00995, abs=1e-5))
 
 
 def test_what_is_the_same_is_counted_once() -> None:
     kept = join_profiles(
         {}, {side: count_side("graph_breaks", 1) for side in ("base", "head")}, with_counters=True
     )
-    assert not wants_counting(kept)
+    assert not wants_counting(kept, 0.0)
     assert bounded_by_name(kept)["graph_breaks"].verdict == NOT_WORSE
 
 
@@ -65,9 +84,9 @@ def test_what_is_the_same_is_counted_once() -> None:
 def test_what_does_not_repeat_tells_nothing(again: dict[str, Any]) -> None:
     base, head = count_side("graph_breaks", 0, 0), count_side("graph_breaks", 2, 2)
     kept = join_profiles({}, {"base": base, "head": head}, with_counters=True)
-    assert wants_counting(kept)
+    assert wants_counting(kept, 0.0)
     kept = join_profiles(kept, {"base": base, "head": again}, with_counters=True)
-    assert not wants_counting(kept)
+    assert not wants_counting(kept, 0.0)
     assert not bounded_by_name(kept)
 
 
