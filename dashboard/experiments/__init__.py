@@ -4,6 +4,7 @@ Whoever asks reads the verdict: a regression's proof, a bisection, a person, a s
 docs/experiments.md.
 """
 
+from dashboard.experiments.counted_sides import largest_growth
 from dashboard.experiments.errors import ExperimentError
 from dashboard.experiments.estimate_request import EstimateRequest
 from dashboard.experiments.requests import (
@@ -50,6 +51,7 @@ __all__ = [
     "heartbeat_experiment",
     "is_outdated",
     "keep_profiles",
+    "largest_growth",
     "place_step",
     "release_experiments",
     "request_estimate",

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from dashboard.experiments.bounds import WORSE, BoundedDifference, MeasuredMetric
-from dashboard.judged_counters import JUDGED_COUNTERS, READS, least_growth
+from dashboard.judged_counters import JUDGED_COUNTERS, LARGE_RATIO, READS, least_growth
 from dashboard.measured_kinds import COUNTER
 
 SIDES = ("base", "head")
@@ -125,6 +125,15 @@ def bound_counter(name: str, base: Mapping[str, Any], head: Mapping[str, Any]) -
     worse = metric.worse * moved
     floor = math.log1p(least / before) if logarithmic else least
     return BoundedDifference(metric, 0, logarithmic, floor, worse, worse, worse)
+
+
+def largest_growth(profiles: Mapping[str, Any], name: str) -> float:
+    """Up to how large a growth of a counter is as large as that of the head, as the logarithm of a ratio.
+
+    Commits beside it move a ratio a little: by less than matters. Infinite from none to any.
+    """
+    before, after = (counters_of_side(profiles, side)[name]["samples"][0] for side in SIDES)
+    return abs(math.log(after / before)) + math.log(LARGE_RATIO) if min(before, after) > 0 else math.inf
 
 
 def counters_of_side(profiles: Mapping[str, Any], side: str) -> Counters:

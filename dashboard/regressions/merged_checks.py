@@ -99,5 +99,6 @@ def intended_up_to(series: SeriesRow, found: FoundCheck) -> float | None:
         return math.inf if is_exact_counter(series) else None
     if bounded.verdict != WORSE:
         return None
-    # From none to any has no ratio, which alone could tell more from less.
-    return bounded.high if bounded.logarithmic else math.inf if is_exact_counter(series) else None
+    if bounded.is_counted:
+        return experiments.largest_growth(found.row.experiment.profiles, name)
+    return bounded.high if bounded.logarithmic else None

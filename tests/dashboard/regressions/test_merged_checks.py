@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,11 +29,15 @@ from dashboard.models import (
     RegressionExperiment,
     Triage,
 )
+from dashboard.pull_requests.merged import MergedCheck
 from dashboard.regressions import advance_proof, judge_run, triage_regression
+from dashboard.regressions.merged_checks import intended_up_to
+from dashboard.repositories import MergedBy, MergedHead
 from tests.dashboard import factories
 from tests.dashboard.conftest import Repository
 from tests.dashboard.regressions.test_proving import EVEN
 from tests.dashboard.shared_rows import restored_folders, share_rows
+from tests.pages.check_builders import count_sides
 
 pytestmark = pytest.mark.django_db
 
@@ -341,3 +346,30 @@ def test_the_forge_says_which_commit_is_the_merge(branch: Branch) -> None:
     mark_intended(branch.check)
     branch.measure_merged()
     assert Regression.objects.get().triaged == "intended"
+
+
+@pytest.mark.parametrize(
+    ("name", "counts", "largest"),
+    [
+        ("scalar_reads", (2, 3), 1.5),
+        ("function_calls", (100, 130), 1.3),
+        ("host_device_copies", (0, 1), math.inf),
+        ("graph_breaks", (2, 2), None),
+        ("recompilations", None, math.inf),
+    ],
+)
+def test_a_counter_may_grow_by_as_much_as_was_intended(
+    branch: Branch, name: str, counts: tuple[float, float] | None, largest: float | None
+) -> None:
+    """And by what doesn't matter: the target moved on. What couldn't be told explains what else is worse."""
+    call_intended(branch.check)
+    row = CheckedCase.objects.get()
+    if counts:
+        row.experiment.profiles = {side: {} for side in ("base", "head")}
+        count_sides(row, **{name: counts})
+    run = factories.create_run(row.experiment.base_commit, branch.project.cases.get(), "cancelled")
+    series = factories.get_series(run, name)
+    series.exact = True
+    found = MergedCheck(row, MergedHead("", "", MergedBy.MERGE_COMMIT), same_code=True)
+    expected = None if largest is None else pytest.approx(math.log(1.05 * largest))
+    assert intended_up_to(series, found) == expected
