@@ -22,6 +22,8 @@ SIDES = ("base", "head")
 LEAST_COUNTINGS = 6
 # Of an experiment's time: without the rest its pairs tell nothing of the step's.
 COUNTING_SHARE = 0.5
+# A smaller part of the whole reads as 0 %.
+LEAST_TOLD = 0.001
 
 # Of one side, by name: the metric's `unit`, `better` and `headline`, and the `samples` of its countings.
 Counters = Mapping[str, Mapping[str, Any]]
@@ -115,12 +117,17 @@ def fewest_countings(base: Mapping[str, Any], head: Mapping[str, Any]) -> int:
 
 
 def bound_counter(name: str, base: Mapping[str, Any], head: Mapping[str, Any]) -> BoundedDifference:
-    """Of two sides that repeat: an interval without width, as a ratio where both counted any."""
+    """Of two sides that repeat: an interval without width, as a ratio where both counted any.
+
+    As a difference where a ratio says less: of reads, and of what grows by next to nothing of itself.
+    """
     metric = MeasuredMetric(name, head["unit"], head["better"], COUNTER)
     before, after = base["samples"][0], head["samples"][0]
     least = least_growth(name, before, headline=head["headline"]) or 0.0
     # How often the device is waited for says more than by how much more often.
     logarithmic = min(before, after) > 0 and name != READS
+    if logarithmic and before != after and abs(math.log(after / before)) < LEAST_TOLD:
+        logarithmic = False
     moved = math.log(after / before) if logarithmic else after - before
     worse = metric.worse * moved
     floor = math.log1p(least / before) if logarithmic else least

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from paceline.metrics import describe_metric
 
 from dashboard.experiments.bounds import NOT_WORSE, WORSE, BoundedDifference
 from dashboard.experiments.counted_sides import (
@@ -15,8 +16,10 @@ from dashboard.experiments.counted_sides import (
     wants_counting,
 )
 from dashboard.judged_counters import JUDGED_COUNTERS
+from dashboard.pull_requests.sentences import change_text
 from dashboard.regressions.decision.facts import Metric
 from dashboard.regressions.decision.series_kinds import may_open_regression
+from dashboard.sentences.numbers import MINUS
 from tests.dashboard.pull_requests.test_answer import FASTER, SAME
 from tests.dashboard.regressions.decision.builders import make_change, make_series
 
@@ -123,3 +126,23 @@ def test_a_check_calls_worse_what_opens_a_regression_once_merged(
     )
     bounded = bounded_by_name(count_both(before, after, name, headline=headline)).get(name)
     assert (bounded is not None and bounded.verdict == WORSE) == may_open_regression(change)
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "change"),
+    [
+        ("copied_bytes", 10**9, 10**9 + 4, "+4 B/step"),
+        ("copied_bytes", 10**9, 10**9 - 4, f"{MINUS}4 B/step"),
+        ("copied_bytes", 10**9, 1.1 * 10**9, "+10 %"),
+        ("copied_bytes", 10**9, 10**9, "0 %"),
+        ("scalar_reads", 2, 4, "+2 reads/step"),
+        ("graph_breaks", 0, 1, "+1 breaks/step"),
+    ],
+)
+def test_a_change_reads_as_none_only_where_there_is_none(
+    name: str, before: float, after: float, change: str
+) -> None:
+    kept = count_both(before, after, name)
+    for side in kept.values():
+        side["counters"][name]["unit"] = describe_metric(name).unit
+    assert change_text(bounded_by_name(kept)[name]) == change
