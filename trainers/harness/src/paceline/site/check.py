@@ -127,15 +127,26 @@ def format_check(check: dict[str, Any]) -> str:
     base = f" against {check['base'][:10]}, its merge base with {check['onto']}" if check["base"] else ""
     lines = [f"{check['project']}: {check['head'][:10]}{base}", check["sentence"]]
     if check["rows"]:
+        moved = {row["metric"] for row in check["rows"] if not is_counted_alike(row)}
         rows = [
             [row["case"], row["metric"], row["change"] or "too few pairs", row["verdict"]]
             for row in check["rows"]
+            if row["metric"] in moved
         ]
-        lines += ["", align_columns([["case", "metric", "difference", ""], *rows]), ""]
+        lines += ["", align_columns([["case", "metric", "difference", ""], *rows])] if rows else []
+        alike = sorted({row["metric"] for row in check["rows"]} - moved)
+        lines += [f"As often on both sides: {', '.join(alike)}"] if alike else []
+        lines.append("")
     lines += [*check["causes"], *check["left_out"]]
     if check["commands"]:
         lines += ["To repeat it:", *(f"  {command}" for command in check["commands"])]
     return "\n".join([*lines, check["url"]])
+
+
+def is_counted_alike(row: dict[str, Any]) -> bool:
+    """Whether it is an exact counter, which has no pairs, of the same number on both sides."""
+    values: dict[str, object] = row["values"]
+    return values["pairs"] == 0 and (values.get("ratio") == 1 or values.get("difference") == 0)
 
 
 def exit_status(check: dict[str, Any], *, strict: bool = False) -> int:
