@@ -123,7 +123,7 @@ def test_a_slower_head_fails_the_check_and_is_explained(
 ) -> None:
     repositories.run_git(checkout, "checkout", "--quiet", "-b", "feature")
     repositories.commit_files(checkout, {"train.py": SLOWER})
-    process = start("check", "--base", "main", "--minutes", "2")
+    process = start("check", "--base", "main", "--minutes", "6")
     while process.poll() is None:
         for check in Check.objects.filter(state="requested"):
             pull_requests.prepare_check(check.pk)

@@ -15,7 +15,7 @@ from dashboard.experiments.counted_sides import (
     join_profiles,
     wants_counting,
 )
-from dashboard.judged_counters import JUDGED_COUNTERS
+from dashboard.judged_counters import JUDGED_COUNTERS, READS
 from dashboard.pull_requests.sentences import change_text
 from dashboard.regressions.decision.facts import Metric
 from dashboard.regressions.decision.series_kinds import may_open_regression
@@ -108,11 +108,29 @@ def test_more_calls_that_bought_a_faster_step_are_offset(own: BoundedDifference 
     assert (fewer.is_better, fewer.is_offset) == (True, False)
 
 
+@pytest.mark.parametrize("before", [0.4, 1.3, 3.1, 21.3])
+def test_one_read_more_at_every_step_matters(before: float) -> None:
+    """Also where its difference is a little less than 1, as numbers are kept."""
+    assert bounded_by_name(count_both(before, (10 * before + 10) / 10, READS))[READS].verdict == WORSE
+
+
 @pytest.mark.parametrize("headline", [False, True])
 @pytest.mark.parametrize("name", [*JUDGED_COUNTERS, "count.episodes"])
 @pytest.mark.parametrize(
     ("before", "after"),
-    [(0, 0.5), (0, 1), (0.5, 2), (2, 2.5), (2, 3), (30, 31), (100, 104), (100, 106), (100, 90), (7, 7)],
+    [
+        (0, 0.5),
+        (0, 1),
+        (0.5, 2),
+        (2, 2.5),
+        (2, 3),
+        (30, 31),
+        (21.3, 22.3),
+        (100, 104),
+        (100, 106),
+        (100, 90),
+        (7, 7),
+    ],
 )
 def test_a_check_calls_worse_what_opens_a_regression_once_merged(
     name: str, headline: bool, before: float, after: float
