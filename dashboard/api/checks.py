@@ -69,7 +69,9 @@ class CheckReport(CheckSummary):
     reason: Json = Field(description="Why there is no clearer answer, or why it was cancelled.")
     progress: float = Field(description="The part of its minutes that is spent.")
     minutes: float
-    floor: float = Field(description="A smaller part is no reason to refuse the head: 0.03 is 3 %.")
+    floor: float = Field(
+        description="A smaller part is no reason to refuse the head: 0.03 is 3 %. Of counters others are."
+    )
     rows: list[CheckedRow]
     causes: list[str] = Field(description="Phases and functions in which the difference lies.")
     left_out: list[str] = Field(description="What wasn't measured, and why.")
