@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import json
 import os
 import re
 import signal
@@ -24,7 +23,6 @@ from paceline import claims
 from paceline.manifest.script_arguments import format_arguments
 
 from tests import prepared_python
-from tests.harness.strangers import UNCOMPILED
 from tests.trainers.conftest import ROOT, import_script, parse_arguments, run_script
 from tests.trainers.cs2_vision_fixtures import FOLDER, HARNESS
 from tests.trainers.cs2_vision_fixtures import screen as screen
@@ -325,34 +323,6 @@ def test_groups_of_games_take_turns(trained: Any) -> None:
 def test_without_a_learning_rate_nothing_is_learned(trained: Any, baseline: Trained) -> None:
     still, untrained = trained("--learning-rate", "0"), trained("--total-steps", "1")
     assert still.parameters == untrained.parameters != baseline.parameters
-
-
-def test_counts_are_equal_whatever_the_hash_seed(weights: Path) -> None:
-    code = (
-        f"{UNCOMPILED}import collections, json, paceline; counts = collections.Counter()\n"
-        "paceline.count = lambda name, n=1: counts.update({name: n})\n"
-        "import train; train.main(); print(json.dumps(sorted(counts.items())))"
-    )
-    more = ["--variant", "beyond", "--total-steps", "20", "--games", "4", "--score-steps", "1"]
-    more += ["--weights", str(weights), "--latency-ms", "1"]
-    runs = [
-        subprocess.Popen(
-            [sys.executable, "-c", code, *more],
-            env={
-                "PYTHONPATH": f"{FOLDER}:{HARNESS}",
-                "PYTHONHASHSEED": seed,
-                "OMP_WAIT_POLICY": "PASSIVE",
-            },
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for seed in ("0", "1")
-    ]
-    said = {run.communicate()[0].partition("score: ")[2] for run in runs}
-    assert len(said) == 1
-    assert {"api_calls", "bytes_sent", "cache_hits", "parsed"} <= set(
-        dict(json.loads(said.pop().splitlines()[-1]))
-    )
 
 
 def test_the_script_says_its_path_shares_qualities_and_parameters(weights: Path) -> None:

@@ -23,6 +23,7 @@ from dashboard.management.demonstration import BuiltHistory, DemonstrationError
 from dashboard.management.demonstration_table import format_table
 from dashboard.models import Change, Project, Regression, Run
 from tests.dashboard import factories
+from tests.prepared_python import prepared_starts
 
 MANIFEST = '[benchmarks.snake]\nversion = 1\nscript = "train.py"\nsteps = 10\n'
 
@@ -200,14 +201,16 @@ def test_what_the_builder_says_last_is_why_it_failed(home: Path) -> None:
     taken = demonstration.repository_folder("demo-7")
     taken.mkdir(parents=True)
     (taken / "mine").write_text("")
-    with pytest.raises(DemonstrationError, match="is there already and isn't empty"):
+    failing = pytest.raises(DemonstrationError, match="is there already and isn't empty")
+    with prepared_starts(), failing:
         demonstration.build_history(taken, 7, lambda _fraction, _text: None)
 
 
 @pytest.mark.django_db
 def test_a_wrong_toggle_is_said_without_the_builders_name(home: Path) -> None:
     options = ["--history=toggles", "--toggle=nope"]
-    with pytest.raises(DemonstrationError, match=r"^The repository can't be built: --toggle is 'nope'"):
+    failing = pytest.raises(DemonstrationError, match=r"^The repository can't be built: --toggle is 'nope'")
+    with prepared_starts(), failing:
         demonstration.build_history(home / "new", 7, lambda _fraction, _text: None, options)
 
 

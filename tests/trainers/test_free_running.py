@@ -130,8 +130,13 @@ def test_collectors_get_whole_weights(pipeline: ModuleType, collecting: ModuleTy
     assert weights.read(acting, 0) == 0
 
 
+# Of one shared queue a second collector changes nothing but how long they wait.
 @pytest.mark.parametrize(
-    "toggles", ["--queues shared --transport pickle", "--queues local --transport memory"]
+    "toggles",
+    [
+        "--queues shared --transport pickle --environments 2 --collectors 1",
+        "--queues local --transport memory",
+    ],
 )
 def test_processes_play_while_the_learner_learns(tmp_path: Path, toggles: str) -> None:
     script = tmp_path / "uncompiled.py"

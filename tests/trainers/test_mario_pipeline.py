@@ -38,21 +38,16 @@ FEW_CONSOLES = ["--environments", "2", "--collectors", "2"]
 
 NEUTRAL = [
     "--collectors 1",
-    "--collectors 4",
-    "--queues local",
+    "--collectors 4 --chunk 3",
     "--queues local --chunk 1024",
-    "--chunk 3",
     "--overlap",
     "--overlap --queues local",
 ]
 NEUTRAL_OF_FEW = [
-    "--memory ring",
     "--memory ring --preallocate",
-    "--preallocate",
-    "--no-uint8",
     "--memory ring --no-uint8",
-    "--inplace",
-    "--clear-every 1",
+    "--preallocate --inplace",
+    "--no-uint8 --clear-every 1",
 ]
 
 
@@ -215,9 +210,9 @@ def test_batched_acting_takes_the_same_actions(train: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("variant", ["optimized", "beyond"])
-def test_a_variant_ends_in_the_same_parameters_twice(train: ModuleType, baseline: str, variant: str) -> None:
-    first, second = (learned_fingerprint(train, "--variant", variant) for _ in range(2))
-    assert first == second != baseline
+def test_a_variant_learns_otherwise(train: ModuleType, baseline: str, variant: str) -> None:
+    """That each ends in the same parameters twice, test_counters.py says."""
+    assert learned_fingerprint(train, "--variant", variant) != baseline
 
 
 def test_float16_scales_its_gradients_and_clips_them_as_they_are(train: ModuleType) -> None:
