@@ -30,23 +30,14 @@ while not Path({path!r}).exists():
 """
 
 
-def test_a_service_worker_says_that_it_lives_and_takes_messages(
-    site_environment: dict[str, str], tmp_path: Path
-) -> None:
-    with running_worker(site_environment, "service", "fetches", log=tmp_path / "worker.log"):
-        for part in ("service worker", "fetch worker"):
-            wait_until(partial(Heartbeat.objects.filter(name=part).exists))
-        dispatch.send_task(dispatch.SCHEDULER_HEARTBEAT)
-        wait_until(lambda: Heartbeat.objects.filter(name="scheduler"))
-    assert Heartbeat.objects.count() == 3
-
-
-def test_a_worker_goes_on_after_the_database_was_away(
+def test_a_service_worker_lives_and_goes_on_after_the_database_was_away(
     site_environment: dict[str, str], tmp_path: Path
 ) -> None:
     scheduler = Heartbeat.objects.filter(name="scheduler")
     ours = connected_backends()
-    with running_worker(site_environment, "service", log=tmp_path / "worker.log") as worker:
+    with running_worker(site_environment, "service", "fetches", log=tmp_path / "worker.log") as worker:
+        for part in ("service worker", "fetch worker"):
+            wait_until(partial(Heartbeat.objects.filter(name=part).exists))
         dispatch.send_task(dispatch.SCHEDULER_HEARTBEAT)
         wait_until(scheduler.exists)
         scheduler.delete()
@@ -56,6 +47,7 @@ def test_a_worker_goes_on_after_the_database_was_away(
         dispatch.send_task(dispatch.SCHEDULER_HEARTBEAT)
         wait_until(scheduler.exists)
         assert "the connection is closed" not in worker.output
+    assert Heartbeat.objects.count() == 3
 
 
 def connected_backends() -> set[int]:

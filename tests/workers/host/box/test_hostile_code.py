@@ -11,7 +11,8 @@ import tarfile
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import paceline
@@ -20,9 +21,8 @@ import pytest
 from paceline.manifest.environment_table import Environment
 
 from tests.workers.host.boxes import KINDS, MIB, SMALL, Cell, small_box
-from workers.host.environments.build_runner import BuildRunner
+from workers.host.environments.build_runner import BuildRunner, BuildStep
 from workers.host.environments.shared_environments import Environments
-from workers.host.errors import BuildError
 from workers.host.execution import launching
 from workers.host.logs import Log
 from workers.host.processes.process_tree import ProcessResult
@@ -86,25 +86,35 @@ print(os.waitstatus_to_exitcode(os.wait()[1]))
     assert held < 6 if cell.box.groups.limits_memory else held == 6
 
 
-@pytest.mark.parametrize("place", ["os.environ['HOME']", "'.'", "'/dev/shm'"])
-def test_a_disk_hog_finds_the_disk_full(cell: Cell, place: str) -> None:
-    code = f"import os\nwith open({place} + '/hog', 'wb') as file:\n  while True: file.write(bytes(2**20))"
-    ended = cell.run(code)
+FILL = """
+import os
+for place in (os.environ['HOME'], '.', '/dev/shm'):
+    try:
+        with open(place + '/hog', 'wb') as file:
+            while True: file.write(bytes(2**20))
+    except OSError as error:
+        print(place, error.strerror)
+    # They may lie on one disk.
+    os.unlink(place + '/hog')
+for number in range(1000): open(f'/tmp/{number}', 'w')
+"""
+
+
+def test_a_disk_hog_and_files_without_end_find_the_disk_full(cell: Cell) -> None:
+    ended = cell.run(FILL)
     assert ended.result == ProcessResult(1)
-    assert "No space left on device" in ended.printed
+    assert ended.printed.count(" No space left on device\n") == 3
+    assert "No space left on device: '/tmp/" in ended.printed
 
 
-def test_files_without_end_find_the_disk_full(cell: Cell) -> None:
-    ended = cell.run("for number in range(1000): open(f'/tmp/{number}', 'w')")
-    assert "No space left on device" in ended.printed
-
-
+# Watched from outside of the box, whatever its kind.
 @pytest.mark.parametrize(
-    "code",
+    ("cell", "code"),
     [
-        "open('../../scratch/hog', 'wb').write(bytes(24 * 2**20)); time.sleep(30)",
-        "[open(f'../../scratch/{number}', 'w') for number in range(700)]; time.sleep(30)",
+        (KINDS[0], "open('../../scratch/hog', 'wb').write(bytes(24 * 2**20)); time.sleep(30)"),
+        (KINDS[1], "[open(f'../../scratch/{number}', 'w') for number in range(700)]; time.sleep(30)"),
     ],
+    indirect=["cell"],
 )
 def test_what_stays_on_the_machines_disk_is_watched(cell: Cell, code: str) -> None:
     assert cell.run(f"import time; {code}").result.exceeded == "folder"
@@ -204,44 +214,18 @@ for path in [path for name in names for path in glob.glob('/proc/*/' + name)] + 
     except OSError as error:
         print(path, error.strerror)
 """
-
-
-def test_environment_and_memory_of_its_parents_stay_unread(
-    cell: Cell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PACELINE_TOKEN", SECRET)
-    printed = cell.run(READ_ALL).printed
-    assert SECRET not in printed
-    assert "/proc/1/environ Permission denied" in printed
-
-
-def test_files_of_the_machine_are_out_of_reach(cell: Cell) -> None:
-    other = cell.machine / "worktrees" / "other" / "train.py"
-    token = cell.machine / "token"
-    other.parent.mkdir()
-    for path in (other, token):
-        path.write_text(SECRET)
-    (cell.checkout / "link").symlink_to(token)
-    (cell.checkout / "up").symlink_to("../..")
-    hidden = [
-        str(other),
-        str(token),
-        "link",
-        "up/token",
-        "/etc/shadow",
-        "/root",
-        "/home",
-        "/var/lib",
-        __file__,
-    ]
-    hidden += [str(Path.home() / ".ssh"), *(f"/proc/1/{name}" for name in ("root", "mem", "cwd")), "/dev/mem"]
-    hidden += [str(device) for device in Path("/dev").iterdir() if device.is_block_device()]
-    code = f"import os\nfor path in {hidden}:\n  print(path, os.access(path, os.R_OK))"
-    lines = cell.run(code).printed.splitlines()
-    assert len(lines) == len(hidden)
-    assert [line for line in lines if not line.endswith("False")] == []
-
-
+READ_FILES = """
+import os
+for path in {paths}:
+    print(path, os.access(path, os.R_OK))
+"""
+WRITE_FILES = """
+import os
+for path in {paths}:
+    for act in ('open(path, "a").write("#")', 'os.unlink(path)', 'open(path, "w").write("#")'):
+        try: exec(act)
+        except OSError: pass
+"""
 CONNECT = """
 import socket
 for family, address in {addresses}:
@@ -255,7 +239,77 @@ for family, address in {addresses}:
 """
 
 
-def test_sockets_and_networks_are_out_of_reach(cell: Cell) -> None:
+PRIVILEGED = """
+import ctypes
+libc = ctypes.CDLL(None)
+print([
+    libc.unshare(0x10000000),
+    libc.mount(b'tmpfs', b'/tmp', b'tmpfs', 0, None),
+    libc.umount2(b'/dev/shm', 2),
+    libc.setuid(0),
+    libc.ptrace(16, 1, 0, 0),
+    libc.sethostname(b'hostile', 7),
+    libc.mknod(b'/tmp/disk', 0o60666, 0xfe00),
+])
+"""
+
+
+def test_nothing_of_the_machine_is_read_reached_or_changed_and_no_privilege_won(
+    cell: Cell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PACELINE_TOKEN", SECRET)
+    hidden, used_again = hidden_files(cell), used_files(cell)
+    before = {path: path.read_bytes() for path in used_again if path.exists()}
+    with out_of_reach(cell) as addresses:
+        attacks = {
+            "processes": READ_ALL,
+            "files": READ_FILES.format(paths=hidden),
+            "addresses": CONNECT.format(addresses=addresses),
+            "writing": WRITE_FILES.format(paths=[str(path) for path in used_again]),
+            "privileges": PRIVILEGED,
+        }
+        ended = cell.run("".join(f"print('--- {name}')\n{code}" for name, code in attacks.items()))
+    assert ended.result == ProcessResult(0)
+    parts = (part.partition("\n") for part in ended.printed.split("--- ")[1:])
+    told = {name: lines for name, _, lines in parts}
+    assert SECRET not in ended.printed
+    assert "/proc/1/environ Permission denied" in told["processes"]
+    assert told["files"].splitlines() == [f"{path} False" for path in hidden]
+    answers = [line.partition(" ")[0] for line in told["addresses"].splitlines()]
+    assert answers == ["refused"] * len(addresses)
+    assert "Network is unreachable" in told["addresses"]
+    assert {path: path.read_bytes() for path in used_again if path.exists()} == before
+    assert json.loads(told["privileges"]) == [-1] * 7
+
+
+def hidden_files(cell: Cell) -> list[str]:
+    """Of this machine, and of others that are measured on it."""
+    other = cell.machine / "worktrees" / "other" / "train.py"
+    token = cell.machine / "token"
+    other.parent.mkdir()
+    for path in (other, token):
+        path.write_text(SECRET)
+    (cell.checkout / "link").symlink_to(token)
+    (cell.checkout / "up").symlink_to("../..")
+    hidden = [str(other), str(token), "link", "up/token", __file__]
+    hidden += ["/etc/shadow", "/root", "/home", "/var/lib", str(Path.home() / ".ssh"), "/dev/mem"]
+    hidden += [f"/proc/1/{name}" for name in ("root", "mem", "cwd")]
+    return hidden + [str(device) for device in Path("/dev").iterdir() if device.is_block_device()]
+
+
+def used_files(cell: Cell) -> list[Path]:
+    """What the next run uses again."""
+    (cell.checkout / ".git").write_text("gitdir: /somewhere")
+    packages = Path(psutil.__file__).parent.parent
+    harness = [Path(paceline.__file__), Path(psutil.__file__), packages / "sitecustomize.py"]
+    system = [Path(sys.prefix, "pyvenv.cfg"), Path("/etc/pip.conf"), Path("/etc/passwd")]
+    code = [cell.checkout / ".git", cell.checkout / "train.py", cell.machine / "worktrees" / "new"]
+    return [*harness, *system, *code]
+
+
+@contextmanager
+def out_of_reach(cell: Cell) -> Iterator[list[list[object]]]:
+    """Addresses where this machine, and others, would answer."""
     with (
         socket.create_server(("127.0.0.1", 0)) as loopback,
         socket.socket(socket.AF_UNIX) as path,
@@ -265,15 +319,12 @@ def test_sockets_and_networks_are_out_of_reach(cell: Cell) -> None:
         abstract.bind(f"\0paceline-{os.getpid()}")
         for listening in (path, abstract):
             listening.listen()
-        addresses = [
+        yield [
             ["AF_INET", ["127.0.0.1", loopback.getsockname()[1]]],
             ["AF_INET", ["192.0.2.1", 80]],
             ["AF_UNIX", str(cell.machine / "redis")],
             ["AF_UNIX", f"\0paceline-{os.getpid()}"],
         ]
-        printed = cell.run(CONNECT.format(addresses=addresses)).printed
-    assert [line.partition(" ")[0] for line in printed.splitlines()] == ["refused"] * len(addresses)
-    assert "Network is unreachable" in printed
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -307,43 +358,6 @@ def test_a_build_reaches_its_index_and_no_service_beside_it(kind: str, home: Pat
     assert answers[1:] == ["refused" if held.box.limits_ports else "connected"] * 2
 
 
-def test_it_rewrites_nothing_that_is_used_again(cell: Cell) -> None:
-    (cell.checkout / ".git").write_text("gitdir: /somewhere")
-    packages = Path(psutil.__file__).parent.parent
-    targets = [Path(paceline.__file__), Path(psutil.__file__), packages / "sitecustomize.py"]
-    targets += [Path(sys.prefix, "pyvenv.cfg"), Path("/etc/pip.conf"), Path("/etc/passwd")]
-    targets += [cell.checkout / ".git", cell.checkout / "train.py", cell.machine / "worktrees" / "new"]
-    code = f"""
-import os
-for path in {[str(path) for path in targets]}:
-    for act in ('open(path, "a").write("#")', 'os.unlink(path)', 'open(path, "w").write("#")'):
-        try: exec(act)
-        except OSError: pass
-"""
-    before = {path: path.read_bytes() for path in targets if path.exists()}
-    assert cell.run(code).result == ProcessResult(0)
-    assert {path: path.read_bytes() for path in targets if path.exists()} == before
-
-
-PRIVILEGED = """
-import ctypes
-libc = ctypes.CDLL(None)
-print([
-    libc.unshare(0x10000000),
-    libc.mount(b'tmpfs', b'/tmp', b'tmpfs', 0, None),
-    libc.umount2(b'/dev/shm', 2),
-    libc.setuid(0),
-    libc.ptrace(16, 1, 0, 0),
-    libc.sethostname(b'hostile', 7),
-    libc.mknod(b'/tmp/disk', 0o60666, 0xfe00),
-])
-"""
-
-
-def test_no_privilege_is_left_nor_won(cell: Cell) -> None:
-    assert json.loads(cell.run(PRIVILEGED).printed) == [-1] * 7
-
-
 def test_a_folder_deeper_than_python_goes_is_removed(tmp_path: Path) -> None:
     with launching.scratch_folder(tmp_path, "gpu-1") as scratch:
         descriptor = os.open(scratch, os.O_RDONLY)
@@ -356,9 +370,8 @@ def test_a_folder_deeper_than_python_goes_is_removed(tmp_path: Path) -> None:
     assert not scratch.parent.exists()
 
 
-SETUP = """
+HOSTILE_BUILD = """
 import glob, os, socket
-from setuptools import setup
 found = {"environment": sorted(os.environ), "secret": []}
 for path in [*glob.glob("/proc/*/environ"), %(token)r]:
     try: found["secret"] += [path] if %(secret)r in open(path, errors="replace").read() else []
@@ -366,58 +379,80 @@ for path in [*glob.glob("/proc/*/environ"), %(token)r]:
 for path in %(targets)r:
     try: open(path, "a").write("hostile")
     except OSError as error: pass
-site = glob.glob(%(folder)r + "/*/lib/python*/site-packages")[0]
-for name, target in (("paceline-environment.json.draft", %(token)r), ("bin/lent", "/")):
-    try: os.symlink(target, os.path.join(site, "../../..", name))
-    except FileExistsError: pass
 try:
     socket.create_connection(("127.0.0.1", %(port)d), timeout=2)
     found["secret"].append("network")
 except OSError: pass
-if %(fails)r: raise SystemExit("found " + repr(found))
+print(found)
+"""
+SETUP = (
+    HOSTILE_BUILD
+    + """
+from setuptools import setup
+site = glob.glob(%(folder)r + "/*/lib/python*/site-packages")[0]
+for name, target in (("paceline-environment.json.draft", %(token)r), ("bin/lent", "/")):
+    try: os.symlink(target, os.path.join(site, "../../..", name))
+    except FileExistsError: pass
 setup(name="hostile", version="1.0")
 """
+)
 
 
-@pytest.mark.parametrize("fails", [True, False])
-def test_a_build_sees_and_changes_nothing_but_its_environment(
-    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
-) -> None:
+@dataclass(frozen=True)
+class HostileBuild:
+    """What code that means harm is told of this machine, and what may not change."""
+
+    values: dict[str, object]
+    before: dict[str, bytes]
+
+    def is_harmless(self) -> bool:
+        return {path: Path(path).read_bytes() for path in self.before} == self.before
+
+
+@pytest.fixture
+def hostile_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HostileBuild]:
     monkeypatch.setenv("PACELINE_TOKEN", SECRET)
-    token, checkout = tmp_path / "token", tmp_path / "checkout"
+    token, requirements = tmp_path / "token", tmp_path / "checkout" / "requirements.txt"
+    requirements.parent.mkdir()
     token.write_text(SECRET)
-    targets = [str(token), sys.prefix + "/pyvenv.cfg", str(checkout / "requirements.txt"), paceline.__file__]
-    before = {path: Path(path).read_bytes() for path in targets if Path(path).exists()}
+    requirements.write_text("--no-index\n--find-links wheels\nhostile\n")
+    targets = [str(token), sys.prefix + "/pyvenv.cfg", str(requirements), paceline.__file__]
+    before = {path: Path(path).read_bytes() for path in targets}
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        code = SETUP % {
-            "token": str(token),
-            "secret": SECRET,
-            "targets": targets,
-            "folder": str(tmp_path / "home" / "environments"),
-            "port": listening.getsockname()[1],
-            "fails": fails,
-        }
-        write_source_package(checkout / "wheels", code)
-        (checkout / "requirements.txt").write_text("--no-index\n--find-links wheels\nhostile\n")
-        before[targets[2]] = (checkout / "requirements.txt").read_bytes()
-        log = Log()
-        sandbox = type(SMALL)(network="none", build_disk=400 * MIB)
-        box = small_box(KINDS[fails], home, sandbox)
-        runner = BuildRunner(tmp_path / "home", log, box=box, surroundings={"PIP_INDEX_URL": "x"})
-        environments = Environments(runner)
-        if fails:
-            with pytest.raises(BuildError):
-                environments.base(checkout, Environment(("requirements.txt",)))
-        else:
-            environments.base(checkout, Environment(("requirements.txt",)))
-    printed = log.finish()
-    if fails:
-        assert "'secret': []" in printed
-        assert "PIP_INDEX_URL" not in printed
-    else:
-        marks = list((tmp_path / "home" / "environments").glob("*/paceline-environment.json"))
-        assert [json.loads(mark.read_text())["requirements"] for mark in marks]
-    assert {path: Path(path).read_bytes() for path in before} == before
+        port = listening.getsockname()[1]
+        folder = str(tmp_path / "home" / "environments")
+        values = {"token": str(token), "secret": SECRET, "targets": targets, "folder": folder, "port": port}
+        yield HostileBuild(values, before)
+
+
+def build_runner(kind: str, home: Path, tmp_path: Path) -> BuildRunner:
+    box = small_box(kind, home, type(SMALL)(network="none", build_disk=400 * MIB))
+    return BuildRunner(tmp_path / "home", Log(), box=box, surroundings={"PIP_INDEX_URL": "x"})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_build_sees_no_secret(kind: str, tmp_path: Path, home: Path, hostile_build: HostileBuild) -> None:
+    runner = build_runner(kind, home, tmp_path)
+    step = BuildStep(tmp_path / "home" / "environments" / "new", tmp_path / "checkout")
+    runner.make_folders(step)
+    runner.execute([sys.executable, "-I", "-S", "-c", HOSTILE_BUILD % hostile_build.values], step)
+    printed = runner.log.finish()
+    assert "'secret': []" in printed
+    assert "'HOME'" in printed
+    assert "PIP_INDEX_URL" not in printed
+    assert hostile_build.is_harmless()
+
+
+def test_a_build_of_a_package_changes_nothing_but_its_environment(
+    tmp_path: Path, home: Path, hostile_build: HostileBuild
+) -> None:
+    checkout = tmp_path / "checkout"
+    write_source_package(checkout / "wheels", SETUP % hostile_build.values)
+    environments = Environments(build_runner(KINDS[0], home, tmp_path))
+    environments.base(checkout, Environment(("requirements.txt",)))
+    marks = list((tmp_path / "home" / "environments").glob("*/paceline-environment.json"))
+    assert [json.loads(mark.read_text())["requirements"] for mark in marks]
+    assert hostile_build.is_harmless()
 
 
 def write_source_package(folder: Path, setup: str) -> None:

@@ -15,10 +15,9 @@ from workers.host.errors import BuildError
 from workers.host.logs import Log
 
 
-@pytest.fixture(params=KINDS)
-def runner(request: pytest.FixtureRequest, tmp_path: Path) -> BuildRunner:
-    box = small_box(request.param, tmp_path / "home", type(SMALL)(network="none", build_disk=400 * MIB))
-    return BuildRunner(tmp_path / "home", Log(), box=box, surroundings={})
+def boxed_runner(kind: str, home: Path) -> BuildRunner:
+    box = small_box(kind, home, type(SMALL)(network="none", build_disk=400 * MIB))
+    return BuildRunner(home, Log(), box=box, surroundings={})
 
 
 def install_constrained(runner: BuildRunner, folder: Path, constraint: str) -> Path:
@@ -43,10 +42,13 @@ def install_constrained(runner: BuildRunner, folder: Path, constraint: str) -> P
     return target
 
 
-def test_a_constraint_of_the_machine_refuses_another_version(runner: BuildRunner, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_constraint_of_the_machine_refuses_another_version(kind: str, tmp_path: Path) -> None:
+    runner = boxed_runner(kind, tmp_path / "home")
     with pytest.raises(BuildError, match=r"\(constraint\) tiny==2.0"):
         install_constrained(runner, tmp_path, "tiny==2.0")
 
 
-def test_what_fits_a_constraint_of_the_machine_is_installed(runner: BuildRunner, tmp_path: Path) -> None:
+def test_what_fits_a_constraint_of_the_machine_is_installed(tmp_path: Path) -> None:
+    runner = boxed_runner(KINDS[0], tmp_path / "home")
     assert (install_constrained(runner, tmp_path, "tiny==1.0") / "tiny.py").exists()

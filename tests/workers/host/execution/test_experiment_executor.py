@@ -23,6 +23,7 @@ from dashboard.models import Case, Commit, Configuration, Document, Experiment, 
 from tests.workers import repositories
 from tests.workers.conftest import MANIFEST, Host, Requested
 from tests.workers.scripts import UNDISTURBED
+from workers.host.execution import pair_values
 from workers.host.execution.executor import PreparedCode
 from workers.host.execution.experiment_executor import SIDES, ExperimentExecutor, seed_of_pair
 
@@ -75,6 +76,15 @@ ALONE = {
     "processes": [{"name": "main", "peak_memory": 10**7}],
     "phases": [{"thread": "main"}],
 }
+
+
+@pytest.fixture
+def undisturbed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is slept for takes as long beside other tests, which set no pair aside.
+
+    Which work does, test_pair_values.py says.
+    """
+    monkeypatch.setattr(pair_values, "is_disturbed", lambda *_: False)
 
 
 @pytest.fixture
@@ -150,6 +160,7 @@ def test_each_side_has_its_own_code(host: Host, requested: Requested) -> None:
     assert sides[0].python != sides[1].python
 
 
+@pytest.mark.usefixtures("undisturbed")
 def test_interleaved_repetitions_decide(host: Host, requested: Requested) -> None:
     """Each pair has hashes of its own, the same ones on both sides.
 
@@ -177,6 +188,7 @@ def test_interleaved_repetitions_decide(host: Host, requested: Requested) -> Non
     assert len({seed["base"] for seed in seeds}) == len(seeds) > 3
 
 
+@pytest.mark.usefixtures("undisturbed")
 def test_interleaved_sweeps_decide_on_an_exponent(host: Host, requested: Requested) -> None:
     """Both are the same while a window of ten steps is measured: only whole loops of many steps tell."""
     run = requested({"train.py": GROWING.format(each=0), "paceline.toml": SWEPT})

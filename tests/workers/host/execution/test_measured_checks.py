@@ -77,6 +77,7 @@ def measure_check(host: Host, source: Path, train: str) -> Check:
     return check
 
 
+@pytest.mark.usefixtures("short_control")
 def test_what_costs_nothing_passes(host: Host, source: Path) -> None:
     check = measure_check(host, source, SAME)
     report = read_report(check)
