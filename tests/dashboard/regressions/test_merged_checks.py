@@ -362,7 +362,7 @@ def test_a_counter_may_grow_by_as_much_as_was_intended(
     branch: Branch, name: str, counts: tuple[float, float] | None, largest: float | None
 ) -> None:
     """And by what doesn't matter: the target moved on. What couldn't be told explains what else is worse."""
-    call_intended(branch.check)
+    mark_intended(branch.check)
     row = CheckedCase.objects.get()
     if counts:
         row.experiment.profiles = {side: {} for side in ("base", "head")}
