@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from itertools import count
 
 import pytest
 from django.conf import settings
@@ -24,6 +25,16 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     settings.HANDED_PAGES = None
+
+
+# Of which few fill the table of revisions with so much that a page would notice.
+TESTS_BETWEEN = 50
+finished_tests = count(1)
+
+
+def pytest_runtest_logfinish() -> None:
+    if next(finished_tests) % TESTS_BETWEEN == 0 and emptied_tables.is_emptying():
+        emptied_tables.remove_dead_revisions()
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from django.apps import apps
 from django.contrib.auth.models import Permission
+from django.db import connection, transaction
 
 from dashboard.models import Project, Revision
 from tests import emptied_tables
@@ -30,3 +31,19 @@ def test_rows_that_hold_each_other_are_gone(_: int) -> None:
     assert Permission.objects.count() == permissions
     # What the end of the test removes.
     factories.create_project()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_revisions_that_were_rolled_back_take_no_room() -> None:
+    with connection.cursor() as cursor, transaction.atomic():
+        cursor.execute("INSERT INTO dashboard_revision (stamp) SELECT generate_series(1, 9999)")
+        transaction.set_rollback(True)
+    before = revision_bytes()
+    emptied_tables.remove_dead_revisions()
+    assert revision_bytes() < before / 2
+
+
+def revision_bytes() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_relation_size('dashboard_revision')")
+        return int(cursor.fetchone()[0])
