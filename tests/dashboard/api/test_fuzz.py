@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
 import requests
-import schemathesis
 from django.conf import LazySettings
 from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from schemathesis import GenerationMode
 
 from dashboard.api.description import describe_api, route_names
 from dashboard.problem_details import PROBLEM_TYPE
 from tests.dashboard.access.test_walk import EXAMPLES, Site
 from tests.dashboard.fuzzing import effects_taken_back, fuzz_settings
 
+if TYPE_CHECKING:
+    from schemathesis import GenerationMode
+
 FEW_CASES = 400
 VISITORS = ("superuser", "token")
 
 
 def find_operations() -> Iterator[Any]:
+    # Late: each process that collects tests would import it, a second of a processor.
+    import schemathesis
+
     description = orjson.loads(orjson.dumps(describe_api(), option=orjson.OPT_NON_STR_KEYS))
     for found in schemathesis.openapi.from_dict(description).get_all_operations():
         yield found.ok()
@@ -33,14 +37,12 @@ def find_operations() -> Iterator[Any]:
 
 def find_ways() -> Iterator[tuple[Any, GenerationMode]]:
     """Each operation with what its description allows, and, where that forbids something, with the rest."""
+    from schemathesis import GenerationMode
+
     for operation in find_operations():
         yield operation, GenerationMode.POSITIVE
         if operation.query or operation.body:
             yield operation, GenerationMode.NEGATIVE
-
-
-WAYS = list(find_ways())
-FUZZING = fuzz_settings(FEW_CASES, len(WAYS) * len(VISITORS))
 
 
 @pytest.fixture
@@ -85,27 +87,34 @@ def check_answer(operation: Any, answer: Any) -> None:
         Draft202012Validator(schema).validate(answer.json())
 
 
-def fuzz_operation(site: Site, client: Client, operation: Any, mode: GenerationMode) -> None:
+def fuzz_operation(
+    site: Site, visitors: Sequence[str], operation: Any, mode: GenerationMode, parts: int
+) -> None:
+    """Of one of so many `parts`."""
     name = route_names()[operation.path]
     there = {key: site.keys[of] for key, of in EXAMPLES.get(name, {}).items()}
 
-    @FUZZING
-    @given(case=operation.as_strategy(generation_mode=mode), is_there=st.sampled_from((True, True, False)))
-    def send_and_check(case: Any, is_there: bool) -> None:
+    @fuzz_settings(FEW_CASES, parts)
+    @given(
+        case=operation.as_strategy(generation_mode=mode),
+        is_there=st.sampled_from((True, True, False)),
+        visitor=st.sampled_from(visitors),
+    )
+    def send_and_check(case: Any, is_there: bool, visitor: str) -> None:
         if is_there:
             # What the address names; else nothing behind it would ever be reached.
             case.path_parameters = there
-        check_answer(operation, send_case(client, case))
+        check_answer(operation, send_case(site.clients[visitor], case))
 
     run: Callable[[], None] = send_and_check
     run()
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("visitor", VISITORS)
-def test_no_request_makes_it_fail(site: Site, visitor: str) -> None:
-    for operation, mode in WAYS:
-        fuzz_operation(site, site.clients[visitor], operation, mode)
+def test_no_request_makes_it_fail(site: Site) -> None:
+    ways = list(find_ways())
+    for operation, mode in ways:
+        fuzz_operation(site, VISITORS, operation, mode, len(ways))
 
 
 def test_a_planted_failure_is_noticed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,6 +122,7 @@ def test_a_planted_failure_is_noticed(site: Site, monkeypatch: pytest.MonkeyPatc
         raise RuntimeError("planted")
 
     monkeypatch.setattr("dashboard.api.projects.describe_project", fail)
-    operation, mode = next(way for way in WAYS if way[0].path == "/api/v1/projects/{slug}")
+    ways = list(find_ways())
+    operation, mode = next(way for way in ways if way[0].path == "/api/v1/projects/{slug}")
     with pytest.raises(AssertionError):
-        fuzz_operation(site, site.clients["superuser"], operation, mode)
+        fuzz_operation(site, ["superuser"], operation, mode, len(ways))
