@@ -284,6 +284,8 @@ class ExperimentExecutor(Executor):
         self, name: str, prepared: PreparedCode, turns: Path | None, without: str
     ) -> launching.Measurement:
         side = self.side(name)
+        # Said aloud it leaves out what is learned with other seeds, which takes as long for each of them.
+        own = prepared.code.benchmark.seed
         return launching.Measurement(
             benchmark=side.benchmark,
             params=side.params,
@@ -296,7 +298,7 @@ class ExperimentExecutor(Executor):
             folders=prepared.folders,
             kept_files=prepared.code.kept_files,
             without=without,
-            seed=self.seed,
+            seed=own if self.seed is None and without == launching.NO_SWEEP else self.seed,
             hash_seed=self.hash_seed,
             turns=turns,
             lock=self.lock,

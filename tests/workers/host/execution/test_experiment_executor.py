@@ -26,6 +26,7 @@ from tests.workers.scripts import UNDISTURBED
 from workers.host.execution import pair_values
 from workers.host.execution.executor import PreparedCode
 from workers.host.execution.experiment_executor import SIDES, ExperimentExecutor, seed_of_pair
+from workers.host.execution.launching import NO_SWEEP, TIMED_ONLY
 
 SHORT = MANIFEST.replace("steps = 20", "steps = 10")
 # Waiting takes as long while other tests run beside it.
@@ -279,6 +280,19 @@ def test_an_exact_counter_takes_two_pairs(host: Host, requested: Requested) -> N
     assert pair
     assert pair.head - pair.base == 3
     assert asked.commands[0].endswith("--repetitions=1 --no-sweep")
+
+
+@pytest.mark.usefixtures("suspected")
+def test_nothing_is_learned_with_other_seeds_where_functions_are_counted(host: Host) -> None:
+    assignment = experiments.claim_experiment("default", "gpu-1")
+    assert assignment
+    executor = ExperimentExecutor(assignment, -1, host.configuration, host.client)
+    benchmark = manifest.parse_manifest(SHORT + "seed = 5\n", "test").benchmarks["tiny"]
+    code: Any = SimpleNamespace(benchmark=benchmark, folder=Path(), kept_files="")
+    prepared = PreparedCode(code, Path(sys.executable))
+    counted = executor.measurement("base", prepared, None, NO_SWEEP)
+    assert (counted.seed, counted.hash_seed) == (5, None)
+    assert executor.measurement("base", prepared, None, TIMED_ONLY).seed is None
 
 
 @pytest.mark.parametrize(("kept", "in_turns"), [(False, False), (True, False), (True, True)])
