@@ -20,7 +20,7 @@ from dashboard.host_protocol import (
     read_message,
     read_pair,
 )
-from dashboard.host_protocol.messages import LARGEST_SMALL
+from dashboard.host_protocol.messages import LARGEST_SMALL, LONGEST_WORD
 from dashboard.hosts import broker_accounts, commit_service
 from dashboard.leases import LeaseLost
 from dashboard.models import Experiment, Machine, Run
@@ -153,7 +153,9 @@ def keep_profiles(machine: Machine, fields: MessageFields) -> dict[str, Any]:
     lease = _held_lease(Experiment, machine, fields)
     documents = fields.inside("documents")
     sides = {side: read_counted(documents.inside(side)) for side in ("base", "head")}
-    answer = experiments.keep_profiles(lease, sides, fields.duration("seconds"))
+    # A host of an earlier release says nothing of the repetition.
+    repetition = fields.text("repetition", most=LONGEST_WORD) if "repetition" in fields.values else ""
+    answer = experiments.keep_profiles(lease, sides, fields.duration("seconds"), repetition)
     return {"in_turns": answer.in_turns, "again": answer.again}
 
 

@@ -130,20 +130,25 @@ def keep_ratios(
     return {name: getattr(newest, name) for name in RATIOS}
 
 
-def keep_profiles(lease: Lease, documents: Mapping[str, Mapping[str, Any]], seconds: float) -> CountedAnswer:
+def keep_profiles(
+    lease: Lease, documents: Mapping[str, Mapping[str, Any]], seconds: float, repetition: str = ""
+) -> CountedAnswer:
     """Keep what both sides counted, in a repetition of each that took so many seconds together.
 
     The documents of both, `base` and `head`, also tell whether their steps can be measured in turn. A side
-    whose document is empty left none. Raises LeaseLost.
+    whose document is empty left none. Raises LeaseLost. `repetition` tells it from others, which makes it
+    safe to repeat: what was counted once is no proof that it repeats.
     """
     with transaction.atomic():
         experiment = _lock_experiment(lease)
-        bounds = experiment.question == Question.BOUND
-        experiment.profiles = join_profiles(experiment.profiles, documents, with_counters=bounds)
-        experiment.seconds += seconds
-        if all(documents.values()):
-            experiment.in_turns = can_take_turns_by_documents(experiment, list(documents.values()))
-        experiment.save(update_fields=["profiles", "seconds", "in_turns"])
+        if not repetition or experiment.profiles.get("repetition") != repetition:
+            bounds = experiment.question == Question.BOUND
+            experiment.profiles = join_profiles(experiment.profiles, documents, with_counters=bounds)
+            experiment.profiles |= {"repetition": repetition} if repetition else {}
+            experiment.seconds += seconds
+            if all(documents.values()):
+                experiment.in_turns = can_take_turns_by_documents(experiment, list(documents.values()))
+            experiment.save(update_fields=["profiles", "seconds", "in_turns"])
     return CountedAnswer(experiment.in_turns, counts_again(experiment))
 
 

@@ -266,6 +266,21 @@ def test_a_counter_that_differs_is_counted_again_whoever_holds_it(make_experimen
     assert row.seconds == 3
 
 
+def test_what_is_handed_in_twice_was_counted_once(make_experiment: MakeExperiment) -> None:
+    row = make_experiment(question="bound", purpose="check", floor=0.03)
+    breaks = {"name": "graph_breaks", "unit": "breaks/step", "better": "lower", "headline": False}
+    documents = {
+        side: {**COUNTED, "counters": [{**breaks, "samples": [count]}]}
+        for side, count in (("base", 0.0), ("head", 1.0))
+    }
+    held = claim_held()
+    for repetition in ("first", "first", "second"):
+        assert experiments.keep_profiles(held.lease, documents, 2, repetition).again
+    row.refresh_from_db()
+    assert row.profiles["head"]["counters"]["graph_breaks"]["samples"] == [1.0, 1.0]
+    assert row.seconds == 4
+
+
 def test_the_functions_of_an_experiment_that_was_taken_away_are_not_kept(
     make_experiment: MakeExperiment,
 ) -> None:

@@ -13,6 +13,7 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from paceline import document
 from paceline.document import Document
@@ -264,8 +265,8 @@ class ExperimentExecutor(Executor):
 
     def keep_counted(self, documents: Mapping[str, Mapping[str, Any]], seconds: float) -> CountedAnswer:
         told = {name: kept_members(document) for name, document in documents.items()}
-        lease = self.assignment.lease
-        return ask_site(lambda: self.client.keep_profiles(lease, told, seconds), self.stop)
+        lease, repetition = self.assignment.lease, uuid4().hex
+        return ask_site(lambda: self.client.keep_profiles(lease, told, seconds, repetition), self.stop)
 
     def count_side(self, prepared: PreparedCode, name: str) -> Mapping[str, Any]:
         """The document of a repetition of one side with its functions counted; empty where that fails."""

@@ -174,10 +174,11 @@ class SiteClient:
             return self.call("experiments/pair", message).text("verdict")
 
     def keep_profiles(
-        self, lease: Lease, documents: Mapping[str, Mapping[str, Any]], seconds: float
+        self, lease: Lease, documents: Mapping[str, Mapping[str, Any]], seconds: float, repetition: str
     ) -> CountedAnswer:
-        """Hand in what both sides' counted repetitions say."""
-        message = {"lease": lease_message(lease), "documents": dict(documents), "seconds": seconds}
+        """Hand in what both sides' counted repetitions say; by `repetition` the site knows it again."""
+        told = {"documents": dict(documents), "seconds": seconds, "repetition": repetition}
+        message = {"lease": lease_message(lease), **told}
         with self._reading():
             return read_counted_answer(self.call("experiments/profiles", message))
 
