@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dashboard.experiments.bounds import NOT_WORSE, WORSE, BoundedDifference
@@ -33,6 +33,10 @@ class CaseEvaluation:
     def all_bounded(self) -> list[BoundedDifference]:
         return [*([self.own] if self.own else []), *self.others]
 
+    def without_counters(self, names: Collection[str]) -> CaseEvaluation:
+        kept = [other for other in self.others if not (other.is_counted and other.metric.name in names)]
+        return replace(self, others=kept)
+
     @property
     def worse(self) -> list[BoundedDifference]:
         return [bounded for bounded in self.all_bounded if bounded.verdict == WORSE]
@@ -59,9 +63,11 @@ def answer_check(cases: Sequence[CaseEvaluation], control: CaseEvaluation | None
     to refuse a pull request.
 
     A machine on which the base differs from itself by the floor proves nothing of the head: of that metric
-    nothing worse, and where it is the step's time nothing good either.
+    nothing worse, and where it is the step's time nothing good either. A counter that varies by itself is
+    none that repeats exactly: it is left out.
     """
     moved = {bounded.metric.name: bounded for bounded in moved_metrics(control)}
+    cases = [case.without_counters(moved) for case in cases]
     own = control.own if control else None
     doubt = moved.get(own.metric.name) if own else None
     reason = {"code": CONTROL_MOVED, "ratio": ratio_of(doubt)} if doubt else {}

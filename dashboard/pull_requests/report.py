@@ -135,6 +135,9 @@ def read_report(check: Check) -> CheckReport:
         causes += find_causes(row, measured)
         if not measured.ended:
             left[measured.case] = open_metric(row.experiment, measured)
+    moved = frozenset(bounded.metric.name for bounded in moved_metrics(control))
+    # A counter that varies on the same code says nothing of the head's.
+    rows = [row for row in rows if not (row.bounded.is_counted and row.bounded.metric.name in moved)]
     experiments = [row.experiment for row in cases]
     wanted = [row.experiment for row in cases if not row.is_control]
     return CheckReport(
@@ -150,7 +153,7 @@ def read_report(check: Check) -> CheckReport:
         case_names(cases, Experiment.State.REQUESTED),
         left,
         any(experiment.state == Experiment.State.CANCELLED for experiment in experiments),
-        frozenset(bounded.metric.name for bounded in moved_metrics(control)),
+        moved,
     )
 
 

@@ -85,6 +85,11 @@ def test_what_would_have_been_seen_is_said() -> None:
     assert answer_check([make_case(OPEN), make_case(None)], None).reason["visible"] is None
 
 
+def test_a_counter_that_varies_on_the_same_code_is_left_out() -> None:
+    assert answer_check([make_case(SAME, CALLS_MORE)], make_case(SAME, CALLS_MORE)).answer == "not worse"
+    assert answer_check([make_case(OPEN, CALLS_MORE)], make_case(SAME, CALLS_MORE)).answer == "not known"
+
+
 def test_a_side_that_does_not_run_is_named() -> None:
     answered = answer_check([make_case(None, failure="abc: it crashed")], None)
     assert answered.reason == {"code": "side failed", "case": "tiny", "text": "abc: it crashed"}
