@@ -75,7 +75,7 @@ MEMBERS_PAGES = {
     "/regressions/": 11,
     "/machines/": 13,
     "/projects/snake/": 16,
-    "/projects/snake/settings/": 6,
+    "/projects/snake/settings/": 8,
     "/projects/snake/settings/policy/": 6,
     "/projects/snake/settings/retention/": 6,
     "/projects/snake/settings/measuring/": 5,

@@ -121,6 +121,17 @@ class TestImports:
         assert seen == [7]
         assert "exec_module" not in vars(stranger.__spec__.loader)
 
+    def test_several_wait_for_one_module(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "stranger.py").write_text("value = 7\n")
+        monkeypatch.syspath_prepend(tmp_path)
+        seen: list[tuple[str, int]] = []
+        for name in ("first", "second", "third"):
+            import_hooks.call_after_import(
+                {"stranger": lambda module, name=name: seen.append((name, module.value))}
+            )
+        __import__("stranger")
+        assert sorted(seen) == [("first", 7), ("second", 7), ("third", 7)]
+
     def test_what_was_imported_before_is_acted_upon_at_once(self) -> None:
         seen: list[str] = []
         import_hooks.call_after_import({"json": lambda module: seen.append(module.__name__)})

@@ -17,6 +17,9 @@ class FakeNvml:
     class NVMLError(Exception):
         pass
 
+    class NVMLError_NoPermission(NVMLError):  # noqa: N801, N818
+        pass
+
     def __init__(self, *, driver: bool = True, lost: int | None = None) -> None:
         self.driver = driver
         self.lost = lost

@@ -27,19 +27,25 @@ class _Finder:
 
     def __init__(self, waiting: dict[str, ImportAction]) -> None:
         self._waiting = waiting
+        # What is being looked for: another one of us that waits for the same asks this one as well.
+        self._sought: set[str] = set()
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname not in self._waiting:
+        if fullname not in self._waiting or fullname in self._sought:
             return None
-        for finder in sys.meta_path:
-            # An old one may have none: Python passes it over too.
-            find = None if finder is self else getattr(finder, "find_spec", None)
-            spec: ModuleSpec | None = find(fullname, path, target) if find else None
-            if spec is not None:
-                self._hook_loader(fullname, spec)
-                return spec
+        self._sought.add(fullname)
+        try:
+            for finder in sys.meta_path:
+                # An old one may have none: Python passes it over too.
+                find = getattr(finder, "find_spec", None)
+                spec: ModuleSpec | None = find(fullname, path, target) if find else None
+                if spec is not None:
+                    self._hook_loader(fullname, spec)
+                    return spec
+        finally:
+            self._sought.discard(fullname)
         return None
 
     def _hook_loader(self, name: str, spec: ModuleSpec) -> None:
