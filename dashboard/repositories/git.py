@@ -119,7 +119,8 @@ class Git:
 
 def protocol_variables(address: str) -> dict[str, str]:
     """From an https address git follows no redirect to http: who answers there could lead it to services of
-    this network that ask nobody who they are. Where the account's `insteadOf` leads is its own affair."""
+    this network that ask nobody who they are. The address as git calls it: where the account's `insteadOf`
+    leads is its own affair."""
     return {"GIT_ALLOW_PROTOCOL": "file:git:https:ssh"} if address.lower().startswith("https://") else {}
 
 

@@ -189,7 +189,7 @@ class Mirror:
             printed = self.git.run(
                 ["ls-remote", "--quiet", *options, "--", address, *patterns],
                 folder=self.folder,
-                variables={**self.variables, **remote_variables(address, credentials)},
+                variables=self._remote_variables(address, credentials),
                 time_limit=REMOTE_SECONDS,
             )
         except RepositoryError as error:
@@ -212,12 +212,27 @@ class Mirror:
                 self.git.run(
                     [*FETCH, *options, "--", address, *refs],
                     folder=self.folder,
-                    variables={**self.variables, **remote_variables(address, credentials)},
+                    variables=self._remote_variables(address, credentials),
                     time_limit=FETCH_SECONDS if time_limit is None else time_limit,
                 )
             except RepositoryError as error:
                 kind = FetchTimeout if isinstance(error, GitTimeout) else Unreachable
                 raise kind(f"{hide_password(repository)} can't be fetched: {error}") from error
+
+    def _remote_variables(self, address: str, credentials: str) -> dict[str, str]:
+        """With which git asks an address: what it sends there, and by which protocols it may be led on."""
+        called = address
+        if protocol_variables(address):
+            # After `insteadOf`, by which an account may have what is public from a cache beside it.
+            printed = self.git.run(
+                ["ls-remote", "--get-url", "--", address], folder=self.folder, variables=self.variables
+            )
+            called = printed.decode("utf-8", "replace").strip()
+        return {
+            **self.variables,
+            **credential_variables(address, credentials),
+            **protocol_variables(called),
+        }
 
     def collect_garbage(self) -> None:
         """Pack what fetches have left, where that is much. Only where nothing is measured meanwhile.
@@ -309,11 +324,6 @@ class Mirror:
         draft = self.folder / "paceline-user-config.draft"
         draft.write_text(text)
         draft.rename(self._configuration)
-
-
-def remote_variables(address: str, credentials: str) -> dict[str, str]:
-    """With which git asks an address: what it sends there, and by which protocols it may be led on."""
-    return {**credential_variables(address, credentials), **protocol_variables(address)}
 
 
 def locate_mirror(

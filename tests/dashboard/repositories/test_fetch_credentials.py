@@ -92,3 +92,19 @@ def test_no_https_address_leads_git_to_plain_http(
         server.server_close()
         thread.join()
     assert sent == []
+
+
+def test_an_account_may_have_git_ask_a_plain_cache_instead(
+    forge: tuple[int, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port, sent = forge
+    (tmp_path / ".gitconfig").write_text(
+        f'[url "http://127.0.0.1:{port}/"]\n\tinsteadOf = https://example.org/\n'
+    )
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    mirror = repositories.locate_mirror(tmp_path, "mine", "https://example.org/x.git", "main")
+    for ask in (mirror.fetch, mirror.remote_tip):
+        with pytest.raises(Unreachable):
+            ask()
+    assert len(sent) == 2
