@@ -274,6 +274,13 @@ def test_a_path_out_of_the_checkout_is_refused(tmp_path: Path, name: str) -> Non
         worktree.find_inside(tmp_path, name, "The script")
 
 
+@pytest.mark.parametrize("name", ["round", "a" * 300, "a\0b", "gone.py"])
+def test_what_is_no_path_is_no_file_of_the_commit(tmp_path: Path, name: str) -> None:
+    (tmp_path / "round").symlink_to("round")
+    with pytest.raises(CheckoutError, match="is not a file of this commit"):
+        worktree.find_inside(tmp_path, name, "The script")
+
+
 def test_the_manifest_of_the_commit_is_read(tmp_path: Path) -> None:
     (tmp_path / "paceline.toml").write_text("x = 1")
     assert worktree.place_manifest(tmp_path, None) == "x = 1"

@@ -34,6 +34,7 @@ FETCHES = 3
 FETCH_PAUSE_SECONDS = 1
 CHECKOUT_SECONDS = 900
 MOST_TEXT_BYTES = 1024 * 1024
+LONGEST_SHOWN = 300
 MOST_LINK_BYTES = 8192
 
 
@@ -185,11 +186,16 @@ def place_files(checkout: Path, files: Mapping[str, str]) -> None:
 
 def find_inside(checkout: Path, name: str, what: str) -> Path:
     """The file `name` of the checkout; refused where a link or `..` leads out of it."""
-    path = (checkout / name).resolve()
-    if not path.is_relative_to(checkout.resolve()):
-        raise CheckoutError(f"{what} {name!r} leads out of the checkout.")
-    if not path.is_file():
-        raise CheckoutError(f"{what} {name!r} is not a file of this commit.")
+    try:
+        path = (checkout / name).resolve()
+        is_inside, is_file = path.is_relative_to(checkout.resolve()), path.is_file()
+    except (OSError, ValueError, RuntimeError):
+        # Too long for a path, or with a NUL in it, or links that lead in a circle.
+        is_inside, is_file = True, False
+    if not is_inside:
+        raise CheckoutError(f"{what} {name[:LONGEST_SHOWN]!r} leads out of the checkout.")
+    if not is_file:
+        raise CheckoutError(f"{what} {name[:LONGEST_SHOWN]!r} is not a file of this commit.")
     return path
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
@@ -72,10 +73,15 @@ def settings_files(checkout: Path, folder: PurePosixPath) -> list[str]:
 
 def hash_registries(checkout: Path, folder: PurePosixPath, text: str) -> dict[str, str]:
     """The checkout's own folders that a uv.lock takes packages from, whose hashes it may not hold."""
-    found = {}
+    found: dict[str, str] = {}
+    read: set[Path] = set()
     for place in sorted(set(REGISTRY.findall(text))):
         path = checkout / folder / place
-        if not ADDRESS.match(place) and path.is_dir() and path.resolve().is_relative_to(checkout.resolve()):
+        if ADDRESS.match(place) or not os.path.isdir(path):  # noqa: PTH112 - raises nothing
+            continue
+        # Once: a lock may name it ten thousand times, each time spelled in another way.
+        if (real := path.resolve()).is_relative_to(checkout.resolve()) and real not in read:
+            read.add(real)
             found[f"packages in {place}"] = content_digest(path, read_file_states(path))
     return found
 

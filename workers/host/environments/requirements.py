@@ -83,16 +83,26 @@ def hash_sources(checkout: Path, name: str, text: str) -> Iterator[tuple[str, st
     One commit's wheel must not stand in for another's of the same version. pip looks for them below the
     requirements file first.
     """
-    # Once: a line may stand there ten thousand times.
+    inside = checkout.resolve()
+    read: set[tuple[bool, Path]] = set()
     for option, value in dict.fromkeys(read_options(text)):
         if option not in SOURCES or ADDRESS.match(value):
             continue
         for place in (checkout / PurePosixPath(name).parent / value, checkout / value):
-            if os.path.exists(place) and place.resolve().is_relative_to(checkout.resolve()):  # noqa: PTH110 - raises nothing
-                folder = place if place.is_dir() else place.parent
-                files = package_files(place, option) if place.is_dir() else [place.name]
-                yield f"packages in {os.path.relpath(place, checkout)}", content_digest(folder, files)
+            if os.path.exists(place) and (found := place.resolve()).is_relative_to(inside):  # noqa: PTH110 - raises nothing
+                # Once: it may be named ten thousand times, each time spelled in another way.
+                if (source := (option in FLAT_SOURCES, found)) not in read:
+                    read.add(source)
+                    yield describe_source(checkout, place, option)
                 break
+
+
+def describe_source(checkout: Path, place: Path, option: str) -> tuple[str, str]:
+    """What an option that names this place lets pip find, and a hash of its content."""
+    folder = place if place.is_dir() else place.parent
+    files = package_files(place, option) if place.is_dir() else [place.name]
+    kind = "packages in" if option in FLAT_SOURCES else "index below"
+    return f"{kind} {os.path.relpath(place, checkout)}", content_digest(folder, files)
 
 
 def package_files(folder: Path, option: str) -> list[str]:
@@ -108,7 +118,7 @@ def read_options(text: str) -> Iterator[tuple[str, str]]:
         words = split_words(line)
         for index, word in enumerate(words):
             if word.startswith("-"):
-                yield split_option(words[index:])
+                yield split_option(words[index : index + 2])
 
 
 def joined_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -172,8 +182,10 @@ def is_own_package(checkout: Path, words: Sequence[str]) -> bool:
     if install_problem(word):
         return False
     folder = checkout / parse_install(word).folder
-    is_inside = folder.resolve().is_relative_to(checkout.resolve())
-    return is_inside and any((folder / name).is_file() for name in PACKAGE_FILES)
+    # A name that is too long for a path, or links that lead in a circle, raise nothing here.
+    real = Path(os.path.realpath(folder))
+    is_inside = real.is_relative_to(checkout.resolve())
+    return is_inside and any(os.path.isfile(real / name) for name in PACKAGE_FILES)  # noqa: PTH113
 
 
 def is_local(checkout: Path, words: Sequence[str]) -> bool:
@@ -185,7 +197,8 @@ def is_local(checkout: Path, words: Sequence[str]) -> bool:
         return False
     # A folder needs a slash or a dot to be one for pip, an archive does not: `name` is a package's name.
     bare = re.split(r"[\[;]", first)[0]
-    return first.startswith(".") or "/" in first or (checkout / bare).is_file()
+    # What is too long for a file's name is none, and raises nothing.
+    return first.startswith(".") or "/" in first or os.path.isfile(checkout / bare)  # noqa: PTH113
 
 
 def split_words(line: str) -> list[str]:

@@ -90,7 +90,8 @@ def test_a_folder_that_is_named_often_is_read_once(
 ) -> None:
     """A file of requirements may name it two hundred thousand times."""
     build_wheel(commit / "wheels", "tiny", "SIZE = 3")
-    (commit / "requirements.txt").write_text("-f wheels\n" * 500 + "-f ./wheels\ntiny\n")
+    spelled = "".join(f"-f {'./' * number}wheels\n" for number in range(20))
+    (commit / "requirements.txt").write_text("-f wheels\n" * 500 + f"{spelled}tiny\n")
     read: list[Path] = []
 
     def noted(folder: Path, paths: Iterable[str]) -> str:
@@ -99,7 +100,25 @@ def test_a_folder_that_is_named_often_is_read_once(
 
     monkeypatch.setattr(requirements, "content_digest", noted)
     assert list(read_requirements(commit, ["requirements.txt"]).sources) == ["packages in wheels"]
-    assert len(read) == 2
+    assert len(read) == 1
+
+
+def test_a_folder_may_be_an_index_and_hold_wheels(commit: Path) -> None:
+    """Of an index pip sees what lies below it too, whatever else names the folder."""
+    (commit / "requirements.txt").write_text("-i wheels\n-f wheels\ntiny\n")
+    build_wheel(commit / "wheels" / "tiny", "tiny", "SIZE = 1")
+    before = read_requirements(commit, ["requirements.txt"]).key()
+    build_wheel(commit / "wheels" / "tiny", "tiny", "SIZE = 2")
+    assert read_requirements(commit, ["requirements.txt"]).key() != before
+
+
+def test_a_requirement_may_be_longer_than_the_name_of_a_file(commit: Path) -> None:
+    line = "tiny" + ",".join(f"!=1.{number}" for number in range(2, 80))
+    (commit / "requirements.txt").write_text(f"-f wheels\n{line}\n")
+    assert not read_requirements(commit, ["requirements.txt"]).local
+    (commit / "requirements.txt").write_text(f"-e ./{'a' * 300}\n")
+    with pytest.raises(BuildError, match="installs a folder or file"):
+        read_requirements(commit, ["requirements.txt"])
 
 
 def test_a_line_goes_on_behind_a_backslash(commit: Path) -> None:

@@ -106,6 +106,14 @@ def test_other_packages_in_a_locked_folder_make_another_environment(checkout: Pa
     assert read_lock(checkout, Environment(lock="uv.lock")).texts != before.texts
 
 
+def test_no_odd_name_of_a_registry_stops_the_rest(checkout: Path) -> None:
+    text = (checkout / "uv.lock").read_text()
+    odd = [f'registry = "{name}"\n' for name in ("a" * 300, "../wheels", "./wheels", ".//wheels")]
+    (checkout / "uv.lock").write_text(text + "".join(f"# {line}" for line in odd))
+    read = read_lock(checkout, Environment(lock="uv.lock"))
+    assert [name for name in read.texts if name.startswith("packages")] == ["packages in .//wheels"]
+
+
 @pytest.mark.parametrize(
     ("name", "needed"),
     [
