@@ -23,6 +23,10 @@ PARTS = 4000
         ".".join(['"\\""'] * PARTS) + " = 1",
         "x = {" + ".".join(["a-1"] * PARTS) + " = 1}",
         ".".join(['""'] * PARTS) + " = 1",
+        'x = {a = """\n""", ' + ".".join(["b"] * PARTS) + " = 1}",
+        'x = {a = """\n\\""" "" """"", ' + ".".join(["b"] * PARTS) + " = 1}",
+        "x = {a = '''\n'''', " + ".".join(["b"] * PARTS) + " = 1}",
+        "x = [ # don't\n {" + ".".join(["b"] * PARTS) + " = 1}]",
     ],
 )
 @pytest.mark.parametrize("parse", [parse_manifest, parse_policy_text, parse_claims])
@@ -47,6 +51,9 @@ def test_a_key_of_many_parts_is_refused_before_it_is_read(
         (f"a = '{'. ' * 500}'", ". " * 500),
         ('a = "' + 'x \\" y. ' * 100 + '"', 'x " y. ' * 100),
         ("a = 1  # " + "... " * 500, 1),
+        ("a = 1  # " + "b." * 500, 1),
+        (f'a = """{"b." * 500}"x" \\""" """""', f'{"b." * 500}"x" """ ""'),
+        (f"a = '''{'b.' * 500}'x' ''''", f"{'b.' * 500}'x' '"),
     ],
 )
 def test_what_only_has_many_dots_is_read(text: str, value: object) -> None:
