@@ -52,8 +52,13 @@ def measure_and_judge(project: Project, case: Case, values: list[float]) -> None
 def test_a_clear_suspicion_is_told_to_those_who_ask(project: Project, case: Case) -> None:
     for name, asks in (("eager", True), ("calm", False)):
         Channel.objects.create(project=project, kind="email", address=f"{name}@example.org", suspicions=asks)
+    project.risk = {"earned": 0.0, "trust": 0.9}
+    project.save()
     measure_and_judge(project, case, factories.noisy_levels((24, 0.010), (4, 0.015)))
     assert Delivery.objects.get().channel.address == "eager@example.org"
+    # Kept for the next commit: with each the trust recovers.
+    project.refresh_from_db()
+    assert 0.9 < project.risk["trust"] < 1
 
 
 def test_a_new_step_tells_of_no_older_suspicion_of_its_series(project: Project, case: Case) -> None:
