@@ -218,6 +218,26 @@ class TestCopies:
         pickled = pickle.dumps(operator.attrgetter(name)(torch))
         assert all(word.encode() in pickled for word in ("torch", *name.split(".")))
 
+    @pytest.mark.usefixtures("patched")
+    def test_the_compiler_takes_methods_for_torchs_own(self) -> None:
+        timed = torch.Tensor.to
+        rules: Any = SimpleNamespace(get_tensor_method=lambda: frozenset({len}))
+        copies._allow_in_graphs(rules)
+        assert {len, timed} <= rules.get_tensor_method()
+        # What torch has in Python is traced through, ours too.
+        assert torch.Tensor.__array__ not in rules.get_tensor_method()
+        # Versions differ.
+        copies._allow_in_graphs(SimpleNamespace())  # type: ignore[arg-type]
+
+    @pytest.mark.usefixtures("patched")
+    def test_a_graph_calls_methods_by_their_names_in_the_class(self) -> None:
+        graph = torch.fx.Graph()
+        numbers = graph.placeholder("numbers")
+        graph.output(graph.call_function(torch.Tensor.to, (numbers, torch.float64)))
+        module = torch.fx.GraphModule({}, graph)
+        assert "torch.Tensor.to(numbers, torch.float64)" in module.code
+        assert module(torch.ones(2)).dtype == torch.float64
+
     def test_reads_from_a_device(self, patched: TimingRecorder) -> None:
         device = torch.ones(3, device="meta")
         for read in (device.cpu, device[0].item, device.tolist, lambda: device.to("cpu")):

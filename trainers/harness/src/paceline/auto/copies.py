@@ -7,7 +7,7 @@ import importlib
 import sys
 from collections.abc import Callable
 from threading import get_ident
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import paceline
@@ -28,6 +28,8 @@ Direction = Callable[[tuple[Any, ...], dict[str, Any]], str | None]
 _inside: set[int] = set()
 # One for all wrappers that a function makes.
 _wrapper_codes: set[CodeType] = set()
+# Of methods that torch has in C, which a compiled graph may hold.
+_timed_methods: set[Function] = set()
 
 
 def patch_copies(torch: Any, is_traced: IsTraced) -> None:
@@ -51,6 +53,8 @@ def patch_tensor(torch: Any, is_traced: IsTraced) -> None:
         original = getattr(tensor, name)
         timed = _name_as(f"Tensor.{name}", _time_copy(original, direction, is_traced))
         setattr(tensor, name, timed)
+        if not isinstance(original, FunctionType):
+            _timed_methods.add(timed)
         if original in allowed:
             allowed.append(timed)
     constructors = _device_constructors()
@@ -60,7 +64,37 @@ def patch_tensor(torch: Any, is_traced: IsTraced) -> None:
         constructors.add(maker)
         # The script compiler knows built-in functions by their identity.
         torch.jit._builtins._register_builtin(maker, f"aten::{name}")
-    import_hooks.call_after_import({"torch._dynamo.eval_frame": _keep_uncompiled})
+    import_hooks.call_after_import(
+        {
+            "torch._dynamo.eval_frame": _keep_uncompiled,
+            "torch._dynamo.trace_rules": _allow_in_graphs,
+            "torch.fx.node": _name_in_graphs,
+        }
+    )
+
+
+def _allow_in_graphs(trace_rules: ModuleType) -> None:
+    """Let the compiler take our methods for torch's own where they are called as functions.
+
+    So it does where the code says `torch.Tensor.to(x)`, or a subclass `super().to()`.
+    """
+    original = getattr(trace_rules, "get_tensor_method", None)
+    if original is not None:
+        patched = functools.lru_cache(None)(lambda: original() | _timed_methods)
+        trace_rules.get_tensor_method = patched  # type: ignore[attr-defined]
+
+
+def _name_in_graphs(node: ModuleType) -> None:
+    """Let the code of a graph call our methods by their names in the class, as it calls torch's."""
+    original = getattr(node, "_find_module_of_method", None)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def find_module(method: Any) -> Any:
+        return "torch.Tensor" if method in _timed_methods else original(method)
+
+    node._find_module_of_method = find_module  # type: ignore[attr-defined]
 
 
 def _keep_uncompiled(eval_frame: ModuleType) -> None:
