@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import get_ident
+from types import ModuleType
 from typing import Any
 
 import paceline
@@ -38,3 +40,18 @@ def patch_compilation(callback: Any) -> None:
             _inside.discard(ident)
 
     handler.install_callbacks = install_callbacks
+
+
+def trace_through_wrappers(trace_rules: ModuleType) -> None:
+    """Let the compiler treat this package as it does `torch.nn`: traced through, never compiled by itself.
+
+    All wrappers share one code, of which it keeps eight compiled versions: what more of them call, such as
+    a ninth compiled module, would not be compiled.
+    """
+    traced = getattr(trace_rules, "get_mod_inlinelist", None)
+    skip = getattr(trace_rules, "add", None)
+    if traced is not None and skip is not None:
+        folder = str(Path(paceline.__file__).parent)
+        patched = functools.lru_cache(None)(lambda: {*traced(), folder})
+        trace_rules.get_mod_inlinelist = patched  # type: ignore[attr-defined]
+        skip(paceline.__name__)

@@ -27,7 +27,7 @@ class _Finder:
 
     def __init__(self, waiting: dict[str, ImportAction]) -> None:
         self._waiting = waiting
-        # What is being looked for: another one of us that waits for the same asks this one as well.
+        # The modules that are being looked for: another one of us asks this one too.
         self._sought: set[str] = set()
 
     def find_spec(

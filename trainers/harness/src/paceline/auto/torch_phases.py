@@ -64,6 +64,7 @@ def patch_torch(torch: Any) -> None:
         {
             "torch._dynamo.utils": _unhide_modules,
             "torch._dynamo.callback": compilation.patch_compilation,
+            "torch._dynamo.trace_rules": compilation.trace_through_wrappers,
             "torch.utils.tensorboard.writer": _patch_writer,
             "transformers.generation.utils": _patch_generation,
         }
