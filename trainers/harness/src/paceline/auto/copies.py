@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import sys
 from collections.abc import Callable
 from threading import get_ident
 from types import CodeType, FunctionType, ModuleType
@@ -28,6 +27,10 @@ Direction = Callable[[tuple[Any, ...], dict[str, Any]], str | None]
 _inside: set[int] = set()
 # One for all wrappers that a function makes.
 _wrapper_codes: set[CodeType] = set()
+# Torch's own, bound once: they are asked for at each call.
+_tensor: Any = None
+_is_mode_enabled: Any = None
+_without_functions: Any = None
 # Of methods that torch has in C, which a compiled graph may hold.
 _timed_methods: set[Function] = set()
 
@@ -41,7 +44,10 @@ def patch_copies(torch: Any, is_traced: IsTraced) -> None:
 
 def patch_tensor(torch: Any, is_traced: IsTraced) -> None:
     """Time copies, whatever PyTorch was built for."""
-    tensor = torch.Tensor
+    global _tensor, _is_mode_enabled, _without_functions
+    _tensor = tensor = torch.Tensor
+    _is_mode_enabled = torch._C._is_torch_function_mode_enabled
+    _without_functions = torch._C.DisableTorchFunction
     directions: dict[str, Direction] = {
         **dict.fromkeys((*READS, "cpu"), _read_direction),
         "cuda": lambda args, _kwargs: TO_DEVICE if _is_on_host(args[0]) else None,
@@ -144,7 +150,7 @@ def _time_creation(torch: Any, original: Function, is_traced: IsTraced) -> Any:
 
     @functools.wraps(original)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        if not is_traced() and torch._C._is_torch_function_mode_enabled():
+        if not is_traced() and _is_mode_enabled():
             # A mode compares with what it finds in torch, and built-in functions tell it their own name.
             return torch.overrides.handle_torch_function(wrapped, (), *args, **kwargs)
         return timed(*args, **kwargs)
@@ -200,12 +206,11 @@ def _copy_phase(from_host: bool, to_host: bool | None) -> str | None:
 
 def _is_on_host(value: Any) -> bool:
     """Tell whether a tensor lies on the host, as all else does, without asking subclasses of the script."""
-    torch = sys.modules["torch"]
-    if type(value) is torch.Tensor and not torch._C._is_torch_function_mode_enabled():
+    if type(value) is _tensor and not _is_mode_enabled():
         return bool(value.is_cpu)
-    if not isinstance(value, torch.Tensor):
+    if not isinstance(value, _tensor):
         return True
-    with torch._C.DisableTorchFunction():
+    with _without_functions():
         return bool(value.is_cpu)
 
 
