@@ -283,6 +283,10 @@ def test_a_script_that_becomes_another_program_is_told_so(tmp_path: Path) -> Non
             ("uv", "run", "train.py", "--lr", "1"),
             "uv run comes first, uv run paceline script train.py --lr 1",
         ),
+        (
+            ("conda", "run", "-n", "torch", "python", "train.py"),
+            "conda run comes first, conda run -n torch paceline script train.py",
+        ),
         (("app",), "app is a folder; name app/__main__.py, or -m app"),
         (("app.pyz",), "app.pyz is no source of Python; unpack an archive"),
     ],

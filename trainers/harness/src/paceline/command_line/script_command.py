@@ -255,7 +255,10 @@ def _check_script(script: Path, words: Sequence[str]) -> None:
     if (script / "__main__.py").is_file():
         raise ManifestError(f"script: {script} is a folder; name {script / '__main__.py'}, or -m {name}")
     if name in RUNNERS and words[:1] == ["run"]:
-        line = shlex.join([name, "run", "paceline", "script", *words[1:]])
+        # Its own options come before the program.
+        place = next((index for index, word in enumerate(words) if word.endswith(".py")), 1)
+        before = words[: place - words[place - 1].startswith("python")]
+        line = shlex.join([name, *before, "paceline", "script", *words[place:]])
         raise ManifestError(f"script: {name} run comes first, {line}")
     named = next((word for word in words if word.endswith(".py")), "")
     if name.startswith("python") and named:
