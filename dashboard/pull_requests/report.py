@@ -121,30 +121,28 @@ def read_report(check: Check) -> CheckReport:
     """As its experiments stand now."""
     rows: list[CheckRow] = []
     causes: list[Cause] = []
-    control, left = None, {}
+    left = {}
     related = check.cases.select_related(
         "configuration__case", "experiment__metric", "experiment__machine"
     ).prefetch_related("experiment__pairs")
     cases = list(related)
-    for row in cases:
-        measured = evaluate_case(row)
-        if row.is_control:
-            control = measured
-            continue
+    evaluated = {row.pk: evaluate_case(row) for row in cases}
+    control = next((evaluated[row.pk] for row in cases if row.is_control), None)
+    moved = frozenset(bounded.metric.name for bounded in moved_metrics(control))
+    wanted = [row for row in cases if not row.is_control]
+    for row in wanted:
+        # A counter that varies on the same code says nothing of the head's.
+        measured = evaluated[row.pk].without_counters(moved)
         rows += [CheckRow(measured.case, bounded, row.experiment_id) for bounded in measured.all_bounded]
         causes += find_causes(row, measured)
         if not measured.ended:
             left[measured.case] = open_metric(row.experiment, measured)
-    moved = frozenset(bounded.metric.name for bounded in moved_metrics(control))
-    # A counter that varies on the same code says nothing of the head's.
-    rows = [row for row in rows if not (row.bounded.is_counted and row.bounded.metric.name in moved)]
     experiments = [row.experiment for row in cases]
-    wanted = [row.experiment for row in cases if not row.is_control]
     return CheckReport(
         check,
         sorted(rows, key=_row_order),
         causes[:MOST_CAUSES],
-        next((experiment.commands for experiment in wanted if experiment.commands), ()),
+        next((row.experiment.commands for row in wanted if row.experiment.commands), ()),
         control.own if control else None,
         sum(len(experiment.pairs.all()) for experiment in experiments),
         sorted({experiment.machine.name for experiment in experiments if experiment.machine}),

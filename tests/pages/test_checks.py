@@ -63,6 +63,19 @@ def test_what_is_counted_has_no_pairs(client: Client, line: list[Commit]) -> Non
     assert "| Scalar reads | +1 reads/step | worse |" in sentences.comment_markdown(read_report(check))
 
 
+def test_a_counter_that_varies_on_the_merge_base_is_neither_shown_nor_explained(line: list[Commit]) -> None:
+    check = create_check(line, create_pull_request(line), answer="not worse")
+    row = measure_case(check, line, 1.0001)
+    count_sides(row, scalar_reads=(2, 3))
+    regressions.explain_checked_case(row.experiment_id)
+    assert [cause.metric for cause in read_report(check).causes] == ["scalar_reads"]
+    control = measure_case(check, [line[0], line[0]], 1)
+    count_sides(control, scalar_reads=(2, 3))
+    report = read_report(check)
+    assert "scalar_reads" not in {shown.bounded.metric.name for shown in report.rows}
+    assert report.causes == []
+
+
 def test_the_command_that_repeats_it_asks_for_the_same(client: Client, worse: Check) -> None:
     assert "--minutes" not in page_of(client, worse)
     Check.objects.update(minutes=7.5, quick=True, benchmarks=["walker"], onto="release 2")
