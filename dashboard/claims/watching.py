@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from datetime import timedelta
 
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import transaction
 from django.db.models import Sum
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -30,20 +30,20 @@ MOST_ENDED = 500
 
 def watch_claims() -> None:
     """Read the claims of projects that have new commits, and ask for those whose time has come."""
-    for project in Project.objects.exclude(repository="").filter(removed_slug="").order_by("pk"):
-        try:
-            watch_project(project)
-        except ClaimsError as error:
-            logger.info("The claims of %s aren't asked for: %s", project, error)
-        except (OperationalError, InterfaceError):
-            raise
-        except Exception:
-            # What is odd in one project's claims keeps those of no other from being read.
-            logger.exception("The claims of %s can't be read", project)
+    watched = Project.objects.exclude(repository="").filter(removed_slug="").order_by("pk")
+    failed_jobs.try_each(watched, watch_project, "What is claimed in")
 
 
 def watch_project(project: Project) -> None:
-    """Read the claims of its newest commit, and ask for those that are due. Raises ClaimsError."""
+    """Read the claims of its newest commit, and ask for those that are due."""
+    try:
+        request_due_claims(project)
+    except ClaimsError as error:
+        logger.info("The claims of %s aren't asked for: %s", project, error)
+
+
+def request_due_claims(project: Project) -> None:
+    """Raises ClaimsError."""
     newest = read_newest(project)
     if newest is None:
         return
