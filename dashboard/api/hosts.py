@@ -20,7 +20,7 @@ from dashboard.host_protocol import (
     read_message,
     read_pair,
 )
-from dashboard.host_protocol.messages import LARGEST_SMALL, LONGEST_WORD
+from dashboard.host_protocol.message_fields import LARGEST_SMALL, LONGEST_WORD
 from dashboard.hosts import broker_accounts, commit_service
 from dashboard.leases import LeaseLost
 from dashboard.models import Experiment, Machine, Run

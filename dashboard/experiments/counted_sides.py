@@ -18,7 +18,7 @@ from dashboard.measured_kinds import COUNTER
 
 SIDES = ("base", "head")
 # So many countings of each side, all of them alike, before a difference is believed. A counter that takes
-# either of two values by chance passes for one once in 2,048 times.
+# either of two values by chance is called worse once in 4,096 times, and as often better.
 LEAST_COUNTINGS = 6
 # Of an experiment's time: without the rest its pairs tell nothing of the step's.
 COUNTING_SHARE = 0.5

@@ -14,17 +14,19 @@ from dashboard.host_protocol.assignments import (
     SideAssignment,
 )
 from dashboard.host_protocol.kept_files import files_problem, files_version, path_problem
-from dashboard.host_protocol.messages import (
+from dashboard.host_protocol.message_fields import (
     MessageError,
     MessageFields,
-    assignment_message,
     holds_unstorable,
+    read_message,
+)
+from dashboard.host_protocol.messages import (
+    assignment_message,
     pair_message,
     read_assignment,
     read_counted,
     read_counted_answer,
     read_lease,
-    read_message,
     read_pair,
 )
 from dashboard.host_protocol.versions import OLDEST_PROTOCOL, PROTOCOL

@@ -16,7 +16,7 @@ from paceline.metrics import describe_metric
 
 from dashboard import experiments
 from dashboard.host_protocol import MessageError, read_counted, read_message, read_pair
-from dashboard.host_protocol.messages import LARGEST_NUMBER, SMALLEST_NUMBER
+from dashboard.host_protocol.message_fields import LARGEST_NUMBER, SMALLEST_NUMBER
 from dashboard.models import Experiment
 from tests.dashboard.experiments.conftest import MakeExperiment, claim_held
 

@@ -13,8 +13,14 @@ from dashboard import experiments
 from dashboard.experiments.learning import evaluate_learning
 from dashboard.experiments.reuse import pairs_of_metric
 from dashboard.experiments.verdicts import evaluate_experiment
-from dashboard.host_protocol import OtherMetric, PairMeasured
-from dashboard.host_protocol.messages import MessageFields, pair_message, read_message, read_pair
+from dashboard.host_protocol import (
+    MessageFields,
+    OtherMetric,
+    PairMeasured,
+    pair_message,
+    read_message,
+    read_pair,
+)
 from dashboard.models import Experiment, ExperimentPair, Metric
 from tests.dashboard.experiments.conftest import MakeExperiment, claim_held
 

@@ -21,7 +21,7 @@ from paceline.manifest import case_key
 from paceline.phase_names import UNATTRIBUTED
 
 from dashboard.host_protocol import CountedAnswer, ExperimentAssignment, PairMeasured, SideAssignment
-from dashboard.host_protocol.messages import LONGEST_WORD
+from dashboard.host_protocol.message_fields import LONGEST_WORD
 from workers.host.checkout.commit_code import CodeSource
 from workers.host.configuration import HostConfiguration
 from workers.host.errors import BadDocumentError, MeasuringError, Stopped

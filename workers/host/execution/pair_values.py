@@ -12,7 +12,8 @@ from paceline.document import Document
 from paceline.document_rows import MetricValue
 
 from dashboard.host_protocol import OtherMetric
-from dashboard.host_protocol.messages import GUARDING_KINDS, LONGEST_WORD, MOST_OTHERS, MOST_STEPS, PACE
+from dashboard.host_protocol.message_fields import LONGEST_WORD
+from dashboard.host_protocol.messages import GUARDING_KINDS, MOST_OTHERS, MOST_STEPS, PACE
 
 SWEPT = "scaling_contention"
 # A machine that changes its speed meanwhile does so for both that take turns.
