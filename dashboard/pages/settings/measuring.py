@@ -9,11 +9,12 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from dashboard.access import visitor_of
+from dashboard.access import Actor, visitor_of
 from dashboard.models import Project
 from dashboard.pages.form_fields import read_text
 from dashboard.pages.settings.sections import settings_context
@@ -80,28 +81,57 @@ FIELDS = tuple(field for group in GROUPS for field in group.fields)
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def measuring_page(request: HttpRequest, slug: str) -> HttpResponse:
-    """The form's fields: the names of FIELDS, and `sentinels`."""
+    """The form's fields: the names of FIELDS, and `sentinels`; each with the value that the page had shown in
+    `NAME-shown`. Without that, as from a script, a field is stored whatever somebody else has set."""
     context = settings_context(request, slug, "project-measuring")
     project: Project = context["project"]
     if request.method != "POST":
-        return render_measuring(request, context, written_fields(project), {})
-    written = {field.name: read_text(request.POST, field.name)[:40] for field in FIELDS}
-    values, errors = read_fields(written)
-    values["sentinels"] = "sentinels" in request.POST
-    if not errors:
-        try:
-            change_settings(visitor_of(request), project, values)
-        except SetupError as error:
-            errors[error.field] = str(error)
-    if errors:
-        shown = {**written, "sentinels": values["sentinels"]}
-        return render_measuring(request, context, shown, errors)
+        written = written_fields(project)
+        return render_measuring(request, context, written, written, {})
+    written = {field.name: read_text(request.POST, field.name)[:40].strip() for field in FIELDS}
+    written["sentinels"] = "yes" if "sentinels" in request.POST else ""
+    known = [name for name in written if f"{name}-shown" in request.POST]
+    shown = {name: read_text(request.POST, f"{name}-shown") for name in known}
+    if errors := keep_numbers(visitor_of(request), project, written, shown):
+        return render_measuring(request, context, written, shown, errors)
     messages.success(request, "Saved: it holds for what is measured from now on.")
     return redirect("project-measuring", slug)
 
 
-def written_fields(project: Project) -> dict[str, Any]:
-    """The numbers as the form's fields have them."""
+def keep_numbers(
+    actor: Actor, project: Project, written: dict[str, str], shown: dict[str, str]
+) -> dict[str, str]:
+    """Store the fields that are written otherwise than `shown`, all or none: what a person leaves as it was
+    takes back nothing of somebody else. Returns the sentence of each field that can't be stored, with
+    `written` and `shown` as the form is to have them then.
+    """
+    touched = [name for name, text in written.items() if shown.get(name) != text]
+    values, errors = read_fields({name: written[name] for name in touched})
+    with transaction.atomic():
+        stored = written_fields(Project.objects.select_for_update(no_key=True).get(pk=project.pk))
+        for name in written.keys() - set(touched):
+            written[name] = shown[name] = stored[name]
+        for name in shown.keys() & set(touched) - errors.keys():
+            if stored[name] not in (shown[name], written[name]):
+                errors[name] = overtaken_sentence(stored[name], written[name])
+                shown[name] = stored[name]
+        if errors:
+            return errors
+        try:
+            change_settings(actor, project, values)
+        except SetupError as error:
+            return {error.field: str(error)}
+    return {}
+
+
+def overtaken_sentence(stored: str, written: str) -> str:
+    theirs = f"set it to {stored}" if stored else "emptied it"
+    mine = f"set it to {written}" if written else "empty it"
+    return f"Somebody else has {theirs} since this page was loaded. Save again to {mine}."
+
+
+def written_fields(project: Project) -> dict[str, str]:
+    """What the form's fields hold; `sentinels` yes or nothing."""
     shown = {field.name: getattr(project, field.name) for field in FIELDS}
     written = {
         field.name: ""
@@ -109,14 +139,18 @@ def written_fields(project: Project) -> dict[str, Any]:
         else numbers.format_field(shown[field.name] * field.factor)
         for field in FIELDS
     }
-    return {**written, "sentinels": project.sentinels}
+    return {**written, "sentinels": "yes" if project.sentinels else ""}
 
 
 def read_fields(written: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """(values to store, sentence of each field that can't be)."""
+    """(values to store, sentence of each field that can't be) of the fields that are given."""
     values: dict[str, Any] = {}
     errors: dict[str, str] = {}
+    if "sentinels" in written:
+        values["sentinels"] = bool(written["sentinels"])
     for field in FIELDS:
+        if field.name not in written:
+            continue
         try:
             values[field.name] = read_number(field, written[field.name])
         except SetupError as error:
@@ -143,11 +177,15 @@ def read_number(field: NumberField, text: str) -> float | int | None:
 
 
 def render_measuring(
-    request: HttpRequest, context: dict[str, Any], written: Mapping[str, Any], errors: Mapping[str, str]
+    request: HttpRequest,
+    context: dict[str, Any],
+    written: Mapping[str, str],
+    shown: Mapping[str, str],
+    errors: Mapping[str, str],
 ) -> HttpResponse:
     groups = [
         (group.label, [(field, written[field.name], errors.get(field.name, "")) for field in group.fields])
         for group in GROUPS
     ]
-    shown = {**context, "groups": groups, "sentinels": written["sentinels"]}
-    return render(request, "settings/measuring.html", shown, status=400 if errors else 200)
+    more = {"groups": groups, "sentinels": written["sentinels"], "shown": shown.items()}
+    return render(request, "settings/measuring.html", {**context, **more}, status=400 if errors else 200)
