@@ -15,13 +15,13 @@ def expected_sentence(expected: ExpectedDuration) -> str:
         return f"A commit takes about {about} on one machine, as the newest run of each case did."
     if not expected.known:
         bound = f": {longest} at most on one machine, by the time limits" if expected.longest_seconds else ""
-        return f"How long a commit takes is unknown before the first run{bound}."
+        return f"How long a commit takes is unknown before the first full run{bound}."
     ran = "case that ran before takes" if expected.known == 1 else "cases that ran before take"
     others = "the other one takes" if expected.unknown == 1 else f"the other {expected.unknown} take"
     bound = f", {longest} at most by the time limits" if expected.longest_seconds else ""
     return (
         f"On one machine the {expected.known} {ran} about {about} a commit; how long {others} is unknown "
-        f"before the first run{bound}."
+        f"before the first full run{bound}."
     )
 
 

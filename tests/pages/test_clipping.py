@@ -11,7 +11,7 @@ from django.db.models.functions import Concat
 from django.utils import timezone
 from playwright.sync_api import Page
 
-from dashboard.models import Case, Commit, Configuration, Project, Run
+from dashboard.models import Case, Commit, Configuration, Metric, Project, Run
 from tests.pages.test_accessibility import MORE_PAGES, create_projects_of_pages
 from tests.pages.test_browser import PAGES, Site, _queries_beside_the_browser, browser, signed_in_page, site
 
@@ -75,9 +75,10 @@ def test_long_names_of_cases_hide_no_column(site: Site) -> None:
         time_limit=60,
     )
     Commit.objects.update(committed_at=timezone.now(), subject="Keep the replay buffer in one pinned tensor")
+    Metric.objects.filter(name="step_time").update(unit="steps/s")
     page = signed_in_page(site, "/", viewport={"width": 1440, "height": 900})
     found = []
-    for where in LISTS_OF_CASES:
+    for where in (*LISTS_OF_CASES, "/series/{series}/"):
         site.go(page, where)
         found += [f"{where}: {part}" for part in page.evaluate(FIND_SCROLLED)]
     assert found == [], "\n".join(found)

@@ -19,14 +19,14 @@ BENCHMARKS = [
     [
         (
             {},
-            "How long a commit takes is unknown before the first run: 21 min at most on one machine, by the "
+            "How long a commit takes is unknown before the first full run: 21 min at most on one machine, by the "
             "time limits.",
             "1 h 45 min at most",
         ),
         (
             {"train[n=1]": 90.0, "other": 9.0},
             "On one machine the 1 case that ran before takes about 1 min 30 s a commit; how long the other 2 "
-            "take is unknown before the first run, 11 min at most by the time limits.",
+            "take is unknown before the first full run, 11 min at most by the time limits.",
             "1 h 2 min at most",
         ),
         (
@@ -46,7 +46,7 @@ def test_nothing_is_said_of_nothing() -> None:
     assert expected_sentence(ExpectedDuration()) == ""
     assert expected_text(ExpectedDuration(unknown=1)) == ""
     assert expected_sentence(ExpectedDuration(unknown=1)) == (
-        "How long a commit takes is unknown before the first run."
+        "How long a commit takes is unknown before the first full run."
     )
 
 

@@ -62,7 +62,7 @@ def test_a_project_is_added(signed_in: Client, code: Repository) -> None:
     assert "The repository can be fetched; its branch main is read." in text
     assert "tiny[size=1] tiny[size=2]" in text
     assert "3 cases: as many runs for each commit." in text
-    assert "How long a commit takes is unknown before the first run:" in text
+    assert "How long a commit takes is unknown before the first full run:" in text
     assert 'value="training-code"' in shown.content.decode()
     answer = signed_in.post(where, add_form(), follow=True)
     assert answer.redirect_chain[-1][0] == "/projects/mine/"
