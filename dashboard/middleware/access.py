@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
+from django.contrib import messages
 from django.contrib.auth.models import AnonymousUser
 from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse
@@ -38,7 +39,7 @@ from dashboard.problem_details import (
     refuse_method,
 )
 from dashboard.projects.names import current_slug
-from dashboard.sentences.access import PAGES_ONLY, refusal_sentence
+from dashboard.sentences.access import PAGES_ONLY, SIGNED_OUT, refusal_sentence
 
 
 class AccessMiddleware:
@@ -111,6 +112,8 @@ class AccessMiddleware:
                 status, NEEDS_TOKEN if anonymous else refusal_sentence(visitor, rule, project)
             )
         if visitor.user is None:
+            if request.method not in ("GET", "HEAD"):
+                messages.warning(request, SIGNED_OUT)
             return redirect_to_login(address_after_sign_in(request, rule, named))
         return show_refusal(request, refusal_sentence(visitor, rule, project))
 

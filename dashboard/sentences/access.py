@@ -7,6 +7,10 @@ from dashboard.access.visitors import Visitor
 from dashboard.models import ApiToken, Project
 
 PAGES_ONLY = "This address takes no tokens: it is a page for people."
+SIGNED_OUT = (
+    "You are signed out, so what was sent wasn't stored. It may still stand on the page before this one: "
+    "copy it there, sign in, and send it again."
+)
 
 
 def refusal_sentence(visitor: Visitor, rule: Rule, project: Project | None) -> str:

@@ -79,6 +79,9 @@ def test_wrong_revisions_are_one_sentence(
 
 def test_who_is_not_signed_in_signs_in_first(client: Client, project: Project) -> None:
     assert client.post(URL)["Location"] == "/sign-in/?next=/projects/snakes/"
+    # Whose session has ended had typed something: the next page says that it is gone, and does so once.
+    shown = [client.get("/sign-in/?next=/projects/snakes/").content.decode() for _ in range(2)]
+    assert ["You are signed out, so what was sent wasn" in page for page in shown] == [True, False]
     assert not Trigger.objects.exists()
 
 
