@@ -55,5 +55,5 @@ def precision_sentence(precision: AlarmPrecision) -> str:
     return (
         f"Precision: of {precision.alarms} {noun} here {judged} "
         f"{'is' if judged == 1 else 'are'} triaged; people called {precision.not_real} not real, "
-        f"so {share} were right."
+        f"so {share} of the triaged ones were right."
     )

@@ -19,8 +19,8 @@ BENCHMARKS = [
     [
         (
             {},
-            "How long a commit takes is unknown before the first full run: 21 min at most on one machine, by the "
-            "time limits.",
+            "How long a commit takes is unknown before the first full run: 21 min at most on one machine, by "
+            "the time limits.",
             "1 h 45 min at most",
         ),
         (
