@@ -138,7 +138,10 @@ def test_the_series_says_how_often_its_alarms_were_right(client: Client, line: l
         regression = create_confirmed_regression(line, at)
         Regression.objects.filter(pk=regression.pk).update(triaged=triaged)
     where = f"/series/{regression.series_id}/"
-    sentence = "Precision: of 4 alarms here 3 are triaged; people called 1 not real, so 67 % of the triaged ones were right."
+    sentence = (
+        "Precision: of 4 alarms here 3 are triaged; people called 1 not real, "
+        "so 67 % of the triaged ones were right."
+    )
     assert sentence in client.get(where).content.decode()
 
 
