@@ -18,6 +18,7 @@ from django.db.models import F, QuerySet
 from django.db.models.functions import Greatest, Now
 
 from dashboard.host_protocol import Lease
+from dashboard.models import Machine
 from dashboard.models.leases import Leased, LeasedJob
 
 Row = TypeVar("Row", bound=Leased)
@@ -62,7 +63,18 @@ def held_job(model: type[Job], lease: Lease) -> QuerySet[Job]:
 
 def renew_lease(model: type[Job], lease: Lease, **shown: Any) -> bool:
     """Renew the lease and keep what is shown of the work. False: it is no longer the caller's."""
-    return bool(held_job(model, lease).update(lease_until=lease_end(), **shown))
+    return bool(renewable_job(model, lease).update(lease_until=lease_end(), **shown))
+
+
+def renewable_job(model: type[Job], lease: Lease) -> QuerySet[Job]:
+    """As `held_job`, until its holder has had it for longer than it may take."""
+    return held_job(model, lease).exclude(model.IS_OVERDUE)
+
+
+def holds_work(model: type[Job], machine: Machine) -> bool:
+    """Whether a machine holds one whose lease isn't over."""
+    held = model._default_manager.filter(machine=machine, state__in=model.HELD)
+    return held.filter(lease_until__gt=Now()).exists()
 
 
 def renew_all(model: type[Job]) -> int:

@@ -34,6 +34,7 @@ GIVEN_UP = {
     "verdict": Verdict.UNDECIDED,
     "reason": {"code": "lost", "attempts": Experiment.MOST_ATTEMPTS},
 }
+GIVEN_UP_HELD = {**GIVEN_UP, "reason": {"code": "held too long", "attempts": Experiment.MOST_ATTEMPTS}}
 MOST_TEXT = 2000
 
 
@@ -190,11 +191,14 @@ def cancel_experiments(experiments: QuerySet[Experiment], reason: Mapping[str, A
 
 
 def requeue_lost_experiments() -> int:
-    """Request again what lost its holder, with the pairs that it has; or give it up as undecided.
+    """Request again what lost its holder, or was held for too long, with the pairs that it has; or give it up
+    as undecided.
 
     How many.
     """
-    return _send_ended(*leases.requeue_lost(Experiment, REQUESTED_AGAIN, GIVEN_UP))
+    overdue = Experiment.objects.filter(Experiment.IS_OVERDUE)
+    held_too_long = _send_ended(*leases.requeue_jobs(overdue, REQUESTED_AGAIN, GIVEN_UP_HELD))
+    return held_too_long + _send_ended(*leases.requeue_lost(Experiment, REQUESTED_AGAIN, GIVEN_UP))
 
 
 def requeue_held_experiments(machine: str) -> int:
@@ -230,7 +234,7 @@ def sweep_experiments() -> None:
 
 
 def _lock_experiment(lease: Lease) -> Experiment:
-    held = leases.held_job(Experiment, lease).select_related("metric")
+    held = leases.renewable_job(Experiment, lease).select_related("metric")
     experiment = held.select_for_update(of=("self",)).first()
     if experiment is None:
         raise _lease_lost(lease)

@@ -6,7 +6,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
 from dashboard.models.configurations import Configuration
-from dashboard.models.leases import LeasedJob
+from dashboard.models.leases import LeasedJob, is_overdue
 from dashboard.models.machines import Machine
 from dashboard.models.measured_json import MeasuredJsonDecoder
 from dashboard.models.projects import Commit, Project
@@ -72,6 +72,7 @@ class Experiment(LeasedJob):
     HELD = (State.MEASURING,)
     TERMINAL = (State.DONE, State.CANCELLED)
     REQUESTED = State.REQUESTED
+    IS_OVERDUE = is_overdue("measuring_at", models.F("most_seconds"))
     ACTIVE = (State.REQUESTED, State.MEASURING)
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="experiments")

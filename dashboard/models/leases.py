@@ -1,9 +1,14 @@
 from __future__ import annotations
 
 import uuid
+from datetime import timedelta
 
 from django.db import models
+from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
+
+# Of preparing and storing, and of an outage of the site, through which a host keeps what it has measured.
+HELD_BESIDE = timedelta(days=1, hours=2)
 
 
 class Leased(models.Model):
@@ -26,6 +31,8 @@ class LeasedJob(Leased):
     TERMINAL: tuple[str, ...]
     REQUESTED: str
     MOST_ATTEMPTS = 3
+    # One holder has had it for longer than it may take, all in all: heartbeats renew its lease no more.
+    IS_OVERDUE: models.Q
 
     activity = models.CharField(max_length=200, blank=True, help_text="What it is doing, for people.")
     requested_at = models.DateTimeField(db_default=Now())
@@ -33,3 +40,10 @@ class LeasedJob(Leased):
 
     class Meta:
         abstract = True
+
+
+def is_overdue(claimed_at: str, seconds: Combinable) -> models.Q:
+    """Of rows that were claimed at the time in a column, and may be measured for so many seconds."""
+    second = models.Value(timedelta(seconds=1), output_field=models.DurationField())
+    measured = models.ExpressionWrapper(seconds * second, output_field=models.DurationField())
+    return models.Q(**{f"{claimed_at}__lt": Now() - models.Value(HELD_BESIDE) - measured})

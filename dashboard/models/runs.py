@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from dashboard.models.configurations import Configuration, Configured
 from dashboard.models.environments import Environment
-from dashboard.models.leases import LeasedJob
+from dashboard.models.leases import LeasedJob, is_overdue
 from dashboard.models.machines import Machine
 from dashboard.models.measured_json import MeasuredJsonDecoder
 from dashboard.models.projects import Commit, Project, Trigger
@@ -47,6 +47,7 @@ class Run(Configured, LeasedJob):
     TERMINAL = (State.DONE, State.FAILED, State.CANCELLED)
     HELD = (State.CLAIMED, State.PREPARING, State.MEASURING, State.STORING)
     REQUESTED = State.REQUESTED
+    IS_OVERDUE = is_overdue("claimed_at", models.F("time_limit"))
 
     commit = models.ForeignKey(Commit, on_delete=models.CASCADE, related_name="runs")
     # The version is what the manifest of the commit said when the run was requested.

@@ -13,6 +13,7 @@ from dashboard import dispatch, leases
 from dashboard.host_protocol import Lease, RunAssignment
 from dashboard.leases import LeaseLost
 from dashboard.models import Machine, Pool, Run
+from dashboard.models.leases import HELD_BESIDE
 from dashboard.policy.quiet_projects import quiet_projects
 from dashboard.runs import logs
 from dashboard.runs.assignment import RELATED, assignment_of
@@ -31,6 +32,12 @@ PRECEDING_STATES = {
 REQUESTED_AGAIN = {"machine": None, "claimed_at": None, "measuring_at": None, "progress": 0}
 LOST = f"Its worker was lost {Run.MOST_ATTEMPTS} times: no heartbeat came within the lease."
 GIVEN_UP = {"state": State.FAILED, "failure": Failure.LOST, "reason": LOST}
+
+HELD_TOO_LONG = (
+    f"{Run.MOST_ATTEMPTS} times its worker neither stored nor failed it: it may be held for its time_limit and "
+    f"{HELD_BESIDE.total_seconds() / 3600:.0f} hours beside it."
+)
+GIVEN_UP_HELD = {**GIVEN_UP, "reason": HELD_TOO_LONG}
 
 
 def claim_run(pool: str, machine: str) -> RunAssignment | None:
@@ -84,7 +91,7 @@ def advance_run(
     if target is State.STORING:
         started["host_costs"] = dict(costs or {})
     # Where it is there already, the answer to an earlier call was lost.
-    moved = leases.held_job(Run, lease).filter(state__in=(PRECEDING_STATES[target], target))
+    moved = leases.renewable_job(Run, lease).filter(state__in=(PRECEDING_STATES[target], target))
     if not moved.update(state=target, lease_until=leases.lease_end(), activity="", **started):
         raise _transition_refusal(lease, f"be {target}")
 
@@ -142,8 +149,11 @@ def held_run(lease: Lease) -> Run | None:
 
 
 def requeue_lost_runs() -> int:
-    """Request again the runs whose lease has ended, or fail those that have been lost too often. How many."""
-    return _send_ended(*leases.requeue_lost(Run, REQUESTED_AGAIN, GIVEN_UP))
+    """Request again the runs whose lease has ended, or that were held for too long; fail those that have been
+    lost too often. How many."""
+    overdue = Run.objects.filter(Run.IS_OVERDUE)
+    held_too_long = _send_ended(*leases.requeue_jobs(overdue, REQUESTED_AGAIN, GIVEN_UP_HELD))
+    return held_too_long + _send_ended(*leases.requeue_lost(Run, REQUESTED_AGAIN, GIVEN_UP))
 
 
 def requeue_held_runs(machine: str, kept: Collection[int] = ()) -> int:

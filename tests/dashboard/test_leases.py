@@ -21,6 +21,7 @@ from dashboard.host_protocol import PairMeasured
 from dashboard.leases import Lease, LeaseLost
 from dashboard.models import Channel, Delivery, Experiment, Machine, Metric, Project, Regression, Run
 from dashboard.models.leases import Leased
+from dashboard.sentences.experiments import reason_sentence
 from tests.dashboard import factories
 
 T = TypeVar("T")
@@ -293,6 +294,23 @@ def test_what_is_lost_too_often_is_given_up(
     assert (stored.state, stored.lease_until) == (work.given_up, None)
     assert work.claim(row) is None
     assert WHAT_IS_SAID[kind](stored)
+
+
+@every_job
+def test_heartbeats_hold_it_no_longer_than_it_may_take(kind: type[Job], project: Project) -> None:
+    work = kind(project)
+    row = work.create()
+    column = "claimed_at" if kind is RunWork else "measuring_at"
+    for number in range(work.most_attempts):
+        held = work.claim(row)
+        assert work.heartbeat(held)
+        work.model.objects.filter(pk=row.pk).update(**{column: timezone.now() - timedelta(days=2)})
+        assert not work.heartbeat(held)
+        work.sweep()
+        assert work.read(row).state == (work.waiting if number < 2 else work.given_up)
+    stored = work.read(row)
+    said = stored.reason if kind is RunWork else reason_sentence(stored.reason)
+    assert ("its time_limit and 26 hours" if kind is RunWork else "longer than it may take") in said
 
 
 WHAT_IS_SAID: dict[type[Work], Callable[[Any], bool]] = {

@@ -209,6 +209,21 @@ def test_a_claim_that_meets_a_retirement_gets_nothing(run: Run, machine: Machine
     assert hosts.claim_next(machine) is None
 
 
+def test_a_host_is_given_one_thing_at_a_time(
+    call: Call, run: Run, lease: dict[str, Any], machine: Machine
+) -> None:
+    waiting = Run.objects.create(
+        **{name: getattr(run, name) for name in ("commit", "configuration", "repetitions", "time_limit")},
+        state=Run.State.REQUESTED,
+        origin=Run.Origin.SENTINEL,
+        only_on=machine,
+    )
+    assert call("claim", {"fingerprint": {}})[1] == {"state": "active", "assignment": None}
+    # A lease that is over holds nothing up, though no sweep has looked at it yet.
+    Run.objects.filter(pk=run.pk).update(lease_until=timezone.now())
+    assert call("claim", {"fingerprint": {}})[1]["assignment"]["lease"]["key"] == waiting.pk
+
+
 def test_what_a_host_kept_to_hand_in_is_not_requeued(call: Call, run: Run, lease: dict[str, Any]) -> None:
     advance_to_storing(call, lease)
     register_agent(call, kept_runs=[run.pk])
