@@ -162,6 +162,16 @@ def test_hooks_do_not_run(source: Path, checkouts: Checkouts, tmp_path: Path) ->
     assert not (tmp_path / "ran").exists()
 
 
+def test_no_filter_of_the_account_runs_for_a_commit(source: Path, tmp_path: Path) -> None:
+    configuration = tmp_path / "config"
+    configuration.write_text('[filter "lfs"]\n\tsmudge = echo filtered\n\trequired = true\n')
+    wanted = commit_files(source, {".gitattributes": "train.py filter=lfs", "train.py": "two"})
+    git = Git(surroundings={**os.environ, "GIT_CONFIG_GLOBAL": str(configuration)})
+    checkouts = Checkouts(tmp_path / "home", "gpu-1", git)
+    folder = checkouts.prepare(LocalRepository(str(source)), "demo", wanted)
+    assert (folder / "train.py").read_text() == "two"
+
+
 def test_git_of_a_hook_that_started_us_is_not_heard(
     source: Path, checkouts: Checkouts, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,6 +33,9 @@ PATIENCE_SECONDS = 900
 FETCHES = 3
 FETCH_PAUSE_SECONDS = 1
 CHECKOUT_SECONDS = 900
+# A checkout asks no remote: without the configuration of the account and the machine no filter that the
+# commit's .gitattributes names runs as this account, nor does a setting change line ends.
+NO_FILTERS = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 MOST_TEXT_BYTES = 1024 * 1024
 LONGEST_SHOWN = 300
 MOST_LINK_BYTES = 8192
@@ -86,7 +89,12 @@ class Worktree:
         if record is None:
             raise GitError("There is no worktree yet.", 128)
         # Named, since what was measured here may have written another one into the folder.
-        variables = {**self.mirror.variables, "GIT_DIR": str(record), "GIT_WORK_TREE": str(self.folder)}
+        variables = {
+            **self.mirror.variables,
+            "GIT_DIR": str(record),
+            "GIT_WORK_TREE": str(self.folder),
+            **NO_FILTERS,
+        }
         self.mirror.git.run(arguments, folder=self.folder, variables=variables, time_limit=CHECKOUT_SECONDS)
 
 
