@@ -142,8 +142,8 @@ class MessageFields:
 
     def integers(self, name: str) -> list[int]:
         value = self.values.get(name)
-        if not isinstance(value, list):
-            self._refuse(name, "must be a list of whole numbers")
+        if not isinstance(value, list) or len(value) > MOST_ITEMS:
+            self._refuse(name, f"must be a list of at most {MOST_ITEMS} whole numbers")
         return [MessageFields({name: item}, self.path).integer(name, most=LARGEST_KEY) for item in value]
 
     def inside(self, name: str) -> MessageFields:
