@@ -31,7 +31,7 @@ def repeated_sentence(regression: Regression, found: Mapping[str, Any]) -> str:
     """Why a proof has ended without an answer of its own."""
     often = f"have answered {found['times']} times, for causes close to each other, and aren't measured again"
     if regression.state == Regression.State.CONFIRMED and found["commits"] == 1:
-        return f"This commit isn't looked into further: the pairs that would tell more {often}."
+        return f"This commit isn't examined further: the pairs that would tell more {often}."
     if regression.state == Regression.State.CONFIRMED:
         return f"It is one of these {found['commits']} commits: the pairs that would tell them apart {often}."
     commits = "this commit has" if found["commits"] == 1 else f"these {found['commits']} commits have"

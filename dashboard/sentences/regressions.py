@@ -287,20 +287,20 @@ def unannounced_reason(
     `imported`: it was found in another tool's results. `unasked`: there are rules, and none asks for it.
     """
     if regression.is_triaged_away:
-        return f"Nobody: it was triaged as {regression.triaged}, and what is triaged away isn't told."
+        return f"Nobody: it was triaged as {regression.triaged}, and what is triaged away sends no messages."
     if regression.withdrawn_at:
-        return "Nobody: it was withdrawn before anybody had to know."
+        return "Nobody: it was withdrawn before anyone was notified."
     if imported:
         return "Nobody, and nobody will be: it was found in imported results, which are old history."
     if not regression.proving and (reason := proof_without_message(regression)):
         return f"Nobody: {reason}"
     if unasked:
-        return "Nobody: no rule of the project's channels asks for it."
+        return "Nobody: no rule of the project's channels matches it."
     if reason := why_no_channel(regression, [channel for channel in channels if channel.enabled]):
         return f"Nobody: {reason}" if channels else "Nobody: the project has no channel."
     if regression.proving:
         return f"Nobody yet: {what_it_waits_for(regression, channels)}"
-    return "Nobody: when it was confirmed no channel asked for it, or it was found in old history."
+    return "Nobody: no channel matched when it was confirmed, or it was found in old history."
 
 
 def proof_without_message(regression: Regression) -> str:
@@ -309,7 +309,7 @@ def proof_without_message(regression: Regression) -> str:
         case Regression.State.REFUTED:
             return "it was refuted."
         case Regression.State.UNDECIDED:
-            return "it stayed undecided, and only what is confirmed is told."
+            return "it stayed undecided, and only confirmed regressions send messages."
         case Regression.State.SUSPECTED if not regression.names_commit:
             return "no commit is to blame, so that nothing was proved."
         case Regression.State.SUSPECTED:
@@ -334,14 +334,14 @@ def what_it_waits_for(regression: Regression, channels: Sequence[Channel]) -> st
     bisected = regression.commits_left > 1 and not regression.came_gradually
     if bisected and regression.state == Regression.State.CONFIRMED:
         count = numbers.format_number(regression.commits_left)
-        return f"it is confirmed, and {count} commits are left to bisect. Its channels are told after that."
+        return f"it is confirmed, and {count} commits are left to bisect. Its channels are notified after that."
     if regression.state == Regression.State.CONFIRMED:
-        return "it is confirmed, and its last measurements are under way. Its channels are told after them."
+        return "it is confirmed, and its last measurements are under way. Its channels are notified after them."
     early = any(channel.enabled and channel.suspicions for channel in channels)
     # That less is learned is told once pairs over seeds say so, to whoever asks for suspicions too.
     early &= not is_loss_of_quality(regression)
     sooner = "; those that ask for suspicions as soon as the budget of false alerts allows" if early else ""
-    return f"it is being proved. Its channels are told once it is confirmed{sooner}."
+    return f"it is being proved. Its channels are notified once it is confirmed{sooner}."
 
 
 def withdrawal_sentence(regression: Regression) -> str:

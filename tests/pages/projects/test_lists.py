@@ -191,7 +191,7 @@ def test_what_a_hook_asked_for_is_named_by_short_hashes(client: Client) -> None:
     ("state", "revisions", "told"),
     [
         ("resolved", {}, "Runs of its commit so far"),
-        ("resolved", {"last": 1}, "It has no runs of its own: what was asked for before is among all runs"),
+        ("resolved", {"last": 1}, "It has no runs of its own: what was requested before is among all runs"),
         ("refused", {}, ""),
     ],
 )

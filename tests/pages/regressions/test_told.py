@@ -43,7 +43,7 @@ def test_without_a_channel_it_says_how_to_add_one(client: Client, regression: Re
     [
         (
             {"state": "suspected", "proving": True},
-            "Nobody yet: it is being proved. Its channels are told once it is confirmed.",
+            "Nobody yet: it is being proved. Its channels are notified once it is confirmed.",
         ),
         (
             {"proving": True},
@@ -51,10 +51,10 @@ def test_without_a_channel_it_says_how_to_add_one(client: Client, regression: Re
         ),
         ({"triaged": "won't fix"}, "Nobody: it was triaged as won't fix, and what is triaged away isn't"),
         ({"state": "refuted"}, "Nobody: it was refuted."),
-        ({"state": "undecided"}, "Nobody: it stayed undecided, and only what is confirmed is told."),
+        ({"state": "undecided"}, "Nobody: it stayed undecided, and only confirmed regressions send messages."),
         ({"state": "suspected", "cause": "machine"}, "Nobody: no commit is to blame, so that nothing was"),
         ({"state": "suspected"}, "Nobody: it was found in old history, which is no news."),
-        ({"withdrawn_at": timezone.now()}, "Nobody: it was withdrawn before anybody had to know."),
+        ({"withdrawn_at": timezone.now()}, "Nobody: it was withdrawn before anyone was notified."),
     ],
 )
 def test_it_says_what_keeps_a_channel_from_being_told(
@@ -87,7 +87,7 @@ def test_no_channel_is_told_early_that_less_is_learned(
     Channel.objects.update(suspicions=True)
     Metric.objects.filter(pk=regression.series.metric_id).update(kind="quality")
     text = why_nobody(client, regression, state="suspected", proving=True)
-    assert text.startswith("Nobody yet: it is being proved. Its channels are told once it is confirmed.")
+    assert text.startswith("Nobody yet: it is being proved. Its channels are notified once it is confirmed.")
 
 
 @pytest.mark.parametrize("proving", [True, False])

@@ -75,7 +75,7 @@ def test_a_confirmed_range_that_stays_is_told() -> None:
 
 def test_a_confirmed_commit_that_stays_is_told() -> None:
     regression = Regression(state="confirmed", bisection={"code": "answered", "times": 3, "commits": 1})
-    assert bisection_sentence(regression).startswith("This commit isn't looked into further: the pairs ")
+    assert bisection_sentence(regression).startswith("This commit isn't examined further: the pairs ")
 
 
 def test_what_a_counter_confirms_since_is_unknown_no_more() -> None:
