@@ -18,7 +18,7 @@ def refusal_sentence(visitor: Visitor, rule: Rule, project: Project | None) -> s
     if visitor.token is not None:
         return _token_sentence(visitor.token, project)
     if rule.who == Audience.OPERATE:
-        return f"You may look at {project} but not act in it: one of its admins can make you an operator."
+        return f"You can view {project} but not act in it: one of its admins can make you an operator."
     if rule.who == Audience.ADMINISTER:
         return f"Only admins of {project} may do this: one of them can make you an admin too."
     if rule.who == Audience.SITE_ADMINISTRATOR:

@@ -252,7 +252,7 @@ def test_who_may_not_gets_no_code_and_is_told(client: Client) -> None:
     client.force_login(User.objects.create_user("grace"))
     answer = client.post("/machines/codes/", {"pool": "h100"})
     assert (answer.status_code, "Only administrators of this site" in shown_text(answer)) == (403, True)
-    assert "Your account may look but not add a host" in shown_text(client.get("/machines/"))
+    assert "Your account can view machines but not add a host" in shown_text(client.get("/machines/"))
     assert not JoinCode.objects.exists()
 
 

@@ -126,7 +126,7 @@ def test_failed_jobs_are_tried_again_and_forgotten(
 ) -> None:
     sent: list[tuple[object, ...]] = []
     monkeypatch.setattr(dispatch, "send_task", lambda *call: sent.append(call))
-    assert "None. What fails here" in shown_text(signed_in.get(JOBS))
+    assert "None. A failed job is listed here" in shown_text(signed_in.get(JOBS))
     jobs = [failed_jobs.note_failure(dispatch.JUDGE, (number,), KeyError("x")) for number in (12, 13)]
     FailedJob.objects.update(next_try_at=None)
     shown = signed_in.get(JOBS).content.decode()

@@ -200,7 +200,7 @@ def test_a_session_that_is_older_is_asked_again(client: Client, key: str) -> Non
     asked = {"password": PASSWORD}
     confirmed = client.post("/account/confirm/?next=/account/recovery-codes/", asked)
     assert confirmed["Location"] == "/account/recovery-codes/"
-    assert "Each signs in once" in client.get("/account/recovery-codes/").content.decode()
+    assert "Each works once" in client.get("/account/recovery-codes/").content.decode()
 
 
 def test_it_is_removed_where_it_is_not_required(client: Client, ada: User) -> None:

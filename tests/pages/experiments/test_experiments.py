@@ -352,7 +352,7 @@ def test_only_who_may_request_runs_cancels_and_asks(client: Client, line: list[C
     client.force_login(viewer)
     for answer in (client.post(addresses[0]), client.get(addresses[1]), client.post(addresses[1])):
         assert answer.status_code == 403
-        assert "You may look at snake but not act in it" in shown_text(answer)
+        assert "You can view snake but not act in it" in shown_text(answer)
     row.refresh_from_db()
     assert (row.state, Experiment.objects.count()) == ("requested", 1)
     assert "Ask again" not in client.get(create_ended(line).get_absolute_url()).content.decode()

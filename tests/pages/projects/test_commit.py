@@ -130,7 +130,7 @@ def test_what_moved_most_stands_first_and_words_filter(client: Client) -> None:
     assert names[0] == "walker"
     (row,) = client.get(page_of(line[1], "?q=SNAKE")).context["rows"]
     assert str(row.configuration.case).startswith("snake_dqn")
-    assert "No case that was measured here" in shown_text(client.get(page_of(line[1], "?q=nothing")))
+    assert "No case measured here matches" in shown_text(client.get(page_of(line[1], "?q=nothing")))
 
 
 def test_runs_that_failed_or_are_tainted_say_why(client: Client) -> None:

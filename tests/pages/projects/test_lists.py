@@ -144,7 +144,7 @@ def test_no_more_is_counted_than_can_be_paged_through(
     monkeypatch.setattr(paging, "MOST_ROWS", 45)
     answer = client.get("/projects/snake/commits/?page=2")
     assert len(answer.context["commits"]) == 5
-    assert "More than can be paged through" in shown_text(answer)
+    assert "Too many to page through" in shown_text(answer)
 
 
 def test_a_first_page_is_of_as_many_as_were_counted(monkeypatch: pytest.MonkeyPatch) -> None:

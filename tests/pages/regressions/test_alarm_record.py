@@ -82,4 +82,4 @@ def test_only_the_period_counts(client: Client, proven: Regression) -> None:
 
 def test_where_nothing_was_measured_nothing_is_said(client: Client) -> None:
     builders.create_project("snake")
-    assert "No commit was measured in this time" in shown_text(client.get(WHERE))
+    assert "No commit was measured in this period" in shown_text(client.get(WHERE))

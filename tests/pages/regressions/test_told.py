@@ -47,9 +47,9 @@ def test_without_a_channel_it_says_how_to_add_one(client: Client, regression: Re
         ),
         (
             {"proving": True},
-            "Nobody yet: it is confirmed, and its last measurements are under way. Its channels are told",
+            "Nobody yet: it is confirmed, and its last measurements are under way. Its channels are notified",
         ),
-        ({"triaged": "won't fix"}, "Nobody: it was triaged as won't fix, and what is triaged away isn't"),
+        ({"triaged": "won't fix"}, "Nobody: it was triaged as won't fix, and what is triaged away sends no messages"),
         ({"state": "refuted"}, "Nobody: it was refuted."),
         ({"state": "undecided"}, "Nobody: it stayed undecided, and only confirmed regressions send messages."),
         ({"state": "suspected", "cause": "machine"}, "Nobody: no commit is to blame, so that nothing was"),
@@ -109,7 +109,7 @@ def test_channels_that_are_turned_off_are_named_as_the_reason(
 def test_what_no_channel_asked_for_when_it_was_confirmed_says_so(
     client: Client, regression: Regression, channel: Channel
 ) -> None:
-    assert why_nobody(client, regression).startswith("Nobody: when it was confirmed no channel asked for it")
+    assert why_nobody(client, regression).startswith("Nobody: no channel matched when it was confirmed")
 
 
 def test_an_imported_history_is_never_told(client: Client, regression: Regression, channel: Channel) -> None:

@@ -94,7 +94,7 @@ def test_who_may_only_look_may_not_triage(client: Client, regression: Regression
     client.force_login(User.objects.create_user("eve"))
     assert client.post(f"/regressions/{regression.pk}/triage/", {"action": "intended"}).status_code == 403
     shown = client.get(f"/regressions/{regression.pk}/").content.decode()
-    assert "Your account may look but not triage" in shown
+    assert "Your account can view this regression but not triage it" in shown
     assert not Triage.objects.exists()
 
 

@@ -253,7 +253,7 @@ def test_nobody_else_cancels_a_run(client: Client) -> None:
     client.force_login(User.objects.create_user("viewer"))
     answer = client.post(f"/runs/{run.pk}/cancel/")
     assert answer.status_code == 403
-    assert "You may look at snake but not act in it" in answer.content.decode()
+    assert "You can view snake but not act in it" in answer.content.decode()
     run.refresh_from_db()
     assert run.state == Run.State.REQUESTED
 
@@ -262,7 +262,7 @@ def test_a_run_whose_document_was_dropped_keeps_its_values(client: Client, measu
     Document.objects.filter(run=measured).delete()
     RunLog.objects.filter(run=measured).delete()
     page = shown_text(client.get(measured.get_absolute_url()))
-    assert "The document of a run this old isn't kept" in page
+    assert "The document, profile and telemetry of a run this old aren't kept" in page
     assert re.search(r"Throughput [\d,]+ steps/s \[", page)
     assert "The log of a run this old isn't kept." in page
     # Other tools tell none.

@@ -59,7 +59,7 @@ def test_a_change_is_marked_and_listed(client: Client, step_time: Series) -> Non
 def test_tainted_points_alone_have_no_level(client: Client, step_time: Series) -> None:
     step_time.points.update(tainted=True)
     shown = client.get(f"/series/{step_time.pk}/").content.decode()
-    assert "All runs that are shown are tainted: no step is looked for" in shown
+    assert "All runs shown are tainted: no changes are looked for" in shown
     assert "one level" not in shown
 
 
