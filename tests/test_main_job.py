@@ -20,6 +20,7 @@ from dashboard.triggers.hook_installation import install_hooks
 from tests.dashboard.alerts.sinks import HttpSink, MailSink, serve_in_thread
 from tests.processes import running_agent, running_worker
 from tests.workers import repositories
+from tests.workers.scripts import UNDISTURBED
 from tests.workers.waiting import wait_until
 
 MANIFEST = """
@@ -27,12 +28,14 @@ MANIFEST = """
 version = 1
 script = "train.py"
 warmup_steps = 20
-steps = 400
+steps = 150
 counting_steps = 20
 countings = 2
 repetitions = 2
 """
-TRAIN = """
+TRAIN = (
+    UNDISTURBED
+    + """
 import paceline
 from replay import sample
 
@@ -42,6 +45,7 @@ for _ in paceline.steps(range(10**9)):
     with paceline.phase("sample"):
         sample(list(range(500)))
 """
+)
 GOOD = "def sample(memory):\n    return memory[:32]\n"
 # Each transition is looked up on its own, among all.
 BAD = "def sample(memory):\n    return [find(memory, one) for one in memory]\n\n\n"

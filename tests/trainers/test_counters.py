@@ -64,7 +64,7 @@ SHORT = {
 }
 # How often its threads look for an answer, the service's speed decides.
 UNPROFILED = {
-    "cs2_vision": "--total-steps 20 --games 4 --score-steps 1 --latency-ms 1 --weights {weights}",
+    "cs2_vision": "--total-steps 12 --games 4 --score-steps 1 --latency-ms 1 --weights {weights}",
 }
 
 
