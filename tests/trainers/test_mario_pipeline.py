@@ -51,12 +51,67 @@ NEUTRAL_OF_FEW = [
 ]
 
 
+class LoadedConsoles:
+    """Consoles that are loaded once for each seed, which takes longer than what most trainings play."""
+
+    def __init__(self, ale_py: Any) -> None:
+        self.ale_py = ale_py
+        self.free: dict[int, list[Any]] = {}
+        self.taken: list[tuple[int, Any]] = []
+
+    def take_back(self) -> None:
+        """The trainings before have ended: others may play on their consoles."""
+        for seed, loaded in self.taken:
+            self.free.setdefault(seed, []).append(loaded)
+        self.taken.clear()
+
+    def ALEInterface(self) -> Any:  # noqa: N802  # as ale-py names it
+        return LoadedConsole(self)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.ale_py, name)
+
+
+class LoadedConsole:
+    """A console, with the state that it had when it was loaded."""
+
+    def __init__(self, consoles: LoadedConsoles) -> None:
+        self.consoles = consoles
+
+    def setInt(self, _: str, seed: int) -> None:  # noqa: N802
+        self.seed = seed
+
+    def setFloat(self, *option: Any) -> None:  # noqa: N802
+        self.option = option
+
+    def loadROM(self, path: Any) -> None:  # noqa: N802
+        free = self.consoles.free.get(self.seed)
+        if free:
+            self.console, state = loaded = free.pop()
+            self.console.restoreSystemState(state)
+        else:
+            self.console = self.consoles.ale_py.ALEInterface()
+            self.console.setInt("random_seed", self.seed)
+            self.console.setFloat(*self.option)
+            self.console.loadROM(path)
+            loaded = self.console, self.console.cloneSystemState()
+        self.consoles.taken.append((self.seed, loaded))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.console, name)
+
+
 @pytest.fixture(scope="module")
 def train() -> ModuleType:
-    return import_script(MARIO, "train")
+    script = import_script(MARIO, "train")
+    games = script.games.__globals__
+    script.consoles = consoles = LoadedConsoles(games["emulator"]())  # type: ignore[attr-defined]
+    games["emulator"] = lambda: consoles
+    return script
 
 
 def train_variant(train: ModuleType, *arguments: str) -> Any:
+    train.consoles.take_back()
     args = parse_arguments(train, ["--variant", "baseline", *SMALL, *arguments])
     torch.manual_seed(args.seed)
     return train.train(args, CPU)
