@@ -334,9 +334,9 @@ def what_it_waits_for(regression: Regression, channels: Sequence[Channel]) -> st
     bisected = regression.commits_left > 1 and not regression.came_gradually
     if bisected and regression.state == Regression.State.CONFIRMED:
         count = numbers.format_number(regression.commits_left)
-        return f"it is confirmed, and {count} commits are left to bisect. Its channels are notified after that."
+        return f"it is confirmed, and {count} commits are left to bisect. Channels are notified after that."
     if regression.state == Regression.State.CONFIRMED:
-        return "it is confirmed, and its last measurements are under way. Its channels are notified after them."
+        return "it is confirmed, and its last measurements are under way. Channels are notified after them."
     early = any(channel.enabled and channel.suspicions for channel in channels)
     # That less is learned is told once pairs over seeds say so, to whoever asks for suspicions too.
     early &= not is_loss_of_quality(regression)

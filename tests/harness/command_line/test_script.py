@@ -141,12 +141,18 @@ main(40)
 
 
 def test_a_script_without_steps_is_told_what_was_looked_for(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(UNCOMPILED + "print(torch.ones(3).sum())\n")
+    by_hand = """
+weights = torch.ones(3, requires_grad=True)
+for _ in range(5):
+    weights.square().sum().backward()
+    weights = (weights - 0.1 * weights.grad).detach().requires_grad_()
+"""
+    (tmp_path / "train.py").write_text(UNCOMPILED + by_hand)
     ended = Project(tmp_path, prepared=True).call("script", *ONCE, "train.py")
     assert ended.returncode == 1
     assert "took no step" in ended.stderr
     assert "environment" in ended.stderr
-    assert "optimizer" in ended.stderr
+    assert "seen: 5 backward passes; an optimizer that is no torch.optim.Optimizer isn't seen" in ended.stderr
 
 
 def test_a_failing_script_shows_its_last_lines(tmp_path: Path) -> None:

@@ -47,11 +47,11 @@ def test_without_a_channel_it_says_how_to_add_one(client: Client, regression: Re
         ),
         (
             {"proving": True},
-            "Nobody yet: it is confirmed, and its last measurements are under way. Its channels are notified",
+            "Nobody yet: it is confirmed, and its last measurements are under way. Channels are notified",
         ),
-        ({"triaged": "won't fix"}, "Nobody: it was triaged as won't fix, and what is triaged away sends no messages"),
+        ({"triaged": "won't fix"}, "Nobody: it was triaged as won't fix, and what is triaged away"),
         ({"state": "refuted"}, "Nobody: it was refuted."),
-        ({"state": "undecided"}, "Nobody: it stayed undecided, and only confirmed regressions send messages."),
+        ({"state": "undecided"}, "Nobody: it stayed undecided, and only confirmed regressions"),
         ({"state": "suspected", "cause": "machine"}, "Nobody: no commit is to blame, so that nothing was"),
         ({"state": "suspected"}, "Nobody: it was found in old history, which is no news."),
         ({"withdrawn_at": timezone.now()}, "Nobody: it was withdrawn before anyone was notified."),
@@ -70,7 +70,7 @@ def test_while_it_is_bisected_it_says_that_the_channels_are_told_then(
 ) -> None:
     far = Commit.objects.get(position=3)
     text = why_nobody(client, regression, proving=True, first_bad=far)
-    assert text.startswith("Nobody yet: it is confirmed, and 2 commits are left to bisect. Its channels are")
+    assert text.startswith("Nobody yet: it is confirmed, and 2 commits are left to bisect. Channels are")
 
 
 def test_a_suspicion_that_may_be_told_waits_for_the_budget(

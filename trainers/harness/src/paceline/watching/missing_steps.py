@@ -96,4 +96,6 @@ def _advise_user(chosen: str, seen: _Seen) -> str:
         )
     if seen.child_seconds >= CHILD_SECONDS:
         return f"measure the script that those processes run, or {MARK_LOOP} in the one that was started"
+    if seen.phases["backward"] and not seen.stepped["optimizer"]:
+        return f"an optimizer that is no torch.optim.Optimizer isn't seen: {MARK_LOOP}"
     return MARK_LOOP

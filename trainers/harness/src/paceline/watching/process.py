@@ -233,7 +233,9 @@ class MeasuredProcess:
             raise MeasurementError(f"{script} {what}", self.tail(), self.status, taken)
         if not results:
             # Of an unmodified script os._exit leaves one too.
-            way = "must not become another program by os.execv" if self.plan.auto else EXITED
+            way = (
+                "must not become another program by os.execv: measure that one" if self.plan.auto else EXITED
+            )
             raise NothingMeasuredError(f"{script} ended without a result, it {way}", self.tail())
         stepped = _choose_ranks([left for left in results if left["called"]])
         if not stepped:
