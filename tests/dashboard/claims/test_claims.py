@@ -23,7 +23,6 @@ from dashboard.models import (
     Claim,
     ClaimMeasurement,
     ClaimsFile,
-    Commit,
     Delivery,
     Experiment,
     ExperimentPair,
@@ -32,73 +31,9 @@ from dashboard.models import (
 )
 from dashboard.sentences import claims as sentences
 from tests.dashboard import factories
-from tests.dashboard.conftest import Repository, copy_repository
+from tests.dashboard.claims.conftest import CLAIMS, MANIFEST, write_claims
+from tests.dashboard.conftest import Repository
 from workers.site import tasks
-
-MANIFEST = """
-[benchmarks.snake]
-version = 1
-script = "snake/train.py"
-steps = 100
-params = { fused = true, size = 8 }
-
-[benchmarks.walker]
-version = 1
-script = "walker.py"
-steps = 10
-"""
-CLAIMS = """
-document = "A report"
-[[claims]]
-id = "fused"
-toggle = "fused"
-claim = "The fused optimizer is 1.5 times faster"
-value = [1.5]
-before = { fused = false }
-after = { fused = true }
-phase = "learn"
-[[claims]]
-id = "together"
-claim = "Acting and learning are faster together"
-metric = "phase_time:act+learn"
-before = { fused = false }
-after = { fused = true }
-[[claims]]
-id = "share"
-claim = "Learning takes most of a step"
-metric = "phase_share:learn"
-at_least = 0.5
-case = {}
-[[claims]]
-id = "window"
-claim = "It is faster over a long window"
-steps = 100000
-before = { fused = false }
-after = { fused = true }
-"""
-
-
-@pytest.fixture(scope="module")
-def claiming_commit(tmp_path_factory: pytest.TempPathFactory) -> Repository:
-    """What each test's `repository` begins as."""
-    made = Repository(tmp_path_factory.mktemp("claiming") / "repository")
-    write_claims(made, CLAIMS)
-    return made
-
-
-@pytest.fixture
-def repository(tmp_path: Path, project: Project, claiming_commit: Repository) -> Repository:
-    """Of the project: two benchmarks, one of them with claims."""
-    made = copy_repository(claiming_commit, tmp_path / "repository")
-    Project.objects.filter(pk=project.pk).update(repository=made.folder)
-    project.refresh_from_db()
-    return made
-
-
-def write_claims(repository: Repository, text: str) -> str:
-    (repository.folder / "snake").mkdir(exist_ok=True)
-    (repository.folder / "snake" / "claims.toml").write_text(text)
-    return repository.commit("Claim it", paceline_toml=MANIFEST)
 
 
 def ask_by_command(project: Project, **how: Any) -> claims.RequestedClaims:
@@ -370,82 +305,6 @@ def test_the_policy_asks_when_its_time_has_come(project: Project, repository: Re
     assert start_next(project) is None  # A tenth of a day is spent.
     Experiment.objects.update(seconds=60)
     assert start_next(project)
-
-
-def due_at_each_commit(project: Project, repository: Repository) -> Commit:
-    """A new commit of the branch, at which the policy asks for all claims."""
-    sha = repository.commit("Go on", notes_txt=str(project.commits.count()))
-    at = project.commits.count() + 1
-    commit = project.commits.create(
-        hash=sha, branch="main", position=at, committed_at=timezone.now(), subject="Go on"
-    )
-    project.mirror.fetch()
-    ClaimsFile.objects.update(asked_at=timezone.now() - timedelta(days=8))
-    watch_project(Project.objects.get())
-    return commit
-
-
-def waiting_commits() -> list[tuple[str, str]]:
-    waiting = ClaimMeasurement.objects.filter(state="requested").order_by("requested_at", "pk")
-    return list(waiting.values_list("claim__key", "commit__hash"))
-
-
-@pytest.fixture
-def waiting(project: Project, repository: Repository) -> list[ClaimMeasurement]:
-    """What the policy has asked for at an older commit: nothing of it has begun."""
-    due_at_each_commit(project, repository)
-    due_at_each_commit(project, repository)
-    return list(ClaimMeasurement.objects.order_by("pk"))
-
-
-def test_what_waits_follows_the_branch_to_its_newest_commit(
-    project: Project, repository: Repository, waiting: list[ClaimMeasurement]
-) -> None:
-    assert start_next(project)
-    newer = due_at_each_commit(project, repository)
-    assert waiting_commits() == [("fused", newer.hash), ("together", newer.hash)]
-    assert [row.pk for row in ClaimMeasurement.objects.order_by("pk")] == [row.pk for row in waiting]
-    # The experiment that no machine had begun doesn't hold up that of the newer commit.
-    assert Experiment.objects.get().reason == {"code": "newer commit"}
-    started = start_next(project)
-    assert started
-    assert started.head_commit == newer
-
-
-def test_what_has_begun_is_measured_to_its_end(
-    project: Project, repository: Repository, waiting: list[ClaimMeasurement]
-) -> None:
-    started = start_next(project)
-    assert started
-    begun = list(ClaimMeasurement.objects.filter(experiment=started).values_list("claim__key", flat=True))
-    Experiment.objects.update(state="measuring")
-    newer = due_at_each_commit(project, repository)
-    assert Experiment.objects.get().state == "measuring"
-    assert {key for key, commit in waiting_commits() if commit != newer.hash} == set(begun)
-    assert {key for key, commit in waiting_commits() if commit == newer.hash} == {"fused", "together"}
-
-
-def test_what_a_person_asked_for_stays_at_its_commit(
-    project: Project, repository: Repository, waiting: list[ClaimMeasurement]
-) -> None:
-    ClaimMeasurement.objects.filter(claim__key="fused").update(asker="person")
-    newer = due_at_each_commit(project, repository)
-    older = waiting[0].commit.hash
-    assert set(waiting_commits()) == {("fused", older), ("fused", newer.hash), ("together", newer.hash)}
-
-
-def test_a_line_of_older_commits_becomes_one_measurement(
-    project: Project, repository: Repository, waiting: list[ClaimMeasurement]
-) -> None:
-    for row in waiting:
-        row.pk, row.commit = None, project.commits.order_by("position")[0]
-        row.save()
-    newer = due_at_each_commit(project, repository)
-    assert waiting_commits() == [("fused", newer.hash), ("together", newer.hash)]
-    cancelled = ClaimMeasurement.objects.filter(state="cancelled")
-    assert [sentences.reason_text(row.reason) for row in cancelled] == [
-        "a newer commit is measured instead"
-    ] * 2
 
 
 def test_since_when_is_the_first_commit_of_an_unbroken_row() -> None:

@@ -1,9 +1,8 @@
-"""The parts of automatic phases, in this process: wrappers, import hook, copies, pace."""
+"""The parts of automatic phases, in this process: wrappers, import hook, pace."""
 
 from __future__ import annotations
 
 import _thread
-import operator
 import pickle
 import sys
 import threading
@@ -12,14 +11,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
-import paceline
 import pytest
-import torch
 from paceline import step_kinds
 from paceline.auto import (
     backward_passes,
     compilation,
-    copies,
     graphs,
     import_hooks,
     optimizers,
@@ -28,16 +24,7 @@ from paceline.auto import (
 )
 from paceline.measured.timing import TimingRecorder
 
-
-@pytest.fixture
-def recorder(monkeypatch: pytest.MonkeyPatch) -> TimingRecorder:
-    timing = TimingRecorder(0, 10, print)
-    monkeypatch.setattr(paceline, "phase", timing.phase)
-    return timing
-
-
-def phase_counts(recorder: TimingRecorder) -> dict[str, int]:
-    return {node.path: node.count for node in recorder.nodes(recorder.main)}
+from tests.harness.auto.conftest import phase_counts
 
 
 def wrap_go(method: wrapping.Function) -> wrapping.Function:
@@ -150,114 +137,6 @@ class TestImports:
         sys.meta_path.append(SimpleNamespace(find_module=lambda _name, _path: None))  # type: ignore[arg-type]
         with pytest.raises(ModuleNotFoundError):
             __import__("stranger")
-
-
-class TestCopies:
-    @pytest.fixture
-    def patched(self, recorder: TimingRecorder) -> Iterator[TimingRecorder]:
-        before = {name: getattr(torch.Tensor, name) for name in (*copies.READS, "cpu", "cuda", "to", "copy_")}
-        makers = {name: getattr(torch, name) for name in copies.MAKERS}
-        copies.patch_tensor(torch, wrapping.is_never_traced)
-        yield recorder
-        for name, method in before.items():
-            setattr(torch.Tensor, name, method)
-        for name, maker in makers.items():
-            setattr(torch, name, maker)
-
-    def test_the_host_alone_copies_nothing(self, patched: TimingRecorder) -> None:
-        numbers = torch.tensor([1.0, 2.0]).to(torch.float64).cpu()
-        assert numbers.sum().item() == float(numbers.sum()) == 3
-        assert (numbers.tolist(), numbers.numpy().shape) == ([1, 2], (2,))
-        assert phase_counts(patched) == {}
-
-    def test_copies_to_a_device(self, patched: TimingRecorder) -> None:
-        # The meta device holds no data, yet is another device than the host.
-        host = torch.ones(3)
-        for target in ("meta", torch.device("meta"), torch.ones(1, device="meta")):
-            assert host.to(target).device.type == "meta"
-        host.to(device="meta"), torch.tensor([1.0], device="meta"), torch.as_tensor(host, device="meta")
-        torch.ones(3, device="meta").copy_(host)
-        assert phase_counts(patched) == {"host_to_device": 7}
-
-    def test_tensors_are_made_on_the_default_device(self, patched: TimingRecorder) -> None:
-        with torch.device("meta"):
-            made = [torch.tensor([1.0]), torch.as_tensor([1.0]), torch.ones(1)]
-        assert {tensor.device.type for tensor in made} == {"meta"}
-        assert phase_counts(patched) == {"host_to_device": 2}
-
-    @pytest.mark.usefixtures("patched")
-    def test_a_mode_is_told_of_functions_by_what_torch_holds(self) -> None:
-        seen: list[object] = []
-
-        class Mode(torch.overrides.TorchFunctionMode):
-            def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
-                seen.append(func)
-                return func(*args, **(kwargs or {}))
-
-        with Mode():
-            torch.tensor([1.0])
-        assert seen == [torch.tensor]
-
-    @pytest.mark.usefixtures("patched")
-    def test_a_subclass_of_the_scripts_is_told_of_its_own_calls_alone(self) -> None:
-        seen: list[str] = []
-
-        class Told(torch.Tensor):
-            @classmethod
-            def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-                seen.append(func.__name__)
-                return super().__torch_function__(func, types, args, kwargs or {})
-
-        numbers = torch.ones(2).as_subclass(Told)
-        numbers.to(torch.float64)
-        torch.ones(2).copy_(numbers)
-        numbers.tolist()
-        assert seen == ["to", "copy_", "tolist"]
-
-    @pytest.mark.usefixtures("patched")
-    def test_weights_that_a_lazy_module_has_not_made_yet_may_move(self) -> None:
-        layer = torch.nn.LazyLinear(2).to("meta")
-        assert layer.weight.device.type == "meta"
-
-    @pytest.mark.usefixtures("patched")
-    @pytest.mark.parametrize("name", ["tensor", "as_tensor", "Tensor.cpu", "Tensor.tolist", "Tensor.numpy"])
-    def test_functions_of_torch_are_pickled_by_their_names(self, name: str) -> None:
-        pickled = pickle.dumps(operator.attrgetter(name)(torch))
-        assert all(word.encode() in pickled for word in ("torch", *name.split(".")))
-
-    @pytest.mark.usefixtures("patched")
-    def test_the_compiler_takes_methods_for_torchs_own(self) -> None:
-        timed = torch.Tensor.to
-        rules: Any = SimpleNamespace(get_tensor_method=lambda: frozenset({len}))
-        copies._allow_in_graphs(rules)
-        assert {len, timed} <= rules.get_tensor_method()
-        # What torch has in Python is traced through, ours too.
-        assert torch.Tensor.__array__ not in rules.get_tensor_method()
-        # Versions differ.
-        copies._allow_in_graphs(SimpleNamespace())  # type: ignore[arg-type]
-
-    @pytest.mark.usefixtures("patched")
-    def test_a_graph_calls_methods_by_their_names_in_the_class(self) -> None:
-        graph = torch.fx.Graph()
-        numbers = graph.placeholder("numbers")
-        graph.output(graph.call_function(torch.Tensor.to, (numbers, torch.float64)))
-        module = torch.fx.GraphModule({}, graph)
-        assert "torch.Tensor.to(numbers, torch.float64)" in module.code
-        assert module(torch.ones(2)).dtype == torch.float64
-
-    def test_reads_from_a_device(self, patched: TimingRecorder) -> None:
-        device = torch.ones(3, device="meta")
-        for read in (device.cpu, device[0].item, device.tolist, lambda: device.to("cpu")):
-            with pytest.raises((NotImplementedError, RuntimeError)):
-                read()
-        assert phase_counts(patched) == {"device_to_host": 4}
-
-    @pytest.mark.usefixtures("patched")
-    def test_scripted_functions_still_compile(self) -> None:
-        def make(number: float) -> torch.Tensor:
-            return torch.tensor(number).to(torch.float64)
-
-        assert torch.jit.script(make)(2.0).item() == 2
 
 
 class Loop:
