@@ -34,8 +34,8 @@ LOST = f"Its worker was lost {Run.MOST_ATTEMPTS} times: no heartbeat came within
 GIVEN_UP = {"state": State.FAILED, "failure": Failure.LOST, "reason": LOST}
 
 HELD_TOO_LONG = (
-    f"{Run.MOST_ATTEMPTS} times its worker neither stored nor failed it: it may be held for its time_limit "
-    f"and {HELD_BESIDE.total_seconds() / 3600:.0f} hours beside it."
+    f"Its worker held it {Run.MOST_ATTEMPTS} times for longer than its time_limit and "
+    f"{HELD_BESIDE.total_seconds() / 3600:.0f} hours, and handed nothing in: look at its machine's log."
 )
 GIVEN_UP_HELD = {**GIVEN_UP, "reason": HELD_TOO_LONG}
 

@@ -104,7 +104,7 @@ def reason_sentence(reason: Mapping[str, Any]) -> str:
             return f"its worker was lost {times}: no heartbeat came within the lease"
         case "held too long":
             times = numbers.format_count(reason["attempts"], "time")
-            return f"its worker held it {times} for longer than it may take, and told no verdict"
+            return f"its worker held it {times} for longer than it may take, without reaching a verdict"
         case "side failed":
             return str(reason["text"])
         case "triaged":
