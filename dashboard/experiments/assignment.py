@@ -57,4 +57,4 @@ def is_seeded(experiment: Experiment) -> bool:
 
 def side_of(commit: Commit, configuration: Configuration) -> SideAssignment:
     case = configuration.case
-    return SideAssignment(commit.hash, case.benchmark, case.params, configuration.quick)
+    return SideAssignment(commit.hash, case.benchmark, case.params, configuration.quick, commit.on_branch)

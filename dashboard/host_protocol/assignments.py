@@ -35,6 +35,7 @@ class RunAssignment:
     # The commit whose counting this one may take over, if nothing of it changed; empty where there is none.
     counted_at: str = ""
     files: Mapping[str, str] = field(default_factory=dict)  # that the site keeps beside its manifest
+    on_branch: bool = True  # a branch of the project holds the commit, as none does that of a fork
 
     @property
     def run_id(self) -> int:
@@ -59,6 +60,7 @@ class SideAssignment:
     benchmark: str
     params: Mapping[str, Any]
     quick: bool
+    on_branch: bool = True  # as of a run
 
 
 @dataclass(frozen=True)

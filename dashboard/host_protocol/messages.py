@@ -87,6 +87,7 @@ def read_assignment(fields: MessageFields) -> Assignment:
             # A site of an earlier release names none.
             counted_at=fields.optional_text("counted_at") or "",
             files=_read_files(fields),
+            on_branch=_read_on_branch(fields),
         )
     if kind == "experiment":
         return ExperimentAssignment(
@@ -121,8 +122,17 @@ def _read_files(fields: MessageFields) -> dict[str, str]:
 
 def _read_side(fields: MessageFields) -> SideAssignment:
     return SideAssignment(
-        fields.text("commit"), fields.text("benchmark"), fields.mapping("params"), fields.flag("quick")
+        fields.text("commit"),
+        fields.text("benchmark"),
+        fields.mapping("params"),
+        fields.flag("quick"),
+        _read_on_branch(fields),
     )
+
+
+def _read_on_branch(fields: MessageFields) -> bool:
+    """A site of an earlier release doesn't say it."""
+    return "on_branch" not in fields.values or fields.flag("on_branch")
 
 
 def pair_message(pair: PairMeasured) -> dict[str, Any]:

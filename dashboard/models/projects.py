@@ -16,7 +16,14 @@ from paceline.manifest import ManifestError
 from paceline.manifest.policy import parse_policy_text
 
 from dashboard.page_addresses import page_address
-from dashboard.repositories import LONGEST_BRANCH, Mirror, join_credentials, locate_mirror, split_credentials
+from dashboard.repositories import (
+    DETACHED,
+    LONGEST_BRANCH,
+    Mirror,
+    join_credentials,
+    locate_mirror,
+    split_credentials,
+)
 from dashboard.secrets import EncryptedField
 
 # /projects/new/ adds one.
@@ -275,6 +282,14 @@ class Commit(models.Model):
     @property
     def is_merge(self) -> bool:
         return len(self.parents) > 1
+
+    @property
+    def on_branch(self) -> bool:
+        """Whether a branch of the project holds it, or held it until its history was rewritten.
+
+        The proposed head of a fork is on none: whoever wrote it needn't have any right here.
+        """
+        return self.branch != DETACHED or self.left_branch != ""
 
 
 def case_name(benchmark: str, key: str) -> str:

@@ -49,4 +49,5 @@ def assignment_of(run: Run) -> RunAssignment:
         quick=run.quick,
         counted_at=find_counted_commit(run),
         files=project.files_beside_manifest(),
+        on_branch=run.commit.on_branch,
     )

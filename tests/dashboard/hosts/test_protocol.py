@@ -25,12 +25,21 @@ from tests.dashboard.hosts.conftest import Call
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "host_protocol"
 # What messages have gained since, as it is where a site of an earlier release says nothing of it.
-GAINED: dict[str, Any] = {"run": {"counted_at": ""}, "run_with_counting": {}, "experiment": {"seeded": False}}
+GAINED: dict[str, Any] = {
+    "run": {"counted_at": "", "on_branch": True},
+    "run_with_counting": {"on_branch": True},
+    "experiment": {"seeded": False},
+}
 KNOWN = range(OLDEST_PROTOCOL, PROTOCOL + 1)
 
 
 def read_golden(version: int, name: str) -> Any:
     return json.loads((GOLDEN / str(version) / f"{name}.json").read_text())
+
+
+def with_gains(golden: dict[str, Any], name: str) -> dict[str, Any]:
+    sides = {side: {"on_branch": True, **golden[side]} for side in ("base", "head") if side in golden}
+    return {**GAINED[name], **golden, **sides}
 
 
 def test_every_known_version_has_its_messages() -> None:
@@ -42,7 +51,7 @@ def test_every_known_version_has_its_messages() -> None:
 def test_an_assignment_is_read_and_written_as_it_was(version: int, name: str) -> None:
     golden = read_golden(version, name)
     assignment = read_assignment(MessageFields(golden))
-    assert json.loads(json.dumps(assignment_message(assignment))) == {**GAINED[name], **golden}
+    assert json.loads(json.dumps(assignment_message(assignment))) == with_gains(golden, name)
     # A newer site may say more.
     assert read_assignment(MessageFields({**golden, "later": 1})) == assignment
 
@@ -51,7 +60,7 @@ def test_an_assignment_is_read_and_written_as_it_was(version: int, name: str) ->
 def test_an_assignment_has_the_files_that_are_kept(name: str) -> None:
     golden = {**read_golden(1, name), "files": {"bench/train.py": "print()"}}
     written = json.loads(json.dumps(assignment_message(read_assignment(MessageFields(golden)))))
-    assert written == {**GAINED[name], **golden}
+    assert written == with_gains(golden, name)
     for path, problem in {"../x": "must be a path inside", "paceline.toml": "is the manifest"}.items():
         with pytest.raises(MessageError, match=problem):
             read_assignment(MessageFields({**golden, "files": {path: ""}}))

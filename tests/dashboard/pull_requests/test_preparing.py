@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from dashboard import dispatch
+from dashboard.experiments.assignment import side_of
 from dashboard.models import Check, Experiment, ForgeConnection, Project
 from dashboard.pull_requests import CheckError, request_check, sweep_checks
 from dashboard.pull_requests.case_files import profiled_files
@@ -63,6 +64,10 @@ def test_a_fork_is_fetched_from_the_ref_that_its_forge_shows(
     check = propose(head_hash=head)
     assert check
     assert prepare_check(check).state == "measuring"
+    measured = check.cases.get(is_control=False).experiment
+    base = side_of(measured.base_commit, measured.base_configuration)
+    proposed_head = side_of(measured.head_commit, measured.head_configuration)
+    assert (base.on_branch, proposed_head.on_branch) == (True, False)
 
 
 def test_a_head_that_is_gone_is_not_known(propose: Propose) -> None:

@@ -10,7 +10,8 @@ from django.utils import timezone
 from dashboard import runs
 from dashboard.host_protocol import RunAssignment
 from dashboard.leases import LeaseLost
-from dashboard.models import Run, RunLog
+from dashboard.models import Commit, Run, RunLog
+from dashboard.repositories import DETACHED
 from dashboard.runs import WrongState
 from dashboard.runs.logs import HEAD, TAIL
 
@@ -35,6 +36,13 @@ def test_a_run_goes_its_way(run: Run, assignment: RunAssignment) -> None:
     run.refresh_from_db()
     assert (run.state, run.progress, run.tainted, run.lease_until) == ("done", 1, True, None)
     assert None not in (run.claimed_at, run.measuring_at, run.finished_at)
+
+
+def test_a_host_is_told_that_no_branch_holds_a_commit(run: Run) -> None:
+    Commit.objects.update(branch=DETACHED)
+    claimed = runs.claim_run("default", "gpu-1")
+    assert claimed is not None
+    assert not claimed.on_branch
 
 
 @pytest.mark.parametrize("state", ["measuring", "storing"])

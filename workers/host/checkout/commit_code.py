@@ -21,7 +21,8 @@ class CommitCode:
     """A commit that is checked out; `manifest` is parsed.
 
     `tree` names all that lies in the folder; `kept_files` is the version of what the site has put there;
-    `project` is the one that the site names.
+    `project` is the one that the site names. `on_branch`: a branch of it holds the commit; what the code of
+    another one has made isn't shared.
     """
 
     commit: str
@@ -31,6 +32,7 @@ class CommitCode:
     tree: str = ""
     kept_files: str = ""
     project: str = ""
+    on_branch: bool = True
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class CodeSource:
     manifest: str | None
     benchmark: str
     files: Mapping[str, str] = field(default_factory=dict)
+    on_branch: bool = True
 
     def code(
         self, commit: str, home: Path, machine: str, stop: threading.Event, folder_suffix: str = ""
@@ -64,4 +67,4 @@ class CodeSource:
             worktree.find_inside(folder, benchmark.script, "The script")
         version = files_version(self.files)
         tree = f"{checkouts.tree(self.project, commit)} {version}"
-        return CommitCode(commit, folder, parsed, benchmark, tree, version, self.project)
+        return CommitCode(commit, folder, parsed, benchmark, tree, version, self.project, self.on_branch)

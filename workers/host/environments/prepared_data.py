@@ -6,6 +6,7 @@ A run finds each file where the command wrote it, as a link to what is kept, whi
 from __future__ import annotations
 
 import json
+import os
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -49,20 +50,25 @@ class DataStep:
     earlier: tuple[str, ...]
     folders: tuple[Path, ...]
 
-    def key(self) -> str:
+    def shared_key(self) -> str:
         """Of all that the data may depend on. No project finds what the code of another has made."""
+        return environment_key(self.inputs())
+
+    def own_key(self) -> str:
+        """Of the same, for this commit alone."""
+        return environment_key({**self.inputs(), "commit": self.code.commit})
+
+    def inputs(self) -> dict[str, str]:
         preparation = self.preparation
-        return environment_key(
-            {
-                "project": self.code.project,
-                "environment": self.environment.base_key,
-                "command": preparation.run,
-                "writes": json.dumps(preparation.writes),
-                "reads": self.code.tree if preparation.reads is None else self.reads_digest(),
-                "network": str(preparation.network),
-                "earlier": json.dumps(self.earlier),
-            }
-        )
+        return {
+            "project": self.code.project,
+            "environment": self.environment.base_key,
+            "command": preparation.run,
+            "writes": json.dumps(preparation.writes),
+            "reads": self.code.tree if preparation.reads is None else self.reads_digest(),
+            "network": str(preparation.network),
+            "earlier": json.dumps(self.earlier),
+        }
 
     def reads_digest(self) -> str:
         """The content of the files that it reads; BuildError where the commit has none of them."""
@@ -83,16 +89,41 @@ def prepare_data(code: CommitCode, environment: BuiltEnvironment, runner: BuildR
     folders: list[Path] = []
     for preparation in code.benchmark.prepare:
         step = DataStep(preparation, code, environment, tuple(keys), tuple(folders))
-        key = step.key()
-        folder = runner.home / PREPARED / key[:32]
+        key = choose_key(step, runner.home)
+        folder = data_folder(runner.home, key)
         notice = f"preparing the data: {preparation.run}"
         if preparation.reads is None:
             notice += " (for this commit alone, since the manifest doesn't say what it reads)"
+        elif not code.on_branch:
+            notice += " (for this commit alone, since it is on no branch of the project)"
         build_once(folder, notice, runner, partial(make_data, folder, step, runner), MADE)
         place_data(folder, code.folder)
         keys.append(key)
         folders.append(folder)
     return tuple(folders)
+
+
+def choose_key(step: DataStep, home: Path) -> str:
+    """Under which key a step's data is looked for, and made where there is none.
+
+    The command of a commit on no branch, as a fork's, may depend on code that `reads` doesn't name. It
+    may find what the project's branches have made, and they never find what it has made.
+    """
+    shared = step.shared_key()
+    return shared if step.code.on_branch or mark_as_used(data_folder(home, shared)) else step.own_key()
+
+
+def mark_as_used(folder: Path) -> bool:
+    """Whether it is complete. As just used it isn't removed before the run takes it."""
+    try:
+        os.utime(folder / COMPLETION_MARK)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def data_folder(home: Path, key: str) -> Path:
+    return home / PREPARED / key[:32]
 
 
 def make_data(folder: Path, step: DataStep, runner: BuildRunner) -> None:

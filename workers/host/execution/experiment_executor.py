@@ -164,7 +164,7 @@ class ExperimentExecutor(Executor):
     def prepare_side(self, name: str) -> PreparedCode:
         """Check one side's commit out beside the other's."""
         job, side = self.assignment, self.side(name)
-        source = CodeSource(self.client, job.project, job.manifest, side.benchmark, job.files)
+        source = CodeSource(self.client, job.project, job.manifest, side.benchmark, job.files, side.on_branch)
         return self.prepare(source, side.commit, folder_suffix=f"-{name}")
 
     def measure_pair(self, sides: Mapping[str, PreparedCode], index: int) -> PairMeasured:

@@ -46,7 +46,7 @@ class RunExecutor(Executor):
         run = self.assignment
         self.enter_state("preparing")
         self.require_box()
-        source = CodeSource(self.client, run.project, run.manifest, run.benchmark, run.files)
+        source = CodeSource(self.client, run.project, run.manifest, run.benchmark, run.files, run.on_branch)
         prepared = self.prepare(source, run.commit)
         with (
             machine_trouble(CrashError),

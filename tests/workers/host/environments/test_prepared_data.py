@@ -70,9 +70,9 @@ def prepare_at_home(code: CommitCode, runner: BuildRunner) -> str:
 
 def begin_anew(checkout: Path) -> None:
     """As the next checkout of a commit begins."""
-    for left in ("data/corpus.txt", "data/deep/tokens.bin", "data/deep"):
+    for left in ("data/corpus.txt", "data/copy.txt", "data/deep/tokens.bin", "data/deep"):
         path = checkout / left
-        path.rmdir() if path.is_dir() else path.unlink()
+        path.rmdir() if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def test_it_is_made_once_for_what_is_read(tmp_path: Path, checkout: Path, box: Box) -> None:
@@ -102,6 +102,31 @@ def test_no_project_finds_what_another_has_made(tmp_path: Path, checkout: Path) 
     (checkout / "make.py").write_text(MAKE)
     prepare_at_home(replace(theirs, project="ours"), runner_at(tmp_path))
     assert (checkout / "data/corpus.txt").read_text() == "text text "
+
+
+def test_no_branch_finds_what_a_fork_has_made(tmp_path: Path, checkout: Path) -> None:
+    """A fork finds what the branches have made of the same, and else makes its own."""
+    made = Preparation("python make.py", reads=("data/*.txt",), writes=("data",))
+    after = Preparation(
+        "cp data/corpus.txt data/copy.txt", reads=("data/source.txt",), writes=("data/copy.txt",)
+    )
+    branch = code_at(checkout, "tree", made, after)
+    forks = replace(branch, on_branch=False)
+    (checkout / "make.py").write_text(MAKE.replace("* 2", "* 3"))
+    told = prepare_at_home(forks, runner_at(tmp_path))
+    assert "for this commit alone, since it is on no branch of the project" in told
+    assert (checkout / "data/copy.txt").read_text() == "text text text "
+    begin_anew(checkout)
+    assert prepare_at_home(forks, runner_at(tmp_path)) == ""
+    begin_anew(checkout)
+    assert "made" in prepare_at_home(replace(forks, commit="d" * 40), runner_at(tmp_path))
+    begin_anew(checkout)
+    (checkout / "make.py").write_text(MAKE)
+    assert "made" in prepare_at_home(branch, runner_at(tmp_path))
+    assert (checkout / "data/copy.txt").read_text() == "text text "
+    begin_anew(checkout)
+    assert prepare_at_home(replace(forks, commit="e" * 40), runner_at(tmp_path)) == ""
+    assert (checkout / "data/copy.txt").read_text() == "text text "
 
 
 def test_without_reads_each_commit_has_its_own(tmp_path: Path, checkout: Path) -> None:
