@@ -17,6 +17,8 @@ from django.db.models.functions import Now
 from paceline.manifest import ManifestError
 
 from dashboard import dispatch
+from dashboard.access import Action, Visitor
+from dashboard.access.rules import ADD_PROJECT_PERMISSION
 from dashboard.models import Project, RepositoryTest
 from dashboard.outgoing_http import InternalAddressError, OutgoingError
 from dashboard.project_setup.allowed_repositories import guarded_options
@@ -31,6 +33,7 @@ from dashboard.repositories import (
     hide_password,
     read_commits,
     read_manifests,
+    surroundings_without_account,
 )
 
 logger = logging.getLogger(__name__)
@@ -105,7 +108,10 @@ def look_at_repository(test: RepositoryTest, folder: Path) -> dict[str, Any]:
         raise UnusableRepositoryError(Outcome.INTERNAL_ADDRESS) from None
     except OutgoingError:
         raise UnusableRepositoryError(Outcome.NO_HOST) from None
-    mirror = Mirror(folder, "the repository", test.fetch_address, git=Git(options=options))
+    git = Git(options=options)
+    if not may_use_account(test):
+        git = replace(git, surroundings=surroundings_without_account())
+    mirror = Mirror(folder, "the repository", test.fetch_address, git=git)
     heads = ask_repository(test, mirror.remote_heads)
     branch = choose_branch(test, heads)
     mirror = replace(mirror, branch=branch)
@@ -126,6 +132,16 @@ def look_at_repository(test: RepositoryTest, folder: Path) -> dict[str, Any]:
         "manifest": text if isinstance(text, str) else None,
         "manifest_refused": refused,
     }
+
+
+def may_use_account(test: RepositoryTest) -> bool:
+    """Whether git may read with what the site's account has of its own: credential helpers, .netrc.
+
+    Else an admin of one project could name the repository of another, that the account reads as well.
+    """
+    if test.project and test.repository == test.project.repository:
+        return True
+    return Visitor(test.requested_by).may(Action.ADMINISTER_SITE, permission=ADD_PROJECT_PERMISSION)
 
 
 def ask_repository(test: RepositoryTest, act: Any, when_slow: str = Outcome.NO_ANSWER) -> Any:

@@ -14,7 +14,7 @@ from dashboard.repositories.errors import (
 )
 from dashboard.repositories.failures import FailureKind, classify_failure
 from dashboard.repositories.file_changes import changed_files, changed_paths, file_texts
-from dashboard.repositories.git import OPTIONS, Git, hide_password
+from dashboard.repositories.git import OPTIONS, Git, hide_password, surroundings_without_account
 from dashboard.repositories.hashes import ABBREVIATED_HASH, FULL_HASH
 from dashboard.repositories.history import (
     DETACHED,
@@ -94,5 +94,6 @@ __all__ = [
     "safe_name",
     "select_commits",
     "split_credentials",
+    "surroundings_without_account",
     "try_lock",
 ]

@@ -23,6 +23,11 @@ PASSED_ON = (
     *("GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "SSL_CERT_FILE", "SSL_CERT_DIR"),
     *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"),
 )
+# By these git finds what the account may read: its configuration, credential helpers, .netrc, keys, tickets.
+ACCOUNT = (
+    *("HOME", "XDG_CONFIG_HOME", "KRB5CCNAME", "SSH_AUTH_SOCK", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS"),
+    "GIT_CONFIG_GLOBAL",
+)
 PROTECTIONS = {
     "GIT_TERMINAL_PROMPT": "0",
     "SSH_ASKPASS": "true",
@@ -115,6 +120,15 @@ class Git:
         """All that git sees of this process."""
         passed_on = {name: self.surroundings[name] for name in PASSED_ON if name in self.surroundings}
         return {**passed_on, **PROTECTIONS}
+
+
+def surroundings_without_account() -> dict[str, str]:
+    """This process' variables, with which git reads what a stranger may read.
+
+    A home is named, since curl looks for .netrc in the one that the system knows where none is.
+    """
+    kept = {name: value for name, value in os.environ.items() if name not in ACCOUNT}
+    return {**kept, "HOME": "/dev/null"}
 
 
 def protocol_variables(address: str) -> dict[str, str]:

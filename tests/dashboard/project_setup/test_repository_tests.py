@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.utils import timezone
 from pytest_django import Settings
 
-from dashboard.models import RepositoryTest
+from dashboard.models import Project, RepositoryTest
 from dashboard.project_setup.repository_test_sentences import ADVICE, manifest_sentence, outcome_sentence
 from dashboard.project_setup.repository_tests import (
     drop_old_tests,
@@ -37,8 +37,10 @@ def ada(db: None, settings: Settings, tmp_path: Path) -> User:
     return User.objects.create_user("ada")
 
 
-def look_at(user: User, address: object, credentials: str = "", branch: str = "") -> RepositoryTest:
-    test = request_test(user, str(address), credentials, branch)
+def look_at(
+    user: User, address: object, credentials: str = "", branch: str = "", project: Project | None = None
+) -> RepositoryTest:
+    test = request_test(user, str(address), credentials, branch, project)
     perform_test(test.pk)
     test.refresh_from_db()
     return test
@@ -84,10 +86,11 @@ def test_an_internal_address_is_not_asked(ada: User) -> None:
 
 @pytest.fixture
 def server(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[HTTPServer]:
-    """Answers with its `status`."""
+    """Answers with its `status`; `received` is what it is sent to tell who asks."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            self.server.received.append(self.headers.get("Authorization"))  # type: ignore[attr-defined]
             self.send_response(self.server.status)  # type: ignore[attr-defined]
             self.send_header("WWW-Authenticate", 'Basic realm="x"')
             self.send_header("Content-Length", "0")
@@ -98,6 +101,7 @@ def server(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[HTTP
     settings.PACELINE_ALLOW_INTERNAL_REPOSITORIES = True
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     made = HTTPServer(("127.0.0.1", 0), Handler)
+    made.received = []  # type: ignore[attr-defined]
     thread = threading.Thread(target=made.serve_forever, args=[0.01], daemon=True)
     thread.start()
     yield made
@@ -122,6 +126,24 @@ def test_what_a_server_answers(
     test = look_at(ada, f"http://127.0.0.1:{server.server_port}/x", credentials)
     assert test.outcome == outcome
     assert "wrong" not in str(test.facts)
+
+
+@pytest.mark.parametrize("adds_projects", [True, False])
+def test_an_admin_of_one_project_reads_nothing_with_the_accounts_credentials(
+    ada: User,
+    project: Project,
+    server: HTTPServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    adds_projects: bool,
+) -> None:
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login site password secret")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    server.status = 401  # type: ignore[attr-defined]
+    if adds_projects:
+        ada.user_permissions.add(Permission.objects.get(codename="add_project"))
+    look_at(ada, f"http://127.0.0.1:{server.server_port}/private", project=project)
+    assert any(server.received) == adds_projects  # type: ignore[attr-defined]
 
 
 def test_nobody_there_says_so(ada: User, settings: Settings) -> None:
