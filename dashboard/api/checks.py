@@ -172,7 +172,7 @@ def read_check(request: HttpRequest, pk: int) -> CheckReport:
             for row in report.rows
         ],
         causes=[sentences.cause_text(cause) for cause in report.causes] if check.answer else [],
-        left_out=sentences.left_out_sentences(check),
+        left_out=sentences.left_out_sentences(report),
         pairs=report.pairs,
         machines=list(report.machines),
         commands=list(report.commands),

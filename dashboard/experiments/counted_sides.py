@@ -74,12 +74,21 @@ def wants_counting(profiles: Mapping[str, Any], spent: float) -> bool:
     `spent`: the share of the experiment's time that the countings took; where all of them would take more
     than COUNTING_SHARE there are no more.
     """
+    uncertain = uncertain_counters(profiles)
     return any(
-        spent * LEAST_COUNTINGS <= COUNTING_SHARE * countings
+        spent * LEAST_COUNTINGS <= COUNTING_SHARE * fewest_countings(base, head)
         for name, base, head in repeating_counters(profiles)
-        if (countings := fewest_countings(base, head)) < LEAST_COUNTINGS
-        and is_relevant(bound_counter(name, base, head))
+        if name in uncertain
     )
+
+
+def uncertain_counters(profiles: Mapping[str, Any]) -> list[str]:
+    """The names of those that differ by as much as matters, and were counted too seldom to be believed."""
+    return [
+        name
+        for name, base, head in repeating_counters(profiles)
+        if fewest_countings(base, head) < LEAST_COUNTINGS and is_relevant(bound_counter(name, base, head))
+    ]
 
 
 def bound_counters(profiles: Mapping[str, Any], own: BoundedDifference | None) -> list[BoundedDifference]:
@@ -88,13 +97,13 @@ def bound_counters(profiles: Mapping[str, Any], own: BoundedDifference | None) -
     `own`: what pairs say of the step's time. More calls that bought a faster step are nothing worse.
     """
     faster = own is not None and own.is_better
-    found = []
-    for name, base, head in repeating_counters(profiles):
-        bounded = bound_counter(name, base, head)
-        if is_relevant(bounded) and fewest_countings(base, head) < LEAST_COUNTINGS:
-            continue
-        found.append(replace(bounded, is_offset=faster and bounded.verdict == WORSE))
-    return found
+    uncertain = uncertain_counters(profiles)
+    found = [
+        bound_counter(name, base, head)
+        for name, base, head in repeating_counters(profiles)
+        if name not in uncertain
+    ]
+    return [replace(bounded, is_offset=faster and bounded.verdict == WORSE) for bounded in found]
 
 
 def repeating_counters(profiles: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:

@@ -17,6 +17,7 @@ from dashboard.measured_kinds import is_time
 from dashboard.models import Change, Document, Point, Project, Regression, Run
 from dashboard.querysets.regressions import learning_lost_at
 from dashboard.regressions.decision.series_kinds import log_size
+from dashboard.sentences.labels import format_levels
 from dashboard.sentences.regressions import regression_title
 
 # Sentences that the builder says on its way, for the progress bar: a few more or fewer do no harm.
@@ -159,6 +160,7 @@ def describe_regression(regression: Regression) -> dict[str, Any]:
         "metric": regression.series.metric.name,
         "phase": regression.phase,
         "change_percent": round_percent(regression.change_percent),
+        "levels": format_levels(regression),
         "state": regression.state,
         "suspects": regression.suspects,
         "slow_processes": regression.slow_processes,
@@ -200,6 +202,7 @@ def describe_improvements(project: Project) -> list[dict[str, Any]]:
             "metric": change.series.metric.name,
             "phase": lightened_phase(change),
             "change_percent": round_percent(None if change.ratio is None else 100 * (change.ratio - 1)),
+            "levels": format_levels(change),
         }
         for change in best.values()
     ]

@@ -64,7 +64,8 @@ def describe_found_at(commit: str, result: Entry) -> str:
 def describe_found(entry: Entry) -> str:
     """What was found at a commit: how large, which phase, which function, how sure, why."""
     percent = entry["change_percent"]
-    facts = [f"{entry['metric']} {'from 0' if percent is None else f'{percent:+.0f}%'}"]
+    # Of what has no ratio, as a number of graph breaks from 0 and a loss of accuracy.
+    facts = [f"{entry['metric']} {entry['levels'] if percent is None else f'{percent:+.0f}%'}"]
     if entry.get("phase"):
         facts.append(entry["phase"])
     facts += [describe_slow_process(found) for found in entry.get("slow_processes", [])[:1]]

@@ -58,7 +58,7 @@ def check_context(check: Check) -> dict[str, Any]:
         "next_step": sentences.next_step(check),
         "proved": list(regressions_of_check(check)),
         "causes": [sentences.cause_text(cause) for cause in report.causes] if check.answer else [],
-        "left_out": sentences.left_out_sentences(check),
+        "left_out": sentences.left_out_sentences(report),
         "rows": [(row, sentences.verdict_text(row.bounded)) for row in report.shown],
         "unmoved": sentences.unmoved_text(report),
         "commands": "\n".join(report.commands),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dashboard.experiments.bounds import GUARDED_KINDS, QUALITY, WORSE, BoundedDifference
+from dashboard.experiments.counted_sides import uncertain_counters
 from dashboard.experiments.paired_phases import paired_phases
 from dashboard.measured_kinds import COUNTER
 from dashboard.models import Check, CheckedCase, Experiment
@@ -79,6 +80,8 @@ class CheckReport:
     left: Mapping[str, str] = field(default_factory=dict)
     # What somebody ended before it was known.
     cancelled: bool = False
+    # The counters that seem to differ in a case and were counted too seldom to be sure.
+    uncertain_counters: Mapping[str, Sequence[str]] = field(default_factory=dict)
     # In these the base differs from itself: what is worse in them proves nothing.
     moved: frozenset[str] = frozenset()
 
@@ -121,7 +124,7 @@ def read_report(check: Check) -> CheckReport:
     """As its experiments stand now."""
     rows: list[CheckRow] = []
     causes: list[Cause] = []
-    left = {}
+    left, uncertain = {}, {}
     related = check.cases.select_related(
         "configuration__case", "experiment__metric", "experiment__machine"
     ).prefetch_related("experiment__pairs")
@@ -137,6 +140,8 @@ def read_report(check: Check) -> CheckReport:
         causes += find_causes(row, measured)
         if not measured.ended:
             left[measured.case] = open_metric(row.experiment, measured)
+        elif names := [name for name in uncertain_counters(row.experiment.profiles) if name not in moved]:
+            uncertain[measured.case] = names
     experiments = [row.experiment for row in cases]
     return CheckReport(
         check,
@@ -151,6 +156,7 @@ def read_report(check: Check) -> CheckReport:
         case_names(cases, Experiment.State.REQUESTED),
         left,
         any(experiment.state == Experiment.State.CANCELLED for experiment in experiments),
+        uncertain,
         moved,
     )
 

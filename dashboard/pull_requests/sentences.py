@@ -348,9 +348,17 @@ LEFT_OUT = {
 }
 
 
-def left_out_sentences(check: Check) -> list[str]:
-    """`cs2_vision isn't measured: runs nothing that it changes.`"""
-    return [f"{item['case']} isn't measured: {LEFT_OUT[item['code']]}." for item in check.left_out]
+def left_out_sentences(report: CheckReport) -> list[str]:
+    """`cs2_vision isn't measured: runs nothing that it changes.` And of counters that may differ why no row
+    says so."""
+    told = [f"{item['case']} isn't measured: {LEFT_OUT[item['code']]}." for item in report.check.left_out]
+    for case, counters in report.uncertain_counters.items():
+        names = ", ".join(labels.lower_first(labels.metric_label(name)) for name in counters)
+        told.append(
+            f"{case} seems to differ in {names}, which can't be proved: the minutes of this check weren't "
+            "enough to count often enough."
+        )
+    return told
 
 
 def row_values(row: CheckRow) -> dict[str, Any]:

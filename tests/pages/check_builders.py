@@ -65,15 +65,15 @@ def grow_memory(row: CheckedCase, ratio: float, noise: float = 0.0) -> None:
         pair.save()
 
 
-def count_sides(row: CheckedCase, **counts: tuple[float, float]) -> None:
-    """Let both sides have counted this of each counter, as often as it is believed."""
+def count_sides(row: CheckedCase, often: int = LEAST_COUNTINGS, **counts: tuple[float, float]) -> None:
+    """Let both sides have counted this of each counter; by itself as often as it is believed."""
     for index, side in enumerate(("base", "head")):
         row.experiment.profiles[side]["counters"] = {
             name: {
                 "unit": describe_metric(name).unit,
                 "better": "lower",
                 "headline": False,
-                "samples": [both[index]] * LEAST_COUNTINGS,
+                "samples": [both[index]] * often,
             }
             for name, both in counts.items()
         }

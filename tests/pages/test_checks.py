@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import html
 import re
 
 import pytest
@@ -61,6 +62,15 @@ def test_what_is_counted_has_no_pairs(client: Client, line: list[Commit]) -> Non
     assert "As often on both sides: function calls, graph breaks." in page
     assert page.count(">counted</span>") == 1
     assert "| Scalar reads | +1 reads/step | worse |" in sentences.comment_markdown(read_report(check))
+
+
+def test_a_counter_that_was_counted_too_seldom_is_named(client: Client, line: list[Commit]) -> None:
+    check = create_check(line, create_pull_request(line), answer="not worse")
+    row = measure_case(check, line, 1.0001, verdict="not worse")
+    count_sides(row, often=2, scalar_reads=(2, 3), graph_breaks=(0, 0))
+    page = page_of(client, check)
+    assert "walker[fast=true] seems to differ in scalar reads, which can't be proved" in html.unescape(page)
+    assert "As often on both sides: graph breaks." in page
 
 
 def test_a_counter_that_varies_on_the_merge_base_is_neither_shown_nor_explained(line: list[Commit]) -> None:

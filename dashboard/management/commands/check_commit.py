@@ -113,7 +113,7 @@ def as_text(report: CheckReport) -> str:
         lines.append(f"  {row.case}  {metric}  {change}  {sentences.verdict_text(row.bounded)}")
     lines += [f"  {unmoved}"] if (unmoved := sentences.unmoved_text(report)) else []
     lines += [f"  {sentences.cause_text(cause)}" for cause in report.causes]
-    lines += [f"  {sentence}" for sentence in sentences.left_out_sentences(check)]
+    lines += [f"  {sentence}" for sentence in sentences.left_out_sentences(report)]
     return "\n".join([*lines, sentences.check_address(check)])
 
 
