@@ -111,9 +111,13 @@ def regression_change(regression: Regression) -> str:
 
 
 def regression_extent(regression: Regression) -> str:
-    """`1.23 ms → 1.70 ms`, or `score, over 3 seeds`: what stands below how much."""
+    """`1.23 ms → 1.70 ms`, or `score, over 3 seeds`: what stands below how much.
+
+    Empty where that has no ratio, and says the levels itself.
+    """
     if not is_loss_of_quality(regression):
-        return labels.format_levels(regression)
+        levels = labels.format_levels(regression)
+        return "" if levels == regression_change(regression) else levels
     seeds = regression.learning.get("seeds", 0)
     name = quality_name(regression)
     return f"{name}, over {numbers.format_count(seeds, 'seed')}" if seeds else name

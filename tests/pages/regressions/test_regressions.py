@@ -13,6 +13,7 @@ from django.utils import timezone
 from dashboard.models import Case, Change, Commit, Document, Project, Regression, Run
 from dashboard.regressions.explanation.excerpts import changed_lines
 from dashboard.sentences.alerts import memory_fact
+from dashboard.sentences.labels import format_levels
 from dashboard.sentences.numbers import MINUS, format_share
 from tests.dashboard import factories
 from tests.dashboard.conftest import Repository
@@ -43,6 +44,13 @@ def test_the_inbox_says_what_how_much_since_when_and_where(client: Client, regre
     shown = get_page(client, "/regressions/")
     for part in ("Step time", "+38 % [35, 41]", regression.first_bad.short, "learn/push", "suspected"):
         assert part in shown
+    assert shown.count(f"{format_levels(regression)}</span>") == 1
+
+
+def test_levels_that_say_how_much_are_said_once(client: Client, regression: Regression) -> None:
+    Regression.objects.update(before=0, after=2, ratio=None)
+    regression.refresh_from_db()
+    assert get_page(client, "/regressions/").count(f"{format_levels(regression)}</span>") == 1
 
 
 def test_memory_that_grows_faster_is_told_as_that(client: Client, regression: Regression) -> None:
