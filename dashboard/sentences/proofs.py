@@ -68,7 +68,9 @@ def other_series_sentence(series: Series, experiment: Experiment, undisturbed_pa
 def points_disagreement(regression: Regression, changes: Sequence[Change]) -> str:
     """By how much the points of its series moved, where that reads otherwise than the size that is told."""
     change = next((change for change in changes if change.series_id == regression.series_id), None)
-    if regression.state != Regression.State.CONFIRMED or change is None or not change.ratio:
+    if regression.state != Regression.State.CONFIRMED or change is None:
+        return ""
+    if not change.ratio and not change.series.metric.is_quality:
         return ""
     if regression.came_gradually and is_exact_counter(regression.series):
         return ""  # It is one of several steps.

@@ -54,8 +54,13 @@ def size_of_points(change: Change) -> str:
 
 
 def points_moved_sentence(change: Change) -> str:
-    """`The points, measured at other hours, moved by +67 %; what pairs measured side by side counts.`"""
+    """`The points, measured at other hours, moved by +67 %; what pairs measured side by side counts.`
+
+    Of a quality, whose seeds differ, `The points of its runs show 9.3 → 2.1; what pairs ...`.
+    """
     points = labels.format_change_size(change)
+    if change.series.metric.is_quality:
+        return f"The points of its runs show {points}; what pairs measured side by side counts."
     return f"The points, measured at other hours, moved by {points}; what pairs measured side by side counts."
 
 

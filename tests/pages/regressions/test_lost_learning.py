@@ -51,6 +51,13 @@ def test_pages_tell_the_story(client: Client, lost: Regression) -> None:
     assert describe_improvements(lost.project) == []
 
 
+def test_points_that_show_another_loss_are_named(client: Client, lost: Regression) -> None:
+    named = "The points of its runs show 9.30 → 5; what pairs measured side by side counts."
+    assert named in html.unescape(client.get(lost.get_absolute_url()).content.decode())
+    lost.changes.filter(series=lost.series).update(after=lost.after)
+    assert "The points of its runs" not in client.get(lost.get_absolute_url()).content.decode()
+
+
 def test_a_proof_by_one_seed_says_so(client: Client, lost: Regression) -> None:
     assert "doesn't take PACELINE_SEED" not in client.get(lost.get_absolute_url()).content.decode()
     Regression.objects.update(learning={**lost.learning, "seeds": 1, "seed_ignored": True})
