@@ -52,14 +52,16 @@ def preparing_statements(connection: Any, *, binary: bool = False) -> Iterator[N
         return
     connection.ensure_connection()
     opened = connection.connection
-    # Django turns preparing off: nothing else is prepared, however often it is asked.
-    opened.prepare_threshold = NEVER_BY_ITSELF
     opened.prepared_max = MOST_PREPARED
-    usual, opened.cursor_factory = opened.cursor_factory, BinaryCursor if binary else PreparingCursor
+    usual = opened.cursor_factory, opened.prepare_threshold
+    opened.cursor_factory = BinaryCursor if binary else PreparingCursor
+    opened.prepare_threshold = NEVER_BY_ITSELF
     try:
         yield
     finally:
-        opened.cursor_factory = usual
+        # Django turns preparing off. Else psycopg would look at what else is run, and forget all that is
+        # prepared whenever that goes back to a savepoint.
+        opened.cursor_factory, opened.prepare_threshold = usual
 
 
 def write_constants(sql: str, constants: Mapping[int, Any], connection: Any) -> str:

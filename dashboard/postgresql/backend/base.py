@@ -42,6 +42,17 @@ class LimitedConnection(psycopg.Connection[Any]):
                 self.pgconn.finish()
             raise
 
+    def rollback(self) -> None:
+        """As psycopg's own, but what is prepared stays: psycopg forgets it, for it may ask of tables that the
+        transaction has made.
+
+        Where a statement has failed, it may have been left half prepared: then all are prepared anew.
+        """
+        if self.pgconn.transaction_status == TransactionStatus.INTRANS:
+            self.execute("ROLLBACK", prepare=False)
+        else:
+            super().rollback()
+
     def _cancel_overdue(self, wait: Wait) -> None:
         """A server that is only slow shall not go on with what nobody waits for.
 

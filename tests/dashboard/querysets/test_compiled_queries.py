@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from datetime import timedelta
 from functools import partial
 from itertools import product
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
+from django.db import DataError, connection
 from django.db.models import Count, IntegerField, QuerySet, Window
 from django.db.models.functions import RowNumber
 from django.test.utils import CaptureQueriesContext
@@ -20,6 +21,7 @@ from dashboard.models import Commit, Membership, Point, Project, Regression, Run
 from dashboard.querysets import nonempty_lists, regressions
 from dashboard.querysets.compiled_queries import NOW, CompiledQuery, Parameter
 from dashboard.querysets.deferred_joins import is_among, read_with_details
+from dashboard.querysets.prepared_statements import preparing_statements
 from dashboard.querysets.runs import RUNS_OF_KEYS, runs_with_related
 from dashboard.querysets.visibility import ProjectVisibility, VisibilityRule
 from tests.dashboard import factories
@@ -211,20 +213,36 @@ def test_it_is_planned_once_for_a_connection_and_for_all_values() -> None:
     project = builders.create_project()
     commits = builders.create_commits(project, 4)
     query = CompiledQuery(
-        lambda: Commit.objects.filter(subject__contains="100%", position__gt=Parameter("above")).order_by(
+        lambda: Commit.objects.filter(subject__contains="7000%", position__gt=Parameter("above")).order_by(
             "pk"
         )
     )
-    Commit.objects.filter(pk=commits[3].pk).update(subject="100% faster")
+    Commit.objects.filter(pk=commits[3].pk).update(subject="7000% faster")
     for above, expected in ((0, commits[3:]), (70_000, []), (2, commits[3:])):
         assert query.read_rows(above=above) == expected
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT sum(generic_plans), sum(custom_plans) FROM pg_prepared_statements"
-            " WHERE strpos(statement, '100') > 0"
+            " WHERE strpos(statement, '%7000') > 0"
         )
         # A number that needs more bytes is of another type, and has a statement of its own.
         assert cursor.fetchone() == (3, 0)
+
+
+@pytest.mark.parametrize(("divisor", "left"), [(1, 2), (0, 0)])
+def test_what_is_prepared_outlives_its_transaction_unless_it_failed(divisor: int, left: int) -> None:
+    other = connection.copy()
+    with closing(other):
+        other.set_autocommit(False)
+        with suppress(DataError), preparing_statements(other), other.cursor() as cursor:
+            cursor.execute("SELECT 1 AS outlives")
+            cursor.execute(f"SELECT 1 / {divisor} AS outlives")
+        if divisor:
+            other.savepoint_rollback(other.savepoint())
+        other.rollback()
+        with other.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%AS outlives'")
+            assert cursor.fetchone() == (left,)
 
 
 def test_a_connection_keeps_what_many_pages_ask() -> None:
