@@ -22,7 +22,6 @@ from dashboard.models import (
     Regression,
     RegressionExperiment,
     Run,
-    Series,
     Triage,
 )
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
@@ -31,6 +30,7 @@ from dashboard.regressions.decision.outcomes import BranchCause, DecidedRow, Dec
 from dashboard.regressions.decision.primary_change import Size
 from dashboard.regressions.decision.requested_facts import ReusedProof, StepExplanation
 from dashboard.regressions.decision.wanted_measurements import ResidualCause, WantedExperiment, WantedRun
+from dashboard.regressions.judged_rows import read_commits, read_series
 
 # Of a proof's own runs: before history, behind what somebody waits for.
 RUN_PRIORITY = 5
@@ -184,11 +184,11 @@ def _keep_changes(branch: str, outcome: Outcome, regression: Regression) -> None
         rows.update(regression=regression)
     if outcome.limits:
         Limit.objects.filter(pk__in=outcome.limits).update(regression=regression)
-    if outcome.decided is None or outcome.release_branches:
-        abroad = regression.changes.exclude(first_bad__branch=branch)
-        abroad.update(regression=None)
     if outcome.decided is None:
         regression.changes.update(regression=None)
+    elif outcome.release_branches:
+        abroad = regression.changes.exclude(first_bad__branch=branch)
+        abroad.update(regression=None)
 
 
 def _hand_over(heir: Regression, absorbed: Iterable[Regression]) -> None:
@@ -237,8 +237,8 @@ def request_regression_experiment(
     project: Project, regression: Regression, wanted: WantedExperiment
 ) -> Experiment:
     """An experiment of a regression's proof, weighed against the step that is suspected."""
-    series = Series.objects.select_related("metric", "configuration__pool").get(pk=wanted.series.pk)
-    commits = Commit.objects.in_bulk([wanted.base.pk, wanted.head.pk])
+    series = read_series(wanted.series.pk)
+    commits = read_commits([wanted.base.pk, wanted.head.pk])
     test = wanted.purpose == Purpose.PROOF
     design = ExperimentDesign(
         purpose=wanted.purpose,
@@ -294,8 +294,8 @@ def reuse_proof(regression: Regression, proof: ReusedProof) -> None:
     On commit it is acted upon as any other that ends.
     """
     measured = Experiment.objects.select_related("project", "machine", "metric").get(pk=proof.experiment)
-    series = Series.objects.select_related("metric", "configuration").get(pk=proof.series.pk)
-    commits = Commit.objects.in_bulk([proof.base.pk, proof.head.pk])
+    series = read_series(proof.series.pk)
+    commits = read_commits([proof.base.pk, proof.head.pk])
     base, head = (Side(commits[commit.pk], series.configuration) for commit in (proof.base, proof.head))
     experiment = experiments.reuse_experiment(
         measured,

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models.functions import Coalesce
 
 from dashboard import alerts
 from dashboard.detection import FalseAlarmBudget, pairs, shift_p_value
@@ -28,6 +29,7 @@ from dashboard.models import (
     SeriesLatest,
 )
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.querysets.noise import RowCount
 from dashboard.regressions.changes import WHOLE, known_directions
 from dashboard.regressions.series.history import History, MeasuredCommit
 
@@ -45,14 +47,25 @@ def error_of_next_proof(project: Project) -> float:
 
     Pairs that were measured for another proof are reused only where they refute: they risk no alarm.
     """
-    commits = Commit.objects.filter(project=project, runs__state=Run.State.DONE).distinct().count()
+    ((commits, spent),) = _PROOF_BUDGET.read_rows(project=project.pk)
     earned = project.false_alerts_per_100_commits / 100 * commits
-    asked = Experiment.objects.filter(project=project, purpose=Experiment.Purpose.PROOF).exclude(
-        state=Experiment.State.CANCELLED
-    )
-    asked = asked.exclude(pairs_of__purpose=Experiment.Purpose.PROOF)
-    spent = asked.aggregate(risked=Sum("error"))["risked"] or 0.0
     return max(LEAST_ERROR, min(pairs.ERROR, PROOF_SHARE * (earned - spent)))
+
+
+def _build_proof_budget() -> QuerySet[Any, Any]:
+    """How many commits of a project are measured, and what its proofs have risked."""
+    runs = Run.objects.filter(commit=OuterRef("pk"), state=Run.State.DONE)
+    commits = Commit.objects.filter(Exists(runs), project=OuterRef("pk"))
+    asked = Experiment.objects.filter(project=OuterRef("pk"), purpose=Experiment.Purpose.PROOF)
+    asked = asked.exclude(state=Experiment.State.CANCELLED)
+    asked = asked.exclude(pairs_of__purpose=Experiment.Purpose.PROOF)
+    spent = asked.order_by().values("project").values_list(Sum("error"))
+    return Project.objects.filter(pk=Parameter("project")).values_list(
+        RowCount(commits.order_by().values("pk")), Coalesce(Subquery(spent), 0.0)
+    )
+
+
+_PROOF_BUDGET: CompiledQuery[Any] = CompiledQuery(_build_proof_budget)
 
 
 def announce_suspicions(project: Project, run: Run, histories: Mapping[int, History]) -> None:

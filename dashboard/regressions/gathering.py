@@ -16,7 +16,6 @@ from django.db.models.functions import Now
 
 from dashboard import experiments, repositories, runs
 from dashboard.models import Commit, Experiment, Point, Project, Regression, RegressionExperiment, Run
-from dashboard.models import Series as SeriesRow
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.deferred_joins import PAIR_DETAILS
 from dashboard.regressions.branch_causes import find_cause_on_other_branch
@@ -53,6 +52,7 @@ from dashboard.regressions.explanation.explain import explain_step
 from dashboard.regressions.explanation.left_over import phase_left_over
 from dashboard.regressions.explanation.surroundings import read_surroundings
 from dashboard.regressions.false_alarm_budget import error_of_next_proof
+from dashboard.regressions.judged_rows import read_commits, read_series
 from dashboard.regressions.merged_checks import merged_check_facts
 from dashboard.regressions.row_facts import commit_fact, regression_fact
 from dashboard.regressions.series.branch_line import BranchLine, branch_line
@@ -239,7 +239,7 @@ def disturbed_before(rows: list[Run]) -> int:
 
 def series_around(lines: BranchLines, request: PointsAroundRequest) -> PointsAround:
     """The values at both ends of a range, and the measured commits beyond them."""
-    series = SeriesRow.objects.select_related("metric").get(pk=request.series.pk)
+    series = read_series(request.series.pk)
     past = load_history(series, lines.of_branch(request.bad.branch))
     good, bad = past.index_of(request.good.position), past.index_of(request.bad.position)
     good_at, bad_at = past.untainted_at(request.good.position), past.untainted_at(request.bad.position)
@@ -247,7 +247,7 @@ def series_around(lines: BranchLines, request: PointsAroundRequest) -> PointsAro
     for _ in range(request.reach):
         earlier, later = past.untainted_before(earlier), past.untainted_after(later)
     indices = [index for index in (earlier, later) if 0 <= index < len(past.measured)]
-    commits = Commit.objects.in_bulk([past.measured[index].commit_id for index in indices])
+    commits = read_commits([past.measured[index].commit_id for index in indices])
 
     def commit_at(index: int) -> facts.Commit | None:
         return commit_fact(commits[past.measured[index].commit_id]) if index in indices else None
@@ -260,16 +260,30 @@ def series_around(lines: BranchLines, request: PointsAroundRequest) -> PointsAro
     )
 
 
-def points_judged_since(_: BranchLines, request: PointsJudgedSince) -> int:
-    ended = Experiment.objects.filter(pk=request.experiment).values("finished_at")
+def _build_points_judged_since(most: int) -> QuerySet[Any, Any]:
+    ended = Experiment.objects.filter(pk=Parameter("experiment")).values("finished_at")
     points = Point.objects.filter(
-        series=request.series.pk,
-        position__gt=request.bad.position,
+        series=Parameter("series"),
+        position__gt=Parameter("position"),
         tainted=False,
-        run__commit__branch=request.bad.branch,
+        run__commit__branch=Parameter("branch"),
         run__judged_at__gt=ended,
     )
-    return points[: request.most].count()
+    return points.values_list("pk", flat=True)[:most]
+
+
+_POINTS_JUDGED_SINCE: CompiledQuery[Any] = CompiledQuery(_build_points_judged_since)
+
+
+def points_judged_since(_: BranchLines, request: PointsJudgedSince) -> int:
+    found = _POINTS_JUDGED_SINCE.read_rows(
+        request.most,
+        series=request.series.pk,
+        branch=request.bad.branch,
+        position=request.bad.position,
+        experiment=request.experiment,
+    )
+    return len(found)
 
 
 def step_in_pairs(_: BranchLines, request: StepInPairs) -> str:
@@ -293,31 +307,50 @@ def proofs_of_series(_: BranchLines, request: ProofsOfSeries) -> tuple[AskedProo
     )
 
 
-def times_answered(_: BranchLines, request: TimesAnswered) -> int:
-    answered = RegressionExperiment.objects.filter(
-        series=request.series,
-        experiment__purpose=request.purpose,
-        experiment__base_commit=request.base,
-        experiment__head_commit=request.head,
+def _answers_of_series() -> QuerySet[RegressionExperiment]:
+    """What experiments between two commits have told of a series."""
+    return RegressionExperiment.objects.filter(
+        series=Parameter("series"),
+        experiment__base_commit=Parameter("base"),
+        experiment__head_commit=Parameter("head"),
         experiment__verdict__in=CONCLUSIVE,
     )
+
+
+def _build_answering_experiments() -> QuerySet[Any, Any]:
+    answered = _answers_of_series().filter(experiment__purpose=Parameter("purpose"))
     # Pairs that were reused for other regressions have answered once.
     measured = answered.exclude(experiment__pairs_of__purpose=Experiment.Purpose.PROOF)
     # Several regressions may have asked for the same experiment.
-    return measured.values("experiment").distinct().count()
+    return measured.order_by().values_list("experiment", flat=True).distinct()
+
+
+_ANSWERING_EXPERIMENTS: CompiledQuery[Any] = CompiledQuery(_build_answering_experiments)
+
+
+def times_answered(_: BranchLines, request: TimesAnswered) -> int:
+    answering = _ANSWERING_EXPERIMENTS.read_rows(
+        series=request.series, base=request.base, head=request.head, purpose=request.purpose
+    )
+    return len(answering)
+
+
+def _build_proofs_for_others() -> QuerySet[RegressionExperiment]:
+    answered = _answers_of_series().filter(experiment__purpose=Experiment.Purpose.PROOF)
+    others = answered.exclude(regression=Parameter("regression")).select_related("experiment__metric")
+    return others.order_by("experiment__finished_at", "experiment")
+
+
+_PROOFS_FOR_OTHERS = CompiledQuery(_build_proofs_for_others)
 
 
 def refuted_for_another(lines: BranchLines, request: RefutedForAnother) -> ReusedProof | None:
     """The proof by which the same pairs have refuted this step for another regression; None without one."""
-    answered = RegressionExperiment.objects.filter(
+    links = _PROOFS_FOR_OTHERS.read_rows(
         series=request.series.pk,
-        experiment__purpose=Experiment.Purpose.PROOF,
-        experiment__base_commit=request.base.pk,
-        experiment__head_commit=request.head.pk,
-        experiment__verdict__in=CONCLUSIVE,
-    ).exclude(regression=request.regression)
-    links = list(
-        answered.select_related("experiment__metric").order_by("experiment__finished_at", "experiment")
+        base=request.base.pk,
+        head=request.head.pk,
+        regression=request.regression,
     )
     # Pairs that were reused themselves are those of the experiment that measured them.
     link = next((link for link in reversed(links) if link.experiment.pairs_of_id is None), None)
@@ -346,15 +379,28 @@ def refuted_for_another(lines: BranchLines, request: RefutedForAnother) -> Reuse
     )
 
 
-def regressions_between(lines: BranchLines, request: RegressionsBetween) -> tuple[facts.Regression, ...]:
+def _build_regressions_between() -> QuerySet[Regression]:
     near = Regression.objects.filter(
-        project=lines.project,
-        first_bad__branch=request.bad.branch,
-        first_bad__position__gt=request.good.position,
-        first_bad__position__lte=request.bad.position,
+        project=Parameter("project"),
+        first_bad__branch=Parameter("branch"),
+        first_bad__position__gt=Parameter("good"),
+        first_bad__position__lte=Parameter("bad"),
     )
     related = ("first_bad", "last_good", "culprit", "series__metric", "series__configuration")
-    return tuple(regression_fact(row) for row in near.select_related(*related).order_by("pk"))
+    return near.select_related(*related).order_by("pk")
+
+
+_REGRESSIONS_BETWEEN = CompiledQuery(_build_regressions_between)
+
+
+def regressions_between(lines: BranchLines, request: RegressionsBetween) -> tuple[facts.Regression, ...]:
+    near = _REGRESSIONS_BETWEEN.read_rows(
+        project=lines.project.pk,
+        branch=request.bad.branch,
+        good=request.good.position,
+        bad=request.bad.position,
+    )
+    return tuple(map(regression_fact, near))
 
 
 def left_over(lines: BranchLines, request: PhaseLeftOver) -> float | None:

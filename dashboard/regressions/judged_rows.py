@@ -9,7 +9,7 @@ from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from dashboard.models import Change, GuardResult, Point, Project, Regression, Run, Series
+from dashboard.models import Change, Commit, Experiment, GuardResult, Point, Project, Regression, Run, Series
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.prepared_statements import preparing_statements
 from dashboard.regressions.series.judged_series import JUDGED
@@ -24,7 +24,22 @@ _LOCKED_PROJECT = CompiledQuery(
     lambda: Project.objects.select_for_update(no_key=True).filter(pk=Parameter("pk"))
 )
 
+# What of a series, and of what it belongs to, experiments and explanations ask for.
+_SERIES = CompiledQuery(
+    lambda: Series.objects.select_related("metric", "configuration__case", "configuration__pool").filter(
+        pk=Parameter("pk")
+    )
+)
+_COMMITS = CompiledQuery(lambda: Commit.objects.filter(pk__in_array=Parameter("keys")))
+
 _MARK_JUDGED = 'UPDATE "dashboard_run" SET judged_at = %s WHERE id = %s AND judged_at IS NULL'
+_MARK_APPLIED = """
+UPDATE dashboard_regressionexperiment link
+SET applied_at = %(now)s
+FROM dashboard_experiment experiment
+WHERE link.regression_id = %(regression)s AND link.applied_at IS NULL
+  AND experiment.id = link.experiment_id AND experiment.state = ANY(%(ended)s)
+"""
 # In one order everywhere: another run of theirs may be stored meanwhile, which renews these rows.
 _KEEP_LEVELS = """
 WITH locked AS (
@@ -91,6 +106,19 @@ def read_regression(key: int) -> Regression | None:
     return next(iter(_REGRESSION.read_rows(pk=key)), None)
 
 
+def read_series(key: int) -> Series:
+    """The series with its metric, case and pool; Series.DoesNotExist where it is gone."""
+    series: Series | None = next(iter(_SERIES.read_rows(pk=key)), None)
+    if series is None:
+        raise Series.DoesNotExist(f"There is no series {key}.")
+    return series
+
+
+def read_commits(keys: Collection[int]) -> dict[int, Commit]:
+    """By key those that are there."""
+    return {commit.pk: commit for commit in _COMMITS.read_rows(keys=list(keys))}
+
+
 def lock_project(key: int) -> Project:
     """Lock a project until the transaction ends; Project.DoesNotExist where it is gone."""
     project: Project | None = next(iter(_LOCKED_PROJECT.read_rows(pk=key)), None)
@@ -104,6 +132,13 @@ def mark_judged(run: int) -> bool:
     with preparing_statements(connection), connection.cursor() as cursor:
         cursor.execute(_MARK_JUDGED, [timezone.now(), run])
         return bool(cursor.rowcount)
+
+
+def mark_applied(regression: int) -> None:
+    """Note that a decision knows of the experiments of a regression that have ended."""
+    given = {"now": timezone.now(), "regression": regression, "ended": list(Experiment.TERMINAL)}
+    with preparing_statements(connection), connection.cursor() as cursor:
+        cursor.execute(_MARK_APPLIED, given)
 
 
 def judged_series_of_run(run: Run) -> list[Series]:

@@ -49,6 +49,7 @@ from dashboard.regressions.judged_rows import (
     changes_to_open,
     judged_series_of_run,
     lock_project,
+    mark_applied,
     mark_judged,
     read_regression,
     unjudged_run,
@@ -193,14 +194,6 @@ def experiment_ended(experiment_id: int) -> None:
         advance_proof(link.regression_id)
 
 
-def _build_ended_links() -> QuerySet[Any, Any]:
-    links = RegressionExperiment.objects.filter(regression=Parameter("regression"), applied_at=None)
-    return links.filter(experiment__state__in=Experiment.TERMINAL).values_list("pk", flat=True)
-
-
-_ENDED_LINKS: CompiledQuery[Any] = CompiledQuery(_build_ended_links)
-
-
 def advance_proof(regression_id: int) -> None:
     """Act on all that has ended for a regression, and ask for what is next. Safe to repeat."""
     row = read_regression(regression_id)
@@ -213,8 +206,7 @@ def advance_proof(regression_id: int) -> None:
         regression = read_regression(regression_id)
         if regression is None:
             raise Regression.DoesNotExist(f"There is no regression {regression_id}.")
-        if ended := _ENDED_LINKS.read_rows(regression=regression_id):
-            RegressionExperiment.objects.filter(pk__in=ended).update(applied_at=timezone.now())
+        mark_applied(regression_id)
         touched = AffectedChanges(regressions={regression_id})
         decide_and_apply(project, regression.first_bad.branch, touched, lines, facts)
 

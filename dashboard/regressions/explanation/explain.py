@@ -14,7 +14,6 @@ from typing import Any
 from dashboard import repositories
 from dashboard.experiments.paired_phases import paired_phases
 from dashboard.models import Experiment, Metric, Project
-from dashboard.models import Series as SeriesRow
 from dashboard.phases import sweeps
 from dashboard.regressions.decision.facts import Change
 from dashboard.regressions.decision.repair import lost_value
@@ -35,6 +34,7 @@ from dashboard.regressions.explanation.profiles import profile_of_level
 from dashboard.regressions.explanation.slow_processes import find_slow_processes, phase_of_slow_rank
 from dashboard.regressions.explanation.suspects import rank_suspects
 from dashboard.regressions.explanation.tensor_operations import rank_operations
+from dashboard.regressions.judged_rows import read_series
 from dashboard.regressions.series.branch_line import BranchLine
 from dashboard.regressions.series.history import load_history
 from dashboard.repositories import RepositoryError
@@ -48,7 +48,7 @@ MOST_COMPARED = 20
 def explain_step(project: Project, line: BranchLine, request: Explanation) -> StepExplanation:
     """Which phase, functions and tensor operations a step comes from, by the runs on both sides of it."""
     change = request.change
-    series = SeriesRow.objects.select_related("metric").get(pk=change.series.pk)
+    series = read_series(change.series.pk)
     sides = sides_of_step(change_at_proof(request), load_history(series, line))
     lost = lost_by_process(change)
     processes = find_slow_processes(change.series, sides, lost)

@@ -14,13 +14,14 @@ from dashboard.regressions.decision.cause_class import Difference, SentinelMove,
 from dashboard.regressions.decision.requested_facts import SurroundingsRequest
 from dashboard.regressions.explanation.phase_shares import CLOCKED
 from dashboard.regressions.explanation.touched_files import read_touched_files
+from dashboard.regressions.judged_rows import read_series
 
 SYSTEM_LABELS = frozenset(environments.LABELS.get(name, name) for name in environments.SYSTEM)
 
 
 def read_surroundings(project: Project, request: SurroundingsRequest) -> Surroundings:
     """Compares the last run of the old level with the first of the new one, by their documents."""
-    series = Series.objects.select_related("metric", "configuration__case").get(pk=request.series.pk)
+    series = read_series(request.series.pk)
     bad = run_after_step(series, request.bad.pk)
     good = run_before_step(series, request.good.pk, bad)
     seen = compare_environments(good, bad)
