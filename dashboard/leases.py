@@ -37,19 +37,21 @@ def lease_end(seconds: float | None = None) -> Any:
     return Now() + timedelta(seconds=seconds or settings.PACELINE_LEASE_SECONDS)
 
 
-def claim_first(waiting: QuerySet[Row], *, seconds: float | None = None, **values: Any) -> Row | None:
-    """Take the first row of an ordered query, with a new lease and `values`; None where nothing waits.
+def claim_first(waiting: QuerySet[Row], *, seconds: float | None = None, **values: Any) -> int | None:
+    """Take the first row of an ordered query, with a new lease and `values`.
+
+    Its key; None where nothing waits.
 
     What others are just taking is skipped: two claims never wait for each other nor share a row.
     """
     with transaction.atomic():
-        row = waiting.select_for_update(skip_locked=True, of=("self",)).first()
-        if row is None:
+        free = waiting.select_for_update(skip_locked=True, of=("self",))
+        key: int | None = free.values_list("pk", flat=True).first()
+        if key is None:
             return None
         claimed = {"attempt": F("attempt") + 1, "lease": uuid4(), "lease_until": lease_end(seconds)}
-        type(row)._default_manager.filter(pk=row.pk).update(**claimed, **values)
-        row.refresh_from_db()
-        return row
+        waiting.model._default_manager.filter(pk=key).update(**claimed, **values)
+        return key
 
 
 def held_row(model: type[Row], lease: Lease, **states: Any) -> QuerySet[Row]:

@@ -20,6 +20,7 @@ from dashboard.alerts.errors import DeliveryError, PermanentDeliveryError
 from dashboard.alerts.messages import ONGOING_EVENTS
 from dashboard.alerts.send_times import earliest_send
 from dashboard.models import Channel, Delivery, Regression
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 
 # A worker that died while it sent is given up for lost after this time: longer than any sender takes.
 CLAIM_LEASE = timedelta(minutes=3)
@@ -206,13 +207,8 @@ def refuse_undeliverable(delivery: Delivery) -> None:
         raise PermanentDeliveryError("The channel was turned off.")
 
 
-def claim_delivery(delivery_id: int) -> Delivery | None:
-    """Take a delivery whose time has come; None where there is nothing to take."""
-    waiting = waiting_deliveries().filter(pk=delivery_id)
-    claimed = leases.claim_first(waiting, seconds=CLAIM_LEASE.total_seconds())
-    if claimed is None:
-        return None
-    return Delivery.objects.select_related(
+_CLAIMED_DELIVERY = CompiledQuery(
+    lambda: Delivery.objects.select_related(
         "channel__project",
         "regression__project",
         "regression__first_bad",
@@ -226,7 +222,15 @@ def claim_delivery(delivery_id: int) -> Delivery | None:
         "claim_measurement__commit",
         "claim_measurement__head__case",
         "claim_measurement__head__pool",
-    ).get(pk=delivery_id)
+    ).filter(pk=Parameter("key"))
+)
+
+
+def claim_delivery(delivery_id: int) -> Delivery | None:
+    """Take a delivery whose time has come; None where there is nothing to take."""
+    waiting = waiting_deliveries().filter(pk=delivery_id)
+    key = leases.claim_first(waiting, seconds=CLAIM_LEASE.total_seconds())
+    return None if key is None else next(iter(_CLAIMED_DELIVERY.read_rows(key=key)), None)
 
 
 def claimed_delivery(delivery: Delivery) -> QuerySet[Delivery]:

@@ -7,12 +7,14 @@ else the site asks for by itself: proofs, bisections, claims that the policy wan
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any, NamedTuple
 
-from django.db.models import F, Q, QuerySet, Sum
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Sum
 from django.db.models.functions import Now
 
-from dashboard.models import Experiment, Machine, Run
+from dashboard.models import Experiment, Machine, Pool, Run
 from dashboard.policy.quiet_projects import quiet_projects
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.experiment_order import order_waiting_experiments
 
 # Until a machine has measured for so long, no share of its time says anything.
@@ -24,15 +26,13 @@ MOST_HELD_UP = timedelta(hours=1)
 
 def order_claimable(machine: Machine) -> QuerySet[Experiment]:
     """The experiments that this machine may begin with now, the first one first."""
+    quiet = quiet_projects()
+    work = startable_work(machine, quiet)
+    waiting = requested_experiments(machine.pool_id).exclude(project__in=quiet)
     # Experiments go before history, but take a part of the machine's time at most while runs wait.
-    waiting = Experiment.objects.filter(
-        state=Experiment.State.REQUESTED, head_configuration__pool=machine.pool_id
-    )
-    is_history = Q(not_before=None) | Q(not_before__lte=Now() - MOST_HELD_UP)
-    if due_runs(machine).filter(is_history).exists():
+    if work.runs:
         waiting = waiting.filter(project__experiment_share__gt=spent_share(machine))
-    waiting = waiting.exclude(project__in=quiet_projects())
-    if awaited_runs(machine).exists() and had_last_turn(machine):
+    if work.awaited_runs and had_last_turn(machine):
         waiting = waiting.filter(Experiment.IS_AWAITED)
     return order_waiting_experiments(waiting, claimable=waiting)
 
@@ -42,24 +42,46 @@ def must_yield(experiment: Experiment) -> bool:
     machine = experiment.machine
     if machine is None or experiment.is_awaited:
         return False
-    waiting = Experiment.objects.filter(
-        Experiment.IS_AWAITED, state=Experiment.State.REQUESTED, head_configuration__pool=machine.pool_id
-    )
-    return awaited_runs(machine).exists() or waiting.exclude(project__in=quiet_projects()).exists()
+    work = startable_work(machine, quiet_projects())
+    return work.awaited_runs or work.awaited_experiments
 
 
-def awaited_runs(machine: Machine) -> QuerySet[Run]:
-    """Requested runs that somebody waits for, and that this machine may measure now."""
-    return due_runs(machine).filter(Run.IS_AWAITED)
+class StartableWork(NamedTuple):
+    """Whether a pool's machines may begin with runs now, with what somebody waits for among them, and with
+    experiments that somebody waits for. What is measured again, or for a sentinel, is none of these runs.
+    """
+
+    runs: bool
+    awaited_runs: bool
+    awaited_experiments: bool
 
 
-def due_runs(machine: Machine) -> QuerySet[Run]:
-    """Requested runs of the machine's pool whose time has come; for a sentinel nobody waits."""
+def _build_startable_work() -> QuerySet[Any, Any]:
+    pool = OuterRef("pk")
     due = Q(not_before=None) | Q(not_before__lte=Now())
-    waiting = Run.objects.filter(due, state=Run.State.REQUESTED, configuration__pool=machine.pool_id)
-    if quiet := quiet_projects():
-        waiting = waiting.exclude(configuration__case__project__in=quiet)
-    return waiting.exclude(origin=Run.Origin.SENTINEL)
+    runs = Run.objects.filter(due, state=Run.State.REQUESTED, configuration__pool=pool)
+    runs = runs.exclude(origin=Run.Origin.SENTINEL)
+    runs = runs.exclude(configuration__case__project__in_array=Parameter("quiet"))
+    is_history = Q(not_before=None) | Q(not_before__lte=Now() - MOST_HELD_UP)
+    awaited = requested_experiments(pool).filter(Experiment.IS_AWAITED)
+    return Pool.objects.filter(pk=Parameter("pool")).values_list(
+        Exists(runs.filter(is_history)),
+        Exists(runs.filter(Run.IS_AWAITED)),
+        Exists(awaited.exclude(project__in_array=Parameter("quiet"))),
+    )
+
+
+_STARTABLE_WORK: CompiledQuery[Any] = CompiledQuery(_build_startable_work)
+
+
+def startable_work(machine: Machine, quiet: list[int]) -> StartableWork:
+    """What the machine may begin with now; nothing of projects that are `quiet`."""
+    (work,) = _STARTABLE_WORK.read_values(StartableWork._make, pool=machine.pool_id, quiet=quiet)
+    return work
+
+
+def requested_experiments(pool: Any) -> QuerySet[Experiment]:
+    return Experiment.objects.filter(state=Experiment.State.REQUESTED, head_configuration__pool=pool)
 
 
 def had_last_turn(machine: Machine) -> bool:

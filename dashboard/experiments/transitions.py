@@ -21,6 +21,7 @@ from dashboard.host_protocol import CountedAnswer, ExperimentAssignment, Lease, 
 from dashboard.leases import LeaseLost
 from dashboard.models import Experiment, ExperimentPair, Machine, Pool
 from dashboard.policy.quiet_projects import quiet_projects
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 
 Question = Experiment.Question
 State = Experiment.State
@@ -37,6 +38,20 @@ GIVEN_UP = {
 GIVEN_UP_HELD = {**GIVEN_UP, "reason": {"code": "held too long", "attempts": Experiment.MOST_ATTEMPTS}}
 MOST_TEXT = 2000
 
+_KEY: Any = Parameter("key")
+_TOKEN: Any = Parameter("token")
+_CLAIMED_EXPERIMENT = CompiledQuery(lambda: Experiment.objects.select_related(*RELATED).filter(pk=_KEY))
+_LOCKED_EXPERIMENT = CompiledQuery(
+    lambda: (
+        leases.renewable_job(Experiment, Lease(_KEY, 0, _TOKEN))
+        .select_related("metric", "machine")
+        .select_for_update(of=("self",))
+    )
+)
+_PAIRS = CompiledQuery(
+    lambda *read: ExperimentPair.objects.filter(experiment=Parameter("experiment")).only(*read)
+)
+
 
 def claim_experiment(pool: str, machine: str) -> ExperimentAssignment | None:
     """Take the requested experiment of a pool whose turn it is.
@@ -47,12 +62,12 @@ def claim_experiment(pool: str, machine: str) -> ExperimentAssignment | None:
         holder = Machine.objects.filter(name=machine, pool__name=pool).first()
         if holder is None:
             return None
-        claimed = leases.claim_first(
+        key = leases.claim_first(
             order_claimable(holder), state=State.MEASURING, machine=holder, measuring_at=Now()
         )
-        if claimed is None:
+        if key is None:
             return None
-        experiment = Experiment.objects.select_related(*RELATED).get(pk=claimed.pk)
+        (experiment,) = _CLAIMED_EXPERIMENT.read_rows(key=key)
         if not experiment.profiles:  # Else their documents have told.
             experiment.in_turns = can_take_turns_by_runs(experiment)
             experiment.save(update_fields=["in_turns"])
@@ -94,7 +109,7 @@ def add_pair(lease: Lease, pair: PairMeasured, commands: Sequence[str] = ()) -> 
         weighs_steps = can_evaluate_steps(experiment)
         if weighs_steps:
             read += ("index", "base_first", "typical_phases" if experiment.phase else "steps", *RATIOS)
-        pairs = list(experiment.pairs.only(*read))
+        pairs = _PAIRS.read_rows(*read, experiment=experiment.pk)
         kept = keep_ratios(experiment, pairs, row.pk) if weighs_steps else {}
         result = evaluate_experiment(experiment, pairs, experiment.seconds)
         ExperimentPair.objects.filter(pk=row.pk).update(**kept, **result.columns)
@@ -234,11 +249,10 @@ def sweep_experiments() -> None:
 
 
 def _lock_experiment(lease: Lease) -> Experiment:
-    held = leases.renewable_job(Experiment, lease).select_related("metric")
-    experiment = held.select_for_update(of=("self",)).first()
-    if experiment is None:
+    held: list[Experiment] = _LOCKED_EXPERIMENT.read_rows(key=lease.key, token=lease.token)
+    if not held:
         raise _lease_lost(lease)
-    return experiment
+    return held[0]
 
 
 def _lease_lost(lease: Lease) -> LeaseLost:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dashboard.models import Project
+from dashboard.querysets.compiled_queries import CompiledQuery
+
+_QUIET_PROJECTS: CompiledQuery[Any] = CompiledQuery(
+    lambda: Project.objects.filter(Project.IS_QUIET).order_by().values_list("pk", flat=True)
+)
 
 
 def quiet_projects() -> list[int]:
     """Their keys, by the database's clock."""
-    return list(Project.objects.filter(Project.IS_QUIET).values_list("pk", flat=True))
+    return _QUIET_PROJECTS.read_rows()

@@ -11,7 +11,10 @@ from dashboard.regressions.decision.ranges import Range
 
 
 def verdict_fact(link: RegressionExperiment, order: int) -> facts.ExperimentVerdict:
-    """What an ended experiment of a regression has said; `order`: its place among those that ended."""
+    """What an ended experiment of a regression has said; `order`: its place among those that ended.
+
+    Of a row read with what `read_experiments` annotates.
+    """
     experiment = link.experiment
     ratio, low, high = experiment.reason.get("step") or (experiment.ratio, experiment.low, experiment.high)
     return facts.ExperimentVerdict(
@@ -30,8 +33,8 @@ def verdict_fact(link: RegressionExperiment, order: int) -> facts.ExperimentVerd
         base_level=experiment.base_level,
         by_phases=phase_size_fact(experiment),
         error=experiment.error,
-        machine=experiment.machine.name if experiment.machine else "",
-        measured_head=experiment.pairs_of.head_commit.hash if experiment.pairs_of else "",
+        machine=getattr(link, "machine", None) or "",
+        measured_head=getattr(link, "measured_head", None) or "",
         order=order,
         lost=experiment.reason.get("code") == "lost",
         **learned_facts(experiment),

@@ -34,6 +34,8 @@ from dashboard.regressions.series.branch_line import BranchLine
 
 SERIES = ("series__metric", "series__configuration")
 RELATED = (*SERIES, "last_good", "first_bad")
+# Of a regression: shown, and in no decision.
+EXPLANATION_DETAILS = ("operations", "device", "excerpts", "slow_processes")
 # Of a row with a series: whether a host of this site has measured that one's configuration.
 MEASURED_HERE = Exists(
     Run.objects.filter(
@@ -286,6 +288,7 @@ def _build_regression_rows() -> QuerySet[Regression]:
     return (
         Regression.objects.filter(wanted, project=Parameter("project"))
         .select_related(*RELATED, "culprit")
+        .defer(*EXPLANATION_DETAILS)
         .annotate(
             crossed=Exists(Limit.objects.filter(regression=OuterRef("pk"))),
             merged=Exists(abroad),
@@ -314,11 +317,14 @@ def regression_rows(
 
 
 def _build_experiment_links() -> QuerySet[RegressionExperiment]:
-    names = ("base_commit", "head_commit", "machine", "metric", "pairs_of__head_commit")
+    names = ("base_commit", "head_commit", "metric")
     links = RegressionExperiment.objects.filter(regression__in_array=Parameter("keys"))
     links = links.exclude(experiment__state=Experiment.State.CANCELLED)
     related = links.select_related(*(f"experiment__{name}" for name in names), *SERIES)
-    return related.order_by("experiment__finished_at", "experiment")
+    told = related.defer("experiment__profiles", "experiment__commands").annotate(
+        machine=F("experiment__machine__name"), measured_head=F("experiment__pairs_of__head_commit__hash")
+    )
+    return told.order_by("experiment__finished_at", "experiment")
 
 
 _EXPERIMENT_LINKS = CompiledQuery(_build_experiment_links)

@@ -15,6 +15,7 @@ from dashboard.leases import LeaseLost
 from dashboard.models import Machine, Pool, Run
 from dashboard.models.leases import HELD_BESIDE
 from dashboard.policy.quiet_projects import quiet_projects
+from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.runs import logs
 from dashboard.runs.assignment import RELATED, assignment_of
 from dashboard.runs.errors import WrongState
@@ -39,6 +40,8 @@ HELD_TOO_LONG = (
 )
 GIVEN_UP_HELD = {**GIVEN_UP, "reason": HELD_TOO_LONG}
 
+_CLAIMED_RUN = CompiledQuery(lambda: Run.objects.select_related(*RELATED).filter(pk=Parameter("key")))
+
 
 def claim_run(pool: str, machine: str) -> RunAssignment | None:
     """Take the pool's most urgent requested run, the oldest of these; None where nothing waits."""
@@ -56,7 +59,7 @@ def claim_run(pool: str, machine: str) -> RunAssignment | None:
         if not ordered.exists():
             return None
         holder = _get_machine(machine, pool)
-        claimed = leases.claim_first(
+        key = leases.claim_first(
             ordered,
             state=State.CLAIMED,
             machine=holder,
@@ -66,9 +69,9 @@ def claim_run(pool: str, machine: str) -> RunAssignment | None:
             progress=0,
             activity="",
         )
-        if claimed is None:
+        if key is None:
             return None
-        run = Run.objects.select_related(*RELATED).get(pk=claimed.pk)
+        (run,) = _CLAIMED_RUN.read_rows(key=key)
         logs.announce_attempt(run)
         return assignment_of(run)
 

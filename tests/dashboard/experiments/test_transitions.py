@@ -9,7 +9,9 @@ from statistics import median
 from uuid import uuid4
 
 import pytest
+from django.db import connection
 from django.db.models.functions import Now
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from dashboard import dispatch, experiments
@@ -132,6 +134,15 @@ def test_a_lost_worker_costs_no_pair(row: Experiment, held: ExperimentAssignment
     assert experiments.requeue_lost_experiments() == 1
     again = claim_held()
     assert (again.pairs, again.attempt) == (1, 2)
+
+
+def test_a_pair_costs_as_many_queries_however_many_there_are(held: ExperimentAssignment) -> None:
+    counts = []
+    for index in range(6):
+        with CaptureQueriesContext(connection) as captured:
+            assert not experiments.add_pair(held.lease, measured_pair(index, 1.0, 1.4, disturbed=True))
+        counts.append(len(captured))
+    assert set(counts) == {12}  # Two of them are savepoints.
 
 
 def test_a_restart_goes_on_with_the_pairs_it_has(make_experiment: MakeExperiment) -> None:
