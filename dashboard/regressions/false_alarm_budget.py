@@ -47,6 +47,8 @@ def error_of_next_proof(project: Project) -> float:
 
     Pairs that were measured for another proof are reused only where they refute: they risk no alarm.
     """
+    commits: int
+    spent: float
     ((commits, spent),) = _PROOF_BUDGET.read_rows(project=project.pk)
     earned = project.false_alerts_per_100_commits / 100 * commits
     return max(LEAST_ERROR, min(pairs.ERROR, PROOF_SHARE * (earned - spent)))

@@ -136,7 +136,8 @@ def mark_judged(run: int) -> bool:
 
 def mark_applied(regression: int) -> None:
     """Note that a decision knows of the experiments of a regression that have ended."""
-    given = {"now": timezone.now(), "regression": regression, "ended": list(Experiment.TERMINAL)}
+    ended = list(map(str, Experiment.TERMINAL))
+    given: dict[str, Any] = {"now": timezone.now(), "regression": regression, "ended": ended}
     with preparing_statements(connection), connection.cursor() as cursor:
         cursor.execute(_MARK_APPLIED, given)
 
