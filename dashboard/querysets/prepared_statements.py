@@ -1,8 +1,9 @@
 """Statements that PostgreSQL plans once for each connection, where it would plan them at each question.
 
 A dozen joins take PostgreSQL longer to plan than to answer. A prepared statement is planned for any values,
-by `plan_cache_mode` (dashboard/postgresql/query_planning.py). Behind a pooler that hands each transaction
-another connection it isn't there any more: PACELINE_PREPARED_STATEMENTS turns it off.
+by `plan_cache_mode` (dashboard/postgresql/query_planning.py), and stays when a transaction is rolled back
+(dashboard/postgresql/backend/base.py). Behind a pooler that hands each transaction another connection it
+isn't there any more: PACELINE_PREPARED_STATEMENTS turns it off.
 """
 
 from __future__ import annotations
