@@ -49,7 +49,8 @@ class PushEvent:
 class PullRequestEvent:
     """`base_commit` is the tip of the target, `merge_commit` what the merge made; each may be empty.
 
-    Bitbucket abbreviates all three to 12 digits: `Forge.read_pull_request` has the whole ones.
+    Bitbucket abbreviates all three to 12 digits: `Forge.read_pull_request` has the whole ones. `is_fork`: who
+    proposes it needn't be able to write to the repository.
     `author` is for people, `author_account` is what `Forge.role_of` takes.
     """
 

@@ -93,8 +93,10 @@ def read_pull_request_event(payload: Fields) -> PullRequestEvent:
 def read_pull_request(request: Fields, action: Action) -> PullRequestEvent:
     merged = request.flag("merged", default=request.has("merged_at"))
     head, base = request.inside("head"), request.inside("base")
-    # The fork of a pull request may be gone.
-    from_fork = head.get("repo.full_name") != base.get("repo.full_name")
+    # The fork of a pull request may be gone. To Gitea's `refs/for/BRANCH` whoever may read pushes a proposal,
+    # whose head the repository itself has, on no branch: nobody with the right to write has seen it either.
+    head_ref = head.ref("ref")
+    from_fork = head.get("repo.full_name") != base.get("repo.full_name") or head_ref.startswith("refs/")
     return PullRequestEvent(
         number=request.number("number"),
         action=Action.MERGED if action == Action.CLOSED and merged else action,
@@ -102,7 +104,7 @@ def read_pull_request(request: Fields, action: Action) -> PullRequestEvent:
         author=request.text("user.login", default=""),
         url=request.url("html_url"),
         head_commit=head.commit("sha"),
-        head_ref=head.ref("ref"),
+        head_ref=head_ref,
         base_ref=base.ref("ref"),
         base_commit=base.commit("sha", optional=True),
         is_fork=from_fork,

@@ -115,6 +115,14 @@ def test_a_fork_is_known_as_one_also_when_it_is_gone() -> None:
     assert pull_request("gitea/pull-request").is_fork
 
 
+@pytest.mark.parametrize(("head_ref", "is_fork"), [("topic", False), ("refs/pull/2/head", True)])
+def test_a_proposal_without_a_branch_is_as_a_fork(head_ref: str, is_fork: bool) -> None:
+    """Gitea takes it from whoever may read, by a push to refs/for/main: its head is of the repository."""
+    own = read_example("gitea/pull-request")["pull_request"]["base"]["repo"]
+    changes = {"pull_request__head__repo": own, "pull_request__head__ref": head_ref}
+    assert pull_request("gitea/pull-request", **changes).is_fork is is_fork
+
+
 def test_a_merge_request_of_gitlab_names_its_author_if_it_can() -> None:
     event = pull_request("gitlab/merge-request")
     assert (event.number, event.author, event.author_account) == (1, "", "id:51")
