@@ -249,7 +249,9 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 # With answers over TLS alone: gunicorn knows it from the proxy, if FORWARDED_ALLOW_IPS names that one.
 SECURE_HSTS_SECONDS = read_integer("PACELINE_HSTS_SECONDS", 2_592_000 if SESSION_COOKIE_SECURE else 0)
-DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
+# Of a form, with its files.
+DATA_UPLOAD_MAX_MEMORY_SIZE = FILE_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
+FILE_UPLOAD_HANDLERS = ["dashboard.middleware.bounded_uploads.BoundedUploadHandler"]
 
 LOGGING = logging_settings(
     read_choice("LOG_LEVEL", "INFO", LOG_LEVELS), read_choice("PACELINE_LOG_FORMAT", "line", FORMATS)

@@ -10,6 +10,13 @@ from dashboard.models import Channel, RepositoryTest
 from tests.pages import builders
 
 FORM = "application/x-www-form-urlencoded"
+FILES = "multipart/form-data; boundary=x"
+TOO_LARGE = "What was sent is larger than the 2 MiB that the site reads."
+
+
+def uploaded_file(content: bytes) -> bytes:
+    head = b'--x\r\nContent-Disposition: form-data; name="files"; filename="a.py"\r\n\r\n'
+    return head + content + b"\r\n--x--\r\n"
 
 
 @pytest.mark.parametrize(
@@ -62,15 +69,21 @@ def test_a_form_in_another_charset_is_refused(client: Client, kind: str, charset
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    ("body", "status", "sentence"),
+    ("kind", "body", "status", "sentence"),
     [
-        (b"name=" + b"x" * (3 * 2**20), 413, "What was sent is larger than the 2 MiB that the site reads."),
-        (b"&".join(b"f%d=1" % number for number in range(2000)), 400, "What was sent has more fields"),
+        (FORM, b"name=" + b"x" * (3 * 2**20), 413, TOO_LARGE),
+        (FILES, uploaded_file(b"x" * (3 * 2**20)), 413, TOO_LARGE),
+        (FORM, b"&".join(b"f%d=1" % number for number in range(2000)), 400, "What was sent has more fields"),
     ],
+    ids=["field", "file", "fields"],
 )
-def test_a_form_that_is_too_large_is_told(signed_in: Client, body: bytes, status: int, sentence: str) -> None:
-    answer = signed_in.generic("POST", "/site/accounts/", body, content_type=FORM)
+def test_a_form_that_is_too_large_is_told(
+    client: Client, kind: str, body: bytes, status: int, sentence: str
+) -> None:
+    """Whoever sends it: no file of a visitor comes to the disk."""
+    answer = client.generic("POST", "/sign-in/", body, content_type=kind)
     assert (answer.status_code, sentence in answer.text) == (status, True)
+    assert not answer.wsgi_request.__dict__.get("_files")
     assert "Nothing was changed" in answer.text
 
 
