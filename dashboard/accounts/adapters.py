@@ -6,6 +6,7 @@ from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.internal.flows.login import get_authentication_records
+from allauth.core import context
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.models import Authenticator
@@ -17,6 +18,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
 
 from dashboard.accounts import second_factors, sign_in_delays
 from dashboard.secrets import decrypt_token, encrypt_text, is_lost
@@ -57,6 +59,13 @@ class AccountAdapter(DefaultAccountAdapter):
         if message_template == PASSWORD_CHANGED:
             message_template = request.__dict__.get("password_message", PASSWORD_CHANGED)
         super().add_message(request, level, message_template, message_context, **options)
+
+    def is_safe_url(self, url: str) -> bool:
+        """Whether signing in may lead there: to this site alone. allauth takes all hosts of ALLOWED_HOSTS, of
+        which some mean the computer of whoever signs in."""
+        request = context.request
+        hosts, secure = {request.get_host()}, request.is_secure()
+        return url_has_allowed_host_and_scheme(url, allowed_hosts=hosts, require_https=secure)
 
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
         if seconds := sign_in_delays.reserve_sign_in(request, credentials.get("username", "")):
@@ -115,6 +124,4 @@ class SecondFactorAdapter(DefaultMFAAdapter):
         return user.get_username()
 
     def can_delete_authenticator(self, authenticator: Authenticator) -> bool:
-        from allauth.core import context
-
         return not second_factors.must_have_second_factor(context.request, authenticator.user)

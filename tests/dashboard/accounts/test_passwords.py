@@ -186,6 +186,22 @@ def test_the_administration_has_no_door_of_its_own(client: Client, ada: User) ->
     assert client.get("/admin/", follow=True).status_code == 403
 
 
+@pytest.mark.parametrize(
+    ("asked", "led"),
+    [
+        ("/regressions/?state=all", "/regressions/?state=all"),
+        ("http://testserver/regressions/", "http://testserver/regressions/"),
+        # In ALLOWED_HOSTS, for who sits at the site's machine.
+        ("http://localhost/x", "/"),
+        ("//elsewhere.example.org/", "/"),
+        ("https:elsewhere.example.org", "/"),
+        ("javascript:alert(1)", "/"),
+    ],
+)
+def test_signing_in_leads_to_this_site_alone(client: Client, ada: User, asked: str, led: str) -> None:
+    assert sign_in(client, next=asked)["Location"] == led
+
+
 @pytest.mark.parametrize("where", ["/account/", "/account/password/", "/account/second-factor/set-up/"])
 def test_an_account_is_for_who_is_signed_in(client: Client, db: None, where: str) -> None:
     assert client.get(where, follow=True).redirect_chain[-1][0].startswith("/sign-in/?next=")
