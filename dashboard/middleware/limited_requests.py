@@ -39,6 +39,9 @@ LIMITED_REQUESTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "read-commits": ("repositories", ("POST",)),
     "project-forge": ("repositories", ("POST",)),
     "project-forge-test": ("repositories", ("POST",)),
+    # These send a message to whomever the channel names.
+    "project-channel-change": ("messages", ("POST",)),
+    "api-channel-test": ("messages", ("POST",)),
     # These try secrets, or send mail.
     "account_reset_password": ("passwords", ("POST",)),
     "account_reset_password_from_key": ("passwords", (*READS, "POST")),
@@ -63,12 +66,17 @@ LIMITED_REQUESTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "experiment": ("pages", READS),
     "machine": ("pages", READS),
     "project-compare": ("pages", READS),
+    "project-compare-markdown": ("pages", READS),
+    "project-compare-csv": ("pages", READS),
+    "search": ("pages", READS),
     # These draw a picture anew each time.
     "project-compare-flame": ("pages", READS),
     "run-flame": ("pages", READS),
     "run-picture": ("pages", READS),
     "series-picture": ("pages", READS),
     "regression-picture": ("pages", READS),
+    "shared-picture": ("pages", READS),
+    "step-picture": ("pages", READS),
 }
 
 

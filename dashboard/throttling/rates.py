@@ -18,6 +18,7 @@ DEFAULT_RATES = {
     "experiments": "30/min",
     "documents": "120/min",
     "codes": "20/min",
+    "messages": "20/min",
     "repositories": "20/min",
     "pages": "240/min",
     "api": "600/min",

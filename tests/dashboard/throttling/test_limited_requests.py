@@ -47,6 +47,15 @@ def test_whatever_makes_machines_work_has_a_rate_of_its_own() -> None:
     assert pages | operations >= CHEAP
 
 
+# What scripts fetch beside the API that reads little.
+SMALL = {"project-feed", "series-badge", "series-embed"}
+
+
+def test_what_scripts_fetch_has_a_rate() -> None:
+    fetched = {name for name, rule in RULES.items() if rule.api and rule.who is Audience.VIEW}
+    assert {name for name in fetched if not find_group(name, "GET")} == SMALL
+
+
 def test_who_comes_too_often_is_told_when_to_come_again(client: Client, settings: LazySettings) -> None:
     settings.PACELINE_RATES = {"triggers": Rate(1, 60)}
     builders.create_project("snake")
