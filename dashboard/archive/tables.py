@@ -105,7 +105,7 @@ PROJECT = ArchiveTable(
             "embed_origins",
             # A copy doesn't begin to measure by itself, and quiet hours follow from the policy.
             *("poll_minutes", "quiet_from", "quiet_until", "claims_read_at"),
-            *("repository_read_at", "repository_problem"),
+            *("repository_read_at", "repository_problem", "uses_account"),
         }
     ),
     # A machine of the same name may live here: a copy measures nothing on it by itself.

@@ -19,7 +19,9 @@ from dashboard.page_addresses import page_address
 from dashboard.repositories import (
     DETACHED,
     LONGEST_BRANCH,
+    Git,
     Mirror,
+    git_without_account,
     join_credentials,
     locate_mirror,
     split_credentials,
@@ -121,6 +123,12 @@ class Project(models.Model):
     credentials = EncryptedField(
         blank=True, default="", help_text="USER:PASSWORD of the repository's address, where it needs them."
     )
+    uses_account = models.BooleanField(
+        default=True,
+        editable=False,
+        help_text="Whether it is read as the site's account reads, and led on by redirects: whoever named its "
+        "address may add projects.",
+    )
     hook_secret = EncryptedField(blank=True, default="", help_text="Signs the requests of the git hook.")
     mirror_name = models.CharField(
         max_length=60,
@@ -207,9 +215,9 @@ class Project(models.Model):
     @property
     def mirror(self) -> Mirror:
         """The repository as this host knows it."""
-        mirror = locate_mirror(
-            settings.PACELINE_HOME, self.mirror_name or self.slug, self.fetch_address, self.branch
-        )
+        name = self.mirror_name or self.slug
+        git = Git() if self.uses_account else git_without_account()
+        mirror = locate_mirror(settings.PACELINE_HOME, name, self.fetch_address, self.branch, git)
         return replace(mirror, project=self.slug)
 
     def files_beside_manifest(self) -> dict[str, str]:

@@ -10,7 +10,7 @@ from django.conf import settings
 from dashboard.outgoing_http import OutgoingError, resolve_public_address
 from dashboard.project_setup.errors import SetupError
 from dashboard.projects.repository_location import ProjectError, absolute_address
-from dashboard.repositories import OPTIONS, split_credentials
+from dashboard.repositories import OPTIONS, WITHOUT_REDIRECTS, split_credentials
 
 PERMISSION = "PACELINE_ALLOW_INTERNAL_REPOSITORIES"
 LONGEST = 2000
@@ -162,4 +162,4 @@ def guarded_options(address: str) -> tuple[str, ...]:
         raise OutgoingError(f"{host[0]} has no address.")
     shown = f"[{found}]" if ":" in found else found
     pinned = f"http.curloptResolve={host[0]}:{host[1]}:{shown}"
-    return (*OPTIONS, "-c", "http.followRedirects=false", "-c", pinned)
+    return (*WITHOUT_REDIRECTS, "-c", pinned)

@@ -14,6 +14,7 @@ from dashboard.access import Actor, AuditAction, record_action
 from dashboard.models import ForgeConnection, Project, RepositoryTest
 from dashboard.project_setup.errors import FIELD_NAMES, SetupError, refused_field
 from dashboard.project_setup.manifests import plan_benchmarks
+from dashboard.project_setup.repository_tests import may_use_account
 
 LONGEST_NUMBER = 40
 # Of these the audit log says that they were changed, not to what.
@@ -68,10 +69,13 @@ def change_repository(actor: Actor, test: RepositoryTest) -> list[str]:
         "credentials": test.credentials,
         "branch": test.facts["branch"],
     }
+    noted = {"repository_read_at": None, "repository_problem": ""}
+    if test.repository != project.repository:
+        noted["uses_account"] = may_use_account(test)
     with transaction.atomic():
         changed = change_settings(actor, project, values)
         if changed:
-            Project.objects.filter(pk=project.pk).update(repository_read_at=None, repository_problem="")
+            Project.objects.filter(pk=project.pk).update(**noted)
         test.delete()
     return changed
 

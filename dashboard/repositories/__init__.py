@@ -14,7 +14,14 @@ from dashboard.repositories.errors import (
 )
 from dashboard.repositories.failures import FailureKind, classify_failure
 from dashboard.repositories.file_changes import changed_files, changed_paths, file_texts
-from dashboard.repositories.git import OPTIONS, Git, hide_password, surroundings_without_account
+from dashboard.repositories.git import (
+    OPTIONS,
+    WITHOUT_REDIRECTS,
+    Git,
+    git_without_account,
+    hide_password,
+    surroundings_without_account,
+)
 from dashboard.repositories.hashes import ABBREVIATED_HASH, FULL_HASH
 from dashboard.repositories.history import (
     DETACHED,
@@ -51,6 +58,7 @@ __all__ = [
     "LONGEST_BRANCH",
     "MOST_COMMITS",
     "OPTIONS",
+    "WITHOUT_REDIRECTS",
     "CommitFacts",
     "FailureKind",
     "FetchTimeout",
@@ -75,6 +83,7 @@ __all__ = [
     "file_texts",
     "find_commits",
     "find_merges",
+    "git_without_account",
     "hide_password",
     "hold_lock",
     "is_same_tree",

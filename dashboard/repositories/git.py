@@ -41,6 +41,8 @@ OPTIONS = (
     *("-c", "maintenance.auto=false", "-c", "gc.autoDetach=false"),
     *("-c", "advice.detachedHead=false", "-c", "color.ui=false"),
 )
+# And nobody who answers leads git to another place.
+WITHOUT_REDIRECTS = (*OPTIONS, "-c", "http.followRedirects=false")
 # Follows the reason where a remote can't be read; with ssh, the reason has no `fatal:` before it.
 ADVICE = (
     "fatal: Could not read from remote",
@@ -120,6 +122,12 @@ class Git:
         """All that git sees of this process."""
         passed_on = {name: self.surroundings[name] for name in PASSED_ON if name in self.surroundings}
         return {**passed_on, **PROTECTIONS}
+
+
+def git_without_account() -> Git:
+    """git that reads what a stranger may read, at the very address that it is given: another one could be
+    where the account is known."""
+    return Git(surroundings=surroundings_without_account(), options=WITHOUT_REDIRECTS)
 
 
 def surroundings_without_account() -> dict[str, str]:

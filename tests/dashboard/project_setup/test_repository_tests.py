@@ -14,7 +14,9 @@ from django.contrib.auth.models import Permission, User
 from django.utils import timezone
 from pytest_django import Settings
 
+from dashboard.access import Visitor
 from dashboard.models import Project, RepositoryTest
+from dashboard.project_setup.changing import change_repository
 from dashboard.project_setup.repository_test_sentences import ADVICE, manifest_sentence, outcome_sentence
 from dashboard.project_setup.repository_tests import (
     drop_old_tests,
@@ -23,7 +25,7 @@ from dashboard.project_setup.repository_tests import (
     request_test,
     send_waiting_tests,
 )
-from dashboard.repositories import FailureKind, classify_failure
+from dashboard.repositories import FailureKind, Unreachable, classify_failure
 from tests.dashboard.conftest import MANIFEST, Repository
 
 pytestmark = pytest.mark.django_db
@@ -92,6 +94,7 @@ def server(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[HTTP
         def do_GET(self) -> None:
             self.server.received.append(self.headers.get("Authorization"))  # type: ignore[attr-defined]
             self.send_response(self.server.status)  # type: ignore[attr-defined]
+            self.send_header("Location", self.path)
             self.send_header("WWW-Authenticate", 'Basic realm="x"')
             self.send_header("Content-Length", "0")
             self.end_headers()
@@ -144,6 +147,34 @@ def test_an_admin_of_one_project_reads_nothing_with_the_accounts_credentials(
         ada.user_permissions.add(Permission.objects.get(codename="add_project"))
     look_at(ada, f"http://127.0.0.1:{server.server_port}/private", project=project)
     assert any(server.received) == adds_projects  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("adds_projects", [True, False])
+def test_what_an_admin_of_one_project_named_is_never_fetched_as_the_account(
+    ada: User,
+    project: Project,
+    server: HTTPServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    adds_projects: bool,
+) -> None:
+    """Later its host may lead git to another one, where the account is known."""
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login site password secret")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    if adds_projects:
+        ada.user_permissions.add(Permission.objects.get(codename="add_project"))
+    address = f"http://127.0.0.1:{server.server_port}/led-on"
+    facts = {"branch": "main"}
+    tested = RepositoryTest.objects.create(
+        project=project, requested_by=ada, repository=address, outcome=Outcome.READABLE, facts=facts
+    )
+    change_repository(Visitor(ada), tested)
+    mirror = Project.objects.get(pk=project.pk).mirror
+    received: dict[int, list[str | None]] = {302: [], 401: []}
+    for server.status, server.received in received.items():  # type: ignore[attr-defined]
+        with pytest.raises(Unreachable):
+            mirror.fetch()
+    assert (len(received[302]) > 1, any(received[401])) == (adds_projects, adds_projects)
 
 
 def test_nobody_there_says_so(ada: User, settings: Settings) -> None:
