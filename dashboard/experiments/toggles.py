@@ -57,7 +57,7 @@ def read_value(name: str, text: str) -> object:
     """As `paceline run --set` reads it: JSON, or else text."""
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = text
     number = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
     word = isinstance(value, str) and len(value) <= LONGEST_VALUE and not UNWRITABLE.search(value)

@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
             field=models.BooleanField(
                 default=True,
                 editable=False,
-                help_text="Whether it is read as the site's account reads, and led on by redirects: whoever "
+                help_text="Whether it is read as the site's account reads, and led on by redirects: who "
                 "named its address may add projects.",
             ),
         )

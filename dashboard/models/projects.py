@@ -126,7 +126,7 @@ class Project(models.Model):
     uses_account = models.BooleanField(
         default=True,
         editable=False,
-        help_text="Whether it is read as the site's account reads, and led on by redirects: whoever named its "
+        help_text="Whether it is read as the site's account reads, and led on by redirects: who named its "
         "address may add projects.",
     )
     hook_secret = EncryptedField(blank=True, default="", help_text="Signs the requests of the git hook.")

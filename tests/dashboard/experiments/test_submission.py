@@ -177,6 +177,7 @@ def test_a_question_that_somebody_asks_at_the_same_moment_is_theirs(
         ({"toggle": "compile"}, "toggle", "doesn't say what else compile of snake"),
         ({"case": "walker", "toggle": "compile"}, "toggle", "else compile of walker may be: write"),
         ({"toggle": "compile=a=b"}, "toggle", "must be a number, true, false or a word"),
+        ({"toggle": "compile=" + 990 * "["}, "toggle", "must be a number, true, false or a word"),
         ({"toggle": f"compile={'x' * 190},y={'x' * 190}"}, "toggle", "more than 300 characters"),
         ({"base": "main~1", "case": "walker", "toggle": "fast"}, "case", "has no walker"),
         ({"metric": "speed", "toggle": "fast"}, "metric", "'speed' isn't measured of snake["),
