@@ -118,7 +118,7 @@ def json_reason(*names: str) -> Callable[[str], str]:
     def read_reason(text: str) -> str:
         try:
             answer = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return ""
         if not isinstance(answer, dict):
             return ""

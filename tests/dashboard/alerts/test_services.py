@@ -13,6 +13,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from dashboard import alerts
+from dashboard.alerts.http_exchange import json_reason
 from dashboard.alerts.kinds import KINDS
 from dashboard.models import Channel, Commit, Delivery, Regression
 from tests.dashboard.alerts.services import PAGERDUTY_KEY, SERVICES, ServiceStandIn
@@ -183,3 +184,8 @@ def test_an_incident_ends_with_its_regression(
     assert [body["event_action"] for body in service.bodies] == ["trigger", "resolve"]
     assert len({body["dedup_key"] for body in service.bodies}) == 1
     assert service.bodies[0]["routing_key"] == PAGERDUTY_KEY
+
+
+@pytest.mark.parametrize("text", ["", "no JSON", "[]", "[" * 4096, '{"message": 7}'])
+def test_an_answer_that_gives_no_reason_is_read(text: str) -> None:
+    assert json_reason("message")(text) == ""
