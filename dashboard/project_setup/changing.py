@@ -69,7 +69,7 @@ def change_repository(actor: Actor, test: RepositoryTest) -> list[str]:
         "credentials": test.credentials,
         "branch": test.facts["branch"],
     }
-    noted = {"repository_read_at": None, "repository_problem": ""}
+    noted: dict[str, Any] = {"repository_read_at": None, "repository_problem": ""}
     if test.repository != project.repository:
         noted["uses_account"] = may_use_account(test)
     with transaction.atomic():
