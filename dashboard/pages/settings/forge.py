@@ -87,15 +87,18 @@ def connect_forge(
 
 
 def read_wanted(typed: dict[str, str], connection: ForgeConnection | None) -> ConnectionRequest:
-    """Raises ConnectingError. An empty token is the one that is kept, where it goes to the same host."""
+    """Raises ConnectingError. An empty token is the one that is kept, for the same repository: it may let in
+    to others, which whoever else administers the project has no part in."""
     if typed["kind"] not in KIND_LABELS:
         raise ConnectingError("Choose which forge it is.", "kind")
     token = typed["token"].replace("\r\n", "\n")
     if not token and connection is not None:
-        kept_for = (connection.kind, connection.api_address, connection.app_id)
         address = check_api_address(ForgeKind(typed["kind"]), typed["api_address"])
-        if (typed["kind"], address, typed["app_id"]) != kept_for:
-            raise ConnectingError("Give the token again: it is kept for the forge of before alone.", "token")
+        wanted = {**typed, "api_address": address}
+        if any(wanted[name] != getattr(connection, name) for name in FIELDS if name != "token"):
+            raise ConnectingError(
+                "Give the token again: it is kept for the repository and the forge of before alone.", "token"
+            )
         token = connection.token
     return ConnectionRequest(
         kind=typed["kind"],

@@ -265,13 +265,14 @@ def test_a_forge_is_connected_tried_and_forgotten(client: Client, admin: User, s
     assert TOKEN not in said
 
 
-def test_a_kept_token_goes_to_no_other_host(client: Client, admin: User, stand_in: StandIn) -> None:
+def test_a_kept_token_is_for_its_repository_alone(client: Client, admin: User, stand_in: StandIn) -> None:
     where = f"{SETTINGS}forge/"
     client.post(where, forge_form(stand_in))
-    answer = client.post(where, forge_form(stand_in, token="", api_address="https://other.example.org"))
-    assert "Give the token again" in shown_text(answer)
-    answer = client.post(where, forge_form(stand_in, token="", repository="ada/other"), follow=True)
-    assert "Connected with ada/other" in shown_text(answer)
+    for other in ({"api_address": "https://other.example.org"}, {"repository": "ada/other"}):
+        answer = client.post(where, forge_form(stand_in, token="", **other))
+        assert "Give the token again" in shown_text(answer)
+    answer = client.post(where, forge_form(stand_in, token=""), follow=True)
+    assert "Connected with ada/snakes" in shown_text(answer)
 
 
 @pytest.mark.parametrize(
