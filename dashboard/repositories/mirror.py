@@ -23,6 +23,7 @@ from dashboard.repositories.errors import (
 from dashboard.repositories.git import TIME_LIMIT, Git, hide_password, protocol_variables
 from dashboard.repositories.hashes import FULL_HASH
 from dashboard.repositories.locks import hold_lock, try_lock
+from dashboard.repositories.waiting_threads import waiting_thread
 
 FETCH_SECONDS = 600
 LOCK_SECONDS = 20
@@ -108,11 +109,15 @@ class Mirror:
     def fetch(self, patience: float | None = None, time_limit: float | None = None) -> None:
         """Bring the mirror up to date, in FETCH_SECONDS where no other limit is given.
 
-        Raises Unreachable (FetchTimeout where that limit was too short), RepositoryBusy as `locked` does.
+        Who gives one has somebody wait for an answer. Raises Unreachable (FetchTimeout where that limit was
+        too short), RepositoryBusy as `locked` does, and where enough wait already.
         """
         if not self.repository:
             raise Unreachable(f"{self.project} has no repository, only an imported history.")
-        self._fetch(["--prune"], REFSPECS, patience, time_limit)
+        with ExitStack() as stack:
+            if time_limit is not None:
+                stack.enter_context(waiting_thread(self.folder))
+            self._fetch(["--prune"], REFSPECS, patience, time_limit)
 
     def fetch_commit(self, commit: str, patience: float | None = None) -> None:
         """Bring one commit, whether or not a branch leads to it, and what stands before it; as `fetch`."""
