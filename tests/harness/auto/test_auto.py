@@ -353,8 +353,13 @@ class TestPacing:
         backward_passes.end_optimizer_step(owner, owner)
         graph.capture_begin(pool=1)
         backward_passes.end_optimizer_step(owner, owner)
+        # What another thread does meanwhile becomes no part of the graph.
+        beside = Owner()
+        thread = threading.Thread(target=backward_passes.end_optimizer_step, args=(beside, beside))
+        thread.start()
+        thread.join()
         graph.capture_end()
-        assert (loop.steps, graph.replays) == (0, 0)
+        assert (loop.steps, graph.replays, finder.seen[step_kinds.OPTIMIZER]) == (0, 0, 2)
         for _ in range(3):
             graph.replay()
             other.replay()

@@ -38,10 +38,10 @@ def end_optimizer_step(optimizer: object, wrapper: object) -> None:
 
     Of one that a CUDA graph captures, each replay ends a step.
     """
-    if graphs.keep_captured_step(optimizer, wrapper):
-        return
     # Mostly nobody is inside a pass: then this is all that is asked.
     caller = _find_caller() if _inside else None
+    if graphs.keep_captured_step(optimizer, wrapper, get_ident() if caller is None else caller):
+        return
     if caller is None:
         step_finder.end_owner_step(OPTIMIZER, optimizer, wrapper)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from threading import get_ident
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -17,8 +18,8 @@ REPLAY = "graph_replay"
 
 Reference = Callable[[], object]
 
-# Those that are captured right now.
-_open: list[Any] = []
+# Those that are captured right now, each with its thread: what others do meanwhile becomes no part of it.
+_open: list[tuple[int, Any]] = []
 # By graph: the optimizers that stepped in it by their ids, each with what the code called.
 _captured: WeakKeyDictionary[Any, dict[int, tuple[Reference, Reference]]] = WeakKeyDictionary()
 
@@ -36,11 +37,12 @@ def patch_graph_class(graph: Any) -> None:
     graph.replay = _wrap_replay(graph.replay)
 
 
-def keep_captured_step(optimizer: object, wrapper: object) -> bool:
-    """Keep the step of an optimizer for the replays of the graph that is captured; False where none is."""
-    if not _open:
+def keep_captured_step(optimizer: object, wrapper: object, thread: int) -> bool:
+    """Keep the step of an optimizer for the replays of the graph that this thread captures; False without."""
+    graph = next((graph for capturing, graph in reversed(_open) if capturing == thread), None)
+    if graph is None:
         return False
-    steps = _captured.setdefault(_open[-1], {})
+    steps = _captured.setdefault(graph, {})
     # The graph must not hold what the code lets go.
     steps[id(optimizer)] = step_finder.refer_to(optimizer), step_finder.refer_to(wrapper)
     return True
@@ -56,7 +58,7 @@ def _wrap_begin(original: Function) -> Function:
     def capture_begin(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(self, *args, **kwargs)
         _captured.pop(self, None)
-        _open.append(self)
+        _open.append((get_ident(), self))
         return result
 
     return capture_begin
@@ -65,7 +67,7 @@ def _wrap_begin(original: Function) -> Function:
 def _wrap_end(original: Function) -> Function:
     @functools.wraps(original)
     def capture_end(self: Any, *args: Any, **kwargs: Any) -> Any:
-        _open[:] = [graph for graph in _open if graph is not self]
+        _open[:] = [entry for entry in _open if entry[1] is not self]
         return original(self, *args, **kwargs)
 
     return capture_end
