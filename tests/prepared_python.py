@@ -44,7 +44,7 @@ THREADS = "OMP_NUM_THREADS"
 # With these hashes the prepared process begins, as measured ones do; with others one is started as ever.
 HASHES, HASH_SEED = "PYTHONHASHSEED", "0"
 # A measured script starts its own processes as it does anywhere else.
-MEASURED = "paceline.measured.child"
+MEASURED, MEASURED_FILE = "paceline.measured.child", "/paceline/measured/child.py"
 # What the harness imports, in its own process and in the measured one.
 PRELOADED = (
     "paceline.__main__",
@@ -248,7 +248,7 @@ def run_as_new_process(start: Mapping[str, Any], files: Sequence[int]) -> NoRetu
         sys.orig_argv = list(start["command"])
         sys.excepthook = sys.__excepthook__
         seed_and_limit()
-        is_measured = kind == "-m" and words[0] == MEASURED
+        is_measured = words[0] == MEASURED or words[0].endswith(MEASURED_FILE)
         subprocess.Popen = StartedPopen if is_measured else PreparedPopen  # type: ignore[misc]
         sys.path[:] = [
             *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)),

@@ -15,7 +15,7 @@ import pytest
 from paceline.command_line import script_command
 from paceline.manifest.toml_table import ManifestError
 
-from tests.harness.conftest import Project
+from tests.harness.conftest import MEASURING_ONCE, Project
 from tests.harness.strangers import PLAY, TRAIN, UNCOMPILED, write_gymnasium
 
 ONCE = ("--quick", "--repetitions", "1", "--document", "out.json")
@@ -178,7 +178,8 @@ def test_a_script_that_fails_in_the_middle_is_told_how_far_it_came(
 
 @pytest.mark.parametrize("start", [("train.py",), ("-m", "train")], ids=["script", "module"])
 def test_a_scripts_module_has_what_python_gives_it(tmp_path: Path, start: tuple[str, ...]) -> None:
-    seen = "print(type(__builtins__), __annotations__, __cached__, list(globals()))\n"
+    names = "type(__builtins__), __annotations__, __cached__, list(globals())"
+    seen = f"print({names}, __import__('sys').flags)\n"
     (tmp_path / "train.py").write_text(f"{seen}import paceline\nfor _ in paceline.steps(range(30)): pass\n")
     alone = subprocess.run([sys.executable, *start], cwd=tmp_path, capture_output=True, text=True, check=True)
     options = ("script", "--keep-running", "--steps", "9")
@@ -276,6 +277,19 @@ def test_python_is_no_script(tmp_path: Path) -> None:
     assert "script: leave python3 out, what is named is the script itself, train.py" in ended.stderr
 
 
+LITTLE_WORK = "from paceline.watching import missing_steps\nmissing_steps.CHILD_SECONDS = 0.1\n"
+
+
+def test_a_failing_program_that_a_script_starts_is_named_as_what_to_measure(tmp_path: Path) -> None:
+    start = "subprocess.run([sys.executable, 'inner.py', '--lr', '1']).returncode"
+    (tmp_path / "train.py").write_text(f"import subprocess, sys\nsys.exit({start})\n")
+    (tmp_path / "inner.py").write_text("import time\nwhile time.process_time() < 0.2: pass\nexit(4)\n")
+    ended = Project(tmp_path, code=f"{LITTLE_WORK}{MEASURING_ONCE}").call("script", *ONCE, "train.py")
+    told = "train.py crashed with exit status 4; it took no step itself, 0 s of work were done in processes"
+    assert told in ended.stderr
+    assert ended.stderr.strip().endswith("measure what it starts, paceline script inner.py --lr 1")
+
+
 def test_a_script_that_becomes_another_program_is_told_so(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import os, sys\nos.execv(sys.executable, [sys.executable, '-V'])\n")
     ended = Project(tmp_path).call("script", *ONCE, "train.py")
@@ -294,6 +308,7 @@ def test_a_script_that_becomes_another_program_is_told_so(tmp_path: Path) -> Non
             "conda run comes first, conda run -n torch paceline script train.py",
         ),
         (("app",), "app is a folder; name app/__main__.py, or -m app"),
+        (("python", "-m", "app", "run.py"), "leave python out, what is named is the script itself, -m app"),
         (("app.pyz",), "app.pyz is no source of Python; unpack an archive"),
     ],
 )

@@ -383,7 +383,8 @@ def test_all_ways_to_find_and_read_processes_agree(busy: subprocess.Popen[bytes]
     [
         (["/usr/bin/python3.11", "-u", "-X", "dev", "serve/service.py", "--port", "80"], "service.py"),
         (["python", "-P", "-m", "queue.server", "x.py"], "queue.server"),
-        (["python", "-P", "-m", "paceline.measured.child", "plan.json"], "rank"),
+        (["python", "-m", "paceline.measured.child", "plan.json"], "rank"),
+        (["python", "/lib/paceline/measured/child.py", "plan.json"], "rank"),
         (
             ["python", "-c", "from multiprocessing.spawn import spawn_main; spawn_main()"],
             "multiprocessing.spawn",

@@ -1,7 +1,7 @@
 """The measured process: runs the benchmark's script as __main__ and writes a result file.
 
-Started by the harness as `python -P -m paceline.measured.child PLAN`, or once for each rank by a launcher;
-its output is the script's own.
+Started by the harness as `python child.py PLAN`, or once for each rank by a launcher, as a module and maybe
+with words of the launcher before the plan; its output is the script's own.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 
 if __name__ == "__main__" and not sys.flags.safe_path:
-    # The current folder, where a launcher started this: its json.py must not stand before Python's.
+    # This file's own folder, or where a launcher started this: their modules must not stand before Python's.
+    # By an option of Python instead the script would see it, and so would what it starts.
     sys.path.pop(0)
 
 import builtins
@@ -20,33 +21,41 @@ import random
 import runpy
 import traceback
 from contextlib import suppress
+from dataclasses import replace
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType, TracebackType
 
+# By their whole names: a file that is started by its own has no package around it.
 import paceline
-
-from .. import auto
-from . import ending
-from .child_hooks import call_before_exit
-from .child_processes import hook_children
-from .plan import ProcessPlan
-from .rank_presence import presence
-from .result_writer import ResultWriter, create_recorder
+from paceline import auto
+from paceline.measured import ending
+from paceline.measured.child_hooks import call_before_exit
+from paceline.measured.child_processes import hook_children, measure_spawned
+from paceline.measured.plan import ProcessPlan
+from paceline.measured.rank_presence import presence
+from paceline.measured.result_writer import ResultWriter, create_recorder
 
 
 def main() -> ProcessPlan:
     """Run the script under a recorder, and return the plan; the result is written even where it fails."""
-    plan = ProcessPlan(**json.loads(Path(sys.argv[1]).read_text()))
-    _end_with_parent(plan)
+    plan_file = sys.argv[-1]
+    plan = ProcessPlan(**json.loads(Path(plan_file).read_text()))
+    # DeepSpeed's launcher gives each rank its number so.
+    plan = replace(plan, arguments=[*sys.argv[1:-1], *plan.arguments])
     _check_package(plan)
+    if plan.is_program:
+        measure_spawned(plan_file)
+        _run_script(plan)
+        return plan
+    _end_with_parent(plan)
     presence.keep_in(Path(plan.result).parent)
     recorder = create_recorder(plan)
     result = ResultWriter(recorder, plan)
     finder = _start_finder(result, plan)
     paceline.activate_recorder(recorder)
     if plan.auto:
-        hook_children(sys.argv[1])
+        hook_children(plan_file)
         # What it took until then counts, as at any other end.
         call_before_exit(lambda: result.write(ended=False))
     measured = os.getpid()

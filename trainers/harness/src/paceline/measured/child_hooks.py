@@ -14,6 +14,13 @@ from typing import Any
 _SPAWNED = "from multiprocessing.spawn import spawn_main; "
 _FORKSERVER = "from multiprocessing.forkserver import main; "
 
+# Python looks for modules in the current folder first: its json.py must not stand before the harness's.
+_MEASURE = (
+    "import sys; path = sys.path[:]; sys.path[:] = filter(None, path); "
+    "from paceline.measured.child_processes import measure_spawned; measure_spawned({plan!r}); "
+    "sys.path[:] = path; "
+)
+
 # An address has 107 bytes on Linux, 103 elsewhere; multiprocessing adds a name of 18 to its folder.
 LONGEST_FOLDER = 85
 
@@ -24,7 +31,7 @@ def hook_spawning(plan: str) -> None:
     """Let processes that multiprocessing starts measure themselves by the plan in that file."""
     from multiprocessing import spawn, util
 
-    measure = f"from paceline.measured.child_processes import measure_spawned; measure_spawned({plan!r}); "
+    measure = _MEASURE.format(plan=plan)
     original, start = spawn.get_command_line, util.spawnv_passfds
 
     def get_command_line(**descriptors: Any) -> list[Any]:

@@ -20,7 +20,7 @@ from .. import auto
 from ..auto import loaders
 from ..counting.recorder import CountingRecorder
 from ..step_kinds import ENVIRONMENT
-from . import child_hooks, rank_identity
+from . import child_hooks, rank_identity, rank_programs
 from .helper_records import HelperRecord, SharedTotal, read_records
 from .mark_recorder import reported_number
 from .phase_nodes import PhaseNode, ThreadState
@@ -82,23 +82,27 @@ class ChildRecorder(TimingRecorder):
 def hook_children(plan_file: str) -> None:
     """Measure what this process forks and spawns from now on, once its own recorder is active."""
     plan = ProcessPlan(**json.loads(Path(plan_file).read_text()))
-    child_hooks.hook_spawning(plan_file)
-    child_hooks.hook_forking(lambda: _measure_forked(plan))
+    _hook_starting(plan, plan_file)
     if not plan.keep_running:
         # The harness removes its folder, and what keeps running may outlive that.
         child_hooks.keep_sockets_in(Path(plan.result).parent)
 
 
+def _hook_starting(plan: ProcessPlan, plan_file: str) -> None:
+    child_hooks.hook_spawning(plan_file)
+    child_hooks.hook_forking(lambda: _measure_forked(plan))
+    rank_programs.hook_programs(plan_file)
+
+
 def measure_spawned(plan_file: str) -> None:
-    """Measure this process, which multiprocessing has started anew."""
+    """Measure this process, which multiprocessing or the script has started anew."""
     if not Path(plan_file).exists():
         # The harness is gone: what goes on without it is measured no more.
         return
     plan = ProcessPlan(**json.loads(Path(plan_file).read_text()))
     result = _start_recording(plan)
     result.step_finder = auto.install_automatic_phases(lambda: _start_finder(result, plan))
-    child_hooks.hook_spawning(plan_file)
-    child_hooks.hook_forking(lambda: _measure_forked(plan))
+    _hook_starting(plan, plan_file)
 
 
 def _measure_forked(plan: ProcessPlan) -> None:

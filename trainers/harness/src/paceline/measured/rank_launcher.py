@@ -19,6 +19,7 @@ from time import monotonic
 from .ending import die_with_parent
 from .rank_results import FAILED_RANK
 
+CHILD = Path(__file__).with_name("child.py")
 # The end of a rank wakes the launcher; this long it sleeps where nothing does.
 POLL_SECONDS = 0.05
 # How long the other ranks may take to end by themselves, once one of them has failed.
@@ -89,7 +90,7 @@ def _start_rank(rank: int, count: int, port: str, plan: str) -> subprocess.Popen
         # Frameworks know by it that their ranks are started already.
         "TORCHELASTIC_RUN_ID": "paceline",
     }
-    command = [sys.executable, "-P", "-m", "paceline.measured.child", plan]
+    command = [sys.executable, str(CHILD), plan]
     return subprocess.Popen(command, env={**os.environ, **variables})
 
 

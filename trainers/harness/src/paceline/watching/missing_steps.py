@@ -44,6 +44,15 @@ def describe_missing_steps(plan: ProcessPlan, results: Iterable[Mapping[str, Any
     return f"{head}; {seen.describe()}; {_advise_user(plan.step, seen)}"
 
 
+def describe_failed_programs(results: Iterable[Mapping[str, Any]]) -> str:
+    """Say of a script that failed, where all of its work was done by what it started, to measure that."""
+    seen = _Seen(results)
+    if seen.has_own_work or seen.child_seconds < CHILD_SECONDS:
+        return ""
+    worked = f"{seen.child_seconds:.0f} s of work were done in processes that it started"
+    return f"; it took no step itself, {worked}: {_advise_children(seen)}"
+
+
 def describe_other_steps(left: Mapping[str, Any], needed: int) -> str:
     """Say where steps of the same kind would have been enough, but ended none: those of another owner."""
     kind = str((left.get("step") or {}).get("kind"))
@@ -62,12 +71,16 @@ class _Seen:
         self.phases: Counter[str] = Counter()
         self.libraries: list[str] = []
         self.child_seconds = 0.0
+        self.programs: list[str] = []
+        self.has_own_work = False
         for left in results:
             self.stepped.update(left.get("seen", {}))
             work = left.get("work", {})
             self.phases.update(work.get("phases", {}))
             self.libraries += [name for name in work.get("libraries", ()) if name not in self.libraries]
             self.child_seconds += work.get("child_seconds", 0.0)
+            self.programs += [command for command in work.get("programs", ()) if command not in self.programs]
+            self.has_own_work |= bool(left["called"] or left.get("seen") or work.get("phases"))
 
     def describe(self) -> str:
         """Return `seen: 12 batches of a DataLoader, 12 calls of modules`, or what wasn't there."""
@@ -83,6 +96,13 @@ class _Seen:
         return "nothing else was seen" if "torch" in self.libraries else "it never imported torch"
 
 
+def _advise_children(seen: _Seen) -> str:
+    if seen.programs:
+        commands = " or ".join(f"paceline script {program}" for program in seen.programs)
+        return f"measure what it starts, {commands}"
+    return f"measure the script that those processes run, or {MARK_LOOP} in the one that was started"
+
+
 def _advise_user(chosen: str, seen: _Seen) -> str:
     others = [kind for kind in STEPPED if seen.stepped[kind] > 1 and kind != chosen]
     if others:
@@ -95,7 +115,7 @@ def _advise_user(chosen: str, seen: _Seen) -> str:
             "Ray trains in processes of its own: write `for _ in paceline.steps(range(n)): algorithm.train()`"
         )
     if seen.child_seconds >= CHILD_SECONDS:
-        return f"measure the script that those processes run, or {MARK_LOOP} in the one that was started"
+        return _advise_children(seen)
     if seen.phases["backward"] and not seen.stepped["optimizer"]:
         return f"an optimizer that is no torch.optim.Optimizer isn't seen: {MARK_LOOP}"
     return MARK_LOOP

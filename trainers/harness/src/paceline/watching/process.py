@@ -24,12 +24,13 @@ from ..measured.rank_results import FAILED_RANK, rank_result_paths
 from ..ranks.rank_rows import choose_measured_rank
 from ..units import format_count, format_duration
 from . import process_tree
-from .missing_steps import describe_missing_steps, describe_other_steps
+from .missing_steps import describe_failed_programs, describe_missing_steps, describe_other_steps
 from .signal_forwarding import forward_signals
 from .step_watch import StepWatch
 
 OUTPUT_LIMIT = 64 * 2**20
 EXITED = "must end by itself, not by os._exit"
+CHILD = Path(paceline.__file__).absolute().with_name("measured") / "child.py"
 TAIL_LINES = 20
 TAIL_BYTES = 8_192
 
@@ -229,6 +230,7 @@ class MeasuredProcess:
         if status != 0 and not is_measured:
             failed = self._folder / FAILED_RANK
             what = failed.read_text() if failed.exists() else _describe_exit(status)
+            what += describe_failed_programs(results)
             taken = min((left["taken"] for left in results if left["called"]), default=0)
             raise MeasurementError(f"{script} {what}", self.tail(), self.status, taken)
         if not results:
@@ -263,10 +265,10 @@ def _start_command(plan: ProcessPlan, plan_file: str) -> list[str]:
     """Return the command that starts the process: the script's own, or what starts its ranks."""
     if plan.launcher:
         return [*plan.launcher, "paceline.measured.child", plan_file]
-    measured = [sys.executable, "-P", "-m"]
     if plan.processes > 1:
-        return [*measured, "paceline.measured.rank_launcher", str(plan.processes), plan_file]
-    return [*measured, "paceline.measured.child", plan_file]
+        ranks = ["paceline.measured.rank_launcher", str(plan.processes)]
+        return [sys.executable, "-P", "-m", *ranks, plan_file]
+    return [sys.executable, str(CHILD), plan_file]
 
 
 def _open_pidfd(pid: int) -> int | None:

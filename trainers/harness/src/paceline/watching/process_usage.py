@@ -20,8 +20,8 @@ except ImportError:
     psutil = None  # type: ignore[assignment]
 
 HAS_PSUTIL = psutil is not None
-# What the harness starts for each rank, and what that is called.
-MEASURED, RANK = "paceline.measured.child", "rank"
+# What is started for each rank, by a launcher or by a file's name, and what that is called.
+MEASURED, MEASURED_FILE, RANK = "paceline.measured.child", "/paceline/measured/child.py", "rank"
 HAS_PROC = os.path.exists(f"/proc/{os.getpid()}/stat")  # noqa: PTH110  # a Path costs more than the call
 HAS_CHILDREN = os.path.exists(f"/proc/self/task/{os.getpid()}/children")  # noqa: PTH110
 
@@ -124,6 +124,8 @@ def _python_label(words: Sequence[str]) -> str:
             return code.group(1) if code else "python -c"
         if word in ("-X", "-W"):
             next(arguments, "")
+        elif word.endswith(MEASURED_FILE):
+            return MEASURED
         elif not word.startswith("-"):
             # A package's entry is called after the package: torch's compile workers, for one.
             return word.removesuffix("/__main__.py").rpartition("/")[2]
