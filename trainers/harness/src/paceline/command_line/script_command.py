@@ -35,11 +35,18 @@ TOLD_TO_END = tuple(128 + number for number in (signal.SIGINT, signal.SIGTERM, s
 _PYTHON = (sys.executable, "-P", "-m")
 LAUNCHERS = {
     "torchrun": (*_PYTHON, "torch.distributed.run"),
+    "torch.distributed.launch": (*_PYTHON, "torch.distributed.launch"),
     "accelerate": (*_PYTHON, "accelerate.commands.accelerate_cli"),
     "deepspeed": ("deepspeed",),
     "mpirun": ("mpirun",),
     "mpiexec": ("mpiexec",),
     "srun": ("srun",),
+}
+# The same where they are named as a module, as of python -m.
+LAUNCHER_MODULES = {
+    "torch.distributed.run": "torchrun",
+    "torch.distributed.launch": "torch.distributed.launch",
+    "accelerate.commands.accelerate_cli": "accelerate",
 }
 _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 # They run a program in an environment of theirs, which the harness has to be in.
@@ -147,7 +154,9 @@ def _read_launcher(arguments: argparse.Namespace) -> None:
     """Part a launcher's line into the launcher and the script that it starts; raises ManifestError."""
     arguments.launcher = ()
     name = arguments.script.name
-    if arguments.module or arguments.script.is_file() or name not in LAUNCHERS:
+    if arguments.module:
+        name = LAUNCHER_MODULES.get(str(arguments.script), "")
+    if name not in LAUNCHERS or (not arguments.module and arguments.script.is_file()):
         return
     if arguments.nproc != 1:
         raise ManifestError(f"--nproc and {name}: name one of them, both start ranks")
@@ -261,6 +270,8 @@ def _check_script(script: Path, words: Sequence[str]) -> None:
         line = shlex.join([name, *before, "paceline", "script", *words[place:]])
         raise ManifestError(f"script: {name} run comes first, {line}")
     named = next((word for word in words if word.endswith(".py")), "")
+    if name.startswith("python") and words[:1] == ["-m"] and words[1:]:
+        named = f"-m {words[1]}"
     if name.startswith("python") and named:
         raise ManifestError(f"script: leave {name} out, what is named is the script itself, {named}")
     raise ManifestError(f"script: there is no file {script}")
