@@ -18,6 +18,7 @@ from ..ranks.children_members import children_members, loader_samples
 from ..ranks.rank_metrics import is_exact_counter, rank_samples
 from ..ranks.rank_rows import build_ranks_member
 from ..statistics import mean, median, median_interval, theil_sen_slope
+from ..step_kinds import OPTIMIZER
 from ..watching.sampler import thin_series
 from . import costs, counter_reuse, counters, derived_metrics, device_use
 from .learning_guards import diverged_names, finite_qualities, judge_guards, values_by_seed
@@ -359,7 +360,7 @@ def _count_passes(run: Measurement, phases: Sequence[Raw]) -> dict[str, float]:
     """Return how often per step the main thread was in each phase of this name, wherever it nests.
 
     Of the forward phases, where not marked by hand, only a model's are passes. A counting tells which
-    ones are; without one they are left out.
+    ones are, and how often optimizers step; without one they are left out, and of optimizers more than one.
     """
     before = run.inputs.taken_from
     if before is not None and "passes" in before.document.get("step", {}):
@@ -379,6 +380,9 @@ def _count_passes(run: Measurement, phases: Sequence[Raw]) -> dict[str, float]:
     if operations is not None and "optimizer" in sums:
         # A wrapper of an optimizer is called in micro-steps too, in which it doesn't step.
         sums["optimizer"] = math.fsum(tally["optimizer_steps"] for tally in operations.values())
+    elif sums.get("optimizer", 0) > 1 and (run.timed[0].step or {}).get("kind") == OPTIMIZER:
+        # Uncounted, it isn't known whether others step too or a wrapper is called.
+        del sums["optimizer"]
     return dict(sums)
 
 
