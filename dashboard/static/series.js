@@ -24,6 +24,15 @@
       return address;
     };
 
+    // To Back a part is a place of its own, and the whole line another one; going from part to part is not.
+    const partOfAddress = () => new URLSearchParams(location.search).get("zoom") || "";
+    let shownPart = partOfAddress();
+    const keepAddress = (zoom) => {
+      const method = Boolean(zoom) === Boolean(partOfAddress()) ? "replaceState" : "pushState";
+      history[method](history.state, "", addressOf(location.pathname, zoom));
+      shownPart = zoom;
+    };
+
     // The positions of the commits that a range of the axis shows, with their neighbours: the line leads there.
     const positionsWithin = ([low, high]) => {
       const places = canvas.data.flatMap((trace, curve) => (trace.meta && trace.meta.positions
@@ -48,7 +57,7 @@
       }
       thinned.textContent = answer.thinned;
       thinned.hidden = !answer.thinned;
-      history.replaceState(history.state, "", addressOf(location.pathname, zoom));
+      keepAddress(zoom);
       document.querySelectorAll("[data-keeps-part]").forEach((link) => { link.href = addressOf(link.pathname, zoom); });
       drawing = true;
       return drawData(figure, read).finally(() => { drawing = false; });
@@ -89,6 +98,9 @@
       if (moved && !drawing) follow();
     });
     canvas.on("plotly_doubleclick", () => { load("", null); });
+    addEventListener("popstate", () => {
+      if (partOfAddress() !== shownPart) load(partOfAddress(), null);
+    });
     tools.hidden = false;
     tools.addEventListener("click", ({ target }) => {
       const move = moves[target.dataset.moves];

@@ -251,8 +251,14 @@ def test_the_keyboard_reads_a_chart_and_a_part_of_it_is_loaded(site: Site) -> No
     page.emulate_media(color_scheme="dark")
     page.locator(".canvas[data-drawn=dark]").wait_for()
     page.get_by_role("button", name="All").press("Enter")
-    expect(page.get_by_role("region", name="Points").locator("tbody tr")).to_have_count(6)
+    rows = page.get_by_role("region", name="Points").locator("tbody tr")
+    expect(rows).to_have_count(6)
     assert "zoom" not in page.url
+    # From part to part there is nothing to go back to.
+    for part, number in (("?zoom=1-4", 4), ("", 6)):
+        page.go_back()
+        expect(rows).to_have_count(number)
+        assert page.url.endswith("/series/{series}/{part}".format(**site.ids, part=part))
 
 
 def test_a_marked_change_leads_to_its_regression(site: Site) -> None:
