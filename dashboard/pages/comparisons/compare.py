@@ -21,7 +21,7 @@ from dashboard.comparisons.phase_rows import PhaseRow
 from dashboard.comparisons.profile_rows import ProfileComparison, ProfileRow
 from dashboard.comparisons.requests import ComparisonError, read_request
 from dashboard.comparisons.revisions import RUN
-from dashboard.models import Run
+from dashboard.models import Commit, Run
 from dashboard.pages.comparisons.files import FileResponse, write_csv, write_markdown
 from dashboard.pages.experiments.links import configuration_fields
 from dashboard.pages.paging import parse_whole_number
@@ -76,8 +76,20 @@ def compare_page(request: HttpRequest, slug: str) -> HttpResponse:
             context["names_run"] = bool(RUN.fullmatch(asked.base) or RUN.fullmatch(asked.head))
         else:
             context |= comparison_context(request, comparison)
-    context["names"] = queries.known_names(project)
+    names = queries.known_names(project)
+    context["names"] = names
+    if context["comparison"] is None:
+        context |= _choice_context(names)
     return render(request, "comparisons/compare.html", context, status=400 if context["error"] else 200)
+
+
+def _choice_context(names: Sequence[tuple[str, str, str]]) -> dict[str, Any]:
+    """`lacking`: `all` or `second`, where too few commits are measured for any two to be chosen."""
+    named = {kind: [name for known_kind, name, _ in names if known_kind == kind] for kind, _, _ in names}
+    commits = named.get("commit", [])
+    if len(commits) > 1 or len(named.get("branch", [])) > 1:
+        return {"lacking": ""}
+    return {"lacking": "second" if commits else "all", "only_commit": commits[0] if commits else ""}
 
 
 @require_safe
@@ -121,6 +133,7 @@ def comparison_context(request: HttpRequest, comparison: Comparison) -> dict[str
             project, **{**comparison.request.as_query(), **_swapped_fields(comparison)}
         ),
         "nothing": sentences.nothing_sentence(comparison),
+        "unmeasured": _unmeasured_commits(comparison),
         "warnings": sentences.comparability_sentences(comparison),
         "cases": [
             (summary, compare_address(project, **{**_side_fields(comparison), **summary.pair.as_fields()}))
@@ -133,6 +146,16 @@ def comparison_context(request: HttpRequest, comparison: Comparison) -> dict[str
     if comparison.chosen:
         context |= chosen_context(request, comparison, comparison.chosen)
     return context
+
+
+def _unmeasured_commits(comparison: Comparison) -> list[Commit]:
+    """The sides without any run that counts."""
+    if comparison.pairing.pairs:
+        return []
+    obstacles = {row.obstacle for row in comparison.pairing.unpaired}
+    sides = ((comparison.base, "only head"), (comparison.head, "only base"))
+    commits = [side.commit for side, other in sides if obstacles <= {other}]
+    return list(dict.fromkeys(commits))
 
 
 def _side_fields(comparison: Comparison) -> dict[str, str]:
@@ -154,8 +177,8 @@ def chosen_context(request: HttpRequest, comparison: Comparison, compared: CaseC
     return {
         "compared": compared,
         "lead": sentences.lead_sentence(compared),
-        "ticks": axis.ticks(),
-        "none_at": axis.position(1.0),
+        "ticks": axis.ticks() if axis else None,
+        "none_at": axis.position(1.0) if axis else None,
         "different": shown,
         "more_different": max(0, len(different) - MOST_DIFFERENT),
         "alike": alike[:MOST_ALIKE],
@@ -186,9 +209,11 @@ def _is_drawn_by_calls(request: HttpRequest, profile: ProfileComparison) -> bool
     return width == "calls" or (bool(profile.tainted) and width != "time")
 
 
-def draw_forest(rows: Sequence[MetricRow]) -> tuple[ForestAxis, list[ShownMetric]]:
-    """All on one axis; what has no ratio has no place on it."""
+def draw_forest(rows: Sequence[MetricRow]) -> tuple[ForestAxis | None, list[ShownMetric]]:
+    """All on one axis; what has no ratio has no place on it, and of such rows alone there is no axis."""
     with_ratio = [row for row in rows if row.ratio is not None and row.effect == "ratio"]
+    if not with_ratio:
+        return None, [ShownMetric(row, None) for row in rows]
     ends = (end for row in with_ratio for end in (row.ratio, row.low, row.high) if end)
     axis = ForestAxis.of_ratios(ends)
     return axis, [

@@ -22,6 +22,7 @@ from dashboard.detection.comparison import ENOUGH_SAMPLES
 from dashboard.detection.many_intervals import FALSE_DISCOVERIES
 from dashboard.environments import Difference
 from dashboard.models import Commit, Metric, Point, Project, Run
+from dashboard.pages.comparisons.compare import draw_forest
 from dashboard.policy.baselines import ASSUMED_NOISE
 from dashboard.sentences.comparisons import summary_text
 from dashboard.sentences.labels import metric_label
@@ -39,6 +40,14 @@ PAGE = "/projects/snake/compare/"
 @pytest.fixture
 def planted(db: None) -> list[Commit]:
     return plant_difference()
+
+
+def add_unmeasured(planted: list[Commit]) -> Commit:
+    """A commit that no run is of yet."""
+    newest = planted[-1]
+    return Commit.objects.create(
+        project=newest.project, hash="f" * 40, branch="main", position=9, committed_at=newest.committed_at
+    )
 
 
 def read_answer(client: Client, **query: str) -> dict[str, Any]:
@@ -151,6 +160,27 @@ def test_what_was_never_measured_can_be_measured_from_there(
     page = client.get(PAGE, query).content.decode()
     assert '<input type="hidden" name="commit" value="new-loop">' in page
     assert "/projects/snake/experiments/new/?base=main&amp;head=new-loop" in page
+    page = client.get(PAGE, {"base": "main", "head": add_unmeasured(planted).hash}).content.decode()
+    assert f'<button class="plain">Measure {"f" * 10}</button>' in page
+
+
+def test_with_one_measured_commit_the_page_says_the_next_step(client: Client, planted: list[Commit]) -> None:
+    assert "is measured yet" not in shown_text(client.get(PAGE))
+    Run.objects.exclude(commit=planted[0]).delete()
+    query = {"base": "main", "head": planted[0].hash}
+    for page in (client.get(PAGE), client.get(PAGE, query)):
+        assert f"Only {planted[0].short} is measured yet" in shown_text(page)
+    Run.objects.all().delete()
+    assert "Nothing is measured yet" in shown_text(client.get(PAGE))
+
+
+def test_without_ratios_there_is_no_axis(client: Client, planted: list[Commit]) -> None:
+    query = {"base": planted[0].hash, "head": planted[3].hash}
+    assert '<svg class="ticks"' in client.get(PAGE, query).content.decode()
+    assert draw_forest([]) == (None, [])
+    growth = MetricRow(Metric(), "", 1, True, False, -1.0, 3.0, "difference", "higher", 4.0)
+    axis, (shown,) = draw_forest([growth])
+    assert (axis, shown.place) == (None, None)
 
 
 def test_it_says_how_both_sides_become_one_difference(client: Client, planted: list[Commit]) -> None:
