@@ -12,12 +12,12 @@
     const canvas = figure.querySelector(".canvas");
     const tools = figure.querySelector(".chart-tools");
     const thinned = figure.querySelector(".thinned");
+    const part = document.querySelector(".part");
     let asked = 0;
     let drawing = false;
 
     const addressOf = (base, zoom) => {
       const address = new URL(base, location.href);
-      address.search = location.search;
       address.searchParams.delete("page");
       if (zoom) address.searchParams.set("zoom", zoom);
       else address.searchParams.delete("zoom");
@@ -29,7 +29,7 @@
     let shownPart = partOfAddress();
     const keepAddress = (zoom) => {
       const method = Boolean(zoom) === Boolean(partOfAddress()) ? "replaceState" : "pushState";
-      history[method](history.state, "", addressOf(location.pathname, zoom));
+      history[method](history.state, "", addressOf(location.href, zoom));
       shownPart = zoom;
     };
 
@@ -57,8 +57,10 @@
       }
       thinned.textContent = answer.thinned;
       thinned.hidden = !answer.thinned;
+      part.hidden = !answer.part;
+      part.firstElementChild.textContent = answer.part;
       keepAddress(zoom);
-      document.querySelectorAll("[data-keeps-part]").forEach((link) => { link.href = addressOf(link.pathname, zoom); });
+      document.querySelectorAll("[data-keeps-part]").forEach((link) => { link.href = addressOf(link.href, zoom); });
       drawing = true;
       return drawData(figure, read).finally(() => { drawing = false; });
     };
@@ -66,7 +68,7 @@
     const load = async (zoom, range) => {
       const number = ++asked;
       figure.setAttribute("aria-busy", "true");
-      const response = await fetch(addressOf(figure.dataset.part, zoom), { headers: { Accept: "application/json" } });
+      const response = await fetch(addressOf(figure.dataset.part + location.search, zoom), { headers: { Accept: "application/json" } });
       if (number !== asked) return;
       figure.removeAttribute("aria-busy");
       if (response.ok) await show(await response.json(), zoom, range);

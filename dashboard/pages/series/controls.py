@@ -40,10 +40,15 @@ def control_context(request: HttpRequest, trend: SeriesTrend, branches: Sequence
         "relative_fields": kept_fields(request, "relative"),
         "against_fields": kept_fields(request, "against"),
         "zoom_is_empty": query.zoom is not None and not is_within(trend),
-        "zoom": (trend.shown[0].position, trend.shown[-1].position)
-        if query.zoom and len(trend.shown) < len(rows)
-        else None,
+        "part": part_text(trend),
     }
+
+
+def part_text(trend: SeriesTrend) -> str:
+    """`positions 120 to 180`, where the address leaves a part of the line; else empty."""
+    if not trend.query.zoom or len(trend.shown) == len(trend.rows):
+        return ""
+    return f"positions {trend.shown[0].position} to {trend.shown[-1].position}"
 
 
 def is_within(trend: SeriesTrend) -> bool:

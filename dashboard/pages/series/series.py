@@ -13,7 +13,7 @@ from dashboard.charts import theme
 from dashboard.charts.trend import MOST_MARKED
 from dashboard.pages.experiments.links import series_fields
 from dashboard.pages.series.baseline import baseline_context
-from dashboard.pages.series.controls import control_context
+from dashboard.pages.series.controls import control_context, part_text
 from dashboard.pages.series.effect import describe_effect
 from dashboard.pages.series.figure import draw_series
 from dashboard.pages.series.phases import PhaseTable, draw_phases, has_phases, phase_rows, read_phases
@@ -84,7 +84,8 @@ def series_part(request: HttpRequest, pk: int) -> JsonResponse:
     context = {"series": series, "project": series.case.project, **chart_context(trend)}
     context |= points_context(request, trend)
     table = render_to_string("series/points.html", context, request)
-    return JsonResponse({"figure": context["figure"], "points": table, "thinned": context["thinned"]})
+    answer = {"figure": context["figure"], "points": table, "thinned": context["thinned"]}
+    return JsonResponse({**answer, "part": part_text(trend)})
 
 
 def chart_context(trend: SeriesTrend) -> dict[str, Any]:

@@ -247,13 +247,16 @@ def test_the_keyboard_reads_a_chart_and_a_part_of_it_is_loaded(site: Site) -> No
         page.get_by_role("button", name="Closer").press("Enter")
         page.wait_for_url(f"**zoom={part}")
     expect(page.get_by_role("region", name="Points").locator("tbody tr")).to_have_count(4)
-    assert "zoom=1-4" in (page.get_by_role("link", name="CSV").get_attribute("href") or "")
+    expect(page.get_by_text("positions 1 to 4")).to_be_visible()
+    for name, query in (("CSV", "?zoom=1-4"), ("date", "?x=date&zoom=1-4")):
+        assert (page.get_by_role("link", name=name).get_attribute("href") or "").endswith(query)
     page.emulate_media(color_scheme="dark")
     page.locator(".canvas[data-drawn=dark]").wait_for()
     page.get_by_role("button", name="All").press("Enter")
     rows = page.get_by_role("region", name="Points").locator("tbody tr")
     expect(rows).to_have_count(6)
     assert "zoom" not in page.url
+    expect(page.get_by_text("show all")).to_be_hidden()
     # From part to part there is nothing to go back to.
     for part, number in (("?zoom=1-4", 4), ("", 6)):
         page.go_back()
