@@ -14,6 +14,7 @@ from dashboard.charts.telemetry import (
     Channel,
     choose_readings,
     choose_row_scale,
+    watched_moments,
 )
 
 # Of a line behind the others; the one in front has all of its points.
@@ -93,23 +94,25 @@ def overlay_repetitions(
     }
     fronts = {trace["name"]: trace for trace in drawn["data"]}
     behind = [
-        _faint_trace(fronts[channel.label], channel, sizes[channel.unit], repetition)
+        _faint_trace(fronts[channel.label], channel, sizes[channel.unit], repetition, watched)
         for repetition, channels in sorted(others.items())
+        for watched in [watched_moments(channels)]
         for channel in channels
         if channel.unit in sizes and channel.label in fronts
     ]
     drawn["data"] = [*behind, *drawn["data"]]
 
 
-def _faint_trace(front: theme.Trace, channel: Channel, size: float, repetition: int) -> theme.Trace:
-    readings = np.array([np.nan if value is None else value for value in channel.values], dtype=np.float64)
-    kept = choose_readings(readings, MOST_POINTS)
-    times = channel.start + channel.interval * kept
+def _faint_trace(
+    front: theme.Trace, channel: Channel, size: float, repetition: int, watched: np.ndarray
+) -> theme.Trace:
+    kept = choose_readings(channel, MOST_POINTS, watched)
+    times = channel.times(kept)
     return {
         **front,
         "mode": "lines",
         "x": times.astype(np.float32),
-        "y": np.clip(readings[kept] / size, -LARGEST_DRAWN, LARGEST_DRAWN).astype(np.float32),
+        "y": np.clip(channel.readings()[kept] / size, -LARGEST_DRAWN, LARGEST_DRAWN).astype(np.float32),
         "name": f"{channel.label}, repetition {repetition}",
         "opacity": 0.4,
         "line": {**front["line"], "width": 1},

@@ -3,7 +3,7 @@ measured window shaded."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,8 +19,11 @@ DRAWN_UNITS = ("bytes", "%", "W", "bytes/s")
 # Of all channels together; more than the pixels of a wide drawing add nothing that could be seen.
 MOST_POINTS, LEAST_POINTS = 30_000, 300
 LARGEST_DRAWN = 1e38  # float32 halves what the page weighs and ends a little above
-# Where a sparse channel isn't read for so many times as long as just before or after, its line has a gap.
+# Where a sparse channel isn't read for so many times as long as just before or after, its line has a gap,
 LONGEST_JOINED = 3
+# if for this part of that time nothing else was read either: the sampler itself was kept away. What costs much
+# to read is read the less often the slower its last reading was.
+UNWATCHED_SHARE = 0.5
 # Of fewer readings nobody can say that the others were never meant to be: they stand by themselves.
 LEAST_JOINED = 4
 MARKER_SIZE = 4
@@ -46,6 +49,19 @@ class Channel:
             words.insert(1, str(self.device))
         return " ".join(words)
 
+    def readings(self) -> np.ndarray:
+        """The values (n,), NaN where one is missing."""
+        return np.array([np.nan if value is None else value for value in self.values], dtype=np.float64)
+
+    def times(self, indices: np.ndarray) -> np.ndarray:
+        """The seconds at which these readings were due."""
+        return np.asarray(self.start + self.interval * indices)
+
+    @property
+    def is_rare(self) -> bool:
+        """Whether some reading has no neighbour: it costs too much to be read each time."""
+        return bool(lone_readings(self.readings()).any())
+
 
 def draw_telemetry(channels: Sequence[Channel], window: tuple[float, float] | None) -> theme.Figure | None:
     """None where no channel that was read is memory, utilization, power or disk; others stay in the table."""
@@ -57,8 +73,9 @@ def draw_telemetry(channels: Sequence[Channel], window: tuple[float, float] | No
         return None
     scales = [choose_row_scale(row) for row in rows]
     most = max(LEAST_POINTS, MOST_POINTS // sum(map(len, rows)))
+    watched = watched_moments(read)
     traces = [
-        _channel_trace(channel, number, order, scales[number], most)
+        _channel_trace(channel, number, order, scales[number], most, watched)
         for number, row in enumerate(rows)
         for order, channel in enumerate(row)
     ]
@@ -72,11 +89,13 @@ def draw_telemetry(channels: Sequence[Channel], window: tuple[float, float] | No
     return drawn
 
 
-def _channel_trace(channel: Channel, row: int, order: int, scaled: numbers.Scale, most: int) -> theme.Trace:
-    readings = np.array([np.nan if value is None else value for value in channel.values], dtype=np.float64)
+def _channel_trace(
+    channel: Channel, row: int, order: int, scaled: numbers.Scale, most: int, watched: np.ndarray
+) -> theme.Trace:
+    readings = channel.readings()
     lone = lone_readings(readings)
-    drawn = choose_readings(readings, most)
-    times = channel.start + channel.interval * drawn
+    drawn = choose_readings(channel, most, watched)
+    times = channel.times(drawn)
     sizes = MARKER_SIZE * lone[drawn].astype(np.int32)
     hue = theme.HUES[(3 * row + order) % len(theme.HUES)]
     return theme.scatter_trace(
@@ -107,20 +126,43 @@ def lone_readings(readings: np.ndarray) -> np.ndarray:
     return np.asarray(known & ~beside)
 
 
-def choose_readings(readings: np.ndarray, most: int) -> np.ndarray:
-    """The indices of the readings (n,) that are drawn, about `most` of them; a missing one makes a gap.
+def watched_moments(channels: Iterable[Channel]) -> np.ndarray:
+    """The seconds (m,), ascending, at which the sampler was there: of channels that are read each time."""
+    times = [
+        channel.times(np.flatnonzero(~np.isnan(channel.readings())))
+        for channel in channels
+        if not channel.is_rare
+    ]
+    return np.unique(np.concatenate(times)) if times else np.array([])
+
+
+def choose_readings(channel: Channel, most: int, watched: np.ndarray) -> np.ndarray:
+    """The indices of the readings that are drawn, about `most` of them; a missing one makes a gap.
 
     A channel that was read each time has its gap wherever a reading is missing. The line of one with lone
-    readings goes on, also where it began densely, save where it paused for much longer than beside it.
+    readings goes on, also where it began densely, save where it paused for much longer than beside it while
+    nothing else was read either: `watched` (m,), in seconds. Without other channels every such pause counts.
     """
+    readings = channel.readings()
     known = np.flatnonzero(~np.isnan(readings))
-    if not lone_readings(readings).any() or len(known) < LEAST_JOINED:
+    are_few = len(known) < LEAST_JOINED and not (len(watched) and 2 * len(known) <= len(readings))
+    if not channel.is_rare or are_few:
         return thin_to_extremes(readings, most)
-    distances = np.diff(known)
+    gaps = known[:-1][find_pauses(channel.times(known), watched)] + 1
+    return np.sort(np.concatenate([known[thin_to_extremes(readings[known], most)], gaps]))
+
+
+def find_pauses(times: np.ndarray, watched: np.ndarray) -> np.ndarray:
+    """After which of a sparse channel's readings (n,), in seconds, it has a gap: bools (n - 1,)."""
+    distances = np.diff(times)
     # At the ends there is a neighbour on one side alone.
     beside = np.maximum(np.append(0, distances[:-1]), np.append(distances[1:], 0))
-    gaps = known[:-1][distances > LONGEST_JOINED * beside] + 1
-    return np.sort(np.concatenate([known[thin_to_extremes(readings[known], most)], gaps]))
+    pauses = distances > LONGEST_JOINED * beside
+    for index in np.flatnonzero(pauses) if len(watched) else ():
+        inside = watched[(watched > times[index]) & (watched < times[index + 1])]
+        unwatched = np.diff([times[index], *inside, times[index + 1]]).max()
+        pauses[index] = unwatched > UNWATCHED_SHARE * distances[index]
+    return np.asarray(pauses)
 
 
 def _largest_reading(channel: Channel) -> float:

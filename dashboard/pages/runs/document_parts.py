@@ -77,7 +77,10 @@ def repetition_context(run: Run, document: Json, index: int, overlaid: bool = Fa
         "repetitions": rows_of_all,
         "repetition": shown,
         "overlaid": overlaid,
-        "channels": [(row, channel.label) for row, channel in zip(rows, channels, strict=True)],
+        "channels": [
+            (row, channel.label, sum(value is not None for value in row.values))
+            for row, channel in zip(rows, channels, strict=True)
+        ],
         "telemetry": theme.figure_json(drawn) if drawn else "",
         "histogram": _histogram_json(shown),
     }

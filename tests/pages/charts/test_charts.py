@@ -183,6 +183,31 @@ def test_a_channel_that_is_read_rarely_is_one_line_with_a_gap_where_it_was_not_r
 
 
 @pytest.mark.parametrize(
+    ("places", "away", "gap"),
+    [
+        pytest.param([0, 10, 20, 330], None, [], id="a slow reading"),
+        pytest.param([0, 10, 20, 330], (22, 329), [2.1], id="the sampler away"),
+        pytest.param([0, 300], None, [], id="two readings"),
+    ],
+)
+def test_a_rare_channel_has_a_gap_only_where_nothing_else_was_read(
+    places: list[int], away: tuple[int, int] | None, gap: list[float]
+) -> None:
+    rare: list[float | None] = [1e8 if place in places else None for place in range(400)]
+    memory: list[float | None] = [2e8] * 400
+    if away:
+        memory[slice(*away)] = [None] * (away[1] - away[0])
+    names = {"memory": memory, "memory_pss": rare}
+    channels = [telemetry.Channel(name, "bytes", 0.0, 0.1, values) for name, values in names.items()]
+    drawn = telemetry.draw_telemetry(channels, None)
+    assert drawn is not None
+    repetitions.overlay_repetitions(drawn, channels, {1: channels})
+    for trace in validate_figure(drawn).data:
+        if trace.name.startswith("memory PSS"):
+            assert list(trace.x[np.isnan(trace.y)]) == pytest.approx(gap)
+
+
+@pytest.mark.parametrize(
     "places",
     [
         pytest.param([*range(60), *range(70, 400, 10)], id="densely at first"),
