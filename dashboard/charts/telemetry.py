@@ -21,8 +21,8 @@ MOST_POINTS, LEAST_POINTS = 30_000, 300
 LARGEST_DRAWN = 1e38  # float32 halves what the page weighs and ends a little above
 # Where a sparse channel isn't read for so many times as long as just before or after, its line has a gap,
 LONGEST_JOINED = 3
-# if for this part of that time nothing else was read either: the sampler itself was kept away. What costs much
-# to read is read the less often the slower its last reading was.
+# if for this part of that time nothing else was read either: the sampler itself was kept away. What costs
+# much to read is read the less often the slower its last reading was.
 UNWATCHED_SHARE = 0.5
 # Of fewer readings nobody can say that the others were never meant to be: they stand by themselves.
 LEAST_JOINED = 4

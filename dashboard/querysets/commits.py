@@ -229,7 +229,8 @@ def configurations_beside(
     project: Project, commit: Commit, measured: Iterable[int]
 ) -> tuple[dict[int, Configuration], list[Configuration]]:
     """(by key those that were measured at the commit, those that are measured on the branch and have no
-    whole or active run here), in one query. Superseded versions of a benchmark aren't missed.
+    whole or active run here), in one query. Superseded versions of a benchmark aren't missed, nor what was
+    imported or posted: nothing here measures it.
     """
     keys = set(measured)
     found = _CONFIGURATIONS.read_rows(measured=list(keys), commit=commit.pk, project=project.pk)
@@ -240,8 +241,9 @@ def configurations_beside(
 
 def _build_configurations() -> QuerySet[Configuration]:
     latest = SeriesLatest.objects.filter(
-        series__configuration=OuterRef("pk"), series__metric__name=OVERVIEW_METRIC, series__phase=""
-    )
+        series__configuration=OuterRef("pk"), series__metric__name=OVERVIEW_METRIC, series__phase="",
+        run__origin=Run.Origin.MEASURED,
+    )  # fmt: skip
     runs = Run.objects.filter(configuration=OuterRef("pk"), commit=Parameter("commit"))
     newer = Configuration.objects.filter(
         case=OuterRef("case"), pool=OuterRef("pool"), quick=OuterRef("quick"), version__gt=OuterRef("version")

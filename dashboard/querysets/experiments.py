@@ -167,8 +167,9 @@ def profiles_of_runs(experiment: Experiment) -> dict[str, dict[str, Any]]:
 
 
 def measured_cases(project: Project) -> list[Case]:
-    """The cases of which the project has runs: those that only a toggle made aren't in its manifest."""
-    runs = Run.objects.filter(configuration__case=OuterRef("pk"))
+    """The cases that were measured here: those that only a toggle made, or an import, aren't in the
+    manifest."""
+    runs = Run.objects.filter(configuration__case=OuterRef("pk")).exclude(origin=Run.Origin.IMPORTED)
     return list(
         Case.objects.filter(Exists(runs), project=project).order_by("benchmark", "key")[:LISTED_CASES]
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from django.db.models import F, QuerySet, Window
 from django.db.models.functions import RowNumber
 
-from dashboard.models import Change, Point, Project, Series, SeriesLatest
+from dashboard.models import Change, Point, Project, Run, Series, SeriesLatest
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.deferred_joins import compose_details
 from dashboard.querysets.regressions import REGRESSION_DETAILS
@@ -21,6 +21,17 @@ def series_with_related() -> QuerySet[Series]:
     return Series.objects.select_related(
         "configuration__case__project", "configuration__pool", "metric", "latest"
     )
+
+
+def with_newest_origin(rows: QuerySet[Series]) -> QuerySet[Series]:
+    """Each with the `newest_origin` of its runs; None where it has no point."""
+    return rows.annotate(newest_origin=F("latest__run__origin"))
+
+
+def is_measured_here(series: Series) -> bool:
+    """Whether a host of this site can measure it again: a series with its newest origin."""
+    origin = getattr(series, "newest_origin", None)
+    return bool(series.case.project.repository) and origin in (None, Run.Origin.MEASURED)
 
 
 SERIES_OF_KEYS = compose_details(series_with_related)

@@ -18,6 +18,7 @@ from dashboard.pages.experiments.links import form_address, series_fields
 from dashboard.policy.baselines import MeasuredValue, compare_to_baseline, default_baseline
 from dashboard.policy.project_policy import project_policy
 from dashboard.querysets import baselines, series_points
+from dashboard.querysets.series import is_measured_here
 from dashboard.querysets.series_points import PointCommit, SeriesPoint
 from dashboard.sentences.baselines import PROBLEMS, baseline_label, comparison_word, format_comparison
 
@@ -156,7 +157,7 @@ def _experiment_address(series: Series, baseline: SeriesBaseline, newest: Series
     """The form that measures both side by side; of a level the newest commit that is on it."""
     project, head = series.case.project, newest.commit
     base = baseline.commit or baseline.points[-1].commit
-    if base.hash == head.hash or not project.repository:
+    if base.hash == head.hash or not is_measured_here(series):
         return ""
     return form_address(project, base=base.hash, head=head.hash, **series_fields(series))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, render
 from django.template.loader import render_to_string
@@ -11,6 +12,7 @@ from django.views.decorators.http import require_safe
 
 from dashboard.charts import theme
 from dashboard.charts.trend import MOST_MARKED
+from dashboard.models import Series
 from dashboard.pages.experiments.links import series_fields
 from dashboard.pages.series.baseline import baseline_context
 from dashboard.pages.series.controls import control_context, part_text
@@ -29,10 +31,13 @@ from dashboard.sentences.costs import precision_sentence
 from dashboard.sentences.limits import format_bounds
 from dashboard.sentences.trends import failure_text, taint_reason, thinned_sentence
 
+
+def _series_rows() -> QuerySet[Series]:
+    return series_queries.with_newest_origin(series_queries.series_with_related())
+
+
 SERIES_FOR_PAGE = CompiledQuery(
-    lambda: with_noise_facts(with_alarm_counts(series_queries.series_with_related())).filter(
-        pk=Parameter("pk")
-    )
+    lambda: with_noise_facts(with_alarm_counts(_series_rows())).filter(pk=Parameter("pk"))
 )
 
 
@@ -79,7 +84,7 @@ def series_page(request: HttpRequest, pk: int) -> HttpResponse:
 @require_safe
 def series_part(request: HttpRequest, pk: int) -> JsonResponse:
     """What a part of the chart shows, for the script that has zoomed: the figure, and the table's section."""
-    series = get_object_or_404(series_queries.series_with_related(), pk=pk)
+    series = get_object_or_404(_series_rows(), pk=pk)
     trend = read_series_trend(request, series)
     context = {"series": series, "project": series.case.project, **chart_context(trend)}
     context |= points_context(request, trend)
@@ -122,7 +127,7 @@ def _stack_ends(trend: SeriesTrend, table: PhaseTable) -> list[str]:
 
 def points_context(request: HttpRequest, trend: SeriesTrend) -> dict[str, Any]:
     """The rows of the table, newest first."""
-    series, project = trend.series, trend.series.case.project
+    series = trend.series
     beside = [(line, {position: value for position, _, value in line.rows}) for line in trend.lines]
     crossed = {bound.run for bound in trend.limits if bound.crossed}
     rows = [
@@ -145,9 +150,15 @@ def points_context(request: HttpRequest, trend: SeriesTrend) -> dict[str, Any]:
         "all_tainted": all(row.tainted for row in trend.shown),
         "lines": trend.lines,
         "relative": trend.reference if trend.reference.value is not None else None,
-        "comparing": series_fields(series) if project.repository and len(trend.rows) > 1 else None,
+        "comparing": _comparing_fields(series) if len(trend.rows) > 1 else None,
+        "is_measured_here": series_queries.is_measured_here(series),
         "request": request,
     }
+
+
+def _comparing_fields(series: Series) -> dict[str, str]:
+    """What names the case for the experiment, and for the comparison of what is stored."""
+    return {**series_fields(series), "windows": "quick" if series.quick else "standard"}
 
 
 def _change_text(value: float, reference: float | None) -> str:

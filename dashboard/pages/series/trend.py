@@ -28,7 +28,8 @@ from dashboard.sentences.trends import line_label
 MOST_DRAWN, MOST_DRAWN_OVERLAID = 400, 240
 MOST_TAINTED_DRAWN = 80
 MOST_MARKERS = 40
-ROWS_PER_PAGE = 50
+# Of the table; with lines beside it each row has a cell more for each of them.
+ROWS_PER_PAGE, ROWS_BESIDE = 50, 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ def read_series_trend(request: HttpRequest, series: Series) -> SeriesTrend:
     related = trends.related_series(series, [name.series for name in query.beside if name.series])
     drawn = choose_drawn(shown, [change.position for change in changes])
     beside = _read_overlaid(series, query, branch, shown, related)
-    listed = requested_page(request, list(shown[::-1]), ROWS_PER_PAGE)
+    listed = requested_page(request, list(shown[::-1]), ROWS_BESIDE if beside else ROWS_PER_PAGE)
     if details is None:
         # The newest ones are what the baseline is compared with.
         wanted = {row.run for row in (*drawn, *rows[-NOISE_POINTS - 1 :], *listed)}

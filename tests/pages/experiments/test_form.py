@@ -252,7 +252,8 @@ def test_two_points_of_a_series_are_chosen(signed_in: Client) -> None:
     form = re.search(r'<form class="comparing".*?</form>', page, re.DOTALL)
     assert form is not None
     hidden = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form[0]))
-    assert hidden == {"case": str(series.case), "quick": "no", "pool": "default", "metric": "step_time"}
+    fields = {"case": str(series.case), "quick": "no", "pool": "default", "windows": "standard"}
+    assert hidden == {**fields, "metric": "step_time"}
     assert page.count('form="comparing"') == 6
 
 

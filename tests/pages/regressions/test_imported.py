@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from io import StringIO
 from pathlib import Path
 
 import pytest
 from django.core.management import call_command
 from django.test import Client
+from django.utils import timezone
 
-from dashboard.models import Document, Regression, Run, Series
+from dashboard.models import Commit, Document, Project, Regression, Run, Series
 from tests.dashboard import factories
 from tests.pages import builders
 
@@ -149,3 +151,25 @@ def test_what_an_import_finds_is_shown_so(client: Client, tmp_path: Path) -> Non
     assert "Nobody, and nobody will be: it was found in imported results" in shown
     assert "git log" not in shown
     assert "</a>." in shown.partition("After the last good commit,")[2].partition("</p>")[0]
+
+
+def test_nothing_is_offered_that_would_be_refused(signed_in: Client, regression: Regression) -> None:
+    """The project has a repository, but no manifest of it names what was imported."""
+    Project.objects.update(repository="https://example.org/snake.git")
+    Commit.objects.create(
+        project=regression.project, hash="e" * 40, branch="main", position=9, committed_at=timezone.now()
+    )
+    run = Run.objects.first()
+    assert run is not None
+    pages = [
+        run.get_absolute_url(),
+        regression.series.get_absolute_url(),
+        f"/projects/snake/commits/{'e' * 40}/",
+    ]
+    asking = re.compile(
+        r"Measure again|Measure them side by side|Measure the two side by side|Not measured here"
+    )
+    assert [asking.findall(get_page(signed_in, page)) for page in pages] == [[], [], []]
+    assert "Compare what is stored of them" in get_page(signed_in, pages[1])
+    Run.objects.update(origin=Run.Origin.MEASURED)
+    assert all(asking.search(get_page(signed_in, page)) for page in pages)
