@@ -177,6 +177,11 @@ class Project(models.Model):
     def get_absolute_url(self) -> str:
         return page_address("project", self.slug)
 
+    @property
+    def is_unread_copy(self) -> bool:
+        """Whether it came from an archive, with the address of a repository that this site never read."""
+        return bool(self.repository) and self.imported_at is not None and self.repository_read_at is None
+
     def note_reading(self, problem: str = "") -> None:
         """Remember that its repository was read just now, or why it could not be."""
         # A fetch takes minutes: by now the project may have another repository, which wasn't asked.

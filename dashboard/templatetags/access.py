@@ -29,5 +29,7 @@ def may_use_address(context: dict[str, Any], view_name: str, project: Project | 
 
 @register.simple_tag(takes_context=True, name="may_measure")
 def may_measure_project(context: dict[str, Any], project: Project) -> bool:
-    """`{% may_measure project as can_measure %}`: of an imported history nothing can be measured."""
-    return bool(project.repository) and may_use_address(context, "trigger", project)
+    """`{% may_measure project as can_measure %}`: of an imported history nothing can be measured,
+    nor of a copy before its repository is read."""
+    is_readable = project.repository and not project.is_unread_copy
+    return bool(is_readable) and may_use_address(context, "trigger", project)

@@ -220,6 +220,19 @@ def test_a_copy_is_quiet(exported: Path) -> None:
     assert not Regression.objects.get(project=copy).proving
 
 
+def test_a_copy_measures_nothing_before_its_repository_is_read(exported: Path, signed_in: Client) -> None:
+    import_file(exported)
+    run = Run.objects.filter(project__slug="copy", state="done").latest("pk")
+    pages = ("/projects/copy/", "/projects/copy/commits/", run.get_absolute_url())
+    asking = 'action="/projects/copy/trigger/"'
+    assert [asking in signed_in.get(page).content.decode() for page in pages] == [False, False, False]
+    problem = signed_in.post("/projects/copy/read-commits/", follow=True)
+    assert "can't be read" in shown_text(problem)
+    assert "Read the repository" in shown_text(signed_in.get(pages[0]))
+    Project.objects.get(slug="copy").note_reading()
+    assert [asking in signed_in.get(page).content.decode() for page in pages] == [True, True, True]
+
+
 def test_the_overview_warns_of_nothing_in_a_copy(exported: Path, signed_in: Client) -> None:
     Regression.objects.all().delete()
     import_file(exported)
