@@ -26,6 +26,7 @@ from dashboard.pages.comparisons.files import FileResponse, write_csv, write_mar
 from dashboard.pages.experiments.links import configuration_fields
 from dashboard.pages.paging import parse_whole_number
 from dashboard.pages.requested_project import requested_project
+from dashboard.pages.sharing.shared_pictures import preview_of_page
 from dashboard.pictures import KINDS
 from dashboard.querysets import comparisons as queries
 from dashboard.sentences import comparisons as sentences
@@ -76,11 +77,20 @@ def compare_page(request: HttpRequest, slug: str) -> HttpResponse:
             context["names_run"] = bool(RUN.fullmatch(asked.base) or RUN.fullmatch(asked.head))
         else:
             context |= comparison_context(request, comparison)
+            context["preview"] = _preview_of(comparison)
     names = queries.known_names(project)
     context["names"] = names
     if context["comparison"] is None:
         context |= _choice_context(names)
     return render(request, "comparisons/compare.html", context, status=400 if context["error"] else 200)
+
+
+def _preview_of(comparison: Comparison) -> dict[str, str]:
+    """What a chat shows of its address."""
+    title = f"{comparison.project.slug}: {comparison.head.name} against {comparison.base.name}"
+    chosen = comparison.chosen
+    sentence = sentences.lead_sentence(chosen) if chosen else sentences.nothing_sentence(comparison)
+    return preview_of_page(comparison.project, lasting_address(comparison), title, sentence)
 
 
 def _choice_context(names: Sequence[tuple[str, str, str]]) -> dict[str, Any]:

@@ -92,6 +92,16 @@ def test_a_planted_difference_is_found_on_page_files_and_api(client: Client, pla
     assert "`copy_all" in markdown
 
 
+def test_a_chat_previews_a_comparison(client: Client, planted: list[Commit]) -> None:
+    page = client.get(PAGE, {"base": "v1.0", "head": "main"}).content.decode()
+    told = dict(re.findall(r'<meta property="og:(\w+)" content="([^"]*)">', page))
+    assert told["title"] == f"snake: {planted[3].short} against {planted[1].short}"
+    assert f"{PAGE}?base={planted[1].short}&amp;head={planted[3].short}&amp;" in told["url"]
+    assert "metrics differ" in told["description"]
+    Project.objects.update(visibility="private")
+    assert "og:" not in client.get(PAGE, {"base": "v1.0", "head": "main"}).content.decode()
+
+
 def test_equal_commits_show_no_difference(client: Client, planted: list[Commit]) -> None:
     query = {"base": planted[0].hash, "head": planted[2].hash}
     answer = read_answer(client, **query)
