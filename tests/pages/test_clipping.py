@@ -75,7 +75,7 @@ def test_long_names_of_cases_hide_no_column(site: Site) -> None:
         time_limit=60,
     )
     Commit.objects.update(committed_at=timezone.now(), subject="Keep the replay buffer in one pinned tensor")
-    Metric.objects.filter(name="step_time").update(unit="steps/s")
+    Metric.objects.filter(name="step_time").update(unit="bytes/1000 steps")
     page = signed_in_page(site, "/", viewport={"width": 1440, "height": 900})
     found = []
     for where in (*LISTS_OF_CASES, "/series/{series}/"):
