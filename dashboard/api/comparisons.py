@@ -92,8 +92,8 @@ class ComparedCall(BaseModel):
     what: str = Field(description="`new`, `gone`, `more`, `fewer`, `slower` or `faster`.")
     calls_base: float
     calls_head: float
-    seconds_base: float
-    seconds_head: float
+    seconds_base: float | None = Field(description="Null where no times are known, or of tainted runs.")
+    seconds_head: float | None
 
 
 class ComparedValue(BaseModel):
@@ -255,8 +255,8 @@ def describe_call(row: ProfileRow) -> ComparedCall:
         what=row.what,
         calls_base=row.calls_base,
         calls_head=row.calls_head,
-        seconds_base=row.own_base,
-        seconds_head=row.own_head,
+        seconds_base=row.own_base if row.has_times else None,
+        seconds_head=row.own_head if row.has_times else None,
     )
 
 

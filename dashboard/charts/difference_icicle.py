@@ -24,6 +24,10 @@ MOST_BLOCKS = 140
 # Of what a whole step takes: what moved by less keeps its grey.
 LEAST_MOVED, MUCH_MOVED = 0.005, 0.05
 
+# Pixels: of a letter, and of the drawing on a desktop.
+LETTER_WIDTH, WIDE = 7.0, 1100
+ALL = "all functions"
+
 Path = tuple[str, ...]
 
 
@@ -51,6 +55,13 @@ class DifferenceBlock:
     def what(self) -> str:
         """`new`, `gone`, or empty."""
         return "new" if not self.base else "gone" if not self.head else ""
+
+    @property
+    def label(self) -> str:
+        """The function, with what became of it where a wide page has room for both."""
+        named = f"{self.block.label or ALL} ({self.what})"
+        fits = len(named) * LETTER_WIDTH <= self.block.width / 100 * WIDE
+        return named if self.what and fits else self.block.label or ALL
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,10 +35,12 @@ Profile = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ProfileRow(PairedCosts):
-    """A function, operation or kernel on both sides. `where`: its file, or its phase."""
+    """A function, operation or kernel on both sides. `where`: its file, or its phase. Without `has_times` its
+    seconds are unknown, or tell nothing."""
 
     name: str
     where: str
+    has_times: bool = True
 
     @property
     def what(self) -> What:
@@ -123,7 +125,7 @@ def compare_kernels(documents: Iterable[Mapping[str, Any] | None]) -> Sequence[P
 def differing_rows(before: Costs, after: Costs, *, has_times: bool = True) -> list[ProfileRow]:
     """What is done otherwise, by the time that moved; what is done as often last, where much of all moved."""
     names = dict.fromkeys((*before, *after))
-    rows = [ProfileRow(*pair_costs(before, after, name), *name) for name in names]
+    rows = [ProfileRow(*pair_costs(before, after, name), *name, has_times) for name in names]
     moved = sum(abs(row.own_difference) for row in rows)
     kept = [
         row

@@ -116,7 +116,8 @@ def _profile_cells(part: str, row: ProfileRow) -> Iterator[Cells]:
     calls = {"base": row.calls_base, "head": row.calls_head, "difference": row.calls_difference}
     own = {"base": row.own_base, "head": row.own_head, "difference": row.own_difference}
     yield {**common, "unit": "calls/step", **calls}
-    yield {**common, "unit": "s/step", **own}
+    if row.has_times:
+        yield {**common, "unit": "s/step", **own}
 
 
 def write_markdown(comparison: Comparison, address: str) -> HttpResponse:
@@ -219,7 +220,8 @@ def _markdown_metric(row: MetricRow) -> Sequence[str]:
 
 def _markdown_profile(row: ProfileRow) -> Sequence[str]:
     calls = f"{numbers.format_number(row.calls_base)} → {numbers.format_number(row.calls_head)}"
-    own = f"{numbers.format_quantity(row.own_base, 's')} → {numbers.format_quantity(row.own_head, 's')}"
+    times = (numbers.format_quantity(own, "s") for own in (row.own_base, row.own_head))
+    own = " → ".join(times) if row.has_times else numbers.DASH
     return code_span(f"{row.name} {row.where}"), sentences.what_label(row.what), calls, own
 
 

@@ -215,6 +215,12 @@ def test_of_a_tainted_profile_calls_are_compared_and_no_times(client: Client, pl
     assert whats <= {"new", "gone", "more", "fewer"}
     assert answer.context["icicle"].by_calls
     assert "is tainted: calls are compared, and times tell nothing." in shown_text(answer)
+    assert not any(row.has_times for _, _, rows, _ in answer.context["tables"] for row in rows)
+    parts = client.get("/projects/snake/compare.csv", query).content.decode()
+    assert ",push," in parts
+    assert ",s/step," not in parts
+    told = read_answer(client, **query)["comparison"]["functions"]
+    assert {row["seconds_head"] for row in told} == {None}
 
 
 def test_a_tainted_run_is_left_out_and_told(client: Client, planted: list[Commit]) -> None:

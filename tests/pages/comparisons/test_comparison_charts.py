@@ -46,6 +46,7 @@ def test_a_frame_is_as_wide_as_its_larger_side() -> None:
     assert {name: shown.colour for name, shown in blocks.items()} == {
         "": "much-more", "train": "much-more", "push": "much-more", "draw": "much-less", "act": "same",
     }  # fmt: skip
+    assert [blocks[name].label for name in ("", "draw", "act")] == ["all functions", "draw (gone)", "act"]
     assert (blocks["push"].what, blocks["draw"].what, blocks["act"].what) == ("new", "gone", "")
     assert blocks["draw"].block.width == pytest.approx(100 * 2 / 10.01, abs=0.01)
     by_calls = draw_difference(STACKS, 0, by_calls=True)
