@@ -11,7 +11,7 @@ from django.db.models.functions import Concat
 from django.utils import timezone
 from playwright.sync_api import Page
 
-from dashboard.models import Case, Commit, Configuration, Metric, Project, Run
+from dashboard.models import Case, Commit, Configuration, Metric, Project, Run, Series
 from tests.pages.test_accessibility import MORE_PAGES, create_projects_of_pages
 from tests.pages.test_browser import PAGES, Site, _queries_beside_the_browser, browser, signed_in_page, site
 
@@ -78,7 +78,11 @@ def test_long_names_of_cases_hide_no_column(site: Site) -> None:
     Metric.objects.filter(name="step_time").update(unit="bytes/1000 steps")
     page = signed_in_page(site, "/", viewport={"width": 1440, "height": 900})
     found = []
-    for where in (*LISTS_OF_CASES, "/series/{series}/"):
+    series = Series.objects.get(pk=site.ids["series"])
+    others = Series.objects.filter(metric=series.metric, phase="").exclude(pk=series.pk)
+    beside = "&".join(f"beside={other.pk}@feature" for other in (series, *others[:2]))
+    overlaid = f"/series/{series.pk}/?relative=first&{beside}"
+    for where in (*LISTS_OF_CASES, "/series/{series}/", overlaid):
         site.go(page, where)
         found += [f"{where}: {part}" for part in page.evaluate(FIND_SCROLLED)]
     assert found == [], "\n".join(found)
