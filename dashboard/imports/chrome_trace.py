@@ -33,6 +33,8 @@ MICROSECOND = 1e-6
 # What torch.profiler calls its steps, and the category of record_function: the user's own phases.
 STEP = re.compile(r"ProfilerStep#\d+")
 ANNOTATION = "user_annotation"
+# It draws its whole recording as one span, on a thread of its own: nothing that was run.
+RECORDING = "Trace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,8 @@ def _collect_spans(path: Path, events: Iterable[Any]) -> dict[tuple[str, str], l
     began: dict[tuple[str, str], list[tuple[float, str, str]]] = defaultdict(list)
     for index, event in enumerate(events):
         if not isinstance(event, Mapping) or event.get("ph") not in ("X", "B", "E"):
+            continue
+        if event.get("cat") == RECORDING:
             continue
         thread = (str(event.get("pid")), str(event.get("tid")))
         start = _read_time(path, event, index, "ts")

@@ -210,6 +210,8 @@ def test_a_trace_without_steps_is_of_one(tmp_path: Path) -> None:
         {"ph": "E", "ts": 25, "pid": 1, "tid": 1},
         {"ph": "X", "name": "save", "ts": 25, "dur": 10, "pid": 1, "tid": 1},
         {"ph": "X", "name": "idle", "ts": 0, "dur": 1, "pid": 1, "tid": 2},
+        # As torch.profiler draws the whole of its recording.
+        trace_event("PyTorch Profiler (0)", 0, 900, cat="Trace", pid="Spans", tid="PyTorch Profiler"),
     ]
     (run,) = imports.read_chrome_trace(write_file(tmp_path, events), ORIGIN).runs
     assert read_values(run) == pytest.approx(
