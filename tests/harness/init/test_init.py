@@ -226,7 +226,7 @@ def test_candidates_are_ranked_and_libraries_left_out(tmp_path: Path) -> None:
         },
     )
     assert [candidate.path for candidate in found] == ["zoo/ppo.py", "zoo/dqn.py"]
-    assert found[0].reasons == ("imports torch", "backward", "optimizer", "told by README.md")
+    assert found[0].reasons == ("imports torch", "backward", "optimizer", "started in README.md")
 
 
 def test_training_is_seen_through_imports_of_the_repository(tmp_path: Path) -> None:

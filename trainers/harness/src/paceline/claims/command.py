@@ -152,11 +152,11 @@ def _tell_results(
     """Return the table of the chosen claims; the README gets one of all claims."""
     known = book.known()
     if arguments.readme:
-        whole = [result for result in book.all_claims() if _is_told(result, arguments.toggles)]
+        whole = [result for result in book.all_claims() if _is_selected(result, arguments.toggles)]
         layout.insert(arguments.readme, f"{layout.table(whole)}\n\n{table.table_notes(whole)}")
-    told = [result for result in known if result.claim.key in chosen]
-    return f"{layout.table(told)}\n\n{table.table_notes(told)}"
+    chosen_results = [result for result in known if result.claim.key in chosen]
+    return f"{layout.table(chosen_results)}\n\n{table.table_notes(chosen_results)}"
 
 
-def _is_told(result: ClaimResult, toggles: bool | None) -> bool:
+def _is_selected(result: ClaimResult, toggles: bool | None) -> bool:
     return toggles is None or (result.claim.toggle is not None) == toggles

@@ -29,7 +29,7 @@ TIME_LIMIT = 3600
 ATTEMPTS = 3
 FEWEST_STEPS = 2  # of a window and its warm-up
 # Statuses of what somebody else has ended: with fewer steps it wouldn't have ended by itself.
-TOLD_TO_END = tuple(128 + number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
+STATUSES_OF_SIGNALS = tuple(128 + number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
 
 # Launchers of ranks, by the words that they are started with: of the same environment as this harness.
 _PYTHON = (sys.executable, "-P", "-m")
@@ -110,12 +110,12 @@ def measure_script(arguments: argparse.Namespace, progress: protocol.Progress) -
         folder = _find_missing_module(failure.output, arguments.python_path)
         if failure.status and folder:
             failure.args = (f"{failure}; what it lacks lies in this repository, give --python-path {folder}",)
-        elif failure.status and failure.status not in TOLD_TO_END and failure.taken >= FEWEST_STEPS:
+        elif failure.status and failure.status not in STATUSES_OF_SIGNALS and failure.taken >= FEWEST_STEPS:
             steps = STEPS if arguments.steps is None else arguments.steps
-            told = (
+            advice = (
                 f"it had taken {failure.taken} of {steps} steps, --steps {failure.taken} ends it before that"
             )
-            failure.args = (f"{failure}; {told}",)
+            failure.args = (f"{failure}; {advice}",)
         raise
 
 

@@ -89,7 +89,7 @@ class ReadFiles:
                 doubts.add(UNRECORDED)
             elif kind == "input" and (there or not _lies_in(name, folder)):
                 size += Path(name).stat().st_size if there else 0
-                if len(files) >= READ_FILES_LIMIT or size > BYTES_LIMIT or not _can_be_told(name):
+                if len(files) >= READ_FILES_LIMIT or size > BYTES_LIMIT or not _is_storable_path(name):
                     doubts.add(TOO_MUCH)
                     break
                 files[os.path.relpath(name, folder) if _lies_in(name, folder) else name] = hash_file(name)
@@ -136,7 +136,7 @@ def _real_folder(folder: str) -> str:
     return os.path.realpath(folder)
 
 
-def _can_be_told(name: str) -> bool:
+def _is_storable_path(name: str) -> bool:
     """Whether a document can hold the path."""
     return len(name) <= 2000 and all(character.isprintable() for character in name)
 

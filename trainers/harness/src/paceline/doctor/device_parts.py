@@ -92,11 +92,11 @@ def neighbour_findings(alone: Document, beside: Document, *, is_known: bool) -> 
     """What a run tells of a neighbour; nothing is wanted of it where NVML has no id of ours for it."""
     slower = (metric_value(beside, "step_time") or 0.0) / (metric_value(alone, "step_time") or 1.0)
     codes = {warning.code for warning in beside.warnings}
-    told = ", ".join(sorted(codes)) or "nothing"
+    warning_codes = ", ".join(sorted(codes)) or "nothing"
     wanted = "co_tenant" if is_known else "nothing: NVML's process ids aren't those of this container"
     return [
         Finding("a step beside it", f"{slower:.2f} times as long", "over 1.2", slower > 1.2),
-        Finding("the run warns of", told, wanted, "co_tenant" in codes if is_known else None),
+        Finding("the run warns of", warning_codes, wanted, "co_tenant" in codes if is_known else None),
         Finding(
             "kept out of judgement",
             "yes" if beside.tainted else "no",

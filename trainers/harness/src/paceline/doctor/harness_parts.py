@@ -68,8 +68,8 @@ def _device_findings(bench: Workbench) -> list[Finding]:
         rows = [Finding("driver", str(devices.driver))]
         for device, (index, readings) in zip(devices.visible, devices.read(), strict=True):
             # NVML tells no utilization of a divided device, whose other parts are somebody else's.
-            untold = {"gpu_utilization"} if device.is_divided else set()
-            missing = {name for name, value in readings.items() if value is None} - untold
+            unavailable = {"gpu_utilization"} if device.is_divided else set()
+            missing = {name for name, value in readings.items() if value is None} - unavailable
             shown = ", ".join(f"{name} {value:,.0f}" for name, value in readings.items() if value is not None)
             rows.append(Finding(f"device {index}", shown, "all readings", not missing))
         held = sorted({reason for _, reason in devices.throttling()})

@@ -25,7 +25,7 @@ from .learning_guards import diverged_names, finite_qualities, judge_guards, val
 from .reported_numbers import leave_out_unusable
 
 # Of what ends a step: for the warnings alone.
-UNTOLD_OF_STEP = ("succeeded_after", "alternates")
+OMITTED_OF_STEP = ("succeeded_after", "alternates")
 # Phases whose number in a step is told with what a step is.
 PASSES = ("forward", "backward", "optimizer", "env_step")
 
@@ -86,7 +86,7 @@ def build_document(run: Measurement) -> Raw:
         **derived_metrics.document_members(swept, job),
     }
     if timed[0].step is not None:
-        step = {name: value for name, value in timed[0].step.items() if name not in UNTOLD_OF_STEP}
+        step = {name: value for name, value in timed[0].step.items() if name not in OMITTED_OF_STEP}
         raw["step"] = {**step, "passes": _count_passes(run, phases)}
     if ranks is not None:
         raw["ranks"] = ranks

@@ -47,16 +47,18 @@ class ArgumentGuess:
 
 def propose_arguments(candidate: Candidate, folder: Path, *, has_device: bool) -> list[ArgumentGuess]:
     """What to try one after the other, the likeliest first; empty where a needed line is missing."""
-    told = list(_guesses_from_commands(candidate))
+    from_commands = list(_guesses_from_commands(candidate))
     if not has_device:
-        told.sort(key=lambda guess: not _names_processor(guess.words))
+        from_commands.sort(key=lambda guess: not _names_processor(guess.words))
     needs_line = any(option.is_required for option in candidate.facts.options)
     # What has no dash before it is a file or a word that the script can't do without.
-    begins_with_line = bool(told) and (
-        needs_line or _has_positional(told[0].words) or (not has_device and _names_processor(told[0].words))
+    begins_with_line = bool(from_commands) and (
+        needs_line
+        or _has_positional(from_commands[0].words)
+        or (not has_device and _names_processor(from_commands[0].words))
     )
     bare = [] if needs_line else [ArgumentGuess()]
-    guesses = [*told[:1], *bare, *told[1:]] if begins_with_line else [*bare, *told]
+    guesses = [*from_commands[:1], *bare, *from_commands[1:]] if begins_with_line else [*bare, *from_commands]
     return [
         _fit_machine(guess, candidate, folder, has_device=has_device) for guess in guesses[:SHORTEST_LINES]
     ]

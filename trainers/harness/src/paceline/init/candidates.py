@@ -44,7 +44,7 @@ ASIDE = frozenset(
     }
 )
 RANKS_POINTS, MISSING_POINTS, ASIDE_POINTS, FOLDER_POINTS = -2.0, -4.0, -3.0, -0.5
-TOLD_POINTS, TOLD_FIRST_POINTS = 2.0, 3.0
+COMMAND_POINTS, FIRST_COMMAND_POINTS = 2.0, 3.0
 LEAST_POINTS = 3.0
 
 
@@ -100,11 +100,11 @@ def find_candidates(repository: Repository, commands: Sequence[CommandLine]) -> 
 
 
 def rate_candidate(
-    repository: Repository, path: str, told: Sequence[CommandLine], commands: Sequence[CommandLine]
+    repository: Repository, path: str, start_commands: Sequence[CommandLine], commands: Sequence[CommandLine]
 ) -> Candidate:
     """One file as a candidate, whatever its points are."""
     facts = repository.files[path]
-    module = _start_module(repository, path, told)
+    module = _start_module(repository, path, start_commands)
     loaded = load_closure(repository, path, module)
     external = {name for names in loaded.externals.values() for name in names}
     imported = {sign for other in loaded.files if other != path for sign in repository.files[other].signs}
@@ -118,22 +118,22 @@ def rate_candidate(
     points += next((worth for pattern, worth in NAME_POINTS if pattern.fullmatch(file_name)), 0.0)
     points += FOLDER_POINTS * path.count("/") + ASIDE_POINTS * bool(ASIDE & set(path.split("/")[:-1]))
     points += RANKS_POINTS * facts.joins_ranks * (not facts.has_guard and "train" not in file_name)
-    if told:
-        first = next((line.script for line in commands if line.source == told[0].source), "")
-        points += TOLD_FIRST_POINTS if first == path else TOLD_POINTS
+    if start_commands:
+        first = next((line.script for line in commands if line.source == start_commands[0].source), "")
+        points += FIRST_COMMAND_POINTS if first == path else COMMAND_POINTS
     dotted = ".".join([*_package_parts(repository, path), PurePosixPath(path).stem])
     command = console_scripts(repository.folder).get(dotted)
-    points += TOLD_POINTS * (command is not None)
+    points += COMMAND_POINTS * (command is not None)
     reasons = (
         *(f"imports {name}" for name in frameworks),
         *sorted(facts.signs or imported),
-        *([f"told by {told[0].source}"] if told else ()),
+        *([f"started in {start_commands[0].source}"] if start_commands else ()),
         *([f"installed as the command {command}"] if command else ()),
     )
     # Its services need an account, and a network that a measured process may not have.
     variables = {"WANDB_MODE": "disabled"} if "wandb" in external else {}
     return Candidate(
-        path, module, points, reasons, missing, loaded.python_path, tuple(told), facts, variables
+        path, module, points, reasons, missing, loaded.python_path, tuple(start_commands), facts, variables
     )
 
 
@@ -187,10 +187,10 @@ def _package_parts(repository: Repository, path: str) -> list[str]:
     return parts
 
 
-def _start_module(repository: Repository, path: str, told: Sequence[CommandLine]) -> str:
-    """The name by which `python -m` starts it, where it is told so or can't be started otherwise."""
-    if told and told[0].module:
-        return told[0].module
+def _start_module(repository: Repository, path: str, start_commands: Sequence[CommandLine]) -> str:
+    """The name by which `python -m` starts it, where a command does so or nothing else would."""
+    if start_commands and start_commands[0].module:
+        return start_commands[0].module
     is_main = PurePosixPath(path).name == "__main__.py"
     if not is_main and not repository.files[path].is_relative:
         return ""

@@ -104,8 +104,8 @@ def _choose_candidates(
                 f"--module {arguments.module}: there is no such module in {repository.folder}"
             )
         line = CommandLine("the command line", 0, path, (), arguments.module)
-        told = [line, *(other for other in commands if other.script == path)]
-        return [rate_candidate(repository, path, told, commands)]
+        start_commands = [line, *(other for other in commands if other.script == path)]
+        return [rate_candidate(repository, path, start_commands, commands)]
     if arguments.script:
         path = Path(arguments.script).as_posix().removeprefix("./")
         if path not in repository.files:
@@ -147,7 +147,7 @@ def _write_untried(
 ) -> None:
     """Write a manifest that wasn't tried, and raise the sentence that says what is missing."""
     environment = _guess_environment(repository, candidate)
-    preparation = guess_preparation(repository, commands, candidate, words or (), told_only=True)
+    preparation = guess_preparation(repository, commands, candidate, words or (), documented_only=True)
     text = write_manifest(
         candidate, words or (), UNTRIED, environment, preparation, {"steps": "not tried: a guess"}
     )

@@ -106,7 +106,7 @@ class Exploration:
             candidate = replace(candidate, processes=RANKS)
             seen = self._watch(candidate, guess)
         preparation = guess_preparation(
-            self.repository, self.commands, candidate, guess.words, told_only=not seen.misses_file
+            self.repository, self.commands, candidate, guess.words, documented_only=not seen.misses_file
         )
         said = "not tried, its data is here" if preparation else ""
         if seen.misses_file and preparation:

@@ -23,26 +23,26 @@ def guess_preparation(
     candidate: Candidate,
     words: Sequence[str],
     *,
-    told_only: bool = False,
+    documented_only: bool = False,
 ) -> tuple[str, ...]:
     """The words behind `python` of the likeliest command; empty where there is none.
 
-    With `told_only`, of those that stand beside the training in a README.
+    With `documented_only`, of those that stand beside the training in a README.
 
     A README tells it before the training, and it shares words with its arguments: data/shakespeare/prepare.py
     and config/train_shakespeare.py.
     """
     wanted = _find_words(" ".join([candidate.path, *words]))
-    told = {line.source: line.number for line in candidate.commands}
+    training_lines = {line.source: line.number for line in candidate.commands}
     lines = {
-        (line.script, *line.arguments): _rate_line(line, told, wanted)
+        (line.script, *line.arguments): _rate_line(line, training_lines, wanted)
         for line in commands
         if _makes_data(line.script, candidate)
         and not line.has_placeholder
         and not line.launcher
-        and (line.source in told or not told_only)
+        and (line.source in training_lines or not documented_only)
     }
-    for path in () if told_only else repository.files:
+    for path in () if documented_only else repository.files:
         if _makes_data(path, candidate) and (path,) not in lines:
             lines[path,] = 3.0 * (str(PurePosixPath(path).parent) == candidate.folder != "") + _shared_words(
                 path, wanted
@@ -60,11 +60,11 @@ def _makes_data(path: str, candidate: Candidate) -> bool:
     return path != candidate.path and bool(_MAKES_DATA.fullmatch(PurePosixPath(path).name))
 
 
-def _rate_line(line: CommandLine, told: dict[str, int], wanted: set[str]) -> float:
-    is_beside = line.source in told
+def _rate_line(line: CommandLine, training_lines: dict[str, int], wanted: set[str]) -> float:
+    is_beside = line.source in training_lines
     points = 1.0 * is_beside + _shared_words(line.script, wanted)
     points += 2.0 * (is_beside and line.source.count("/") > 0)
-    return points + 1.0 * (is_beside and line.number < max(told.values()))
+    return points + 1.0 * (is_beside and line.number < max(training_lines.values()))
 
 
 def _shared_words(path: str, wanted: set[str]) -> float:

@@ -117,10 +117,10 @@ def device_identities(devices: Sequence[int]) -> list[str | None]:
     None where this version of torch doesn't tell it.
     """
     cuda = sys.modules["torch"].cuda if devices else None
-    told = (
+    identities = (
         [str(getattr(cuda.get_device_properties(device), "uuid", "")) for device in devices] if cuda else []
     )
-    return [identity.lower() if UUID.fullmatch(identity) else None for identity in told]
+    return [identity.lower() if UUID.fullmatch(identity) else None for identity in identities]
 
 
 def device_name() -> str | None:

@@ -128,10 +128,10 @@ def _imported_packages() -> dict[str, str]:
     versions: dict[str, str] = {}
     for place in sys.path:
         for described in _installed_in(Path(place or "."), imported):
-            told = dict(_read_headers(described))
-            name = told.get("name", "").lower()
-            if name.replace("-", "_") in imported and "version" in told:
-                versions[name] = told["version"]
+            headers = dict(_read_headers(described))
+            name = headers.get("name", "").lower()
+            if name.replace("-", "_") in imported and "version" in headers:
+                versions[name] = headers["version"]
     return dict(sorted(versions.items()))
 
 

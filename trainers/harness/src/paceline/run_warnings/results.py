@@ -18,7 +18,7 @@ from ..units import format_amount, format_count
 from ..watching.process import TooFewStepsError
 from .warning import Raw, WarningRows, make_warning
 
-NAMES_TOLD = 10
+MOST_NAMES = 10
 UNCERTAIN_WIDTH = 0.5  # of an exponent: the difference between linear and n log n, or worse
 
 
@@ -108,12 +108,14 @@ def _describe_bound(row: Mapping[str, Any]) -> str:
 def _unusable_numbers(timed: Sequence[TimedRepetition]) -> WarningRows:
     """What the code reported that no document can hold: which numbers, how often, and what became of them."""
     found = unusable_numbers(repetition.result for repetition in timed)
-    told = [_describe_unusable(member, name, readings) for (member, name), readings in sorted(found.items())]
-    if told:
-        rest = len(told) - NAMES_TOLD
+    descriptions = [
+        _describe_unusable(member, name, readings) for (member, name), readings in sorted(found.items())
+    ]
+    if descriptions:
+        rest = len(descriptions) - MOST_NAMES
         yield make_warning(
             "number_left_out",
-            "; ".join(told[:NAMES_TOLD]) + (f"; and {rest} more" if rest > 0 else ""),
+            "; ".join(descriptions[:MOST_NAMES]) + (f"; and {rest} more" if rest > 0 else ""),
             "a gradient's norm is infinite at first with fp16 and a GradScaler; elsewhere look for a "
             "division by nothing, or a type that overflows",
         )

@@ -64,7 +64,7 @@ class ProcessTree:
         self._labels: dict[int, str] = {pid: MAIN}
         self._copies: set[int] = set()
         # Of each living process, how much of its use is in readings already.
-        self._told: dict[int, ProcessUsage] = {}
+        self._counted: dict[int, ProcessUsage] = {}
         self._readings = 0
         self._read_at = 0.0
 
@@ -124,43 +124,43 @@ class ProcessTree:
         """Return what the known processes use, and forget those that are gone."""
         usages = {}
         for pid in self._labels:
-            used, told = process_usage.process_usage(pid), self._told.get(pid)
+            used, counted = process_usage.process_usage(pid), self._counted.get(pid)
             # Another process may have got the id of one that is gone.
-            if used is not None and (told is None or told.started_at == used.started_at):
+            if used is not None and (counted is None or counted.started_at == used.started_at):
                 usages[pid] = used
         self._labels = {pid: name for pid, name in self._labels.items() if pid in usages or pid == self.pid}
         return usages
 
     def _pass_on_bytes(self, usages: Mapping[int, ProcessUsage]) -> None:
         """Pass on what was told of ended processes: who waits for one has its bytes among its own."""
-        parents = {pid: told.parent for pid, told in self._told.items()}
-        for pid in self._told.keys() - usages.keys():
-            told, heir = self._told.pop(pid), parents[pid]
-            while heir in parents and heir not in usages:
-                heir = parents[heir]
-            if heir in self._told:
-                self._told[heir] = _add_bytes(self._told[heir], told)
+        parents = {pid: counted.parent for pid, counted in self._counted.items()}
+        for pid in self._counted.keys() - usages.keys():
+            counted, ancestor = self._counted.pop(pid), parents[pid]
+            while ancestor in parents and ancestor not in usages:
+                ancestor = parents[ancestor]
+            if ancestor in self._counted:
+                self._counted[ancestor] = _add_bytes(self._counted[ancestor], counted)
 
     def _sum_usages(self, usages: Mapping[int, ProcessUsage], elapsed: float) -> TreeReading:
         reading = TreeReading()
         for pid, used in usages.items():
-            told = self._told.get(pid) or _told_at_first_sight(used, self._read_at, elapsed)
-            self._told[pid] = replace(
+            counted = self._counted.get(pid) or _usage_before_reading(used, self._read_at, elapsed)
+            self._counted[pid] = replace(
                 used,
-                read=_larger_known(used.read, told.read),
-                written=_larger_known(used.written, told.written),
+                read=_larger_known(used.read, counted.read),
+                written=_larger_known(used.written, counted.written),
             )
-            share = LabelUsage(used.cpu - told.cpu, used.resident, 1)
+            share = LabelUsage(used.cpu - counted.cpu, used.resident, 1)
             reading.shares.setdefault(self._labels[pid], LabelUsage()).add(share)
             reading.threads += used.threads
-            reading.read = _add_growth(reading.read, used.read, told.read)
-            reading.written = _add_growth(reading.written, used.written, told.written)
+            reading.read = _add_growth(reading.read, used.read, counted.read)
+            reading.written = _add_growth(reading.written, used.written, counted.written)
         reading.cpu = sum(share.cpu for share in reading.shares.values())
         reading.resident = sum(share.resident for share in reading.shares.values())
         return reading
 
 
-def _told_at_first_sight(used: ProcessUsage, now: float, elapsed: float) -> ProcessUsage:
+def _usage_before_reading(used: ProcessUsage, now: float, elapsed: float) -> ProcessUsage:
     """Return what a process used before the latest reading: its processor time is spread over its life.
 
     It may have been there for a while. All of its time in one reading would be more than the machine has.
@@ -170,9 +170,9 @@ def _told_at_first_sight(used: ProcessUsage, now: float, elapsed: float) -> Proc
     return replace(used, cpu=before, read=0, written=0)
 
 
-def _add_bytes(told: ProcessUsage, other: ProcessUsage) -> ProcessUsage:
+def _add_bytes(usage: ProcessUsage, other: ProcessUsage) -> ProcessUsage:
     return replace(
-        told, read=_sum_known(told.read, other.read), written=_sum_known(told.written, other.written)
+        usage, read=_sum_known(usage.read, other.read), written=_sum_known(usage.written, other.written)
     )
 
 
