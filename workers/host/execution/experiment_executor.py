@@ -71,12 +71,12 @@ def kept_members(measured: Mapping[str, Any]) -> dict[str, Any]:
     if not measured:
         return {}
     functions = (measured.get("profile") or {}).get("functions")
-    told = {name: measured[name] for name in ("processes", "phases") if name in measured}
+    kept = {name: measured[name] for name in ("processes", "phases") if name in measured}
     if measured.get("ranks"):
-        told["ranks"] = {"world_size": measured["ranks"]["world_size"]}
+        kept["ranks"] = {"world_size": measured["ranks"]["world_size"]}
     environment = measured.get("environment") or {}
     return {
-        **told,
+        **kept,
         "environment": {name: environment.get(name) for name in ("path", "memory_bytes")},
         "profile": {"functions": functions},
         "counters": exact_counters(measured),
@@ -264,9 +264,9 @@ class ExperimentExecutor(Executor):
         self.assignment = replace(self.assignment, in_turns=answer.in_turns, profiled=False)
 
     def keep_counted(self, documents: Mapping[str, Mapping[str, Any]], seconds: float) -> CountedAnswer:
-        told = {name: kept_members(document) for name, document in documents.items()}
+        kept = {name: kept_members(document) for name, document in documents.items()}
         lease, repetition = self.assignment.lease, uuid4().hex
-        return ask_site(lambda: self.client.keep_profiles(lease, told, seconds, repetition), self.stop)
+        return ask_site(lambda: self.client.keep_profiles(lease, kept, seconds, repetition), self.stop)
 
     def count_side(self, prepared: PreparedCode, name: str) -> Mapping[str, Any]:
         """The document of a repetition of one side with its functions counted; empty where that fails."""

@@ -154,13 +154,13 @@ def check_clock(data: bytes, elapsed: float) -> None:
     The harness shares its box with the code that it measures, which may have written the document.
     """
     try:
-        told = sum(float(repetition["seconds"]) for repetition in json.loads(data)["repetitions"])
+        measured = sum(float(repetition["seconds"]) for repetition in json.loads(data)["repetitions"])
     except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
         # The site says what is wrong with it.
         return
-    if told > elapsed + CLOCK_TOLERANCE:
+    if measured > elapsed + CLOCK_TOLERANCE:
         raise BadDocumentError(
-            f"repetitions: they took {told:.3g} s by the document, but all of it {elapsed:.3g} s by a clock."
+            f"repetitions: {measured:.3g} s by the document, but all of it took {elapsed:.3g} s."
         )
 
 

@@ -40,8 +40,8 @@ def typical_times_by_phase(base: Document, head: Document, means: Mapping[str, T
     typical = {}
     for phase, mean in means.items():
         before, after = times_of(phase, 0), times_of(phase, 1)
-        told = None if before is None or after is None else typical_times(before, after)
-        typical[phase] = told or mean
+        by_steps = None if before is None or after is None else typical_times(before, after)
+        typical[phase] = by_steps or mean
     return typical
 
 

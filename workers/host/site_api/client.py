@@ -177,8 +177,8 @@ class SiteClient:
         self, lease: Lease, documents: Mapping[str, Mapping[str, Any]], seconds: float, repetition: str
     ) -> CountedAnswer:
         """Hand in what both sides' counted repetitions say; by `repetition` the site knows it again."""
-        told = {"documents": dict(documents), "seconds": seconds, "repetition": repetition}
-        message = {"lease": lease_message(lease), **told}
+        counted = {"documents": dict(documents), "seconds": seconds, "repetition": repetition}
+        message = {"lease": lease_message(lease), **counted}
         with self._reading():
             return read_counted_answer(self.call("experiments/profiles", message))
 
