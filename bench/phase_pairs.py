@@ -180,7 +180,10 @@ def noise_table(pairs: Sequence[PhasesOfPair]) -> Iterator[str]:
 def named_table(pairs: Sequence[PhasesOfPair]) -> Iterator[str]:
     """How often the right phase is named, and how often another one, by means and by typical steps."""
     heads = [
-        f"{count} pairs, {look}: {told}" for count in DRAWN for look in LOOKS for told in ("right", "wrong")
+        f"{count} pairs, {look}: {outcome}"
+        for count in DRAWN
+        for look in LOOKS
+        for outcome in ("right", "wrong")
     ]
     yield f"| step | phase | {' | '.join(heads)} |"
     yield f"|{'---|' * (2 + len(heads))}"
@@ -202,7 +205,7 @@ def named_table(pairs: Sequence[PhasesOfPair]) -> Iterator[str]:
 
 def claim_table(pairs: Sequence[PhasesOfPair]) -> Iterator[str]:
     """Half the width of a claim's interval, and how often it leaves out that nothing differs."""
-    heads = [f"{look}: {told}" for look in LOOKS for told in ("±, median", "left out")]
+    heads = [f"{look}: {column}" for look in LOOKS for column in ("±, median", "left out")]
     yield f"| claim, {DRAWN[-1]} pairs | {' | '.join(heads)} |"
     yield f"|{'---|' * (1 + len(heads))}"
     for spelling in CLAIMED:

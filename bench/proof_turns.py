@@ -169,19 +169,19 @@ def mean_minutes() -> float:
 def order_cells(projects: Sequence[Sequence[SimulatedProof]]) -> list[str]:
     """Minutes from a commit to its first proof's end, and hours that the old ones wait at most."""
     first, last = (day * DAY for day in COUNTED)
-    told = []
+    delays = []
     for proofs in projects:
         by_commit: dict[float, float] = {}
         for proof in proofs:
             if first <= proof.commit < last:
                 by_commit[proof.commit] = min(proof.ended, by_commit.get(proof.commit, math.inf))
-        told += [ended - commit for commit, ended in by_commit.items()]
+        delays += [ended - commit for commit, ended in by_commit.items()]
     longest = [
         max(min(proof.began, DAYS * DAY) - proof.asked for proof in proofs if proof.is_old)
         for proofs in projects
     ]
     left = [proof.began == math.inf for proofs in projects for proof in proofs if proof.is_old]
-    found = [float(np.quantile(told, part, method="lower")) for part in (0.5, 0.9)]
+    found = [float(np.quantile(delays, part, method="lower")) for part in (0.5, 0.9)]
     waits = [float(np.median(longest)) / 60, max(longest) / 60]
     return [*(f"{value:.0f}" for value in [*found, *waits]), f"{100 * sum(left) / len(left):.1f}"]
 

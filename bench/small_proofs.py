@@ -374,9 +374,9 @@ def describe_deviation(values: Sequence[float] | Floats) -> str:
 
 def verdict_lines(asked: str, judged: Iterable[tuple[str, int, float]]) -> Iterator[Line]:
     found = list(judged)
-    told = Counter(verdict for verdict, _, _ in found)
+    verdict_counts = Counter(verdict for verdict, _, _ in found)
     if found:
-        counts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(told.items()))
+        counts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdict_counts.items()))
         pairs, took = mean(count for _, count, _ in found), [seconds / 60 for _, _, seconds in found]
         yield Line(
             f"{asked}, {len(found)} experiments",

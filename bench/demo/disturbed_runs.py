@@ -34,11 +34,11 @@ def describe_disturbance(
     planted = {entry["commit"] for entry in result["planted"]}
     # What was withdrawn later has been told nevertheless.
     found = [*result["regressions"], *result["withdrawn"]]
-    told = [regression for regression in found if regression["state"] == CONFIRMED]
+    confirmed = [regression for regression in found if regression["state"] == CONFIRMED]
     tainted = [run for run in calm if run["tainted"]]
     share = len(tainted) / len(calm) if calm else 0.0
     return {
-        "false_alerts": [entry["first_bad"] for entry in told if culprit_of(entry) not in planted],
+        "false_alerts": [entry["first_bad"] for entry in confirmed if culprit_of(entry) not in planted],
         "burned": [run["commit"] for run in beside],
         "burned_but_judged": [run["commit"] for run in beside if not run["tainted"]],
         "undisturbed": len(calm),

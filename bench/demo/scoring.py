@@ -39,7 +39,7 @@ def join_words(found: Sequence[Entry], nothing: str = "nothing") -> str:
 
 def score_regression(entry: Entry, result: Entry) -> dict[str, Any]:
     found = regressions_at(entry["commit"], result)
-    right = len(found) == 1 and is_fully_told(found[0], entry)
+    right = len(found) == 1 and is_fully_explained(found[0], entry)
     person = f"{entry['metric']} {entry['percent']:+.0f}%, {entry['phase']}, {entry['function']}"
     if "repaired_by" in entry:
         person += f", repaired by {entry['repaired_by'][:10]}"
@@ -49,7 +49,7 @@ def score_regression(entry: Entry, result: Entry) -> dict[str, Any]:
     return score_row(entry["commit"], event, person, join_words(found), right=right)
 
 
-def is_fully_told(regression: Entry, entry: Entry) -> bool:
+def is_fully_explained(regression: Entry, entry: Entry) -> bool:
     """Whether the regression is proved, and says of its cause all that a person would."""
     suspects = regression["suspects"]
     return (
@@ -88,11 +88,11 @@ def score_other(regression: Entry, switched: Entry | None) -> dict[str, Any]:
 
 
 def score_improvement(entry: Entry, result: Entry) -> dict[str, Any]:
-    told = regressions_at(entry["commit"], result)
+    blamed = regressions_at(entry["commit"], result)
     better = [found for found in result["improvements"] if found["commit"] == entry["commit"]]
     person = f"{entry['metric']} {entry['percent']:+.0f}%, {entry['phase']}; nobody is told"
-    said = join_words([*told, *better])
-    return score_row(entry["commit"], "improvement", person, said, right=bool(better) and not told)
+    said = join_words([*blamed, *better])
+    return score_row(entry["commit"], "improvement", person, said, right=bool(better) and not blamed)
 
 
 def score_broken(entry: Entry, result: Entry) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How many of several causes close to each other are told: `python -m bench.detection.close_causes`.
+"""How many of several causes close to each other are found: `python -m bench.detection.close_causes`.
 
 Whole histories are simulated: noisy points, the steps that detection finds in them, and the pairs that the
 decision asks for, judged as a site judges them. A machine that is slower from some commit on shows in the
@@ -46,12 +46,12 @@ FILLED_NOISES = tuple(Noise(noise, noise, late=SEEDS) for noise in (0.01, 0.02, 
 
 @dataclass(slots=True)
 class Tally:
-    """What was told of simulated histories, added up."""
+    """What was proved of simulated histories, added up."""
 
     histories: int = 0
     planted: int = 0
-    told: int = 0
-    all_told: int = 0
+    found: int = 0
+    all_found: int = 0
     wide: int = 0
     false: int = 0
     pairs: int = 0
@@ -60,23 +60,23 @@ class Tally:
     def add(self, project: NoisyProject, places: Sequence[int]) -> None:
         self.histories += 1
         self.planted += len(places)
-        told = set()
+        found = set()
         for good, bad in project.confirmed_ranges():
             inside = [place for place in places if good < place <= bad]
             if not inside:
                 self.false += 1
             elif bad - good == 1:
-                told |= set(inside)
+                found |= set(inside)
             else:
                 self.wide += 1
-        self.told += len(told)
-        self.all_told += len(told) == len(places)
+        self.found += len(found)
+        self.all_found += len(found) == len(places)
         self.pairs += project.pairs_measured
         self.experiments += len(project.pairs)
 
     def cells(self) -> list[str]:
         """In percent of causes or histories, then per history."""
-        parts = [self.told / self.planted, self.all_told / self.histories]
+        parts = [self.found / self.planted, self.all_found / self.histories]
         cells = [f"{100 * part:.1f}" for part in parts]
         cells += [f"{100 * count / self.histories:.1f}" for count in (self.wide, self.false)]
         cells += [f"{count / self.histories:.1f}" for count in (self.experiments, self.pairs)]
@@ -99,7 +99,7 @@ def simulate_history(causes: Causes, noise: Noise, seed: int) -> NoisyProject:
 def cause_table(
     trials: int, seed: int = SEED, causes: Sequence[Causes] = CAUSES, noises: Sequence[Noise] = NOISES
 ) -> Iterator[str]:
-    heads = ["noise", "causes, %", "told", "all told", "a range", "false", "experiments", "pairs"]
+    heads = ["noise", "causes, %", "found", "all found", "a range", "false", "experiments", "pairs"]
     yield from table_head(heads)
     for noise in noises:
         for planted in causes:
@@ -131,7 +131,7 @@ def simulate_filled(noise: Noise, filled: float, seed: int) -> tuple[NoisyProjec
 
 
 def filled_table(trials: int, seed: int = SEED) -> Iterator[str]:
-    heads = ["noise", "filled", "told", "a range", "false", "experiments", "pairs"]
+    heads = ["noise", "filled", "found", "a range", "false", "experiments", "pairs"]
     yield from table_head(heads)
     for noise in FILLED_NOISES:
         for filled in FILLED_PARTS:
@@ -139,9 +139,9 @@ def filled_table(trials: int, seed: int = SEED) -> Iterator[str]:
             for trial in range(trials):
                 project, at = simulate_filled(noise, filled, seed * SEEDS + trial)
                 tally.add(project, [at])
-            # There is one cause, so that all are told where it is.
-            told, _, *rest = tally.cells()
-            yield f"| {noise.run:.1%} | {filled:.0%} | {' | '.join([told, *rest])} |"
+            # There is one cause, so that all are found where it is.
+            found, _, *rest = tally.cells()
+            yield f"| {noise.run:.1%} | {filled:.0%} | {' | '.join([found, *rest])} |"
 
 
 def main() -> None:

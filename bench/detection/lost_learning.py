@@ -1,4 +1,4 @@
-"""How often one is told that a training no longer learns: `python -m bench.detection.lost_learning`.
+"""How often a loss of learning is reported: `python -m bench.detection.lost_learning`.
 
 Histories of what a training learned are simulated: a level, the luck of each seed, and commits of which some
 draw the random numbers in another order, so that every seed has another luck from then on. What is
@@ -82,7 +82,7 @@ def simulate_history(
     """
     samples: list[list[float]] = []
     suspected: list[int] = []
-    told: int | None = None
+    confirmed_after: int | None = None
     for index, level in enumerate(levels):
         moved = index == 0 or level != levels[index - 1]
         redraws = not training.deterministic or moved or rng.random() < REDRAWING
@@ -93,9 +93,9 @@ def simulate_history(
             counts.suspected += 1
             counts.alarms += confirmed
             counts.pairs += pairs
-            told = index if confirmed and told is None else told
+            confirmed_after = index if confirmed and confirmed_after is None else confirmed_after
     counts.commits += len(levels)
-    return told
+    return confirmed_after
 
 
 def new_suspicions(
@@ -157,8 +157,8 @@ def unchanged_table(trials: int) -> Iterator[str]:
 
 
 def lost_table(trials: int) -> Iterator[str]:
-    """Where one commit loses a part of what is learned: how often that is told, and how soon."""
-    yield "| spread of seeds | seeds | lost | told | after commits |"
+    """Where one commit loses a part of what is learned: how often that is reported, and how soon."""
+    yield "| spread of seeds | seeds | lost | reported | after commits |"
     yield "|---|---|---|---|---|"
     for training in TRAININGS[:4]:
         for loss in LOSSES:

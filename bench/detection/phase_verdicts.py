@@ -121,7 +121,7 @@ def decide_budget(
 def phase_table(trials: int) -> Iterator[str]:
     """Of each machine, phase and truth, decided by pairs of the whole step alone, or by more."""
     heads = ["machine", "phase", "what is there"]
-    heads += [f"{by}: {told}" for by in LOOKS for told in ("right", "wrong", "undecided", "pairs")]
+    heads += [f"{by}: {outcome}" for by in LOOKS for outcome in ("right", "wrong", "undecided", "pairs")]
     yield from table_head(heads)
     for (machine, noise), (share, suspected) in product(MACHINES.items(), SUSPECTED.items()):
         for name, (truth, right) in TRUTHS.items():

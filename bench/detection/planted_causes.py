@@ -21,10 +21,10 @@ class Causes:
     machine_at: int = 0
 
     def __str__(self) -> str:
-        told = ", ".join(f"{step:g}" if step else "-" for step in self.steps)
+        steps_text = ", ".join(f"{step:g}" if step else "-" for step in self.steps)
         if not self.machine:
-            return told
-        return f"{told}; machine {self.machine:g} from {self.machine_at:+d} on"
+            return steps_text
+        return f"{steps_text}; machine {self.machine:g} from {self.machine_at:+d} on"
 
     @property
     def places(self) -> list[int]:

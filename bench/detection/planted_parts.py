@@ -114,7 +114,7 @@ def make_series(repetitions: Floats) -> Series:
     return Series(points, "lower", "time")
 
 
-# How a history is judged: the changes that are told, by what was told before.
+# How a history is judged: the changes that are reported, by what was reported before.
 Judge = Callable[[History, Sequence[int]], list[Change]]
 
 
@@ -136,8 +136,8 @@ JUDGES: dict[str, Judge] = {
 
 
 @dataclass(slots=True)
-class Told:
-    """What was told of a growing history: at which commit, of which one, in which direction."""
+class ReportedChanges:
+    """What was reported of a growing history: at which commit, of which one, in which direction."""
 
     known: list[int] = field(default_factory=list)
     news: list[tuple[int, Change]] = field(default_factory=list)
@@ -150,20 +150,20 @@ class Told:
 
 
 def false_suspicions(seed: int, noise: NoiseModel, judge: Judge) -> int:
-    """Of one case that never changes, in COMMITS commits: places at which a regression was told."""
-    history, told = simulate_history(seed, noise, KNOWN + COMMITS), Told()
+    """Of one case that never changes, in COMMITS commits: places at which a regression was reported."""
+    history, reported = simulate_history(seed, noise, KNOWN + COMMITS), ReportedChanges()
     for end in range(KNOWN + 1, KNOWN + COMMITS + 1):
-        told.look(judge, history.until(end))
-    return sum(change.direction == "regression" for _, change in told.news)
+        reported.look(judge, history.until(end))
+    return sum(change.direction == "regression" for _, change in reported.news)
 
 
 def delay_of_step(seed: int, noise: NoiseModel, judge: Judge, steps: Mapping[str, float]) -> float:
-    """How many commits with the step were measured when it was told; infinite where it never was."""
-    history, told = simulate_history(seed, noise, AT + BEHIND, steps), Told()
-    told.look(judge, history.until(AT))
+    """How many commits with the step were measured when it was reported; infinite where it never was."""
+    history, reported = simulate_history(seed, noise, AT + BEHIND, steps), ReportedChanges()
+    reported.look(judge, history.until(AT))
     for end in range(AT + 1, AT + BEHIND + 1):
-        told.look(judge, history.until(end))
-        if any(is_planted(change) for at, change in told.news if at >= AT):
+        reported.look(judge, history.until(end))
+        if any(is_planted(change) for at, change in reported.news if at >= AT):
             return end - AT
     return float("inf")
 
@@ -199,16 +199,16 @@ def false_table(noise: NoiseModel, projects: int) -> Iterator[str]:
 
 def moves_table(noise: NoiseModel, histories: int) -> Iterator[str]:
     """What becomes of work that only moves from the phase of 30 % to the one of 5 %."""
-    yield "| moved, of the whole | told as a move, after | told as a regression |"
+    yield "| moved, of the whole | reported as a move, after | reported as a regression |"
     yield "|---|---|---|"
     for step in STEPS:
         moved, lost = [], 0
         for seed in range(histories):
             steps = {PLANTED[0.30]: -step, PLANTED[0.05]: step}
-            history, told = simulate_history(seed, noise, AT + BEHIND, steps), Told()
+            history, reported = simulate_history(seed, noise, AT + BEHIND, steps), ReportedChanges()
             for end in range(AT, AT + BEHIND + 1):
-                told.look(judge_with_parts, history.until(end))
-            near = [(at, change) for at, change in told.news if abs(change.index - AT) <= NEAR]
+                reported.look(judge_with_parts, history.until(end))
+            near = [(at, change) for at, change in reported.news if abs(change.index - AT) <= NEAR]
             moved += [at - AT + 1 for at, change in near if change.direction == "moved"][:1]
             lost += any(change.direction == "regression" for _, change in near)
         after = f", {sorted(moved)[len(moved) // 2]}" if moved else ""

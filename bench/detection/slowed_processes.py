@@ -108,22 +108,22 @@ def tally_trials(judge: Judge, n: int, disturbance: Disturbance, histories: int)
     return found / histories, 1000 * false / (n * histories)
 
 
-def count_ever_told(judge: Judge, n: int, disturbance: Disturbance, histories: int) -> float:
-    """Changes told while histories of n commits grew in which nothing changes, per 1,000 commits."""
-    rng, told = np.random.default_rng([n, histories, 1]), 0
+def count_false_reports(judge: Judge, n: int, disturbance: Disturbance, histories: int) -> float:
+    """Changes reported while histories of n commits grew in which nothing changes, per 1,000 commits."""
+    rng, reported = np.random.default_rng([n, histories, 1]), 0
     for _ in range(histories):
         series, known = make_series(simulate_runs(rng, n, disturbance)), list[int]()
         for length in range(FIRST_LOOK, n + 1):
             found = judge(replace(series, points=series.points[:length]), known)
             now = [change.index for change in found]
-            told += sum(all(abs(index - before) > NEAR for before in known) for index in now)
+            reported += sum(all(abs(index - before) > NEAR for before in known) for index in now)
             known = now
-    return 1000 * told / (n * histories)
+    return 1000 * reported / (n * histories)
 
 
 def result_lines(histories: int) -> Iterator[str]:
     """The table: a row for each length and disturbance."""
-    columns = ("found", "false", "ever told")
+    columns = ("found", "false", "ever reported")
     heads = [head for column in columns for head in (f"{column} by the best", column)]
     yield f"| commits | disturbed | {' | '.join(heads)} |"
     yield "|---|---|" + "---|" * len(heads)
@@ -134,7 +134,8 @@ def result_lines(histories: int) -> Iterator[str]:
             )
             shares, counts = f"{found_by_best:.0%} | {found:.0%}", f"{false_by_best:.2f} | {false:.2f}"
             growing = n == GROWING and [
-                f"{count_ever_told(judge, n, disturbance, max(histories // 4, 1)):.2f}" for judge in JUDGES
+                f"{count_false_reports(judge, n, disturbance, max(histories // 4, 1)):.2f}"
+                for judge in JUDGES
             ]
             yield f"| {n} | {disturbance.name} | {shares} | {counts} | {' | '.join(growing or ('', ''))} |"
 

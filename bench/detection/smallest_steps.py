@@ -1,4 +1,4 @@
-"""Whether the smallest step that is told is found: `python -m bench.detection.smallest_steps [--write]`.
+"""Whether the smallest step that is stated is found: `python -m bench.detection.smallest_steps [--write]`.
 
 A step of the size that `minimum_detectable_effect` tells of a history is put behind it, and half of it.
 `--write` puts the table into the page on detection.
@@ -48,13 +48,13 @@ def make_series(history: Floats) -> Series:
     return Series(tuple(points), better="lower", kind="time")
 
 
-def find_told_step(model: str, seed: int, count: int, *, sampled: bool) -> tuple[float, bool, bool]:
-    """The smallest step told for `count` points, and whether it and half of it are found."""
+def find_smallest_step(model: str, seed: int, count: int, *, sampled: bool) -> tuple[float, bool, bool]:
+    """The smallest step stated for `count` points, and whether it and half of it are found."""
     history = simulate_history(model, seed, KNOWN + count, sampled=sampled)
-    told = minimum_detectable_effect(make_series(history[:KNOWN]), count)
-    if not math.isfinite(told):
-        return told, False, False
-    return told, *(is_found(history, math.log1p(part * told)) for part in (1.0, 0.5))
+    smallest = minimum_detectable_effect(make_series(history[:KNOWN]), count)
+    if not math.isfinite(smallest):
+        return smallest, False, False
+    return smallest, *(is_found(history, math.log1p(part * smallest)) for part in (1.0, 0.5))
 
 
 def is_found(history: Floats, step: float) -> bool:
@@ -64,30 +64,30 @@ def is_found(history: Floats, step: float) -> bool:
 
 
 def result_lines(count: int) -> Iterator[str]:
-    """The table: in each cell the median of what is told, and the shares of it and of half of it found."""
+    """The table: in each cell the median of what is stated, and the shares of it and of half of it found."""
     yield "| null model | " + " | ".join(COLUMNS) + " |"
     yield "|---|" + "---|" * len(COLUMNS)
     for model in NULL_MODELS:
         asked = [(n, True) for n in SAMPLED] + [(n, False) for n in PLAIN]
         cells = [
-            format_cell([find_told_step(model, seed, n, sampled=sampled) for seed in range(count)])
+            format_cell([find_smallest_step(model, seed, n, sampled=sampled) for seed in range(count)])
             for n, sampled in asked
         ]
         yield f"| {model} | " + " | ".join(cells) + " |"
 
 
 def format_cell(results: Sequence[tuple[float, bool, bool]]) -> str:
-    """`4.2%: 83, 10`; of those for which a step is told."""
-    told = [result for result in results if math.isfinite(result[0])]
-    if 2 * len(told) < len(results):
+    """`4.2%: 83, 10`; of those for which a step is stated."""
+    finite = [result for result in results if math.isfinite(result[0])]
+    if 2 * len(finite) < len(results):
         return "none"
-    whole, half = (round(100 * sum(row[i] for row in told) / len(told)) for i in (1, 2))
-    return f"{median(row[0] for row in told):.1%}: {whole}, {half}"
+    whole, half = (round(100 * sum(row[i] for row in finite) / len(finite)) for i in (1, 2))
+    return f"{median(row[0] for row in finite):.1%}: {whole}, {half}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table, and write it where it is published."""
-    parser = argparse.ArgumentParser(description="Whether the smallest step that is told is found.")
+    parser = argparse.ArgumentParser(description="Whether the smallest step that is stated is found.")
     parser.add_argument("series", type=int, nargs="?", default=SERIES, help="for each cell")
     parser.add_argument("--write", action="store_true", help="put the table into the page")
     options = parser.parse_args(arguments)

@@ -65,25 +65,26 @@ def pair_changes(old: Sequence[Change], new: Sequence[Change]) -> list[tuple[Cha
 
 def stability_table(count: int) -> Iterator[str]:
     """What became of the changes that `judge_series` reported while histories grew from 30 to 80 points."""
-    yield "| step | noise | told what is known | reported | moved, per report | vanished, per report |"
+    yield "| step | noise | given what is known | reported | moved, per report | vanished, per report |"
     yield "|---|---|---|---|---|---|"
-    for step, sigma, told in product(STEPS, (0.01, 0.03), (False, True)):
+    for step, sigma, with_known in product(STEPS, (0.01, 0.03), (False, True)):
         total = Stability()
         for seed in range(count):
             values = np.exp(np.random.default_rng(seed).normal(0, sigma, 80))
             values[40:] *= step
-            total.add_history(growing_reports(values.tolist(), told))
+            total.add_history(growing_reports(values.tolist(), with_known))
         shares = (part / max(total.reported, 1) for part in (total.moved, total.vanished))
         cells = " | ".join(f"{share:.2f}" for share in shares)
-        yield f"| {step - 1:.0%} | {sigma:.0%} | {'yes' if told else 'no'} | {total.reported} | {cells} |"
+        is_given = "yes" if with_known else "no"
+        yield f"| {step - 1:.0%} | {sigma:.0%} | {is_given} | {total.reported} | {cells} |"
 
 
-def growing_reports(values: list[float], told: bool) -> Iterator[Sequence[Change]]:
-    """The changes after each point, with or without being told those of the point before."""
+def growing_reports(values: list[float], with_known: bool) -> Iterator[Sequence[Change]]:
+    """The changes after each point, with or without being given those of the point before."""
     points = [Point(value) for value in values]
     found: list[Change] = []
     for n in range(30, len(points) + 1):
-        known = [change.index for change in found] if told else []
+        known = [change.index for change in found] if with_known else []
         found = judge_series(Series(points[:n], "lower", "time"), known)
         yield found
 

@@ -144,23 +144,23 @@ def answer_check(good: Floats, bad: Floats, first: list[bool], *, by_steps: bool
     before, after = (np.log(side.mean(axis=0)) for side in (good, bad))
     floor = math.log1p(FLOOR)
     for count in range(pairs.FEWEST_PAIRS, BUDGET + 1):
-        told = pairs.estimate_share(before[:count], after[:count], LEAST_NOISE, error)
+        estimate = pairs.estimate_share(before[:count], after[:count], LEAST_NOISE, error)
         if by_steps and (compared := compare_steps(good[:, :count], bad[:, :count])):
             steps = estimate_by_steps(compared, first[:count], 1.0, LEAST_NOISE, error)
-            told = agreed_estimate(told, steps, error, math.log1p(LARGEST_STEP))
-        if told.low is None or told.high is None:
+            estimate = agreed_estimate(estimate, steps, error, math.log1p(LARGEST_STEP))
+        if estimate.low is None or estimate.high is None:
             continue
-        if told.low > 0 and told.share >= floor:
+        if estimate.low > 0 and estimate.share >= floor:
             return "worse", count
-        if told.high < floor:
+        if estimate.high < floor:
             return "not worse", count
     return "undecided", BUDGET
 
 
 def check_table(trials: int, trials_without: int) -> Iterator[str]:
     """Of each machine and truth, by the means of pairs and by single steps too."""
-    told = ("right", "wrong", "undecided", "pairs")
-    names = [f"{look}: {name}" for look in ("means", "steps too") for name in told]
+    outcomes = ("right", "wrong", "undecided", "pairs")
+    names = [f"{look}: {name}" for look in ("means", "steps too") for name in outcomes]
     yield f"| machine | what is there | experiments | {' | '.join(names)} |"
     yield f"|{'---|' * (3 + len(names))}"
     for machine, disturbed in MACHINES.items():
@@ -198,14 +198,14 @@ def place_step(good: Floats, bad: Floats, first: list[bool], shown: float) -> tu
     means, shared = (
         pairs.estimate_share(before, after, LEAST_NOISE / step, error) for error in (pairs.ERROR, ERROR)
     )
-    told = agreed_estimate(shared, estimate_times(good, bad, first, shown), ERROR, math.inf)
-    return pairs.place_verdict(means), pairs.place_verdict(told)
+    agreed = agreed_estimate(shared, estimate_times(good, bad, first, shown), ERROR, math.inf)
+    return pairs.place_verdict(means), pairs.place_verdict(agreed)
 
 
 def place_table(trials: int) -> Iterator[str]:
     """Where points show as much as all steps have, or twice that: what BUDGET pairs say."""
-    told = ("right", "wrong", "open")
-    names = [f"{look}: {name}" for look in ("means", "steps too") for name in told]
+    outcomes = ("right", "wrong", "open")
+    names = [f"{look}: {name}" for look in ("means", "steps too") for name in outcomes]
     yield f"| machine | there | points show | {' | '.join(names)} |"
     yield f"|{'---|' * (3 + len(names))}"
     for machine, disturbed in MACHINES.items():

@@ -127,7 +127,7 @@ def confirmation_table(trials: int) -> Iterator[str]:
 def bisection_table(trials: int) -> Iterator[str]:
     """Of a commit in the middle that has all or nothing of the step, and of one that has half of it."""
     heads = ["noise", "all or nothing: wrong", "undecided", "pairs"]
-    heads += ["half: part seen", "one side told", "undecided", "pairs"]
+    heads += ["half: part seen", "one side named", "undecided", "pairs"]
     yield from table_head(heads)
     for kind in KINDS:
         sides = [
@@ -151,8 +151,8 @@ def measured_table(trials: Sequence[Trial]) -> Iterator[str]:
             confirm_budget(budget, step) for values in histories for budget in pair_neighbours(values, step)
         ]
         if found:
-            told = verdict_cells(found, ["confirmed"], ["undecided"])
-            yield f"| {step:.0%} | {name} | {len(found)} | {told} |"
+            cells = verdict_cells(found, ["confirmed"], ["undecided"])
+            yield f"| {step:.0%} | {name} | {len(found)} | {cells} |"
 
 
 def pair_neighbours(values: Sequence[float], step: float) -> Iterator[Values]:

@@ -13,7 +13,7 @@ def test_one_large_cause_is_told_by_one_experiment() -> None:
     tally = Tally()
     tally.add(project, [QUIET])
     assert project.confirmed_ranges() == [(QUIET - 1, QUIET)]
-    assert (tally.told, tally.all_told, tally.wide, tally.false) == (1, 1, 0, 0)
+    assert (tally.found, tally.all_found, tally.wide, tally.false) == (1, 1, 0, 0)
     assert tally.cells() == ["100.0", "100.0", "0.0", "0.0", "1.0", f"{project.pairs_measured:.1f}"]
 
 

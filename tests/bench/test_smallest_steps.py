@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from bench.detection.smallest_steps import COLUMNS, PART, find_told_step, format_cell
+from bench.detection.smallest_steps import COLUMNS, PART, find_smallest_step, format_cell
 from tests.test_docs import ROOT
 
 
 @pytest.mark.parametrize(("count", "sampled"), [(5, True), (10, False)])
 @pytest.mark.parametrize("model", ["white", "autocorrelation .6"])
 def test_what_is_told_is_found_and_half_of_it_is_not(model: str, count: int, sampled: bool) -> None:
-    found = [find_told_step(model, seed, count, sampled=sampled) for seed in range(40)]
+    found = [find_smallest_step(model, seed, count, sampled=sampled) for seed in range(40)]
     whole, half = (sum(row[i] for row in found) / len(found) for i in (1, 2))
     assert whole >= 0.65
     assert half <= 0.35

@@ -53,8 +53,8 @@ def test_what_is_known_is_not_given_up_for_a_little():
     told, untold = Stability(), Stability()
     for seed in range(12):
         values = (step_levels(30, 30, 1.05) * noise_factors(60, 0.025, seed)).tolist()
-        told.add_history(growing_reports(values, told=True))
-        untold.add_history(growing_reports(values, told=False))
+        told.add_history(growing_reports(values, with_known=True))
+        untold.add_history(growing_reports(values, with_known=False))
     assert told.moved + told.vanished < 0.7 * (untold.moved + untold.vanished)
 
 
