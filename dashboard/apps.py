@@ -23,14 +23,14 @@ class DashboardConfig(AppConfig):
         comment_received.connect(hear_comment)
 
 
-def hear_pull_request(**told: Any) -> None:
+def hear_pull_request(**received: Any) -> None:
     # Not above: it imports numpy, for which every command would wait.
     from dashboard.pull_requests.receiving import receive_pull_request
 
-    receive_pull_request(**told)
+    receive_pull_request(**received)
 
 
-def hear_comment(**told: Any) -> None:
+def hear_comment(**received: Any) -> None:
     from dashboard.pull_requests.receiving import receive_comment
 
-    receive_comment(**told)
+    receive_comment(**received)

@@ -57,9 +57,9 @@ def announce_again(regression: Regression) -> list[Delivery]:
     if not may_be_announced(regression) or Snooze.objects.filter(regression=regression).exists():
         return []
     created = []
-    for channel, told in notified_channels(regression):
-        if told[-1].told not in reported_states.ENDED:
-            turn = 1 + max(message.round for message in told)
+    for channel, messages in notified_channels(regression):
+        if messages[-1].reported_state not in reported_states.ENDED:
+            turn = 1 + max(message.round for message in messages)
             created += remind_channels(regression, [channel], turn)
     return created
 
@@ -104,11 +104,11 @@ def announce_changes(regression: Regression) -> list[Delivery]:
     if not notified or snoozing.is_snoozed(regression):
         return []
     created = []
-    for channel, told in notified:
+    for channel, messages in notified:
         kind = kind_of(channel)
         suspicions = reported != AlertRule.State.SUSPECTED or takes_suspicions(channel)
         following = reported_states.next_message(
-            told, reported, suspicions=suspicions, keeps_incidents=kind.keeps_incidents
+            messages, reported, suspicions=suspicions, keeps_incidents=kind.keeps_incidents
         )
         if following:
             created += create_deliveries(regression, following, [channel])
@@ -149,7 +149,7 @@ def create_deliveries(
             channel=channel,
             event=message.event,
             round=message.round,
-            defaults={"next_attempt_at": Now(), "told": message.told, "state": state},
+            defaults={"next_attempt_at": Now(), "told": message.reported_state, "state": state},
         )
         if new:
             created.append(delivery)

@@ -24,7 +24,7 @@ def announce_claim(measurement: ClaimMeasurement, event: str) -> list[Delivery]:
     channels = Channel.objects.filter(project=claim.project_id, enabled=True).prefetch_related("rules")
     for channel in channels.order_by("pk"):
         if event == Event.CLAIM_HOLDS:
-            reached = was_told_of_refutation(channel, claim)
+            reached = was_refutation_announced(channel, claim)
         else:
             reached = rules.wants_regression(rules.rules_of(channel), facts)
         if reached:
@@ -59,10 +59,10 @@ def lost_percent(measurement: ClaimMeasurement) -> float | None:
     return 100 * (measurement.value / before.value - 1)
 
 
-def was_told_of_refutation(channel: Channel, claim: Claim) -> bool:
+def was_refutation_announced(channel: Channel, claim: Claim) -> bool:
     """Whether the last that a channel was told of the claim, or is about to be, is that it is refuted."""
-    told = Delivery.objects.filter(channel=channel, claim_measurement__claim=claim)
-    newest = told.exclude(state=Delivery.State.FAILED).order_by("-pk").first()
+    deliveries = Delivery.objects.filter(channel=channel, claim_measurement__claim=claim)
+    newest = deliveries.exclude(state=Delivery.State.FAILED).order_by("-pk").first()
     return newest is not None and newest.event == Event.CLAIM_REFUTED
 
 

@@ -94,8 +94,8 @@ def send_claimed(delivery: Delivery) -> None:
         before = last_success(delivery.channel)
         with transaction.atomic():
             claimed_delivery(delivery).update(**done)
-            told = {"state": Delivery.State.DELIVERED, "delivered_at": Now()}
-            delivery.collected.filter(state=Delivery.State.COLLECTED).update(**told)
+            delivered = {"state": Delivery.State.DELIVERED, "delivered_at": Now()}
+            delivery.collected.filter(state=Delivery.State.COLLECTED).update(**delivered)
         send_missed(delivery.channel, since=before, due=last_success(delivery.channel))
 
 

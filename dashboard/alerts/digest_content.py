@@ -13,8 +13,8 @@ ENDED_EVENTS = (Delivery.Event.RECOVERED, Delivery.Event.WITHDRAWN)
 
 def group_regressions(digest: Delivery) -> list[tuple[str, list[Regression]]]:
     """(group, its regressions): what is new, what recovered or was withdrawn, and what still waits."""
-    told = digest.collected.filter(regression__isnull=False).order_by("created_at")
-    rows = list(told.values_list("event", "regression_id"))
+    collected = digest.collected.filter(regression__isnull=False).order_by("created_at")
+    rows = list(collected.values_list("event", "regression_id"))
     ended = {key: event for event, key in rows if event in ENDED_EVENTS}
     new = _read_regressions([key for event, key in rows if event in NEW_EVENTS and key not in ended])
     recovered = _read_regressions([key for key, event in ended.items() if event == ENDED_EVENTS[0]])
@@ -43,10 +43,10 @@ def _read_regressions(keys: list[int | None]) -> list[Regression]:
 
 def waiting_regressions(digest: Delivery, without: set[int]) -> list[Regression]:
     """What the channel was told of before and nobody has triaged."""
-    told = Delivery.objects.filter(
+    opened = Delivery.objects.filter(
         channel=digest.channel_id, event=Delivery.Event.OPENED, state=Delivery.State.DELIVERED
     )
     rows = with_titles(regressions_with_related()).filter(
-        IS_OPEN, triaged=Regression.Triaged.OPEN, pk__in=told.values("regression")
+        IS_OPEN, triaged=Regression.Triaged.OPEN, pk__in=opened.values("regression")
     )
     return list(rows.exclude(pk__in=without).order_by("opened_at")[:MOST_WAITING])

@@ -62,14 +62,14 @@ def tell_issue(forge: Forge, delivery: Delivery, message: Message) -> None:
 
 def opened_before(delivery: Delivery) -> str:
     """The number of the issue that an earlier message about the same opened; empty without one."""
-    told = Delivery.objects.filter(channel=delivery.channel_id)
+    deliveries = Delivery.objects.filter(channel=delivery.channel_id)
     if delivery.claim_measurement is not None:
-        told = told.filter(claim_measurement__claim=delivery.claim_measurement.claim_id)
+        deliveries = deliveries.filter(claim_measurement__claim=delivery.claim_measurement.claim_id)
     elif delivery.regression_id:
-        told = told.filter(regression=delivery.regression_id)
+        deliveries = deliveries.filter(regression=delivery.regression_id)
     else:
         return ""
-    return told.exclude(opened="").order_by("-pk").values_list("opened", flat=True).first() or ""
+    return deliveries.exclude(opened="").order_by("-pk").values_list("opened", flat=True).first() or ""
 
 
 def open_issue(forge: Forge, delivery: Delivery, message: Message) -> str:

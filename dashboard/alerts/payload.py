@@ -83,8 +83,8 @@ def _message_without_regression(delivery: Delivery) -> dict[str, Any]:
         name.lower(): [regression_fields(regression) for regression in rows]
         for name, rows in group_regressions(delivery)
     }
-    told = [{"event": event, **claim_fields(found)} for event, found in collected_claims(delivery)]
-    return fields | {"digest": groups, "claims": told}
+    claims = [{"event": event, **claim_fields(found)} for event, found in collected_claims(delivery)]
+    return fields | {"digest": groups, "claims": claims}
 
 
 def regression_fields(regression: Regression) -> dict[str, Any]:

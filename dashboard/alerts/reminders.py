@@ -104,8 +104,8 @@ def is_news(row: Delivery) -> bool:
     if row.regression is None:
         return False
     if row.event == Delivery.Event.WITHDRAWN:
-        told = row.regression.deliveries.filter(channel=row.channel_id, state=Delivery.State.DELIVERED)
-        if not told.exists():
+        delivered = row.regression.deliveries.filter(channel=row.channel_id, state=Delivery.State.DELIVERED)
+        if not delivered.exists():
             return False
     return reported_states.is_still_true(row.event, reported_states.reported_state(row.regression))
 

@@ -19,14 +19,14 @@ class SentMessage:
     """A message about the regression that the channel has got, or will."""
 
     event: str
-    told: str
+    reported_state: str
     round: int
 
 
 @dataclass(frozen=True, slots=True)
 class NextMessage:
     event: str
-    told: str
+    reported_state: str
     round: int
 
 
@@ -45,15 +45,15 @@ def reported_state(regression: Regression) -> str:
 
 
 def next_message(
-    told: Sequence[SentMessage], reported: str, *, suspicions: bool, keeps_incidents: bool
+    sent: Sequence[SentMessage], reported: str, *, suspicions: bool, keeps_incidents: bool
 ) -> NextMessage | None:
-    """What has changed since the newest of what a channel was told; None where nothing worth a message has.
+    """What has changed since the newest of what a channel was sent; None where nothing worth a message has.
 
-    `told` in the order of its making; empty: it was told nothing, and hears of it only when it opens.
+    `sent` in the order of its making; empty: it was sent nothing, and hears of it only when it opens.
     """
-    if not told or reported == Told.NOTHING:
+    if not sent or reported == Told.NOTHING:
         return None
-    before, turn = told[-1].told, max(message.round for message in told)
+    before, turn = sent[-1].reported_state, max(message.round for message in sent)
     if reported == Told.CLOSED and not keeps_incidents:
         return None
     if reported in ENDED:

@@ -38,8 +38,8 @@ def join_host(request: HttpRequest) -> HttpResponse:
     """The one call without a token: a code yields it."""
     fields = read_message(read_body(request, LARGEST_JOIN))
     joined = hosts.join_machines(fields.text("code", most=200), fields.texts("machines", most=120))
-    told = [{"machine": machine.name, "token": token} for machine, token in joined]
-    return JsonResponse({"machines": told, "pool": joined[0][0].pool.name})
+    machine_tokens = [{"machine": machine.name, "token": token} for machine, token in joined]
+    return JsonResponse({"machines": machine_tokens, "pool": joined[0][0].pool.name})
 
 
 @host_call

@@ -219,11 +219,11 @@ def weigh_together(rows: Sequence[MetricRow]) -> list[MetricRow]:
     """
     by_chance: set[int] = set()
     for headline in (True, False):
-        told = [
+        bounded = [
             row for row in rows if row.headline is headline and row.low is not None and row.verdict != "?"
         ]
-        kept = detection.find_discoveries([row_interval(row) for row in told])
-        by_chance |= {id(row) for row, is_kept in zip(told, kept, strict=True) if not is_kept}
+        kept = detection.find_discoveries([row_interval(row) for row in bounded])
+        by_chance |= {id(row) for row, is_kept in zip(bounded, kept, strict=True) if not is_kept}
     by_chance -= {id(row) for row in rows if not row.is_different}
     return [replace(row, verdict="~") if id(row) in by_chance else row for row in rows]
 

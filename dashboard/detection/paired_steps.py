@@ -227,5 +227,5 @@ def agreed_estimate(
     if not steps.low - reach <= whole.share <= steps.high + reach:
         return whole
     low, high = min(steps.low, whole.share - reach), max(steps.high, whole.share + reach)
-    told = ShareEstimate(steps.pairs, steps.share, low, high)
-    return told if told.width < whole.width else whole
+    agreed = ShareEstimate(steps.pairs, steps.share, low, high)
+    return agreed if agreed.width < whole.width else whole

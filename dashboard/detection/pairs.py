@@ -169,10 +169,12 @@ def chance_to_decide(estimate: ShareEstimate, most: int, least: float, error: fl
         return 1.0
     deviation = estimate.width / 2 / interval_half_width(estimate.pairs, 1.0, error)
     half = interval_half_width(most, deviation, error)
-    told = estimate.pairs / most
-    spread = deviation * math.sqrt((1 - told) / most)
-    confirmed = 1 - _normal_share(max(half, least), told * estimate.share + 1 - told, spread)
-    return max(confirmed, _normal_share(max(HALF, least) - half, told * estimate.share, spread))
+    measured_share = estimate.pairs / most
+    spread = deviation * math.sqrt((1 - measured_share) / most)
+    confirmed = 1 - _normal_share(
+        max(half, least), measured_share * estimate.share + 1 - measured_share, spread
+    )
+    return max(confirmed, _normal_share(max(HALF, least) - half, measured_share * estimate.share, spread))
 
 
 def _normal_share(end: float, middle: float, deviation: float) -> float:

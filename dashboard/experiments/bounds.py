@@ -120,10 +120,17 @@ def bound_metric(
     base, head = ([scale.share_of_step(pair[side]) for pair in measured] for side in (0, 1))
     # What slows a repetition doesn't make it learn less: seeds that learn nothing are no accidents.
     share = pairs.estimate_share(base, head, scale.noise, error, slowed=not metric.is_quality)
-    told = agreed_estimate(share, steps, error, LARGEST_LOG_STEP)
+    estimate = agreed_estimate(share, steps, error, LARGEST_LOG_STEP)
     least = smallest_relevant(metric, [value for value, _ in measured], floor, scale)
     return BoundedDifference(
-        metric, told.pairs, scale.logarithmic, least, told.share, told.low, told.high, told is not share
+        metric,
+        estimate.pairs,
+        scale.logarithmic,
+        least,
+        estimate.share,
+        estimate.low,
+        estimate.high,
+        estimate is not share,
     )
 
 

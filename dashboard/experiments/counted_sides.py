@@ -23,7 +23,7 @@ LEAST_COUNTINGS = 6
 # Of an experiment's time: without the rest its pairs tell nothing of the step's.
 COUNTING_SHARE = 0.5
 # A smaller part of the whole reads as 0 %.
-LEAST_TOLD = 0.001
+LEAST_SHOWN_CHANGE = 0.001
 
 # Of one side, by name: the metric's `unit`, `better` and `headline`, and the `samples` of its countings.
 Counters = Mapping[str, Mapping[str, Any]]
@@ -135,7 +135,7 @@ def bound_counter(name: str, base: Mapping[str, Any], head: Mapping[str, Any]) -
     least = least_growth(name, before, headline=head["headline"]) or 0.0
     # How often the device is waited for says more than by how much more often.
     logarithmic = min(before, after) > 0 and name != READS
-    if logarithmic and before != after and abs(math.log(after / before)) < LEAST_TOLD:
+    if logarithmic and before != after and abs(math.log(after / before)) < LEAST_SHOWN_CHANGE:
         logarithmic = False
     moved = math.log(after / before) if logarithmic else after - before
     worse = metric.worse * moved

@@ -77,5 +77,5 @@ def ignores_seeds(pairs: Sequence[ExperimentPair]) -> bool:
     values = {(pair.base, pair.head) for pair in pairs}
     if len(pairs) < 2 or len(values) != 1 or any(pair.unreported for pair in pairs):
         return False
-    (told,) = values
-    return any(value != round(value, FEW_DIGITS) for value in told if value is not None)
+    (only_pair,) = values
+    return any(value != round(value, FEW_DIGITS) for value in only_pair if value is not None)

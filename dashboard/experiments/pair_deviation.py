@@ -42,8 +42,8 @@ def measure_pair_deviation(
     """
     calm = [pair for pair in measured if not pair.disturbed]
     metric = experiment.metric
-    told_by_ratios = not (metric.is_exponent or metric.has_sign or metric.is_quality)
-    if not told_by_ratios or len(calm) < FEWEST_PAIRS:
+    compared_by_ratios = not (metric.is_exponent or metric.has_sign or metric.is_quality)
+    if not compared_by_ratios or len(calm) < FEWEST_PAIRS:
         return None
     if min(min(pair.base, pair.head) for pair in calm) <= 0:
         return None

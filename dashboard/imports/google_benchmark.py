@@ -25,7 +25,7 @@ from dashboard.name_lengths import LONGEST_BENCHMARK, LONGEST_POOL
 # As `--benchmark_context=commit=$(git rev-parse HEAD)` writes it; the first that is there counts.
 COMMIT_NAMES = ("commit", "git_commit", "commit_hash", "revision")
 # What a row tells beside its times: the rest are counters of the benchmark itself.
-TOLD = frozenset(
+OWN_MEMBERS = frozenset(
     {
         *("family_index", "per_family_instance_index", "repetitions", "repetition_index", "threads"),
         *("iterations", "real_time", "cpu_time"),
@@ -106,7 +106,7 @@ def _read_values(rows: list[JsonPlace]) -> Iterator[ImportedValue]:
     yield ImportedValue(cpu_time, _median_of(rows, "cpu_time") * factor)
     for name, place in rows[0].members():
         number = isinstance(place.value, int | float) and not isinstance(place.value, bool)
-        if number and name not in TOLD:
+        if number and name not in OWN_MEMBERS:
             rate = RATES.get(name)
             metric = units.reported_metric(
                 printable_text(name, LONGEST_PARAM), rate or "1", "higher" if rate else "lower"

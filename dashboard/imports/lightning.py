@@ -79,8 +79,8 @@ def _read_advanced(lines: list[str]) -> Iterator[ImportedValue]:
     for line in lines:
         if named := ACTION.match(line):
             action = named["action"]
-        elif action and (told := SECONDS.match(line)):
-            found[action], action = float(told["seconds"]), ""
+        elif action and (timing := SECONDS.match(line)):
+            found[action], action = float(timing["seconds"]), ""
     yield from _total_times(iter(found.items()))
 
 

@@ -29,8 +29,10 @@ def arrival_time(request: HttpRequest) -> float:
     if sys.platform != "linux" or not isinstance(connection, socket.socket):
         return now
     try:
-        told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, LAST_DATA_OFFSET + LAST_DATA.size)
-        waited: int = LAST_DATA.unpack_from(told, LAST_DATA_OFFSET)[0]
+        tcp_info = connection.getsockopt(
+            socket.IPPROTO_TCP, socket.TCP_INFO, LAST_DATA_OFFSET + LAST_DATA.size
+        )
+        waited: int = LAST_DATA.unpack_from(tcp_info, LAST_DATA_OFFSET)[0]
     except (OSError, struct.error):
         # A socket of another kind.
         return now

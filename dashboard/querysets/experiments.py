@@ -87,8 +87,8 @@ def _build_with_pairs() -> QuerySet[Experiment]:
         *("head_configuration__case", "head_configuration__pool"),
         *("regression_link", "checked_case"),
     )
-    told = {"pool_lives": pool_lives(), "has_stored_runs": _has_stored_runs()}
-    return rows.annotate(**told).prefetch_related("pairs")
+    annotations = {"pool_lives": pool_lives(), "has_stored_runs": _has_stored_runs()}
+    return rows.annotate(**annotations).prefetch_related("pairs")
 
 
 def _has_stored_runs() -> Exists:

@@ -195,25 +195,27 @@ def runs_that_counted(regression: Regression, runs: StepRuns) -> tuple[dict[int,
 def disturbed_runs(runs: Sequence[int]) -> int:
     """How many of these were disturbed, by what keeps them out of judgement."""
     rows: Any = Run.objects.filter(pk__in=runs, tainted=True)
-    told = rows.values_list("document__body__warnings", flat=True)
-    return sum(not CODES_OF_DISTURBANCE.isdisjoint(tainting_codes(warnings or ())) for warnings in told)
+    warning_lists = rows.values_list("document__body__warnings", flat=True)
+    return sum(
+        not CODES_OF_DISTURBANCE.isdisjoint(tainting_codes(warnings or ())) for warnings in warning_lists
+    )
 
 
 def times_beside_counter(regression: Regression) -> list[Point]:
     """`step_times_beside`, where nothing of the regression has been read yet."""
     if not is_exact_counter(regression.series):
         return []
-    told = [change.series for change in grouped_changes(regression)]
-    told += [link.series for link in measured_again(regression, with_pairs=False)]
-    return step_times_beside(regression, told, runs_of_step(regression))
+    moved_series = [change.series for change in grouped_changes(regression)]
+    moved_series += [link.series for link in measured_again(regression, with_pairs=False)]
+    return step_times_beside(regression, moved_series, runs_of_step(regression))
 
 
-def step_times_beside(regression: Regression, told: Iterable[Series], runs: StepRuns) -> list[Point]:
-    """Of a counter that moved alone what a step took before and after; empty where `told` has a time.
+def step_times_beside(regression: Regression, moved_series: Iterable[Series], runs: StepRuns) -> list[Point]:
+    """Of a counter that moved alone what a step took before and after; empty where `moved_series` has a time.
 
-    `told`: the series whose changes and pairs say what moved.
+    `moved_series`: the series whose changes and pairs say what moved.
     """
-    if not is_exact_counter(regression.series) or any(map(is_time, told)):
+    if not is_exact_counter(regression.series) or any(map(is_time, moved_series)):
         return []
     points = step_times_around(regression, runs)
     return points if points and points[0].value > 0 else []

@@ -28,8 +28,8 @@ def explain_checked_case(experiment_id: int) -> None:
     Reads the repository, so it is called outside of any lock. Safe to repeat.
     """
     # Each pair of an answered check proves it again: what else it shows is explained at its end.
-    told = Q(of__answer=Check.Answer.WORSE, experiment__state__in=Experiment.ACTIVE)
-    rows = CheckedCase.objects.filter(~told, experiment=experiment_id, is_control=False)
+    explained_later = Q(of__answer=Check.Answer.WORSE, experiment__state__in=Experiment.ACTIVE)
+    rows = CheckedCase.objects.filter(~explained_later, experiment=experiment_id, is_control=False)
     related = rows.select_related("of__project", "configuration__case", "experiment__metric")
     row = related.prefetch_related("experiment__pairs").first()
     # Without profiles of both sides a host of an earlier release has measured.

@@ -77,7 +77,7 @@ def announce_suspicions(project: Project, run: Run, histories: Mapping[int, Hist
     """
     if not _ANNOUNCEABLE_SUSPICIONS.read_rows(project=project.pk):
         return
-    told = announceable_suspicions(project.pk)
+    suspicions = announceable_suspicions(project.pk)
     noisy = [
         past for past in histories.values() if past.series.headline and not is_exact_counter(past.series)
     ]
@@ -92,14 +92,14 @@ def announce_suspicions(project: Project, run: Run, histories: Mapping[int, Hist
     # Of a step that lies further back, such as one that is proved anew, the newest points say nothing.
     newest = {past.series.pk: first_of_newest(past, run.commit) for past in noisy}
     of_series = Change.objects.filter(
-        series__in={int(key.partition(":")[0]) for key in decision.raised}, regression__in=told
+        series__in={int(key.partition(":")[0]) for key in decision.raised}, regression__in=suspicions
     )
     raised = {
         regression
         for series, position, regression in of_series.values_list("series", "position", "regression")
         if position >= newest[series]
     }
-    exact = Change.objects.filter(series__exact=True, regression__in=told, series__points__run=run)
+    exact = Change.objects.filter(series__exact=True, regression__in=suspicions, series__points__run=run)
     keys = raised.union(exact.values_list("regression", flat=True))
     for regression in Regression.objects.filter(pk__in=keys).order_by("pk"):
         alerts.announce_regression(regression)

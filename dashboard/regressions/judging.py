@@ -143,9 +143,9 @@ class WaitingForRun(NamedTuple):
 def _build_waiting() -> QuerySet[Any, Any]:
     limits = Limit.objects.filter(run=OuterRef("pk"), tainted=False)
     awaiting = Regression.objects.filter(awaited_runs=OuterRef("pk")).order_by()
-    told = false_alarm_budget.announceable_suspicions(OuterRef("commit__project"))
+    suspicions = false_alarm_budget.announceable_suspicions(OuterRef("commit__project"))
     return Run.objects.filter(pk=Parameter("run")).values_list(
-        ArraySubquery(limits.values("series")), ArraySubquery(awaiting.values("pk")), Exists(told)
+        ArraySubquery(limits.values("series")), ArraySubquery(awaiting.values("pk")), Exists(suspicions)
     )
 
 

@@ -84,8 +84,8 @@ def _build_limits_along_line(has_fork: bool) -> QuerySet[Any, Any]:
     on_line = given_line("run__commit", has_fork) | Q(run=Parameter("run"))
     own = Limit.objects.filter(on_line, series__in_array=Parameter("series"), tainted=False)
     # Other limits of the regressions that tell of these: one of several is over once all of them are.
-    told = Limit.objects.filter(series__in_array=Parameter("series")).exclude(regression=None)
-    beside = Limit.objects.filter(regression__in=told.values("regression"))
+    reported = Limit.objects.filter(series__in_array=Parameter("series")).exclude(regression=None)
+    beside = Limit.objects.filter(regression__in=reported.values("regression"))
     lately = _window_before(own, Parameter("position", IntegerField()))
     # An open crossing is read from before its beginning, however long ago: it began there because of those.
     of_open = own.filter(_is_open_since(lately)).order_by("position").values("position")[:1]
@@ -135,9 +135,9 @@ def read_limits(measured: LimitsMeasured, line: BranchLine) -> list[LimitRow]:
 
 
 def limit_row(row: tuple[Any, ...]) -> LimitRow:
-    measured, (commit, sha, branch, parents), told = row[:7], row[7:11], row[11:]
+    measured, (commit, sha, branch, parents), regression_fields = row[:7], row[7:11], row[11:]
     place = facts.Commit(commit, sha, branch, measured[3], tuple(parents))
-    return LimitRow._make((*measured, place, *told))
+    return LimitRow._make((*measured, place, *regression_fields))
 
 
 def limits_of_run(run: Run, series: Collection[int]) -> LimitsMeasured:
@@ -178,8 +178,8 @@ def limit_series_at(commits: Collection[int]) -> set[int]:
     """The series of limits that the regressions at these commits tell of."""
     if not commits:
         return set()
-    told = Limit.objects.filter(regression__first_bad__in=commits, regression__withdrawn_at=None)
-    return set(told.values_list("series", flat=True).distinct())
+    reported = Limit.objects.filter(regression__first_bad__in=commits, regression__withdrawn_at=None)
+    return set(reported.values_list("series", flat=True).distinct())
 
 
 def crossings_along_line(rows: Sequence[LimitRow], changed_from: int, line: BranchLine) -> LimitCrossings:
@@ -194,18 +194,18 @@ def crossings_along_line(rows: Sequence[LimitRow], changed_from: int, line: Bran
         stored[series] = [StoredPoint(runs[0].position, max(row.pk for row in runs)) for runs in by_commit]
         places |= {runs[0].position: runs[0].commit for runs in by_commit}
         found = find_episodes(points)
-        told = {link for episode in found for link in episode.links}
+        episode_links = {link for episode in found for link in episode.links}
         episodes += [(series, episode) for episode in found if episode.first.commit.branch == line.branch]
-        kept += [link for point in points for link in point.links if link not in told]
+        kept += [link for point in points for link in point.links if link not in episode_links]
     standing = {row.regression: row for row in rows if row.regression and not row.withdrawn}
     kept = [link for link in kept if link.regression in standing]
     groups = [with_gone(group, stored, places, line) for group in group_by_commit(episodes)]
     groups = unsettled_groups(groups, changed_from, standing, {link.regression for link in kept})
-    told_by = {link.regression for group in groups for _, episode in group for link in episode.links}
+    of_episodes = {link.regression for group in groups for _, episode in group for link in episode.links}
     return LimitCrossings(
         episodes=tuple(with_series([pair for group in groups for pair in group])),
         kept=tuple(kept),
-        regressions=frozenset(told_by | {link.regression for link in kept}),
+        regressions=frozenset(of_episodes | {link.regression for link in kept}),
         commits=frozenset(group[0][1].first.commit.pk for group in groups),
     )
 

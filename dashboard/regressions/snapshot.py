@@ -259,9 +259,9 @@ def connected_nodes(nodes: list[Node], seeds: list[int]) -> set[int]:
 
 
 def _build_changed_rows() -> QuerySet[Change]:
-    told = Series.objects.filter(regressions__in_array=Parameter("regressions"))
+    of_regressions = Series.objects.filter(regressions__in_array=Parameter("regressions"))
     changed = Series.objects.filter(changes__in_array=Parameter("changes"))
-    better = (Q(series__in=told) | Q(series__in=changed)) & Q(
+    better = (Q(series__in=of_regressions) | Q(series__in=changed)) & Q(
         direction=Change.Direction.IMPROVEMENT, first_bad__branch=Parameter("branch")
     )
     rows = Change.objects.filter(Q(pk__in_array=Parameter("changes")) | better)

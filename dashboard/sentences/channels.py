@@ -8,7 +8,7 @@ from dashboard.models import AlertRule, Channel, Delivery, Snooze
 from dashboard.sentences import numbers
 
 
-def told_text(channel: Channel) -> str:
+def alert_scope(channel: Channel) -> str:
     """`confirmed regressions of 5 % and more`, or how many rules decide."""
     rules = list(channel.rules.all())
     if rules:

@@ -201,8 +201,8 @@ def standing_sentence(claim: Claim) -> str:
     said = claimed_text(parse_definition(claim.definition))
     measured = measured_text(claim.newest) if claim.newest else ""
     figures = [f"measured {measured}" if measured else "", f"claimed {said}" if said else ""]
-    told = ", ".join(filter(None, figures))
-    return ". ".join(upper_first(text) for text in (verdict_text(claim.verdict), told) if text) + "."
+    figure_text = ", ".join(filter(None, figures))
+    return ". ".join(upper_first(text) for text in (verdict_text(claim.verdict), figure_text) if text) + "."
 
 
 def claim_head(measurement: ClaimMeasurement, event: str) -> str:

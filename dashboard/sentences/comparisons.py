@@ -132,13 +132,17 @@ def summary_text(rows: Sequence[MetricRow]) -> str:
     unknown = [row for row in rows if row.verdict == "?"]
     if len(unknown) == len(rows):
         return "nothing can be told"
-    told = ", ".join(
+    differences = ", ".join(
         f"{lower_label(row)} {effect_size(row)} {row.direction}" for row in different[:MOST_NAMED]
     )
     if not unknown:
-        return told or "no difference"
-    untold = f"{labels.join_names([lower_label(row) for row in unknown])} can't be told"
-    return f"{told}; {untold}" if told else f"{untold}, no other headline metric differs"
+        return differences or "no difference"
+    undetermined = f"{labels.join_names([lower_label(row) for row in unknown])} can't be told"
+    return (
+        f"{differences}; {undetermined}"
+        if differences
+        else f"{undetermined}, no other headline metric differs"
+    )
 
 
 def lower_label(row: MetricRow) -> str:
@@ -149,16 +153,16 @@ def lead_sentence(compared: CaseComparison) -> str:
     """What a person reads first: the headline metrics, then how many of all differ."""
     headlines = [row for row in compared.rows if row.headline]
     if all(row.verdict == "?" for row in headlines):
-        told = "No headline metric can be told"
+        summary = "No headline metric can be told"
     elif all(row.verdict == "~" for row in headlines):
-        told = "No headline metric differs"
+        summary = "No headline metric differs"
     else:
-        told = labels.upper_first(summary_text(headlines))
+        summary = labels.upper_first(summary_text(headlines))
     counts = (
         f"{len(compared.different)} of {len(compared.rows)} metrics differ, {len(compared.alike)} show no "
         f"difference, {len(compared.unknown)} can't be told"
     )
-    return f"{told}. {counts}."
+    return f"{summary}. {counts}."
 
 
 def comparability_sentences(comparison: Comparison) -> list[str]:
@@ -189,8 +193,10 @@ def comparability_sentences(comparison: Comparison) -> list[str]:
     for name, side, code in (("base", pair.base, TAINTED_BASE), ("head", pair.head, TAINTED_HEAD)):
         if side.are_tainted:
             # A warning taints the metrics that it concerns: the others are told.
-            untold = sum(any(doubt.code == code for doubt in row.reasons) for row in compared.rows)
-            of_all = f", so {untold} of {len(compared.rows)} metrics can't be told" if untold else ""
+            undetermined = sum(any(doubt.code == code for doubt in row.reasons) for row in compared.rows)
+            of_all = (
+                f", so {undetermined} of {len(compared.rows)} metrics can't be told" if undetermined else ""
+            )
             sentences.append(f"All runs of the {name} are tainted{of_all}.")
     return sentences
 

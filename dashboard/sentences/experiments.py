@@ -184,8 +184,8 @@ def _ended_sentence(experiment: Experiment, reason: str) -> str:
         case Verdict.UNDECIDED:
             return f"Undecided: {reason}; {effect}." if reason else f"Undecided: {effect}."
         case Verdict.WHOLE | Verdict.NONE | Verdict.PART as place:
-            told = f"{SMALL_PART} the step" if has_small_part(experiment) else PLACES[place]
-            return f"{experiment.head_commit.short} {told}: {f'{phases}; ' if phases else ''}{effect}."
+            placement = f"{SMALL_PART} the step" if has_small_part(experiment) else PLACES[place]
+            return f"{experiment.head_commit.short} {placement}: {f'{phases}; ' if phases else ''}{effect}."
     return effect_sentence(experiment)
 
 
@@ -323,14 +323,16 @@ def pair_deviation_sentence(deviation: PairDeviation) -> str:
     """How far pairs lie apart, and how many a small difference would take."""
     means = numbers.format_percent(100 * deviation.by_means)
     if deviation.by_steps is None:
-        told = f"A pair deviates by {means}"
+        deviation_text = f"A pair deviates by {means}"
     else:
         steps = numbers.format_percent(100 * deviation.by_steps)
-        told = f"A pair deviates by {steps} by its single steps, by {means} by the means of its windows"
+        deviation_text = (
+            f"A pair deviates by {steps} by its single steps, by {means} by the means of its windows"
+        )
     small, few = f"{numbers.format_number(100 * SMALL_DIFFERENCE)} %", deviation.pairs
     pairs = f"about {few:,} such pairs" if few else f"more than {MOST_PAIRS:,} such pairs"
     took = f", {numbers.format_duration(few * deviation.seconds)}" if few and deviation.seconds else ""
-    return f"{told}: to prove a difference of {small} takes {pairs}{took}."
+    return f"{deviation_text}: to prove a difference of {small} takes {pairs}{took}."
 
 
 def _metric_words(experiment: Experiment) -> str:

@@ -65,9 +65,9 @@ def loss_headline(regression: Regression) -> str:
 
 def loss_sentence(regression: Regression, place: str) -> str:
     """`training no longer learns since abc1234: score 2.1 instead of 9.3, over 3 seeds; a step takes ...`."""
-    told = f"{loss_words(regression)} {place}: {loss_detail(regression)}"
+    loss = f"{loss_words(regression)} {place}: {loss_detail(regression)}"
     pace = pace_words(regression)
-    return f"{told}; {pace}" if pace else told
+    return f"{loss}; {pace}" if pace else loss
 
 
 def pace_words(regression: Regression) -> str:
@@ -127,8 +127,12 @@ def learning_summary(regression: Regression) -> str:
     """`Score 2.1 instead of 9.3, over 3 seeds. Its guard asks for at least 3.`: what its page begins with."""
     pace = pace_words(regression)
     parts = [labels.upper_first(loss_detail(regression)), labels.upper_first(pace)]
-    told = [*(f"{part}." for part in parts if part), bound_sentence(regression), seed_sentence(regression)]
-    return " ".join(sentence for sentence in told if sentence)
+    sentences = [
+        *(f"{part}." for part in parts if part),
+        bound_sentence(regression),
+        seed_sentence(regression),
+    ]
+    return " ".join(sentence for sentence in sentences if sentence)
 
 
 def seed_sentence(regression: Regression) -> str:

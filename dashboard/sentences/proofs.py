@@ -92,10 +92,10 @@ def step_time_sentence(points: Sequence[Point]) -> str:
     if None in (ends := (before.low, before.high, after.low, after.high)):
         return f"A step's time went with it by {numbers.format_percent_change(ratio)} between the two runs."
     least, most, low, high = cast(tuple[float, float, float, float], ends)
-    told = numbers.format_ratio(ratio, low / most, high / least)
+    change_text = numbers.format_ratio(ratio, low / most, high / least)
     if low <= most and least <= high:
-        return f"A step takes no measurably other time: {told} between the runs of the two commits."
-    return f"Between the runs of the two commits a step's time moved by {told}."
+        return f"A step takes no measurably other time: {change_text} between the runs of the two commits."
+    return f"Between the runs of the two commits a step's time moved by {change_text}."
 
 
 def side_branch_sentence(regression: Regression) -> str:

@@ -22,8 +22,8 @@ def regression_title(regression: Regression) -> str:
     """`step time +38 % [35, 41] in snake_dqn since abc1234567 “subject”; replay/sample explains ...; ...`."""
     head = regression_headline(regression)
     if regression.names_commit and is_loss_of_quality(regression) and not crossed_limits(regression):
-        told = loss_sentence(regression, f"{case_words(regression)}{describe_place(regression)}")
-        return "; ".join(part for part in (told, describe_suspect(regression)) if part)
+        loss = loss_sentence(regression, f"{case_words(regression)}{describe_place(regression)}")
+        return "; ".join(part for part in (loss, describe_suspect(regression)) if part)
     if regression.names_commit:
         parts = [f"{head} {describe_place(regression)}", describe_phase(regression)]
         parts += [describe_slowest_process(regression), describe_suspect(regression)]

@@ -14,13 +14,13 @@ LEADING = ("throughput", "step_time", "peak_memory")
 @dataclass(frozen=True, slots=True)
 class RunFacts:
     """headlines: (name, label, value, unit). compared: (label, verdict, size), as `ComparedMetric` has them.
-    untold: labels of those that can't be compared, since one of the two values is tainted. previous: (run,
-    commit). phases: (path, share), the largest first.
+    incomparable: labels of those of which one of the two values is tainted. previous: (run, commit).
+    phases: (path, share), the largest first.
     tainted: what warnings keep out of judgement, such as `its times`."""
 
     headlines: Sequence[tuple[str, str, float, str]]
     compared: Sequence[tuple[str, str, str]]
-    untold: Sequence[str]
+    incomparable: Sequence[str]
     previous: tuple[int, str] | None
     phases: Sequence[tuple[str, float]]
     warnings: int
@@ -49,7 +49,7 @@ def _comparison_sentence(facts: RunFacts) -> str:
     if facts.previous is None:
         return "No run of this case came before it."
     number, commit = facts.previous
-    if not facts.compared and not facts.untold:
+    if not facts.compared and not facts.incomparable:
         return ""
     beside = f"Beside the case's run before, #{number} at {commit}"
     moved = [
@@ -57,10 +57,10 @@ def _comparison_sentence(facts: RunFacts) -> str:
         for label, verdict, size in facts.compared
         if verdict
     ]
-    untold = labels.join_names([labels.lower_first(label) for label in facts.untold])
+    incomparable = labels.join_names([labels.lower_first(label) for label in facts.incomparable])
     parts = [labels.join_names(moved)] if moved else []
-    if untold:
-        parts.append(f"{untold} can't be told: a warning keeps one of the two out of judgement")
+    if incomparable:
+        parts.append(f"{incomparable} can't be told: a warning keeps one of the two out of judgement")
     if not parts:
         parts = ["no headline metric differs by more than its interval"]
     return f"{beside}, {'; '.join(parts)}."

@@ -172,8 +172,8 @@ def leaves_commits_out(project: Project, first: str, newest: str) -> bool:
 
 def is_pushed(project: Project, commit: str) -> bool:
     """Whether a hook, a forge or a look told of this commit, or somebody asked for a range up to it."""
-    told = Q(revisions__commit=commit, source__in=PUSHED) | Q(revisions__range__endswith=f"..{commit}")
-    return Trigger.objects.filter(told, project=project).exclude(state=Trigger.State.REFUSED).exists()
+    pushed = Q(revisions__commit=commit, source__in=PUSHED) | Q(revisions__range__endswith=f"..{commit}")
+    return Trigger.objects.filter(pushed, project=project).exclude(state=Trigger.State.REFUSED).exists()
 
 
 def follow_pull_requests(project: Project) -> None:

@@ -25,10 +25,10 @@ MOST_ENTRIES = 30
 # XML holds none of them, however they are escaped; a commit's subject and author may.
 UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 # What was told, or would have been had there been a channel.
-_TOLD_TO_SOMEBODY = Delivery.objects.filter(
+_DELIVERED_ALERTS = Delivery.objects.filter(
     regression=OuterRef("pk"), event=Delivery.Event.OPENED, state=Delivery.State.DELIVERED
 )
-TOLD = Q(state=Regression.State.CONFIRMED, proving=False) | Q(Exists(_TOLD_TO_SOMEBODY))
+ANNOUNCED = Q(state=Regression.State.CONFIRMED, proving=False) | Q(Exists(_DELIVERED_ALERTS))
 
 
 def feed_regressions(slug: str) -> list[Regression]:
@@ -36,7 +36,7 @@ def feed_regressions(slug: str) -> list[Regression]:
 
 
 def _build_feed() -> QuerySet[Regression]:
-    rows = Regression.objects.filter(TOLD, project__slug=Parameter("slug")).exclude(IMPORTED)
+    rows = Regression.objects.filter(ANNOUNCED, project__slug=Parameter("slug")).exclude(IMPORTED)
     newest = rows.order_by("-updated_at", "-pk")[:MOST_ENTRIES]
     titled = with_titles(regressions_with_related()).filter(is_among(newest))
     return titled.order_by("-updated_at", "-pk")
@@ -50,7 +50,7 @@ def last_update(request: HttpRequest, slug: str) -> datetime | None:  # noqa: AR
     # What is told becomes an entry without a change of its regression.
     opened = Q(deliveries__event=Delivery.Event.OPENED)
     moments = Regression.objects.filter(project__slug=slug).aggregate(
-        changed=Max("updated_at"), told=Max("deliveries__delivered_at", filter=opened)
+        changed=Max("updated_at"), delivered=Max("deliveries__delivered_at", filter=opened)
     )
     return max((moment for moment in moments.values() if moment is not None), default=None)
 

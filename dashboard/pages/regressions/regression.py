@@ -95,7 +95,7 @@ def render_regression(
         "changes": changes,
         "time_beside": time_beside_counter(regression, changes, proved["proofs"], runs_of_step),
         "memory_growth": describe_memory_growth(regression, changes),
-        **_told_context(regression, imported=imported),
+        **_delivery_context(regression, imported=imported),
         "suspects": [_suspect_row(regression, suspect) for suspect in regression.suspects],
         "operation": _leading_operation(regression),
         **device_context(regression),
@@ -126,10 +126,10 @@ def available_actions(regression: Regression) -> list[tuple[str, str, str, str]]
     return [*labelled, (str(Triage.Action.COMMENT), *COMMENT_LABEL)]
 
 
-def _told_context(regression: Regression, *, imported: bool) -> dict[str, Any]:
+def _delivery_context(regression: Regression, *, imported: bool) -> dict[str, Any]:
     """Its messages, or why there is none; `channel_missing` where a channel would have made one."""
-    is_told = getattr(regression, "has_deliveries", True)
-    deliveries = deliveries_of_regression(regression) if is_told else []
+    was_announced = getattr(regression, "has_deliveries", True)
+    deliveries = deliveries_of_regression(regression) if was_announced else []
     if deliveries:
         return {"deliveries": deliveries}
     channels = list(Channel.objects.filter(project=regression.project).prefetch_related("rules"))

@@ -36,7 +36,7 @@ def summary_context(run: Run, metrics: Json, document: Json, warnings: Sequence[
             for row in headlines
             if row["compared"]
         ],
-        untold=[row["label"] for row in headlines if is_untold(row, previous)],
+        incomparable=[row["label"] for row in headlines if is_incomparable(row, previous)],
         previous=(previous.run.pk, previous.run.commit.short) if previous else None,
         phases=largest_phases(document),
         warnings=len(warnings),
@@ -62,7 +62,7 @@ def tainted_part(warnings: Iterable[Mapping[str, Any]]) -> str:
 def compare_metric(row: Json, previous: PreviousRun | None) -> ComparedMetric | None:
     """None where the run before has no such metric, or a warning keeps one of the two out of judgement."""
     point = _point_before(row, previous)
-    if point is None or is_untold(row, previous):
+    if point is None or is_incomparable(row, previous):
         return None
     if not _intervals_differ(row, point):
         return ComparedMetric(point.value, "", "")
@@ -71,7 +71,7 @@ def compare_metric(row: Json, previous: PreviousRun | None) -> ComparedMetric | 
     return ComparedMetric(point.value, "better" if better else "worse", size)
 
 
-def is_untold(row: Json, previous: PreviousRun | None) -> bool:
+def is_incomparable(row: Json, previous: PreviousRun | None) -> bool:
     """Whether both runs have it, and a warning keeps the value of one of them out of judgement."""
     point = _point_before(row, previous)
     return point is not None and (point.tainted or row["tainted"])

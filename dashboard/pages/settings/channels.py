@@ -53,7 +53,7 @@ def render_channels(request: HttpRequest, project: Project, **extra: Any) -> Htt
         {
             "channel": channel,
             "label": kind_of(channel).label,
-            "told": sentences.told_text(channel),
+            "alert_scope": sentences.alert_scope(channel),
             "when": sentences.timing_text(channel, now),
             "state": sentences.channel_state(channel, now),
             "undelivered": PRINTED if channel.kind == Channel.Kind.EMAIL and not sends_mail() else "",

@@ -458,8 +458,8 @@ class _Decider:
             return False
         if regression.triaged_away or regression.recovered_by or is_answered_often(regression.bisection):
             return False
-        told = verdicts_on_step(draft.verdicts, primary.change.series)
-        if not any(row.verdict in (Verdict.REFUTED, *INCONCLUSIVE) for row in told):
+        step_verdicts = verdicts_on_step(draft.verdicts, primary.change.series)
+        if not any(row.verdict in (Verdict.REFUTED, *INCONCLUSIVE) for row in step_verdicts):
             return False
         # Its row may not say yet what the same judgement sees repaired.
         return regression.merged or self._repair(draft, None) is None

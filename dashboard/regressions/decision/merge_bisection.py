@@ -106,7 +106,7 @@ class MergedBranch:
         """The end: the one commit of the branch that is to blame, or those that nothing tells apart."""
         values = {"merge": self.context.bad.hash, "brought": len(self.history.brought)}
         if len(suspects) > 1:
-            untold = [verdicts.get(sha, "") for sha in suspects]
+            suspect_verdicts = [verdicts.get(sha, "") for sha in suspects]
             return placed_at(
                 None,
                 Evidence.of(
@@ -114,7 +114,7 @@ class MergedBranch:
                     suspects=tuple(suspects[:MOST_NAMED]),
                     count=len(suspects),
                     **values,
-                    **count_inconclusive(untold),
+                    **count_inconclusive(suspect_verdicts),
                 ),
             )
         (sha,) = suspects
@@ -187,8 +187,8 @@ def verdict_by_counter(counter: Change, there: CommitRuns, base: CommitRuns) -> 
 def range_left(context: ProofContext, skipped: Mapping[str, str]) -> Evidence:
     """Several commits are left, of which none can be told from the others."""
     inside = context.facts.answer_to(CommitsBetween(context.good, context.bad))
-    untold = [skipped[sha] for sha in inside if sha in skipped]
-    return Evidence.of("range", commits=context.range.width, **count_inconclusive(untold))
+    skipped_verdicts = [skipped[sha] for sha in inside if sha in skipped]
+    return Evidence.of("range", commits=context.range.width, **count_inconclusive(skipped_verdicts))
 
 
 def count_inconclusive(verdicts: Sequence[str]) -> dict[str, int]:

@@ -218,9 +218,9 @@ def residual_beside(context: ProofContext, settled: Iterable[ExperimentVerdict])
     proof = context.primary.proof
     if proof is None or proof.state != State.CONFIRMED or proof.gradual or context.counters():
         return None
-    told = {verdict.experiment for verdict in settled}
+    settled_experiments = {verdict.experiment for verdict in settled}
     region = residual_cause.ProvedRegion.around(proof.verdict, context)
-    is_news = any(verdict.experiment in told for verdict in region.beside)
+    is_news = any(verdict.experiment in settled_experiments for verdict in region.beside)
     if not is_news or has_part(context.verdicts, proof.verdict):
         return None
     return residual_cause.residual_beside_proof(context, proof.verdict)

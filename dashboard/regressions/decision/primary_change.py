@@ -245,8 +245,8 @@ def bounding_commits(primary: PrimaryChange) -> tuple[Commit, Commit]:
     step, the proof is right: it measured the commits against each other. Where less is learned, costs that
     moved in its range may be other commits'.
     """
-    told_by_quality = is_quality(primary.change.series)
-    bounding = [change for change in primary.members if is_quality(change.series) or not told_by_quality]
+    primary_is_quality = is_quality(primary.change.series)
+    bounding = [change for change in primary.members if is_quality(change.series) or not primary_is_quality]
     good, bad = bounding_changes(bounding or [primary.change])
     ends, proof = (good.last_good, bad.first_bad), primary.proof
     if proof is None or proof.state != State.CONFIRMED:

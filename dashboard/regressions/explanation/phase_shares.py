@@ -172,8 +172,8 @@ def phase_deltas(series: Series, metric: str, sides: Sides) -> dict[str, float]:
     good, bad = sides.good, sides.bad
     if metric == PHASE_MEMORY:
         # Where counters were taken over the memory of phases isn't 0: nobody has looked.
-        told = {run for by_run in values.values() for run in by_run}
-        good, bad = (tuple(run for run in side if run in told) for side in (good, bad))
+        runs_with_memory = {run for by_run in values.values() for run in by_run}
+        good, bad = (tuple(run for run in side if run in runs_with_memory) for side in (good, bad))
         if not good or not bad:
             return {}
     return {
