@@ -47,7 +47,7 @@ def keep_web_heartbeat() -> None:
         try:
             runs.record_heartbeat(WEB)
         except (DatabaseError, InterfaceError) as error:
-            logger.warning("The database can't be told that the web server lives: %s", error)
+            logger.warning("The database can't record that the web server is alive: %s", error)
         finally:
             connection.close()
         pause.wait(HEARTBEAT_SECONDS)

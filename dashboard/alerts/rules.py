@@ -1,4 +1,4 @@
-"""Which regressions a channel is told of: the first of its rules that one meets decides."""
+"""Which regressions a channel is notified of: the first of its rules that one meets decides."""
 
 from __future__ import annotations
 

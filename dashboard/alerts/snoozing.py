@@ -46,7 +46,7 @@ def read_growth(regression: Regression, text: str) -> float:
         raise ChannelError(f"Growth is {numbers.format_field(LEAST_GROWTH)} to 1000 %.", "growth")
     if regression.ratio is None:
         why = (
-            "It is told by its levels"
+            "It is reported by its levels"
             if regression.kind == regression.Kind.QUALITY
             else "It grew from nothing"
         )

@@ -1,4 +1,4 @@
-"""The channels of a project. What is secret of one is taken, and never told."""
+"""The channels of a project. What is secret of one is taken, and never shown."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OF_MESSAGES = ("remind_days", "digest", "digest_at")
 
 
 class AlertRuleRow(BaseModel):
-    """Which regressions a channel is told of: of its rules the first that a regression meets decides."""
+    """Which regressions a channel is notified of: of its rules the first that a regression meets decides."""
 
     case: str = Field(description="Empty: any.")
     metric: str
@@ -44,7 +44,7 @@ class AlertRuleRow(BaseModel):
 
 
 class ChannelRow(BaseModel):
-    """Where alerts go, and when and about what it is told."""
+    """Where alerts go, and when and about what it is notified."""
 
     id: int
     kind: str
@@ -176,7 +176,7 @@ def change_channel(request: HttpRequest, slug: str, pk: int, body: ChannelBody) 
     response={HTTPStatus.NO_CONTENT: None},
 )
 def remove_channel(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    """Remove a channel, with the log of what it was told."""
+    """Remove a channel, with the log of its messages."""
     channel_changes.remove_channel(visitor_of(request), find_channel(slug, pk))
     return HttpResponse(status=HTTPStatus.NO_CONTENT)
 

@@ -37,7 +37,9 @@ class ComparisonQuery(BaseModel):
         "", max_length=LONGEST, description="A commit's hash or its beginning, a branch, a tag, or `run:23`."
     )
     head: str = Field("", max_length=LONGEST, description="Likewise.")
-    case: str = Field("", max_length=LONGEST, description="Of which all is told; empty: what differs most.")
+    case: str = Field(
+        "", max_length=LONGEST, description="The case whose metrics are listed; empty: what differs most."
+    )
     head_case: str = Field("", max_length=LONGEST, description="The head's, where it is another one.")
     pool: str = Field("", max_length=LONGEST)
     windows: str = Field("", max_length=LONGEST, description="`standard` or `quick`.")
@@ -55,7 +57,7 @@ class ComparedRuns(Configured):
 
     runs: list[int]
     machines: list[str]
-    tainted: bool = Field(description="All of them are: no difference is told by them.")
+    tainted: bool = Field(description="All of them are: they show no difference.")
     left_out: list[int] = Field(description="Tainted runs beside those that count.")
     older: int = Field(description="So many more runs aren't pooled.")
 
@@ -73,9 +75,9 @@ class ComparedMetric(BaseModel):
     difference: float | None
     low: float | None = Field(description="Of 95 %, by repetitions and the noise between runs.")
     high: float | None
-    verdict: str = Field(description="`higher`, `lower`, `~` for no difference, `?` where it can't be told.")
+    verdict: str = Field(description="`higher`, `lower`, `~` for no difference, `?` where it isn't known.")
     direction: str = Field(description="`better` or `worse`; empty without a difference.")
-    reason: str = Field(description="Why it can't be told: too few values, or what is tainted.")
+    reason: str = Field(description="Why it isn't known: too few values, or what is tainted.")
 
 
 class ComparedPhase(BaseModel):

@@ -67,7 +67,7 @@ class ExperimentRow(BaseModel):
     difference_low: float | None
     difference_high: float | None
     by_steps: bool | None = Field(
-        description="Told by the pairs' single steps, else by their means; null: not known."
+        description="Determined by the pairs' single steps, else by their means; null: not known."
     )
     sentence: str = Field(description="The answer in words.")
     reason: Json = Field(description="Why there is no clearer verdict, or why it was cancelled.")

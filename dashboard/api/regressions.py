@@ -49,7 +49,7 @@ class LostLearning(BaseModel):
 
 
 class RegressionRow(Configured):
-    """The changes for the worse that one commit range caused. Its case is of the change it is told by."""
+    """The changes for the worse that one commit range caused. Its case is that of its primary change."""
 
     id: int
     url: str = Field(description="Its page.")

@@ -1,4 +1,4 @@
-"""Tokens of scripts: what one's own may do, and those of a project. A token itself is told once."""
+"""Tokens of scripts: what one's own may do, and those of a project. A token itself is shown once."""
 
 from __future__ import annotations
 

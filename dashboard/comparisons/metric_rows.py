@@ -55,7 +55,7 @@ class MetricRow:
     """One metric, of a phase or of the whole step, on both sides.
 
     `ratio` is head / base, of an exponent e ** difference; `difference` is head - base in the unit. Of what
-    differs by chance alone the verdict is `~`, of what can't be told a question mark with its reasons.
+    differs by chance alone the verdict is `~`, of what can't be determined a question mark with its reasons.
     """
 
     metric: Metric
@@ -103,7 +103,7 @@ Key = tuple[str, str, str]  # metric, better, phase
 def metric_rows(
     points: Iterable[ComparedPoint], base_runs: Iterable[int], recent: Mapping[int, Sequence[float]]
 ) -> list[MetricRow]:
-    """What differs first, the largest effect on top; then what doesn't, then what can't be told."""
+    """What differs first, the largest effect on top; then what doesn't, then what can't be determined."""
     of_base = set(base_runs)
     sides: dict[Key, tuple[SideValues, SideValues]] = {}
     series: dict[Key, Series] = {}

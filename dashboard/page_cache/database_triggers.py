@@ -1,6 +1,6 @@
 """The triggers that stamp what is written: made after each `migrate`, for the tables that there are then.
 
-A new table has them by itself. A row whose project can't be told counts for all pages.
+A new table has them by itself. A row whose project isn't known counts for all pages.
 """
 
 from __future__ import annotations

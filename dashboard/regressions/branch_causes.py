@@ -58,5 +58,5 @@ def is_same_range(project: Project, change: Change, other: Regression) -> bool:
             return True
         return bad.hash in repositories.reachable_between(mirror, other.last_good.hash, blamed.hash)
     except RepositoryError as error:
-        logger.warning("Whether %s holds %s can't be told: %s", bad.hash, blamed, error)
+        logger.warning("Whether %s holds %s can't be determined: %s", bad.hash, blamed, error)
         return False

@@ -123,7 +123,7 @@ def commits_between(lines: BranchLines, request: CommitsBetween) -> tuple[str, .
         mirror = lines.project.mirror
         return tuple(repositories.commits_between(mirror, good.hash, bad.hash, MOST_BETWEEN)[:-1])
     except RepositoryError as error:
-        logger.warning("The commits between %s and %s can't be told: %s", good.hash, bad.hash, error)
+        logger.warning("The commits between %s and %s can't be determined: %s", good.hash, bad.hash, error)
         return ()
 
 
@@ -158,7 +158,7 @@ def merge_base(lines: BranchLines, request: MergeBase) -> str | None:
     try:
         return repositories.merge_base(lines.project.mirror, request.first, request.second)
     except RepositoryError as error:
-        logger.warning("The merge base of %s can't be told: %s", request, error)
+        logger.warning("The merge base of %s can't be determined: %s", request, error)
         return None
 
 

@@ -26,7 +26,7 @@ def follow_rewritten_history(project: Project) -> None:
     try:
         moved, lost = _compare_with_mirror(project)
     except RepositoryError as error:
-        logger.warning("Whether the history of %s was rewritten can't be told: %s", project, error)
+        logger.warning("Whether the history of %s was rewritten can't be determined: %s", project, error)
     else:
         if moved:
             _move_commits(project, moved, lost)

@@ -194,7 +194,7 @@ SENTENCES: dict[str, Callable[[AuditEntry, Details], str]] = {
     ),
     AuditAction.JOIN_CODE_MADE: _made_code,
     AuditAction.MACHINE_CHANGED: lambda _, details: (
-        f"told machine {details.get('name')} to {details.get('change')}"
+        f"asked machine {details.get('name')} to {details.get('change')}"
     ),
     AuditAction.JOBS_CHANGED: lambda _, details: (
         f"had {details.get('number')} failed jobs {JOB_CHANGES.get(details.get('change', ''), 'changed')}"

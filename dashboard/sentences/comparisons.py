@@ -127,17 +127,17 @@ def what_label(what: str) -> str:
 
 
 def summary_text(rows: Sequence[MetricRow]) -> str:
-    """The headline metrics of a case that differ, the largest first, and those that can't be told."""
+    """The headline metrics of a case that differ, the largest first, and those that can't be determined."""
     different = [row for row in rows if row.is_different]
     unknown = [row for row in rows if row.verdict == "?"]
     if len(unknown) == len(rows):
-        return "nothing can be told"
+        return "nothing can be determined"
     differences = ", ".join(
         f"{lower_label(row)} {effect_size(row)} {row.direction}" for row in different[:MOST_NAMED]
     )
     if not unknown:
         return differences or "no difference"
-    undetermined = f"{labels.join_names([lower_label(row) for row in unknown])} can't be told"
+    undetermined = f"{labels.join_names([lower_label(row) for row in unknown])} can't be determined"
     return (
         f"{differences}; {undetermined}"
         if differences
@@ -153,14 +153,14 @@ def lead_sentence(compared: CaseComparison) -> str:
     """What a person reads first: the headline metrics, then how many of all differ."""
     headlines = [row for row in compared.rows if row.headline]
     if all(row.verdict == "?" for row in headlines):
-        summary = "No headline metric can be told"
+        summary = "No headline metric can be determined"
     elif all(row.verdict == "~" for row in headlines):
         summary = "No headline metric differs"
     else:
         summary = labels.upper_first(summary_text(headlines))
     counts = (
         f"{len(compared.different)} of {len(compared.rows)} metrics differ, {len(compared.alike)} show no "
-        f"difference, {len(compared.unknown)} can't be told"
+        f"difference, {len(compared.unknown)} can't be determined"
     )
     return f"{summary}. {counts}."
 
@@ -195,7 +195,9 @@ def comparability_sentences(comparison: Comparison) -> list[str]:
             # A warning taints the metrics that it concerns: the others are told.
             undetermined = sum(any(doubt.code == code for doubt in row.reasons) for row in compared.rows)
             of_all = (
-                f", so {undetermined} of {len(compared.rows)} metrics can't be told" if undetermined else ""
+                f", so {undetermined} of {len(compared.rows)} metrics can't be determined"
+                if undetermined
+                else ""
             )
             sentences.append(f"All runs of the {name} are tainted{of_all}.")
     return sentences

@@ -18,7 +18,7 @@ REASONS = {
     "different_kinds": "the ranks took different collectives, so that they can't be matched",
     "too_few_collectives": "too few collectives were taken in the measured window",
     "device_collectives": "collectives run on the devices, where the hosts don't see who comes last",
-    "none_late": "no rank comes later than the others by what could be told",
+    "none_late": "no rank comes later than the others by what is known",
     "several_late": "several ranks come late, and no single one is waited for",
     "repetitions_disagree": "the repetitions name different ranks",
 }

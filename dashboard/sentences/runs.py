@@ -60,7 +60,7 @@ def _comparison_sentence(facts: RunFacts) -> str:
     incomparable = labels.join_names([labels.lower_first(label) for label in facts.incomparable])
     parts = [labels.join_names(moved)] if moved else []
     if incomparable:
-        parts.append(f"{incomparable} can't be told: a warning keeps one of the two out of judgement")
+        parts.append(f"{incomparable} can't be determined: a warning keeps one of the two out of judgement")
     if not parts:
         parts = ["no headline metric differs by more than its interval"]
     return f"{beside}, {'; '.join(parts)}."

@@ -16,7 +16,7 @@
     });
   }
 
-  // A double click sends a form once: what it asks for would be there twice, or be told as missing.
+  // A double click sends a form once: what it asks for would be there twice, or be reported as missing.
   let sentAt = new WeakMap();
   addEventListener("submit", (event) => {
     const form = event.target;

@@ -54,9 +54,9 @@ NOTIFY = (
 trap '' HUP
 folder=$(dirname "$0")
 for tool in openssl curl; do
-    command -v $tool >/dev/null || { echo "Paceline isn't told: $tool is not on the PATH."; exit 0; }
+    command -v $tool >/dev/null || { echo "Paceline isn't notified: $tool is not on the PATH."; exit 0; }
 done
-case $1 in *'"'*) echo "Paceline isn't told of $1: its name can't be sent."; exit 0 ;; esac
+case $1 in *'"'*) echo "Paceline isn't notified of $1: its name can't be sent."; exit 0 ;; esac
 body=$(printf '{"delivery":"%s","timestamp":%s,"ref":"%s","commit":"%s","before":"%s"}' \\
     "$(openssl rand -hex 16)" "$(date +%s)" "$1" "$2" "$3")
 # HMAC-SHA256 in its two steps. The files hold the key's inner and outer block, so that the key is never an

@@ -117,7 +117,8 @@ def test_single_steps_tell_the_same_everywhere(client: Client, line: list[Commit
     answered = client.get(f"/api/v1/checks/{check.pk}").json()["rows"]
     assert [shown["change"] for shown in answered if shown["values"]["by_steps"]] == [change]
     assert (
-        "in turns, told by single steps" in client.get(f"/experiments/{row.experiment_id}/").content.decode()
+        "in turns, measured by single steps"
+        in client.get(f"/experiments/{row.experiment_id}/").content.decode()
     )
     row.experiment.pairs.update(step_ratio=None)
     assert "not known" in page_of(client, check)

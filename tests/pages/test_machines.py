@@ -318,7 +318,7 @@ def test_a_retired_machine_stays_retired(signed_in: Client, machine: Machine, ac
 def test_another_action_is_refused(signed_in: Client, machine: Machine, action: str) -> None:
     address = machine.get_absolute_url()
     response = signed_in.post(f"{address}state/", {"action": action}, follow=True)
-    assert "A machine can't be told to" in shown_text(response)
+    assert "A machine can't be asked to" in shown_text(response)
     assert Machine.objects.get().state == "active"
 
 

@@ -41,7 +41,7 @@ def send_heartbeats(parts: Sequence[str]) -> None:
             for part in parts:
                 runs.record_heartbeat(part)
         except (DatabaseError, InterfaceError) as error:
-            logger.warning("The database can't be told that this worker lives: %s", error)
+            logger.warning("The database can't record that this worker is alive: %s", error)
             connection.close()
         if stopping.wait(INTERVAL_SECONDS):
             connection.close()

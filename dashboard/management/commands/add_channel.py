@@ -91,7 +91,7 @@ class Command(SiteCommand):
         minimum = f" of {channel.minimum_percent:g} % and more" if channel.minimum_percent else ""
         alerts = "Regressions and suspicions" if channel.suspicions else "Confirmed regressions"
         place = channel.address if kind in OWN_OPTIONS else str(channel)
-        self.stdout.write(f"{alerts} of {project}{minimum} are told to {place}.")
+        self.stdout.write(f"{alerts} of {project}{minimum} are sent to {place}.")
         if kind == Channel.Kind.EMAIL and not sends_mail():
             self.stdout.write(PRINTED)
         if new and KINDS[kind].makes_secret:

@@ -86,7 +86,7 @@ class Command(SiteCommand):
             default="",
             metavar="N",
             help="stop after so long, with what is known by then (default: the project's own, 20 unless "
-            "add_project was told otherwise)",
+            "add_project was given others)",
         )
         parser.add_argument(
             "--quick",

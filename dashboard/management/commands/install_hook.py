@@ -15,7 +15,7 @@ class Command(SiteCommand):
     help = (
         "Install git hooks that tell Paceline of new commits on the project's branch: post-commit, "
         "post-merge and post-rewrite where people commit, merge, pull and rebase (the newest commit is "
-        "told), post-receive in a bare repository that they push to (all of them are). They work in the "
+        "reported), post-receive in a bare repository that they push to (all of them are). They work in the "
         "background and never delay or break a commit; a hook that is there already is kept: it runs "
         "first. "
         "They send a signed request to PACELINE_URL and needs openssl and curl. Run this again after "

@@ -16,7 +16,7 @@ from dashboard.sentences.numbers import format_count
 class Command(SiteCommand):
     help = (
         "A project's sentinels: one pinned commit of each case, measured daily on each machine, so that a "
-        "machine that moved is told from code that moved. Without options it lists them. "
+        "machine that moved is distinguished from code that moved. Without options it lists them. "
         "Example: manage.py sentinel my-training --commit v1.0"
     )
 

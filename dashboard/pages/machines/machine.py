@@ -185,7 +185,7 @@ def change_machine_state(request: HttpRequest, pk: int) -> HttpResponse:
     address = machine.get_absolute_url()
     action = request.POST.get("action", "")
     if action not in ACTIONS:
-        messages.error(request, f"A machine can't be told to {action[:40] or 'do nothing'}.")
+        messages.error(request, f"A machine can't be asked to {action[:40] or 'do nothing'}.")
     elif machine.state == Machine.State.RETIRED:
         messages.error(request, f"{machine.name} is retired: it may join again, with a new code.")
     else:

@@ -28,7 +28,7 @@ TOO_NOISY = 0.2
 class MachineNoise:
     """What one case's runs on one machine would show, in parts of their level.
 
-    All are None where that can't be told, with fewer than ENOUGH_VALUES for instance. `soon` and `later`: the
+    All are None where that isn't known, with fewer than ENOUGH_VALUES for instance. `soon` and `later`: the
     smallest step after so many runs of a new level; `proven`: by an experiment of ten minutes, as the newest
     one there suggests. `source`: what most of the noise is. `series` is the one whose values these are.
     """

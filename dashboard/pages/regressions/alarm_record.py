@@ -79,8 +79,8 @@ def trust_page(request: HttpRequest, slug: str) -> HttpResponse:
         "commits": commits,
         "budget": project.false_alerts_per_100_commits,
         "records": [
-            summarize_alarms("Proven or told", alarms, commits),
-            summarize_alarms("Had every suspicion been told", suspicions, commits),
+            summarize_alarms("Proven or reported", alarms, commits),
+            summarize_alarms("Had every suspicion been reported", suspicions, commits),
         ],
         "refuted": sum(row.state == Regression.State.REFUTED for row in suspicions),
         "times": measure_times(suspicions),

@@ -42,7 +42,7 @@ ACTION_LABELS = {
     Triage.Action.ACKNOWLEDGE: ("Acknowledge", "It stays open, and others see that you look at it.", "a"),
     Triage.Action.INTENDED: (
         "Intended",
-        "The new level is the baseline; this step is never told again.",
+        "The new level is the baseline; this step is never reported again.",
         "i",
     ),
     Triage.Action.NOT_REAL: (

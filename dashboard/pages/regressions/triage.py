@@ -53,7 +53,7 @@ def submit_snooze(request: HttpRequest, pk: int) -> HttpResponse:
         with transaction.atomic():
             alerts.end_snooze(regression)
             record_snooze(request, regression, "ended")
-        messages.success(request, "The snooze has ended: its channels are told of it again.")
+        messages.success(request, "The snooze has ended: its channels are notified of it again.")
     else:
         snooze_as_asked(request, regression)
     return redirect(f"{address}#snooze")
@@ -68,7 +68,7 @@ def snooze_as_asked(request: HttpRequest, regression: Regression) -> None:
     except alerts.ChannelError as error:
         messages.error(request, str(error))
     else:
-        messages.success(request, "Snoozed: no channel is told of it until then.")
+        messages.success(request, "Snoozed: no channel is notified of it until then.")
 
 
 def record_snooze(request: HttpRequest, regression: Regression, change: str) -> None:

@@ -52,7 +52,7 @@ def _flame_caption(document: Json) -> str:
     )
     if len(document.get("repetitions") or []) < 2:
         return drawn
-    return f"{drawn} It is the repetition with the median step; what else is told are medians over all."
+    return f"{drawn} It is the repetition with the median step; the other numbers are medians over all."
 
 
 def _flame_chart_json(rows: list[Json]) -> str:

@@ -78,7 +78,7 @@ def change_channel(request: HttpRequest, project: Project, pk: int) -> HttpRespo
     channel = get_object_or_404(Channel.objects.select_related("project"), project=project, pk=pk)
     act = ACTIONS.get(request.POST.get("action", ""))
     if act is None:
-        messages.error(request, "A channel can't be told to do that.")
+        messages.error(request, "A channel can't do that.")
         return redirect("project-channels", project.slug)
     try:
         return act(request, channel) or redirect("project-channels", project.slug)
@@ -111,7 +111,7 @@ def _mute_channel(request: HttpRequest, channel: Channel) -> None:
 
 def _unmute_channel(request: HttpRequest, channel: Channel) -> None:
     channel_changes.unmute_channel(visitor_of(request), channel)
-    messages.success(request, f"{channel.name or channel.address} is told again.")
+    messages.success(request, f"{channel.name or channel.address} gets messages again.")
 
 
 def _turn_on(request: HttpRequest, channel: Channel) -> None:
@@ -121,13 +121,13 @@ def _turn_on(request: HttpRequest, channel: Channel) -> None:
 
 def _turn_off(request: HttpRequest, channel: Channel) -> None:
     channel_changes.enable_channel(visitor_of(request), channel, enabled=False)
-    messages.success(request, f"{channel.name or channel.address} is turned off: it is told nothing.")
+    messages.success(request, f"{channel.name or channel.address} is turned off: it gets no messages.")
 
 
 def _remove_channel(request: HttpRequest, channel: Channel) -> None:
     name = channel.name or channel.address
     channel_changes.remove_channel(visitor_of(request), channel)
-    messages.success(request, f"{name} is removed, with the log of what it was told.")
+    messages.success(request, f"{name} is removed, with the log of its messages.")
 
 
 def _renew_secret(request: HttpRequest, channel: Channel) -> HttpResponse:

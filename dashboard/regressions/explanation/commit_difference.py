@@ -80,7 +80,7 @@ def asks_for_other_environment(project: Project, old: str, new: str) -> bool:
     try:
         files = repositories.changed_files(project.mirror, old, new)
     except RepositoryError as error:
-        logger.warning("Whether %s..%s asks for another environment can't be told: %s", old, new, error)
+        logger.warning("Whether %s..%s asks for another environment can't be determined: %s", old, new, error)
         return False
     return changes_environment(path for file in files for path in (file.old, file.new) if path)
 

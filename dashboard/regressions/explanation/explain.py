@@ -125,7 +125,7 @@ def only_commit_that_changed(project: Project, request: Explanation, suspects: l
         mirror = project.mirror
         line = [good.hash, *repositories.commits_between(mirror, good.hash, bad.hash, MOST_COMPARED)]
     except RepositoryError as error:
-        logger.warning("Which commit of %s changed a suspect can't be told: %s", request.difference, error)
+        logger.warning("Which commit of %s changed a suspect isn't known: %s", request.difference, error)
         return ""
     changing = [new for old, new in pairwise(line) if changes_function(project, old, new, suspect)]
     return changing[0] if len(changing) == 1 else ""

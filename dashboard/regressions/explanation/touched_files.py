@@ -49,7 +49,7 @@ def read_touched_files(project: Project, configuration: Configuration, old: str,
         files = repositories.changed_files(mirror, old, new)
         texts = {} if project.manifest else repositories.read_manifests(mirror, [old, new])
     except RepositoryError as error:
-        logger.warning("What %s..%s of %s changed can't be told: %s", old, new, project, error)
+        logger.warning("What %s..%s of %s changed can't be determined: %s", old, new, project, error)
         return TouchedFiles()
     paths = sorted({path for file in files for path in (file.old, file.new) if path})
     before, after = parsed_manifest(texts.get(old)), parsed_manifest(texts.get(new))

@@ -81,7 +81,7 @@ def branch_line(project: Project, branch: str) -> BranchLine:
     try:
         own, fork = repositories.commits_since_fork(mirror, branch_tip(project, branch, mirror.branches()))
     except RepositoryError as error:
-        logger.warning("Where %s left %s can't be told: %s", branch, project.branch, error)
+        logger.warning("Where %s left %s can't be determined: %s", branch, project.branch, error)
         return BranchLine(branch)
     if not own:
         return BranchLine(branch)  # It was merged by moving the project's branch there.

@@ -120,7 +120,7 @@ def test_who_triages_is_recorded(client: Client, root: User) -> None:
 def test_what_is_done_to_machines_is_recorded(client: Client, root: User) -> None:
     machine = builders.create_machine("gpu-1")
     client.post(f"/machines/{machine.pk}/state/", {"action": "pause"})
-    assert told_last() == ("root", "told machine gpu-1 to pause")
+    assert told_last() == ("root", "asked machine gpu-1 to pause")
     assert Machine.objects.get().state == "paused"
     client.post("/machines/codes/", {"pool": "h100"})
     assert told_last() == ("root", "made a code by which a host joins pool h100")

@@ -22,7 +22,7 @@ def test_a_mail_address_is_added(project: Project) -> None:
     output = add_channel("--email", "team@example.org", "--minimum-percent", "5")
     channel = Channel.objects.get()
     assert (channel.kind, channel.address, channel.minimum_percent) == ("email", "team@example.org", 5)
-    assert output == "Confirmed regressions of snakes of 5 % and more are told to team@example.org.\n"
+    assert output == "Confirmed regressions of snakes of 5 % and more are sent to team@example.org.\n"
 
 
 def test_mail_that_nobody_gets_is_told_as_such(project: Project, settings: Settings) -> None:
@@ -71,7 +71,7 @@ def test_the_url_of_a_chat_is_read_from_a_file_and_not_shown(project: Project, t
     file = tmp_path / "url"
     file.write_text(f"{HOOK}\n")
     output = add_channel("--kind", "slack", "--name", "#training", "--secret-file", str(file))
-    assert output == "Confirmed regressions of snakes are told to slack #training.\n"
+    assert output == "Confirmed regressions of snakes are sent to slack #training.\n"
     assert Channel.objects.get().secret == HOOK
 
 

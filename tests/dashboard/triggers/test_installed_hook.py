@@ -154,7 +154,9 @@ def test_missing_tools_break_nothing(
     for name in ("git", "sh", "dirname"):
         (tools / name).symlink_to(shutil.which(name) or name)
     repository.git("commit", "--quiet", "--allow-empty", "--message", "Change", PATH=str(tools))
-    assert wait_for_answer(repository.folder / ".git") == "Paceline isn't told: openssl is not on the PATH."
+    assert (
+        wait_for_answer(repository.folder / ".git") == "Paceline isn't notified: openssl is not on the PATH."
+    )
 
 
 def test_a_hook_that_was_there_runs_first(site: None, tracked: Project, repository: Repository) -> None:

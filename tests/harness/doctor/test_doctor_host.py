@@ -373,7 +373,7 @@ def test_equal_work_is_timed_in_alternating_order() -> None:
 
 
 def test_work_that_takes_too_long_is_not_told() -> None:
-    with pytest.raises(equal_work.EqualWorkError, match="not told: 0 pairs took 0 s, 4 are needed"):
+    with pytest.raises(equal_work.EqualWorkError, match="not known: 0 pairs took 0 s, 4 are needed"):
         equal_work.time_in_pairs("loop", 0.0, -1.0, lambda _script, number, _limit: [1.0] * number)
 
 

@@ -248,10 +248,10 @@ def test_a_warning_keeps_back_only_the_metrics_that_it_concerns(
     assert find_metric(answer, "function_calls")["direction"] == "worse"
     rows = len(answer["comparison"]["metrics"])
     assert answer["warnings"][-1] == (
-        f"All runs of the base are tainted, so {disturbed} of {rows} metrics can't be told."
+        f"All runs of the base are tainted, so {disturbed} of {rows} metrics can't be determined."
     )
     text = shown_text(client.get(PAGE, query))
-    assert "throughput can't be told, no other headline metric differs" in text.lower()
+    assert "throughput can't be determined, no other headline metric differs" in text.lower()
     assert "not enough data" not in text
 
 
@@ -259,9 +259,15 @@ def test_a_warning_keeps_back_only_the_metrics_that_it_concerns(
     ("verdicts", "said"),
     [
         ({"peak_memory": "~", "step_time": "~"}, "no difference"),
-        ({"peak_memory": "?", "step_time": "?"}, "nothing can be told"),
-        ({"peak_memory": "~", "step_time": "?"}, "step time can't be told, no other headline metric differs"),
-        ({"peak_memory": "higher", "step_time": "?"}, "peak memory +10 % worse; step time can't be told"),
+        ({"peak_memory": "?", "step_time": "?"}, "nothing can be determined"),
+        (
+            {"peak_memory": "~", "step_time": "?"},
+            "step time can't be determined, no other headline metric differs",
+        ),
+        (
+            {"peak_memory": "higher", "step_time": "?"},
+            "peak memory +10 % worse; step time can't be determined",
+        ),
     ],
 )
 def test_what_cannot_be_told_is_not_told_to_be_alike(verdicts: dict[str, Any], said: str) -> None:

@@ -29,7 +29,7 @@ def why_nobody(client: Client, regression: Regression, **fields: Any) -> str:
     """What the section says of the regression with these fields."""
     Regression.objects.filter(pk=regression.pk).update(**fields)
     shown = client.get(regression.get_absolute_url()).content.decode()
-    section = shown.partition('id="told"')[2].partition("</section>")[0]
+    section = shown.partition('id="notified"')[2].partition("</section>")[0]
     return section.partition('<p class="note">')[2].replace("&#x27;", "'")
 
 

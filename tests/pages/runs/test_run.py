@@ -118,7 +118,7 @@ def test_beside_a_tainted_run_nothing_is_told_of_what_it_taints(client: Client) 
     Point.objects.filter(run__commit=line[0], series__metric__name="step_time").update(tainted=True)
     shown = shown_text(client.get(f"/runs/{line[1].runs.get().pk}/"))
     assert "throughput is worse" in shown
-    assert "; step time can't be told: a warning keeps one of the two out of judgement." in shown
+    assert "; step time can't be determined: a warning keeps one of the two out of judgement." in shown
     assert "step time is worse" not in shown
 
 

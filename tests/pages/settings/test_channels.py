@@ -316,7 +316,7 @@ def test_a_regression_is_snoozed_and_woken(client: Client, regression: Regressio
         client.get(regression.get_absolute_url())
     )
     client.post(address, {"action": "end"})
-    assert "Nobody is told of it until" not in page_text(client.get(regression.get_absolute_url()))
+    assert "Nobody is notified of it until" not in page_text(client.get(regression.get_absolute_url()))
     assert "Name a day" in page_text(client.post(address, {"action": "snooze"}, follow=True))
 
 

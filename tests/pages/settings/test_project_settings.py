@@ -339,8 +339,8 @@ def test_the_page_of_a_forge_says_when_it_told_of_something(
     ForgeConnection.objects.create(
         project=project, kind="github", api_address="https://api.github.com", repository="org/name"
     )
-    assert "It has told of nothing yet that was signed with this secret." in shown_text(
+    assert "It has reported nothing yet that was signed with this secret." in shown_text(
         client.get(f"{SETTINGS}forge/")
     )
     ForgeDelivery.objects.create(project=project, identity="1")
-    assert "It last told of something just now." in shown_text(client.get(f"{SETTINGS}forge/"))
+    assert "It last reported something just now." in shown_text(client.get(f"{SETTINGS}forge/"))

@@ -120,7 +120,7 @@ class Executor(ABC):
             try:
                 self.give_up(error)
             except (LeaseLost, TokenRefused, SiteAway):
-                logger.info("%s had been given up before, or the site can't be told", self.job.name)
+                logger.info("%s had been given up before, or the site can't be reached", self.job.name)
 
     def require_box(self) -> None:
         """BuildError where this host gives none, and its owner hasn't let the project go without."""

@@ -201,7 +201,7 @@ def test_the_time_limit_is_told_and_ends_what_ran(host: Host, requested: Request
 def test_a_benchmark_that_ends_the_harness_is_told(host: Host, requested: Requested) -> None:
     hasty = "import os, signal, time; os.kill(os.getppid(), signal.SIGTERM); time.sleep(60)"
     run = execute_run(host, requested({"train.py": hasty}))
-    assert (run.state, run.failure, run.reason) == ("failed", "crash", "was told to end by SIGTERM.")
+    assert (run.state, run.failure, run.reason) == ("failed", "crash", "was ended by SIGTERM.")
 
 
 def test_a_document_that_became_a_link_is_not_stored(host: Host, requested: Requested) -> None:

@@ -257,7 +257,7 @@ class RankResult:
     """One rank of one repetition; seconds are per step, memory is bytes.
 
     `late` is how much later than the others it comes to collectives, `waits` how long it waits there for the
-    last one, `last` to how many `of` them it came last; None where that can't be told. `overlap` is the share
+    last one, `last` to how many `of` them it came last; None where that isn't known. `overlap` is the share
     of the time of collectives that went on beside computing, `own_time` the step less the time blocked in
     them. A collective has its number, the bytes given in and the seconds blocked.
     """

@@ -8,7 +8,7 @@ from types import FrameType
 
 
 class TerminatedError(BaseException):
-    """The harness was told to end by a signal; no failure that a script may survive."""
+    """The harness was ended by a signal; no failure that a script may survive."""
 
 
 def end_on_signals() -> None:
@@ -18,7 +18,7 @@ def end_on_signals() -> None:
         # Only once: a second signal must not interrupt the ending itself.
         for ignored in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(ignored, signal.SIG_IGN)
-        raise TerminatedError(f"was told to end by {signal.Signals(number).name}")
+        raise TerminatedError(f"was ended by {signal.Signals(number).name}")
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         # What was started under nohup, or behind a shell's &, goes on.

@@ -57,7 +57,7 @@ def is_uncounted(name: str) -> bool:
 def count_flops(
     name: str, formula: Formula, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any
 ) -> tuple[str, int] | None:
-    """Return the type that is computed with and the number of operations; None where that can't be told."""
+    """Return the type that is computed with and the number of operations; None where that isn't known."""
     tensor = next((value for value in args if isinstance(value, torch.Tensor)), None)
     if tensor is None:
         return None

@@ -56,7 +56,7 @@ def time_in_pairs(
             break
         left = most_seconds - took
         if left <= 0:
-            raise EqualWorkError(f"not told: {pairs} pairs took {took:.0f} s, {FEWEST_PAIRS} are needed")
+            raise EqualWorkError(f"not known: {pairs} pairs took {took:.0f} s, {FEWEST_PAIRS} are needed")
         try:
             values = measure(script, len(order), min(BATCH_SECONDS, left))
         except TooSlowError:

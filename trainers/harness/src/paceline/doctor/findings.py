@@ -20,7 +20,7 @@ class State(enum.StrEnum):
 class Finding:
     """One figure. `right` is None where nothing was wanted of it.
 
-    A fact of the host `matters` or not, None where that can't be told; `command` would change it, and
+    A fact of the host `matters` or not, None where that isn't known; `command` would change it, and
     `wanted` says why it matters.
     """
 

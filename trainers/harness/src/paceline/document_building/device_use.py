@@ -73,7 +73,7 @@ def _energy_of_repetition(repetition: TimedRepetition) -> tuple[float | None, fl
 
 
 def devices_of_repetition(repetition: TimedRepetition) -> list[int]:
-    """Return the devices, as NVML counts them, that any rank held memory on; none where one can't be told."""
+    """Return the devices, as NVML counts them, that any rank held memory on; none where one isn't known."""
     named = {
         pair
         for result in repetition.ranks or (repetition.result,)
@@ -84,7 +84,7 @@ def devices_of_repetition(repetition: TimedRepetition) -> list[int]:
 
 
 def is_in_use(repetition: TimedRepetition) -> Callable[[int], bool]:
-    """Return whether the repetition computed on a device of NVML's; on any where that can't be told.
+    """Return whether the repetition computed on a device of NVML's; on any where that isn't known.
 
     Helpers may compute on a device of their own: NVML names their processes.
     """

@@ -17,7 +17,7 @@ REASONS = {
     "different_kinds": "the ranks took different collectives, so that they can't be matched",
     "too_few_collectives": "the window holds too few collectives of all ranks, measure more steps",
     "device_collectives": "the collectives run on devices, where the host doesn't see who comes last",
-    "none_late": "no rank comes later than the others by what could be told",
+    "none_late": "no rank comes later than the others by what is known",
     "several_late": "more than one rank comes late",
     "repetitions_disagree": "the repetitions disagree",
 }

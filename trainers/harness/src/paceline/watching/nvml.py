@@ -145,7 +145,7 @@ class Devices:
         return reasons
 
     def find_index(self, number: int, identity: str | None) -> int | None:
-        """Return NVML's index of a device that a process counts as `number`; None where it can't be told.
+        """Return NVML's index of a device that a process counts as `number`; None where unknown.
 
         By its UUID where that is known: the process may have been given, or have chosen, other devices.
         """

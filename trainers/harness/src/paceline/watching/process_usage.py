@@ -68,7 +68,7 @@ def cheap_descendant_pids(pid: int) -> list[int]:
 def orphaned_pids(session: int) -> list[int]:
     """Return the processes of a session whose parents have ended: one of our ancestors has taken them over.
 
-    Which one does so depends on the system. What began a session of its own can't be told from a stranger.
+    Which one does so depends on the system. What began a session of its own looks like a stranger.
     """
     if not HAS_CHILDREN:
         return []

@@ -155,7 +155,7 @@ class Sampler:
         return self.co_tenants.foreign_processes(start - SLOW_INTERVAL, end + SLOW_INTERVAL)
 
     def find_device(self, number: int, identity: str | None) -> int | None:
-        """Return NVML's index of what a measured process counts as `number`; None where it can't be told."""
+        """Return NVML's index of what a measured process counts as `number`; None where unknown."""
         return self._devices.find_index(number, identity)
 
     def energy(self, window: tuple[float, float], devices: Sequence[int]) -> float | None:
