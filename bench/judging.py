@@ -109,8 +109,8 @@ class _Site:
             cursor.execute("ANALYZE")
 
     def _values(self, factor: float) -> dict[str, float]:
-        loud = factor * self.random.gauss(1.0, NOISE)
-        return {"step_time": TIMES["step_time"] * loud, "throughput": TIMES["throughput"] / loud, **OTHERS}
+        noise = factor * self.random.gauss(1.0, NOISE)
+        return {"step_time": TIMES["step_time"] * noise, "throughput": TIMES["throughput"] / noise, **OTHERS}
 
     def _phases(self, factor: float) -> dict[str, dict[str, float]]:
         share = TIMES["step_time"] / len(PHASES)
@@ -126,13 +126,13 @@ class _Site:
     def _point_like(self, pattern: Any, run: Any, position: int) -> Any:
         from dashboard.models import Point
 
-        loud = 1.0 if pattern.series.exact else self.random.gauss(1.0, NOISE)
+        noise = 1.0 if pattern.series.exact else self.random.gauss(1.0, NOISE)
         return Point(
             series_id=pattern.series_id,
             position=position,
             run=run,
-            value=pattern.value * loud,
-            samples=[sample * loud for sample in pattern.samples],
+            value=pattern.value * noise,
+            samples=[sample * noise for sample in pattern.samples],
         )
 
     def open_regressions(self, count: int) -> None:

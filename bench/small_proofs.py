@@ -293,9 +293,9 @@ def with_longer_head(pair: MeasuredPair, step: float, in_rare_steps: bool) -> Me
 
 def describe_drawn(path: Path, experiments: int) -> str:
     """The verdicts of so many drawn experiments for each step that is planted, where 1 % is suspected."""
-    calm = [pair for pair in read_pairs(path) if not pair.disturbed]
-    most = max(len(pair.steps.get("base", ())) for pair in calm)
-    measured = without_difference([pair for pair in calm if len(pair.steps.get("base", ())) == most])
+    undisturbed = [pair for pair in read_pairs(path) if not pair.disturbed]
+    most = max(len(pair.steps.get("base", ())) for pair in undisturbed)
+    measured = without_difference([pair for pair in undisturbed if len(pair.steps.get("base", ())) == most])
     lines: list[Line] = []
     for name, planted in PLANTED.items():
         pairs = [with_longer_head(pair, *planted) for pair in measured]
@@ -315,15 +315,15 @@ def describe_folder(folder: Path, describe: Callable[[Path], str]) -> str:
 
 def describe_file(path: Path) -> str:
     measured = read_pairs(path)
-    calm = [pair for pair in measured if not pair.disturbed]
+    undisturbed = [pair for pair in measured if not pair.disturbed]
     waited = mean(share for pair in measured for share in pair.waited)
     load = mean(pair.load for pair in measured)
     title = (
-        f"{path.stem}: {len(measured)} pairs, {len(measured) - len(calm)} disturbed, "
+        f"{path.stem}: {len(measured)} pairs, {len(measured) - len(undisturbed)} disturbed, "
         f"{mean(pair.seconds for pair in measured):.1f} s each; "
         f"load {load:.1f}, {waited:.0%} of the time a processor was waited for"
     )
-    lines = list(noise_lines(calm))
+    lines = list(noise_lines(undisturbed))
     for suspected in SUSPECTED:
         lines += verdict_lines(f"{suspected:.0%} suspected", judge_pairs(measured, suspected_step(suspected)))
     for name, asked in UNSUSPECTED.items():
@@ -333,20 +333,21 @@ def describe_file(path: Path) -> str:
     return format_part(title, ["", "", ""], lines)
 
 
-def noise_lines(calm: Sequence[MeasuredPair]) -> Iterator[Line]:
+def noise_lines(undisturbed: Sequence[MeasuredPair]) -> Iterator[Line]:
     """How far pairs lie apart, by what is compared."""
     with_waiting = [
-        math.log(pair.head / (1 - pair.waited[1]) * (1 - pair.waited[0]) / pair.base) for pair in calm
+        math.log(pair.head / (1 - pair.waited[1]) * (1 - pair.waited[0]) / pair.base) for pair in undisturbed
     ]
-    less_waiting = [math.log(pair.head / pair.base) for pair in calm]
+    less_waiting = [math.log(pair.head / pair.base) for pair in undisturbed]
     steps = [
-        float(np.median(np.log(np.array(pair.steps["head"]) / np.array(pair.steps["base"])))) for pair in calm
+        float(np.median(np.log(np.array(pair.steps["head"]) / np.array(pair.steps["base"]))))
+        for pair in undisturbed
     ]
     yield Line("deviation of a pair, by the means of its window", describe_deviation(with_waiting))
     yield Line("less what was waited", describe_deviation(less_waiting))
     yield Line("by single steps", describe_deviation(steps))
-    loops = [math.log(pair.calibration[1] / pair.calibration[0]) for pair in calm if pair.calibration]
-    if len(loops) == len(calm) > FEWEST_TO_FIT:
+    loops = [math.log(pair.calibration[1] / pair.calibration[0]) for pair in undisturbed if pair.calibration]
+    if len(loops) == len(undisturbed) > FEWEST_TO_FIT:
         corrected = {
             "less waiting and calibration loops": less_waiting,
             "by single steps, less calibration loops": steps,

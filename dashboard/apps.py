@@ -19,18 +19,18 @@ class DashboardConfig(AppConfig):
         connect_limit()
         connect_loader()
         connect_installation(self)
-        pull_request_received.connect(hear_pull_request)
-        comment_received.connect(hear_comment)
+        pull_request_received.connect(handle_pull_request)
+        comment_received.connect(handle_comment)
 
 
-def hear_pull_request(**received: Any) -> None:
+def handle_pull_request(**received: Any) -> None:
     # Not above: it imports numpy, for which every command would wait.
     from dashboard.pull_requests.receiving import receive_pull_request
 
     receive_pull_request(**received)
 
 
-def hear_comment(**received: Any) -> None:
+def handle_comment(**received: Any) -> None:
     from dashboard.pull_requests.receiving import receive_comment
 
     receive_comment(**received)

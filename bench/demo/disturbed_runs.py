@@ -25,23 +25,23 @@ MOST_TAINTED = 0.05
 
 
 def describe_disturbance(
-    result: Mapping[str, Any], ids: Collection[int], burned: Collection[int]
+    result: Mapping[str, Any], ids: Collection[int], disturbed: Collection[int]
 ) -> dict[str, Any]:
-    """The runs that were asked for, by whether another program burned beside them."""
+    """The runs that were asked for, by whether another program ran beside them."""
     runs = [run for run in result["runs"] if run["id"] in ids]
-    beside = [run for run in runs if run["id"] in burned]
-    calm = [run for run in runs if run["id"] not in burned]
+    beside = [run for run in runs if run["id"] in disturbed]
+    undisturbed = [run for run in runs if run["id"] not in disturbed]
     planted = {entry["commit"] for entry in result["planted"]}
     # What was withdrawn later has been told nevertheless.
     found = [*result["regressions"], *result["withdrawn"]]
     confirmed = [regression for regression in found if regression["state"] == CONFIRMED]
-    tainted = [run for run in calm if run["tainted"]]
-    share = len(tainted) / len(calm) if calm else 0.0
+    tainted = [run for run in undisturbed if run["tainted"]]
+    share = len(tainted) / len(undisturbed) if undisturbed else 0.0
     return {
         "false_alerts": [entry["first_bad"] for entry in confirmed if culprit_of(entry) not in planted],
         "burned": [run["commit"] for run in beside],
         "burned_but_judged": [run["commit"] for run in beside if not run["tainted"]],
-        "undisturbed": len(calm),
+        "undisturbed": len(undisturbed),
         "undisturbed_tainted": [run["commit"] for run in tainted],
         "tainted_share": round(share, 3),
         "few_enough": share <= MOST_TAINTED,
@@ -76,18 +76,18 @@ def measure_history(seed: int, commits: int, plant: bool, burn: bool) -> dict[st
     arguments = ["--history=same", f"--commits={commits}", *(["--plant"] if plant else [])]
     with services.running_services(settings, hosts.local_join_code):
         project, built, ids = set_up_history(seed, arguments)
-        burned = draw_runs(ids, random.Random(seed)) if burn else set()
+        disturbed = draw_runs(ids, random.Random(seed)) if burn else set()
 
         def is_measuring() -> bool:
             # Between two looks the thread keeps no connection: the services may end first.
-            measuring = Run.objects.filter(pk__in=burned, state=Run.State.MEASURING).exists()
+            measuring = Run.objects.filter(pk__in=disturbed, state=Run.State.MEASURING).exists()
             connection.close()
             return measuring
 
         with Burner(is_measuring):
             wait_until_proved(project, ids)
         result = demonstration.report_findings(project, built)
-    return {**result, "disturbance": describe_disturbance(result, ids, burned)}
+    return {**result, "disturbance": describe_disturbance(result, ids, disturbed)}
 
 
 def main() -> None:

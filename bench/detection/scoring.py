@@ -120,9 +120,12 @@ def f1_of_annotators(found: Sequence[int], annotations: Mapping[str, Sequence[in
 
 def covering_score(found: Sequence[int], annotations: Mapping[str, Sequence[int]], n: int) -> float:
     """How well the levels found cover those of each annotator (Jaccard, by length), averaged over them."""
-    ours = level_ranges(found, n)
+    found_ranges = level_ranges(found, n)
     return fmean(
-        sum((b - a) * max(jaccard_overlap((a, b), own) for own in ours) for a, b in level_ranges(marked, n))
+        sum(
+            (b - a) * max(jaccard_overlap((a, b), own) for own in found_ranges)
+            for a, b in level_ranges(marked, n)
+        )
         / n
         for marked in annotations.values()
     )

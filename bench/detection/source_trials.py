@@ -147,10 +147,10 @@ def disturbed_trials(values: Floats, rng: np.random.Generator, source: str) -> I
     wild = (rng.random(n) < WILD_POINTS) * rng.uniform(*WILDEST, n) * noise
     modes = (rng.random(n) < 0.5 * rng.random()) * MODES_APART * noise
     begin = int(rng.integers(0, n - int(LOUD_SHARE * n)))
-    loud = values - np.median(values)
-    loud[:begin] = 0
-    loud[begin + int(LOUD_SHARE * n) :] = 0
-    extra = {"drift": drift, "outliers": wild, "bimodal": modes, "hetero": (LOUD - 1) * loud}
+    deviation = values - np.median(values)
+    deviation[:begin] = 0
+    deviation[begin + int(LOUD_SHARE * n) :] = 0
+    extra = {"drift": drift, "outliers": wild, "bimodal": modes, "hetero": (LOUD - 1) * deviation}
     for name, added in extra.items():
         yield Trial(np.exp(values + added).tolist(), group=name, source=source)
 

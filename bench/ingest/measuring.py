@@ -117,8 +117,8 @@ def site_processes(logs: Path) -> Iterator[dict[str, psutil.Process]]:
 
 def _postgres_process() -> psutil.Process:
     """The first of those of the scratch site, whose children the others are."""
-    mine = psutil.Process().children(recursive=True)
-    return next(process for process in mine if process.name() == "postgres")
+    descendants = psutil.Process().children(recursive=True)
+    return next(process for process in descendants if process.name() == "postgres")
 
 
 def measure_rate(

@@ -8,10 +8,10 @@ def list_addresses() -> dict[str, str]:
     from dashboard.models import Document, Experiment, Machine, Project, Regression, Run, Series
 
     project = Project.objects.filter(slug__startswith="history-").order_by("pk")[0]
-    mine = {"configuration__case__project": project}
-    series = Series.objects.filter(headline=True, **mine).order_by("pk")[0]
+    of_project = {"configuration__case__project": project}
+    series = Series.objects.filter(headline=True, **of_project).order_by("pk")[0]
     newest = Run.objects.filter(
-        pk__in=Document.objects.values("run"), commit__branch=project.branch, **mine
+        pk__in=Document.objects.values("run"), commit__branch=project.branch, **of_project
     ).latest("requested_at")
     regression = Regression.objects.filter(project=project, state="confirmed").order_by("-pk")[0]
     experiment = Experiment.objects.filter(project=project).order_by("-pk")[0]

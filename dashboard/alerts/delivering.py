@@ -124,13 +124,13 @@ def send_missed(channel: Channel, since: datetime | None = None, due: datetime |
         failed = failed.filter(next_attempt_at__gt=since)
     collects = announcing.collects_messages(channel)
     state = Delivery.State.COLLECTED if collects else Delivery.State.PENDING
-    anew = {"state": state, "attempt": 0, "next_attempt_at": due or Now(), "lease_until": None}
+    restarted = {"state": state, "attempt": 0, "next_attempt_at": due or Now(), "lease_until": None}
     for row in failed.select_related("channel", "regression").order_by("pk")[:MOST_DUE]:
         if not is_missed(row):
             continue
         # Of two workers one begins anew.
-        mine = Delivery.objects.filter(pk=row.pk, state=Delivery.State.FAILED)
-        if mine.update(**anew) and not collects:
+        still_failed = Delivery.objects.filter(pk=row.pk, state=Delivery.State.FAILED)
+        if still_failed.update(**restarted) and not collects:
             dispatch.send_task(dispatch.DELIVER, row.pk)
 
 

@@ -77,9 +77,9 @@ def queue_digests(now: datetime | None = None) -> None:
     for channel in due.order_by("pk"):
         following = next_digest(channel, moment)
         # Of two sweeps one makes it.
-        mine = Channel.objects.filter(pk=channel.pk, next_digest_at=channel.next_digest_at)
+        still_due = Channel.objects.filter(pk=channel.pk, next_digest_at=channel.next_digest_at)
         with transaction.atomic():
-            if mine.update(next_digest_at=following):
+            if still_due.update(next_digest_at=following):
                 create_digest(channel)
 
 

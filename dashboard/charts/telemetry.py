@@ -60,7 +60,7 @@ class Channel:
     @property
     def is_rare(self) -> bool:
         """Whether some reading has no neighbour: it costs too much to be read each time."""
-        return bool(lone_readings(self.readings()).any())
+        return bool(isolated_readings(self.readings()).any())
 
 
 def draw_telemetry(channels: Sequence[Channel], window: tuple[float, float] | None) -> theme.Figure | None:
@@ -93,10 +93,10 @@ def _channel_trace(
     channel: Channel, row: int, order: int, scaled: numbers.Scale, most: int, watched: np.ndarray
 ) -> theme.Trace:
     readings = channel.readings()
-    lone = lone_readings(readings)
+    isolated = isolated_readings(readings)
     drawn = choose_readings(channel, most, watched)
     times = channel.times(drawn)
-    sizes = MARKER_SIZE * lone[drawn].astype(np.int32)
+    sizes = MARKER_SIZE * isolated[drawn].astype(np.int32)
     hue = theme.HUES[(3 * row + order) % len(theme.HUES)]
     return theme.scatter_trace(
         x=times.astype(np.float32),
@@ -116,7 +116,7 @@ def choose_row_scale(row: Sequence[Channel]) -> numbers.Scale:
     return numbers.choose_scale(row[0].unit, max(_largest_reading(channel) for channel in row))
 
 
-def lone_readings(readings: np.ndarray) -> np.ndarray:
+def isolated_readings(readings: np.ndarray) -> np.ndarray:
     """Which readings (n,) have no neighbour: what costs much to read is read less often than the grid has it,
     and between two such readings nothing is missing."""
     known = ~np.isnan(readings)
@@ -139,7 +139,7 @@ def watched_moments(channels: Iterable[Channel]) -> np.ndarray:
 def choose_readings(channel: Channel, most: int, watched: np.ndarray) -> np.ndarray:
     """The indices of the readings that are drawn, about `most` of them; a missing one makes a gap.
 
-    A channel that was read each time has its gap wherever a reading is missing. The line of one with lone
+    A channel that was read each time has its gap wherever a reading is missing. The line of one with isolated
     readings goes on, also where it began densely, save where it paused for much longer than beside it while
     nothing else was read either: `watched` (m,), in seconds. Without other channels every such pause counts.
     """

@@ -118,16 +118,16 @@ def draw_marker(drawn: theme.Figure, marker: TrendMarker, commits: CommitAxis) -
 def failure_traces(
     failures: Sequence[TrendFailure], commits: CommitAxis, shown: Sequence[float]
 ) -> list[theme.Trace]:
-    """At the foot of the drawing, above the names of commits: a run without a value has no other place."""
+    """At the bottom of the drawing, above the names of commits: a run without a value has no other place."""
     if not failures:
         return []
-    foot = shown[0] + FAILURE_HEIGHT * (shown[1] - shown[0])
+    height = shown[0] + FAILURE_HEIGHT * (shown[1] - shown[0])
     positions = [failure.position for failure in failures]
     return [
         {
             "type": "scatter",
             "x": commits.place_positions(positions),
-            "y": np.full(len(failures), foot),
+            "y": np.full(len(failures), height),
             "name": "failed",
             "mode": "markers",
             "marker": {"color": theme.WORSE, "symbol": "square-open", "size": 8, "line": {"width": 1.5}},

@@ -83,13 +83,15 @@ def store_finding(measurement: ClaimMeasurement, claim: ClaimText, found: Findin
 def find_by_pairs(claim: ClaimText, experiment: Experiment) -> Finding:
     """How many times better `after` is, by an experiment that has ended."""
     measured = list(experiment.pairs.all())
-    calm = [pair for pair in measured if not pair.disturbed]
-    evidence = {"kind": "pairs", "samples": len(calm), "disturbed": len(measured) - len(calm)}
-    if experiment.verdict == Experiment.Verdict.UNTESTABLE or not calm:
+    undisturbed = [pair for pair in measured if not pair.disturbed]
+    evidence = {"kind": "pairs", "samples": len(undisturbed), "disturbed": len(measured) - len(undisturbed)}
+    if experiment.verdict == Experiment.Verdict.UNTESTABLE or not undisturbed:
         return Finding(None, evidence, dict(experiment.reason) or {"code": "too few pairs"})
-    ratio = derived_ratio(claim, experiment, calm) if is_derived(claim.metric) else own_ratio(experiment)
+    ratio = (
+        derived_ratio(claim, experiment, undisturbed) if is_derived(claim.metric) else own_ratio(experiment)
+    )
     if ratio is None:
-        code = "no ratio" if len(calm) >= pairs.FEWEST_PAIRS else "too few pairs"
+        code = "no ratio" if len(undisturbed) >= pairs.FEWEST_PAIRS else "too few pairs"
         return Finding(None, evidence, dict(experiment.reason) or {"code": code})
     better = ratio if better_direction(claim.metric) == "higher" else invert_ratio(ratio)
     return Finding(better, evidence, dict(experiment.reason), "x")
@@ -103,36 +105,39 @@ def own_ratio(experiment: Experiment) -> Estimate | None:
 
 
 def derived_ratio(
-    claim: ClaimText, experiment: Experiment, calm: Sequence[ExperimentPair]
+    claim: ClaimText, experiment: Experiment, undisturbed: Sequence[ExperimentPair]
 ) -> Estimate | None:
     """Head / base of a sum or a share of phases, read from each pair and weighed as any metric.
 
     Where sides took turns by typical steps too.
     """
-    values = [read_pair(claim.metric, (pair.base, pair.head), pair.phases) for pair in calm]
+    values = [read_pair(claim.metric, (pair.base, pair.head), pair.phases) for pair in undisturbed]
     means = [value for value in values if value is not None]
-    if len(means) < len(calm):
+    if len(means) < len(undisturbed):
         return None
     found = evaluate_ratios(
-        experiment, means, typical_values(claim, calm), [pair.base_first for pair in calm]
+        experiment, means, typical_values(claim, undisturbed), [pair.base_first for pair in undisturbed]
     )
     if found.value is None or found.low is None or found.high is None:
         return None
     return Estimate(found.value, found.low, found.high)
 
 
-def typical_values(claim: ClaimText, calm: Sequence[ExperimentPair]) -> Sequence[tuple[float, float]] | None:
+def typical_values(
+    claim: ClaimText, undisturbed: Sequence[ExperimentPair]
+) -> Sequence[tuple[float, float]] | None:
     """The claim's metric of both sides, by what phases take in typical steps of each pair.
 
     None where sides took no turns; none at all where a pair doesn't have it.
     """
-    if not calm[0].typical_phases:
+    if not undisturbed[0].typical_phases:
         return None
     values = [
-        read_pair(claim.metric, typical_step(pair.typical_phases), pair.typical_phases) for pair in calm
+        read_pair(claim.metric, typical_step(pair.typical_phases), pair.typical_phases)
+        for pair in undisturbed
     ]
     known = [value for value in values if value is not None]
-    return known if len(known) == len(calm) else ()
+    return known if len(known) == len(undisturbed) else ()
 
 
 def read_pair(

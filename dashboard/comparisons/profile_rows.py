@@ -90,8 +90,8 @@ def choose_profile(
         if step_times.get(run)
     }
     most = SLOWED_FACTOR * min(paces.values(), default=0.0)
-    calm = [run for run in known if run in paces and paces[run] <= most]
-    return next(((run, profiles[run]) for run in (*calm, *known)), None)
+    unslowed = [run for run in known if run in paces and paces[run] <= most]
+    return next(((run, profiles[run]) for run in (*unslowed, *known)), None)
 
 
 def compare_profiles(base: Profile, head: Profile, *, has_times: bool = True) -> ProfileComparison:

@@ -60,14 +60,14 @@ def follow_level(values: Floats, level: int, known: Collection[int] | None = Non
             came = at
         # Near a cut nobody sees any more whether it had come lately.
         tells = known is None or came >= RECENT_POINTS or came in known
-        if at - came + 1 >= POINTS_TO_STAY or (tells and not has_come_lately(values, came)):
+        if at - came + 1 >= POINTS_TO_STAY or (tells and not has_come_before(values, came)):
             level = came
             level_points[came:at] = level
         level_points[at] = level
     return level_points
 
 
-def has_come_lately(values: Floats, at: int) -> bool:
+def has_come_before(values: Floats, at: int) -> bool:
     """True where a counter moved to the value at this point before, in the same direction, and left it."""
     near = values[max(at - RECENT_POINTS, 0) : at + 1]
     directions = np.sign(np.diff(near))

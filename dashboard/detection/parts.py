@@ -245,7 +245,7 @@ def change_of_whole(
     p_value = least_p_value(step for step in steps if step.delta * delta > 0)
     if before <= 0 or not is_relevant(whole, 1 + delta / before, p_value, allowed):
         return None
-    if allowed > 0 and not is_borne_out(whole, main.index, delta, within):
+    if allowed > 0 and not agrees_with_whole(whole, main.index, delta, within):
         return None
     # How uncertain the largest step is; what the others add is small beside it.
     doubtful = (most.delta * (end - main.ratio) / (main.ratio - 1) for end in (main.low, main.high))
@@ -329,7 +329,7 @@ def levels_beside(series: Series, index: int, within: tuple[int, int]) -> tuple[
     return fast_median(after) - fast_median(before), error
 
 
-def is_borne_out(whole: Series, index: int, delta: float, within: tuple[int, int]) -> bool:
+def agrees_with_whole(whole: Series, index: int, delta: float, within: tuple[int, int]) -> bool:
     """Whether the whole may have stepped by so much: it contradicts what other parts must have taken over."""
     seen, error = levels_beside(whole, index, within)
     return abs(seen - delta) <= max(CONTRADICTION_ERRORS * error, LOST_SHARE * abs(delta))

@@ -64,10 +64,10 @@ def segment_together(histories: Sequence[Segmented]) -> list[list[int]]:
     rows, best = np.arange(count), np.zeros(count)
     for t, losses in enumerate(losses_of_steps(levels, values, noise, histories[0].loss)):
         if t:
-            anew = (best + penalties[t])[:, None]
-            fresh = cost > anew
-            np.copyto(cost, anew, where=fresh)
-            np.copyto(start, t, where=fresh)
+            cost_of_start = (best + penalties[t])[:, None]
+            starts_here = cost > cost_of_start
+            np.copyto(cost, cost_of_start, where=starts_here)
+            np.copyto(start, t, where=starts_here)
         cost += losses
         cheapest = cost.argmin(axis=1)
         best = cost[rows, cheapest]

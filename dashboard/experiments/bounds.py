@@ -161,7 +161,7 @@ def bound_others(
     return bounded
 
 
-def waits_for_quality(others: Sequence[BoundedDifference], calm: int) -> bool:
+def waits_for_quality(others: Sequence[BoundedDifference], undisturbed: int) -> bool:
     """Whether more pairs may still tell that the head learns worse."""
     learned = [bounded for bounded in others if bounded.metric.kind == QUALITY]
-    return calm < GUARDING_PAIRS and any(bounded.verdict == OPEN for bounded in learned)
+    return undisturbed < GUARDING_PAIRS and any(bounded.verdict == OPEN for bounded in learned)

@@ -54,13 +54,13 @@ def evaluate_learning(experiment: Experiment, measured: Sequence[ExperimentPair]
     """Over how many seeds a quality was weighed, and what became of the step's time in the same pairs."""
     if not experiment.metric.is_quality:
         return {}
-    calm = [pair for pair in measured if not pair.disturbed]
-    lost = sum(pair.unreported in (Unreported.HEAD, Unreported.BOTH) for pair in calm)
-    times = [pair.others[PACE] for pair in calm if PACE in pair.others]
+    undisturbed = [pair for pair in measured if not pair.disturbed]
+    lost = sum(pair.unreported in (Unreported.HEAD, Unreported.BOTH) for pair in undisturbed)
+    times = [pair.others[PACE] for pair in undisturbed if PACE in pair.others]
     metric = MeasuredMetric(PACE, "s", "lower", "time")
     bounded = bound_metric(metric, [(time["base"], time["head"]) for time in times], 0.0, experiment.error)
-    learning: dict[str, Any] = {"seeds": len(calm), "unreported": lost}
-    if ignores_seeds(calm):
+    learning: dict[str, Any] = {"seeds": len(undisturbed), "unreported": lost}
+    if ignores_seeds(undisturbed):
         learning |= {"seeds": 1, "seed_ignored": True}
     if bounded is not None and bounded.logarithmic:
         ends = [None if end is None else math.exp(end) for end in (bounded.low, bounded.high)]

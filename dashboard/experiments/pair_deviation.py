@@ -40,17 +40,17 @@ def measure_pair_deviation(
 
     What is learned is weighed by differences in steps of what is suspected: no percentage tells of it.
     """
-    calm = [pair for pair in measured if not pair.disturbed]
+    undisturbed = [pair for pair in measured if not pair.disturbed]
     metric = experiment.metric
     compared_by_ratios = not (metric.is_exponent or metric.has_sign or metric.is_quality)
-    if not compared_by_ratios or len(calm) < FEWEST_PAIRS:
+    if not compared_by_ratios or len(undisturbed) < FEWEST_PAIRS:
         return None
-    if min(min(pair.base, pair.head) for pair in calm) <= 0:
+    if min(min(pair.base, pair.head) for pair in undisturbed) <= 0:
         return None
-    deviation = stdev(math.log(pair.head / pair.base) for pair in calm)
+    deviation = stdev(math.log(pair.head / pair.base) for pair in undisturbed)
     if not deviation:
         return None
-    steps, believed = step_spread(calm), max(deviation, LEAST_NOISE)
+    steps, believed = step_spread(undisturbed), max(deviation, LEAST_NOISE)
     enough = bisect_left(
         range(MOST_PAIRS),
         True,
@@ -60,15 +60,15 @@ def measure_pair_deviation(
         deviation,
         steps.deviation if steps else None,
         enough if enough < MOST_PAIRS else None,
-        fmean(pair.seconds for pair in calm),
+        fmean(pair.seconds for pair in undisturbed),
     )
 
 
-def step_spread(calm: Sequence[ExperimentPair]) -> StepSpread | None:
+def step_spread(undisturbed: Sequence[ExperimentPair]) -> StepSpread | None:
     """By their single steps; None where a pair has kept nothing of them."""
-    ratios = [pair.step_ratio for pair in calm if pair.step_ratio is not None]
-    kinds_error = calm[-1].kinds_error
-    if len(ratios) < len(calm) or kinds_error is None:
+    ratios = [pair.step_ratio for pair in undisturbed if pair.step_ratio is not None]
+    kinds_error = undisturbed[-1].kinds_error
+    if len(ratios) < len(undisturbed) or kinds_error is None:
         return None
-    order = [pair.base_first for pair in calm]
+    order = [pair.base_first for pair in undisturbed]
     return measure_step_spread([math.log(ratio) for ratio in ratios], order, kinds_error, LEAST_NOISE)

@@ -50,17 +50,17 @@ class PhaseSteps:
 
 
 def evaluate_phases(
-    experiment: Experiment, calm: Sequence[ExperimentPair], error: float
+    experiment: Experiment, undisturbed: Sequence[ExperimentPair], error: float
 ) -> PhaseSteps | None:
     """None where no phases are suspected, or the pairs don't have them."""
     suspected, before, after = experiment.phases_with_step, experiment.before, experiment.after
     if not suspected or before is None or after is None or after <= before:
         return None
-    if len(calm) < FEWEST_PAIRS or not all(pair.phases for pair in calm):
+    if len(undisturbed) < FEWEST_PAIRS or not all(pair.phases for pair in undisturbed):
         return None
-    names = sorted({*suspected, *(phase for pair in calm for phase in pair.phases)})
+    names = sorted({*suspected, *(phase for pair in undisturbed for phase in pair.phases)})
     base, head = (
-        np.array([[pair.phases.get(phase, (0.0, 0.0))[side] for pair in calm] for phase in names])
+        np.array([[pair.phases.get(phase, (0.0, 0.0))[side] for pair in undisturbed] for phase in names])
         for side in (0, 1)
     )
     rows = np.isin(names, suspected)

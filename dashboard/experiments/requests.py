@@ -154,17 +154,17 @@ def check_sides(base: Side, head: Side) -> None:
     """Refuse sides that one machine can't measure in one way, or that are the same."""
     if base == head:
         raise ExperimentError("head", "it is the same commit and the same case as the base.")
-    ours, theirs = head.configuration, base.configuration
-    if ours.case.benchmark != theirs.case.benchmark:
-        raise ExperimentError("head_case", f"{ours.case} and {theirs.case} are two benchmarks.")
-    if ours.version != theirs.version:
+    of_head, of_base = head.configuration, base.configuration
+    if of_head.case.benchmark != of_base.case.benchmark:
+        raise ExperimentError("head_case", f"{of_head.case} and {of_base.case} are two benchmarks.")
+    if of_head.version != of_base.version:
         raise ExperimentError(
             "case",
-            f"{ours.case.benchmark} is version {theirs.version} at {base.commit} and {ours.version} at "
-            f"{head.commit}: they measure different things.",
+            f"{of_head.case.benchmark} is version {of_base.version} at {base.commit} and {of_head.version} "
+            f"at {head.commit}: they measure different things.",
         )
-    if (ours.pool_id, ours.quick) != (theirs.pool_id, theirs.quick):
-        raise ExperimentError("case", f"{ours} and {theirs} aren't measured alike.")
+    if (of_head.pool_id, of_head.quick) != (of_base.pool_id, of_base.quick):
+        raise ExperimentError("case", f"{of_head} and {of_base} aren't measured alike.")
 
 
 def find_metric(spelling: str, configuration: Configuration) -> tuple[Metric, str]:

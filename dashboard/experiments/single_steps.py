@@ -104,14 +104,14 @@ def evaluate_steps(
     experiment: Experiment, measured: Sequence[ExperimentPair], scale: StepScale, error: float
 ) -> ShareEstimate | None:
     """By the undisturbed pairs, in units of the scale; None where they don't tell."""
-    calm = [pair for pair in measured if not pair.disturbed]
-    if not calm or not scale.logarithmic or not looks_at_steps(experiment, measured):
+    undisturbed = [pair for pair in measured if not pair.disturbed]
+    if not undisturbed or not scale.logarithmic or not looks_at_steps(experiment, measured):
         return None
-    ratios = [pair.step_ratio for pair in calm if pair.step_ratio is not None]
-    kinds, kinds_error = calm[-1].kinds_ratio, calm[-1].kinds_error
-    if len(ratios) < len(calm) or kinds is None or kinds_error is None:
+    ratios = [pair.step_ratio for pair in undisturbed if pair.step_ratio is not None]
+    kinds, kinds_error = undisturbed[-1].kinds_ratio, undisturbed[-1].kinds_error
+    if len(ratios) < len(undisturbed) or kinds is None or kinds_error is None:
         return None
     compared = ComparedSteps(np.log(ratios), math.log(kinds), kinds_error)
-    order = [pair.base_first for pair in calm]
+    order = [pair.base_first for pair in undisturbed]
     step = power_of_time(experiment) * scale.step
     return estimate_by_steps(compared, order, step, LEAST_NOISE, error)

@@ -48,7 +48,7 @@ OPEN = "open"
 USEFUL_PRECISION = 0.25
 # A test whose chance to decide within its budget is below this ends: not before so many pairs have told.
 HOPELESS_CHANCE, FEWEST_PAIRS_OF_HOPELESS = 0.05, 16
-# Of so many pairs nearly all disturbed, nobody waits for calm ones.
+# Of so many pairs nearly all disturbed, nobody waits for undisturbed ones.
 MOST_DISTURBED = 24
 # A counter repeats exactly or it doesn't: so many countings of each side tell which.
 FEWEST_EXACT = 2
@@ -99,20 +99,20 @@ def evaluate_experiment(
     experiment: Experiment, measured: Sequence[ExperimentPair], seconds: float
 ) -> ExperimentResult:
     """Evaluate the undisturbed pairs so far; all took `seconds` together."""
-    calm = [(pair.base, pair.head) for pair in measured if not pair.disturbed]
+    undisturbed = [(pair.base, pair.head) for pair in measured if not pair.disturbed]
     spent = max(len(measured) / experiment.most_pairs, seconds / experiment.most_seconds)
     took = {"pairs": len(measured), "seconds": seconds}
-    if experiment.question == Question.ESTIMATE and repeats_exactly(experiment.metric, calm):
-        return _exact_estimate(*calm[0])
-    if len(calm) < pairs.FEWEST_PAIRS:
+    if experiment.question == Question.ESTIMATE and repeats_exactly(experiment.metric, undisturbed):
+        return _exact_estimate(*undisturbed[0])
+    if len(undisturbed) < pairs.FEWEST_PAIRS:
         if spent < 1 and len(measured) < MOST_DISTURBED:
             return ExperimentResult()
         return ExperimentResult(
-            verdict=Verdict.UNDECIDED, reason={"code": "too few pairs", "calm": len(calm), **took}
+            verdict=Verdict.UNDECIDED, reason={"code": "too few pairs", "calm": len(undisturbed), **took}
         )
-    scale = scale_of(experiment, calm)
+    scale = scale_of(experiment, undisturbed)
     error = error_of_look(experiment, measured)
-    share = estimate_head_share(scale, calm, error)
+    share = estimate_head_share(scale, undisturbed, error)
     steps = evaluate_steps(experiment, measured, scale, error)
     if experiment.question in WITHOUT_STEP:
         estimate = agreed_estimate(share, steps, error, largest_step_effect(experiment))
@@ -152,10 +152,10 @@ def error_of_look(experiment: Experiment, measured: Sequence[ExperimentPair]) ->
     return experiment.error / (1 + bool(experiment.phases_with_step) + looks_at_steps(experiment, measured))
 
 
-def repeats_exactly(metric: Metric, calm: Sequence[Values]) -> bool:
+def repeats_exactly(metric: Metric, undisturbed: Sequence[Values]) -> bool:
     """True where each side was counted more than once, with the same number each time."""
     counter = metric.kind == Metric.Kind.COUNTER and metric.is_counted
-    return counter and len(calm) >= FEWEST_EXACT and len(set(calm)) == 1
+    return counter and len(undisturbed) >= FEWEST_EXACT and len(set(undisturbed)) == 1
 
 
 def _exact_estimate(base: float, head: float) -> ExperimentResult:
@@ -167,9 +167,9 @@ def _exact_estimate(base: float, head: float) -> ExperimentResult:
     return ExperimentResult(difference=Interval(moved, moved, moved), verdict=Verdict.ESTIMATED)
 
 
-def scale_of(experiment: Experiment, calm: Sequence[Values]) -> StepScale:
+def scale_of(experiment: Experiment, undisturbed: Sequence[Values]) -> StepScale:
     """The suspected step as one unit; of an estimate, which suspects none, one that all values have."""
-    values = [value for pair in calm for value in pair]
+    values = [value for pair in undisturbed for value in pair]
     if experiment.question in WITHOUT_STEP:
         worse = 1 if experiment.metric.better == Metric.Better.LOWER else -1
         return StepScale.without_step(experiment.metric, worse, values)
@@ -177,10 +177,10 @@ def scale_of(experiment: Experiment, calm: Sequence[Values]) -> StepScale:
     return StepScale.of_values(experiment.metric, before, after, values)
 
 
-def estimate_head_share(scale: StepScale, calm: Sequence[Values], error: float) -> pairs.ShareEstimate:
+def estimate_head_share(scale: StepScale, undisturbed: Sequence[Values], error: float) -> pairs.ShareEstimate:
     """How many units the heads lie above their bases, with the interval that is valid at every look."""
-    base = [scale.share_of_step(value) for value, _ in calm]
-    head = [scale.share_of_step(value) for _, value in calm]
+    base = [scale.share_of_step(value) for value, _ in undisturbed]
+    head = [scale.share_of_step(value) for _, value in undisturbed]
     # What slows a repetition doesn't make it learn less: no value of a quality is taken for an accident.
     slowed = not scale.metric.is_quality
     return pairs.estimate_share(base, head, scale.noise, error, slowed=slowed)
@@ -188,7 +188,7 @@ def estimate_head_share(scale: StepScale, calm: Sequence[Values], error: float) 
 
 def evaluate_ratios(
     experiment: Experiment,
-    calm: Sequence[Values],
+    undisturbed: Sequence[Values],
     typical: Sequence[Values] | None = None,
     base_first: Sequence[bool] = (),
 ) -> Interval:
@@ -198,10 +198,10 @@ def evaluate_ratios(
     steps of the same pairs, none where they don't tell, and `base_first` the order of each, where sides took
     turns; what tells more is told, and both share the error.
     """
-    if len(calm) < pairs.FEWEST_PAIRS:
+    if len(undisturbed) < pairs.FEWEST_PAIRS:
         return Interval()
-    scale, error = scale_of(experiment, calm), experiment.error / (1 if typical is None else 2)
-    estimate = estimate_head_share(scale, calm, error)
+    scale, error = scale_of(experiment, undisturbed), experiment.error / (1 if typical is None else 2)
+    estimate = estimate_head_share(scale, undisturbed, error)
     if typical:
         ratios = np.log([head / base for base, head in typical])
         steps = estimate_by_steps(ComparedSteps(ratios, 0.0, 0.0), base_first, scale.step, LEAST_NOISE, error)
@@ -319,14 +319,14 @@ def bound_experiment(
     experiment: Experiment, measured: Sequence[ExperimentPair]
 ) -> tuple[BoundedDifference | None, list[BoundedDifference]]:
     """What it says of its metric, and of what else was measured and counted, by its floor."""
-    calm = [pair for pair in measured if not pair.disturbed]
+    undisturbed = [pair for pair in measured if not pair.disturbed]
     metric = experiment.metric
     own = MeasuredMetric(metric.name, metric.unit, metric.better, metric.kind)
-    floor, values = experiment.floor or 0.0, [(pair.base, pair.head) for pair in calm]
+    floor, values = experiment.floor or 0.0, [(pair.base, pair.head) for pair in undisturbed]
     error = error_of_look(experiment, measured)
-    steps = evaluate_steps(experiment, measured, scale_of(experiment, values), error) if calm else None
+    steps = evaluate_steps(experiment, measured, scale_of(experiment, values), error) if undisturbed else None
     bounded = bound_metric(own, values, floor, error, steps)
-    others = bound_others([pair.others for pair in calm], floor, experiment.error)
+    others = bound_others([pair.others for pair in undisturbed], floor, experiment.error)
     counters = bound_counters(experiment.profiles, bounded)
     return bounded, [other for other in (*others, *counters) if other.metric.name != metric.name]
 
@@ -355,8 +355,8 @@ def place_step(
     The step may be another one than was suspected when they were measured. By single steps as well, where
     they tell of one so small and the means bear them out.
     """
-    calm = [(pair.base, pair.head) for pair in measured if not pair.disturbed]
-    if len(calm) < pairs.FEWEST_PAIRS:
+    undisturbed = [(pair.base, pair.head) for pair in measured if not pair.disturbed]
+    if len(undisturbed) < pairs.FEWEST_PAIRS:
         return ""
     asked = Experiment(
         question=Question.PLACE,
@@ -368,7 +368,7 @@ def place_step(
         # Pairs that kept nothing of their steps are told by their means, with all of the error.
         in_turns=experiment.in_turns and any(pair.step_ratio is not None for pair in measured),
     )
-    scale, error = scale_of(asked, calm), error_of_look(asked, measured)
-    share = estimate_head_share(scale, calm, error)
+    scale, error = scale_of(asked, undisturbed), error_of_look(asked, measured)
+    share = estimate_head_share(scale, undisturbed, error)
     estimate = agreed_estimate(share, evaluate_steps(asked, measured, scale, error), error, math.inf)
     return as_verdict(pairs.place_verdict(estimate))

@@ -236,7 +236,7 @@ def pool_name(machine: str, environment: str) -> str:
 
 def _machine_fingerprint(machine: Json, python: Any, environment: str) -> Json:
     """In the site's words; asv writes numbers as text, and memory in various forms."""
-    texts = {ours: str(machine.get(theirs) or "") for theirs, ours in FINGERPRINT_NAMES.items()}
+    texts = {name: str(machine.get(given_name) or "") for given_name, name in FINGERPRINT_NAMES.items()}
     texts |= {"python": str(python or ""), "environment": environment}
     fingerprint: Json = {name: text for name, text in texts.items() if text and text.isprintable()}
     for name in ("cpu_count", "memory_bytes"):

@@ -111,7 +111,7 @@ def _read_machine(machine: JsonPlace) -> tuple[dict[str, Any], str]:
     """The fingerprint in the site's words, and a pool for each machine and Python: they don't compare."""
     names = {"system": "os", "machine": "arch", "python_version": "python"}
     fingerprint: dict[str, Any] = {
-        ours: found.read_text() for theirs, ours in names.items() if (found := machine.find(theirs))
+        name: found.read_text() for given_name, name in names.items() if (found := machine.find(given_name))
     }
     cpu = machine.find("cpu")
     if isinstance(cpu and cpu.value, dict):

@@ -108,6 +108,6 @@ def write_latest(project: Project, series: list[int]) -> None:
 
 def forget_left_points(project: Project, series: list[int]) -> None:
     """After commits have left the project's branch: latest states without their points."""
-    elsewhere = SeriesLatest.objects.filter(series__in=series).exclude(run__commit__branch=project.branch)
-    elsewhere.delete()
+    off_branch = SeriesLatest.objects.filter(series__in=series).exclude(run__commit__branch=project.branch)
+    off_branch.delete()
     write_latest(project, series)

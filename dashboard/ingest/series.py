@@ -58,8 +58,8 @@ def _get_or_create_series(
     """The series of each value, in their order; raises BadDocument."""
     values = document.metrics
     guarded = {f"quality.{guard.quality}" for guard in document.guards}
-    ours = Series.objects.filter(configuration=run.configuration_id)
-    by_key = {(row.metric_id, row.phase): row for row in ours}
+    existing = Series.objects.filter(configuration=run.configuration_id)
+    by_key = {(row.metric_id, row.phase): row for row in existing}
     wanted = [(metrics[value.name, value.better], value) for value in values]
     missing = [
         Series(
@@ -91,10 +91,10 @@ def _is_newest(run: Run) -> bool:
     commit = run.commit
     if commit.branch != commit.project.branch:
         return False
-    ours = SeriesLatest.objects.filter(
+    latest = SeriesLatest.objects.filter(
         series__configuration=run.configuration_id,
     )
-    newest: int | None = ours.aggregate(newest=Max("position"))["newest"]
+    newest: int | None = latest.aggregate(newest=Max("position"))["newest"]
     return newest is None or commit.position >= newest
 
 

@@ -71,8 +71,8 @@ class SiteCollector:
             (((name,), _seconds_since(since, now)) for name, since in oldest),
         )
         yield from _recent_runs(now)
-        heard = Machine.objects.filter(seen_at__isnull=False).exclude(state=Machine.State.RETIRED)
-        machines = heard.values_list("name", "pool__name", "seen_at")
+        reporting = Machine.objects.filter(seen_at__isnull=False).exclude(state=Machine.State.RETIRED)
+        machines = reporting.values_list("name", "pool__name", "seen_at")
         yield make_gauge(
             "machine_silent_seconds",
             "Time since a machine said that it lives.",

@@ -34,14 +34,14 @@ class DatabaseSilent(psycopg.errors.ConnectionTimeout):
 
 
 class Wait:
-    """One of a thread; `heard_at`: monotonic seconds at which it began, or the server last sent something.
+    """One of a thread; `last_answer_at`: when it began, or the server last sent something (monotonic seconds).
 
     `is_answered`: False once it was given up; None while nothing came, as of what needs no server at all: to
     begin a transaction, or to end one of a connection that is closed. `is_overdue`: it lasted too long.
     """
 
     def __init__(self, now: float) -> None:
-        self.began_at = self.heard_at = now
+        self.began_at = self.last_answer_at = now
         self.is_answered: bool | None = None
         self.is_overdue = False
 
@@ -64,7 +64,7 @@ class DatabaseWaits:
         with self._lock:
             self._waits[wait] = None
             if self._silent_since is None:
-                self._silent_since = wait.heard_at
+                self._silent_since = wait.last_answer_at
         try:
             self._check(wait)
             yield wait
@@ -78,7 +78,7 @@ class DatabaseWaits:
             while True:
                 ready = yield awaited
                 if ready:
-                    self.hear(wait)
+                    self.note_answer(wait)
                 else:
                     # psycopg's clock ticked: nothing came.
                     self._check(wait)
@@ -87,18 +87,18 @@ class DatabaseWaits:
             result: Result = end.value
             return result
 
-    def hear(self, wait: Wait) -> None:
+    def note_answer(self, wait: Wait) -> None:
         """The server has said something to it."""
-        wait.heard_at, wait.is_answered = time.monotonic(), True
+        wait.last_answer_at, wait.is_answered = time.monotonic(), True
         with self._lock:
-            self._silent_since = wait.heard_at
+            self._silent_since = wait.last_answer_at
 
     def _check(self, wait: Wait) -> None:
         now = time.monotonic()
         with self._lock:
             is_silent = self._silent_since is not None and now - self._silent_since > SILENCE_SECONDS
             is_patient = not is_silent or wait in islice(self._waits, MOST_PATIENT)
-        wait.is_overdue = self.limit is not None and now - wait.heard_at > self.limit
+        wait.is_overdue = self.limit is not None and now - wait.last_answer_at > self.limit
         if wait.is_overdue or not is_patient:
             wait.is_answered = False
             raise DatabaseSilent("the database hasn't answered in time")

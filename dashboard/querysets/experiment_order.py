@@ -100,8 +100,8 @@ def find_next(
     is_quiet: Callable[[Proof], bool] = lambda _: False,
 ) -> Proof:
     """The first that `take_turns` takes of these, one or more."""
-    loud = (row for row in waiting if not is_quiet(row))
-    longest = min(loud, key=lambda row: (row.requested_at, row.pk), default=waiting[0])
+    active = (row for row in waiting if not is_quiet(row))
+    longest = min(active, key=lambda row: (row.requested_at, row.pk), default=waiting[0])
     overtaking = [row.requested_at for row in _other_proofs(longest, begun)[:MOST_OVERTAKING]]
     is_overtaken = len(overtaking) == MOST_OVERTAKING and min(overtaking) > longest.requested_at
     is_turn = is_overtaken and longest.requested_at <= now - LONG_WAIT

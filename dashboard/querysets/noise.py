@@ -247,12 +247,12 @@ def with_noise_facts(rows: QuerySet[Series]) -> QuerySet[Series]:
         )
         .order_by("-pk")
     )
-    calm = ExperimentPair.objects.filter(
+    undisturbed = ExperimentPair.objects.filter(
         experiment=Subquery(newest.values("pk")[:1]), disturbed=False, base__gt=0, head__gt=0
     )
     deviation = StdDev(Ln("head") - Ln("base"), sample=True)
     spread = (
-        calm.order_by()
+        undisturbed.order_by()
         .values("experiment")
         .annotate(
             spread=JSONObject(

@@ -191,25 +191,25 @@ def _keep_changes(branch: str, outcome: Outcome, regression: Regression) -> None
         abroad.update(regression=None)
 
 
-def _hand_over(heir: Regression, absorbed: Iterable[Regression]) -> None:
+def _hand_over(successor: Regression, absorbed: Iterable[Regression]) -> None:
     """Give what was found, said and told of regressions to the one that they turned out to be."""
     for regression in absorbed:
-        regression.changes.update(regression=heir)
-        regression.limits.update(regression=heir)
-        alerts.transfer_deliveries(regression, heir)
-        _hand_over_triage(regression, heir)
+        regression.changes.update(regression=successor)
+        regression.limits.update(regression=successor)
+        alerts.transfer_deliveries(regression, successor)
+        _hand_over_triage(regression, successor)
         experiments.cancel_experiments(regression.experiments.all(), {"code": "absorbed"})
-        regression.experiment_links.update(regression=heir)
+        regression.experiment_links.update(regression=successor)
         _withdraw_regression(regression, Regression.Withdrawal.NOT_FOUND)
         _save_differences(regression, {"proving": False})
 
 
-def _hand_over_triage(regression: Regression, heir: Regression) -> None:
+def _hand_over_triage(regression: Regression, successor: Regression) -> None:
     """What people said of either holds for the one that is left."""
-    regression.triages.update(regression=heir)
-    if regression.triaged and not heir.triaged:
+    regression.triages.update(regression=successor)
+    if regression.triaged and not successor.triaged:
         triage = {name: getattr(regression, name) for name in ("triaged", "triaged_by_id", "triaged_at")}
-        _save_differences(heir, triage)
+        _save_differences(successor, triage)
 
 
 def _write_branch_cause(cause: BranchCause) -> None:

@@ -161,14 +161,14 @@ def waiting_for_run(run: Run) -> WaitingForRun:
 def judge_sentinel(project: Project, run: Run, lines: BranchLines, facts: GatheredFacts) -> None:
     """The same code as ever: it can open nothing, only say that its machine moved."""
     sentinels.judge_sentinel(run)
-    lately = Regression.objects.filter(
+    recent = Regression.objects.filter(
         project=project,
         series__configuration__case=run.configuration.case_id,
         state__in=(Regression.State.REFUTED, Regression.State.UNDECIDED),
         withdrawn_at=None,
         updated_at__gt=timezone.now() - SENTINEL_EXPLAINS_FOR,
     )
-    for branch, keys in keys_by_branch(lately).items():
+    for branch, keys in keys_by_branch(recent).items():
         decide_and_apply(project, branch, AffectedChanges(reconsidered=keys), lines, facts)
 
 

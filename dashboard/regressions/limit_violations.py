@@ -86,9 +86,9 @@ def _build_limits_along_line(has_fork: bool) -> QuerySet[Any, Any]:
     # Other limits of the regressions that tell of these: one of several is over once all of them are.
     reported = Limit.objects.filter(series__in_array=Parameter("series")).exclude(regression=None)
     beside = Limit.objects.filter(regression__in=reported.values("regression"))
-    lately = _window_before(own, Parameter("position", IntegerField()))
+    window_start = _window_before(own, Parameter("position", IntegerField()))
     # An open crossing is read from before its beginning, however long ago: it began there because of those.
-    of_open = own.filter(_is_open_since(lately)).order_by("position").values("position")[:1]
+    of_open = own.filter(_is_open_since(window_start)).order_by("position").values("position")[:1]
     start = _window_before(own, Least(Subquery(of_open), Parameter("position", IntegerField())))
     rows = Limit.objects.filter(
         on_line,

@@ -202,8 +202,8 @@ def _ends_of_columns(rows: QuerySet[Any, Any], first: str, last: str) -> QuerySe
 
 
 def _build_ends_of_changes() -> QuerySet[Any, Any]:
-    mine = Q(pk__in_array=Parameter("changes")) | Q(regression__in_array=Parameter("asked"))
-    return _ends_of_columns(_changes_of_branch().filter(mine), "reach_good", "reach_bad")
+    requested = Q(pk__in_array=Parameter("changes")) | Q(regression__in_array=Parameter("asked"))
+    return _ends_of_columns(_changes_of_branch().filter(requested), "reach_good", "reach_bad")
 
 
 def _build_ends_of_regressions() -> QuerySet[Any, Any]:

@@ -42,10 +42,10 @@ def _compare_with_mirror(project: Project) -> tuple[dict[str, str], dict[str, st
     lost: dict[str, str] = {}
     moved: dict[str, str] = {}
     for branch in watched.keys() | gone.keys():
-        mine, left = watched.get(branch, set()), gone.get(branch, set())
-        inside = repositories.commits_on_branch(mirror, branch, mine | left)
+        watched_here, left = watched.get(branch, set()), gone.get(branch, set())
+        inside = repositories.commits_on_branch(mirror, branch, watched_here | left)
         if inside is not None:
-            lost |= dict.fromkeys(mine - inside, branch)
+            lost |= dict.fromkeys(watched_here - inside, branch)
             moved |= dict.fromkeys(left & inside, branch)
     lost = {sha: lost[sha] for sha in repositories.find_commits(mirror, lost).values()}
     located = repositories.locate_commits(mirror, lost.keys()) if lost else {}

@@ -49,9 +49,9 @@ def claim_run(pool: str, machine: str) -> RunAssignment | None:
         # By the pool's id, so that the waiting runs are asked for nothing else.
         where = Pool.objects.filter(name=pool).first()
         # A sentinel waits for its own machine, what was disturbed for a calmer hour.
-        mine = Q(only_on=None) | Q(only_on__in=Machine.objects.filter(name=machine))
+        for_machine = Q(only_on=None) | Q(only_on__in=Machine.objects.filter(name=machine))
         due = Q(not_before=None) | Q(not_before__lte=Now())
-        waiting = Run.objects.filter(mine, due, state=State.REQUESTED, configuration__pool=where)
+        waiting = Run.objects.filter(for_machine, due, state=State.REQUESTED, configuration__pool=where)
         # Few projects, mostly none: the claim of the others stays what it is.
         if quiet := quiet_projects():
             waiting = waiting.exclude(configuration__case__project__in=quiet)

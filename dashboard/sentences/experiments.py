@@ -79,10 +79,10 @@ def reason_sentence(reason: Mapping[str, Any]) -> str:
     took = f"after {pairs} in {numbers.format_duration(reason['seconds'])}" if pairs else ""
     match reason["code"]:
         case "too few pairs":
-            calm = reason["calm"]
-            if calm < reason["pairs"]:
-                few = f"only {calm}" if calm else "none"
-                return f"{few} of {pairs} {'were' if calm > 1 else 'was'} undisturbed"
+            undisturbed = reason["calm"]
+            if undisturbed < reason["pairs"]:
+                few = f"only {undisturbed}" if undisturbed else "none"
+                return f"{few} of {pairs} {'were' if undisturbed > 1 else 'was'} undisturbed"
             return f"{pairs} spent the budget, and 4 are needed"
         case "both answers possible":
             return f"{took} the interval still allows both answers"

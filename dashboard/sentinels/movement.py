@@ -65,8 +65,8 @@ def judge_sentinel(run: Run) -> Sentinel | None:
 
 def untainted_points(sentinel: Sentinel, metric: str) -> list[SentinelPoint]:
     """Untainted, oldest first."""
-    mine = sentinel.points.filter(metric__name=metric, tainted=False)
-    return list(mine.order_by("-measured_at", "-pk")[:NEWEST_POINTS])[::-1]
+    points = sentinel.points.filter(metric__name=metric, tainted=False)
+    return list(points.order_by("-measured_at", "-pk")[:NEWEST_POINTS])[::-1]
 
 
 def compare_between(

@@ -146,8 +146,8 @@ def requested_runs(configuration: int, machine: int | None) -> QuerySet[Run]:
 
 def seed_points(sentinel: Sentinel) -> None:
     """What this machine measured of the pinned commit before it was pinned are the first points."""
-    mine = requested_runs(sentinel.configuration_id, sentinel.machine_id)
-    rows = Point.objects.filter(WATCHED, run__in=mine.filter(commit=sentinel.commit_id)).select_related(
+    runs = requested_runs(sentinel.configuration_id, sentinel.machine_id)
+    rows = Point.objects.filter(WATCHED, run__in=runs.filter(commit=sentinel.commit_id)).select_related(
         "run", "series"
     )
     SentinelPoint.objects.bulk_create(

@@ -122,17 +122,17 @@ class Postgres:
             pid = int(file.read_text().split("\n", 1)[0])
         except (FileNotFoundError, ValueError):
             return
-        if not self._is_ours(pid):
+        if not self._is_own_server(pid):
             file.unlink(missing_ok=True)
             return
         deadline = time.monotonic() + 20
         os.kill(pid, signal.SIGINT)
-        while self._is_ours(pid):
+        while self._is_own_server(pid):
             if time.monotonic() > deadline:
                 raise ServiceError(f"Another PostgreSQL (process {pid}) uses {self.data} and doesn't end.")
             time.sleep(0.05)
 
-    def _is_ours(self, pid: int) -> bool:
+    def _is_own_server(self, pid: int) -> bool:
         try:
             command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         except OSError:

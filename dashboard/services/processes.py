@@ -139,11 +139,11 @@ def host_program(site: Site, join_code: str) -> Program:
     )
 
 
-def host_environment(site: Site, join_code: str, surroundings: Mapping[str, str]) -> dict[str, str]:
+def host_environment(site: Site, join_code: str, environ: Mapping[str, str]) -> dict[str, str]:
     address = "127.0.0.1" if site.host in WILDCARD_HOSTS else site.host
-    no_proxy = ",".join(filter(None, (surroundings.get("no_proxy") or surroundings.get("NO_PROXY"), address)))
+    no_proxy = ",".join(filter(None, (environ.get("no_proxy") or environ.get("NO_PROXY"), address)))
     return {
-        **{name: surroundings[name] for name in HOST_VARIABLES if name in surroundings},
+        **{name: environ[name] for name in HOST_VARIABLES if name in environ},
         # Its token stays on this machine.
         "no_proxy": no_proxy,
         "NO_PROXY": no_proxy,

@@ -101,8 +101,8 @@ def is_foreign(hook: Path) -> bool:
 
 
 def write_hooks(project: Project, folders: HookFolders) -> None:
-    ours = folders.git_folder / "paceline"
-    ours.mkdir(mode=0o755, exist_ok=True)
+    own_folder = folders.git_folder / "paceline"
+    own_folder.mkdir(mode=0o755, exist_ok=True)
     folders.hooks.mkdir(exist_ok=True)
     inner, outer = hmac_key_blocks(project.hook_secret.encode())
     url = settings.PACELINE_URL + reverse("hook", args=[project.slug])
@@ -112,14 +112,14 @@ def write_hooks(project: Project, folders: HookFolders) -> None:
         "{{options}} ", options and f"{options} "
     )
     shared = folders.git_folder.stat().st_mode & 0o020
-    replace_file(ours / "inner", inner, 0o640 if shared else 0o600, folders)
-    replace_file(ours / "outer", outer, 0o640 if shared else 0o600, folders)
-    replace_file(ours / "notify", notify.encode(), 0o755, folders)
-    replace_file(ours / "last", b"", 0o664 if shared else 0o644, folders)
+    replace_file(own_folder / "inner", inner, 0o640 if shared else 0o600, folders)
+    replace_file(own_folder / "outer", outer, 0o640 if shared else 0o600, folders)
+    replace_file(own_folder / "notify", notify.encode(), 0o755, folders)
+    replace_file(own_folder / "last", b"", 0o664 if shared else 0o644, folders)
     text = hook_scripts.POST_RECEIVE if folders.bare else hook_scripts.IN_WORK_TREE
     for hook in folders.hook_paths:
         replace_file(hook, text.encode(), 0o755, folders)
-    give_to_owner(ours, folders)
+    give_to_owner(own_folder, folders)
 
 
 def hmac_key_blocks(key: bytes) -> tuple[bytes, bytes]:

@@ -167,7 +167,7 @@ def test_runs_beside_a_burning_program_are_told_from_the_others() -> None:
         {"id": number, "commit": commit, "tainted": number < 3, "doubts": ["another program ran"]}
         for number, commit in enumerate(COMMITS)
     ]
-    found = describe_disturbance({**RESULT, "runs": runs}, ids=range(6), burned={0, 1, 5})
+    found = describe_disturbance({**RESULT, "runs": runs}, ids=range(6), disturbed={0, 1, 5})
     assert found["burned_but_judged"] == [COMMITS[5]]
     assert (found["undisturbed"], found["undisturbed_tainted"]) == (3, [COMMITS[2]])
     assert (found["tainted_share"], found["few_enough"]) == (0.333, False)

@@ -272,9 +272,9 @@ def worker_command(pool: str, name: str) -> list[str]:
     ]
 
 
-def worker_environment(home: Path, slot: str, surroundings: Mapping[str, str]) -> dict[str, str]:
+def worker_environment(home: Path, slot: str, environ: Mapping[str, str]) -> dict[str, str]:
     return {
-        **surroundings,
+        **environ,
         "PACELINE_HOST_HOME": str(home.resolve()),
         "PACELINE_HOST_SLOT": slot,
         "PACELINE_AGENT_PID": str(os.getpid()),

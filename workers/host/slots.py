@@ -67,8 +67,8 @@ def split_cores(usable: Sequence[int], near: Sequence[Sequence[int]]) -> list[tu
     """For each slot a part of the cores near to it, none of them in two parts."""
     groups: dict[tuple[int, ...], list[int]] = {}
     for slot, cores in enumerate(near):
-        mine = tuple(sorted(set(cores) & set(usable))) or tuple(usable)
-        groups.setdefault(mine, []).append(slot)
+        usable_cores = tuple(sorted(set(cores) & set(usable))) or tuple(usable)
+        groups.setdefault(usable_cores, []).append(slot)
     taken: set[int] = set()
     shares: list[tuple[int, ...]] = [()] * len(near)
     for cores, slots in sorted(groups.items(), key=lambda group: len(group[0])):
@@ -148,13 +148,13 @@ def keep_identity(home: Path, identity: HostIdentity) -> None:
     logger.info("Joined %s as %s", identity.site, identity.machine)
 
 
-def start_agent(home: Path, slot: Slot, surroundings: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def start_agent(home: Path, slot: Slot, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "workers.host", "run", "--home", str(home), "--slot", slot.name]
     command += ["--cores", ",".join(map(str, slot.cores))]
     if slot.device is not None:
         command += ["--device", str(slot.device)]
     # The code has served: with it a slot would join as another machine.
-    variables = {name: value for name, value in surroundings.items() if name != "PACELINE_JOIN_CODE"}
+    variables = {name: value for name, value in environ.items() if name != "PACELINE_JOIN_CODE"}
     return subprocess.Popen(command, env={**variables, PARENT: str(os.getpid())}, start_new_session=True)
 
 

@@ -160,8 +160,8 @@ def sentinel_line(sentinel: Any, hue: int) -> SentinelLine:
         for point in reversed(sentinel.newest_points)
         if point["value"] > 0
     ]
-    calm = [mark.seconds for mark in marks if not mark.tainted] or [mark.seconds for mark in marks]
-    return SentinelLine(str(sentinel.case), hue, median(calm) if calm else 0.0, marks)
+    untainted = [mark.seconds for mark in marks if not mark.tainted] or [mark.seconds for mark in marks]
+    return SentinelLine(str(sentinel.case), hue, median(untainted) if untainted else 0.0, marks)
 
 
 def _sentinel_row(sentinel: Any, line: SentinelLine) -> dict[str, Any]:

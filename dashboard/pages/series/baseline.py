@@ -147,9 +147,9 @@ def _compare_newest(
     series: Series, baseline: SeriesBaseline, newest: SeriesPoint, points: Sequence[SeriesPoint]
 ) -> Comparison:
     old = [MeasuredValue(point.value, point.samples) for point in baseline.points]
-    lately = [point.value for point in points if not point.tainted][-NOISE_POINTS:]
+    recent = [point.value for point in points if not point.tainted][-NOISE_POINTS:]
     return compare_to_baseline(
-        series.metric, old, MeasuredValue(newest.value, newest.samples), lately, exact=series.exact
+        series.metric, old, MeasuredValue(newest.value, newest.samples), recent, exact=series.exact
     )
 
 

@@ -125,9 +125,9 @@ def keep_numbers(
 
 
 def overtaken_sentence(stored: str, written: str) -> str:
-    theirs = f"set it to {stored}" if stored else "emptied it"
-    mine = f"set it to {written}" if written else "empty it"
-    return f"Somebody else has {theirs} since this page was loaded. Save again to {mine}."
+    their_change = f"set it to {stored}" if stored else "emptied it"
+    own_change = f"set it to {written}" if written else "empty it"
+    return f"Somebody else has {their_change} since this page was loaded. Save again to {own_change}."
 
 
 def written_fields(project: Project) -> dict[str, str]:

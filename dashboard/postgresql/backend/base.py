@@ -62,7 +62,7 @@ class LimitedConnection(psycopg.Connection[Any]):
         if wait.is_overdue and self.pgconn.transaction_status == TransactionStatus.ACTIVE:
             with suppress(psycopg.Error):  # It was a try: the server ends it by itself.
                 self.cancel_safe(timeout=CANCEL_SECONDS)
-                WAITS.hear(wait)
+                WAITS.note_answer(wait)
 
 
 def _limited_psycopg() -> ModuleType:
@@ -108,7 +108,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 wait.is_answered = False
                 raise
             except psycopg.Error:
-                WAITS.hear(wait)
+                WAITS.note_answer(wait)
                 raise
-            WAITS.hear(wait)
+            WAITS.note_answer(wait)
             return opened

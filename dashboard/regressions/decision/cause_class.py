@@ -127,11 +127,11 @@ def cause_of_commits(facts: CauseFacts) -> CauseClass:
     """Confirmed: the commits did it. By what they changed: code, what is installed, or the benchmark."""
     touched, software, proof = facts.around.touched, facts.around.software, proof_evidence(facts)
     blamed = [place for place, changed in facts.suspects[:MOST_SUSPECTS] if changed]
-    spared = not touched.code or (bool(facts.suspects) and not blamed)
-    if touched.definition and spared:
+    is_code_cleared = not touched.code or (bool(facts.suspects) and not blamed)
+    if touched.definition and is_code_cleared:
         moved = evidence_list("definition changed", touched.definition)
         return CauseClass(Cause.DEFINITION, (moved, *other_code(touched), *proof))
-    if touched.install and spared and (software or not touched.code):
+    if touched.install and is_code_cleared and (software or not touched.code):
         found: tuple[Evidence, ...]
         if software:
             found = (

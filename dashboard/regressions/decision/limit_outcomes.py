@@ -55,7 +55,7 @@ class _LimitDecider:
         self.outcomes = list(outcomes)
         self.live = snapshot.live
         self.rows = {row.pk: row for row in regressions}
-        self.heirs = {key: outcome.key for outcome in outcomes for key in outcome.absorbed}
+        self.successors = {key: outcome.key for outcome in outcomes for key in outcome.absorbed}
         self.alone = self._limits_alone(snapshot)
         crossed = crossed_commits(snapshot.limit_episodes)
         self._choose_owners(crossed)
@@ -89,8 +89,8 @@ class _LimitDecider:
 
     def _standing_row(self, key: int) -> Regression | None:
         """The row of this key, or of the regression that it turned out to be; None where it is withdrawn."""
-        heir = self.heirs.get(key, key)
-        row = self.rows.get(heir or 0)
+        successor = self.successors.get(key, key)
+        row = self.rows.get(successor or 0)
         gone = any(outcome.key == key and outcome.decided is None for outcome in self.outcomes)
         return None if row is None or row.withdrawn or gone else row
 

@@ -25,8 +25,8 @@ def profile_of_level(runs: Sequence[int]) -> Profile | None:
     times = step_times(known)
     paces = {run: profiled_seconds(profiles[run]) / times[run] for run in known if times.get(run)}
     most = SLOWED_FACTOR * min(paces.values(), default=0.0)
-    calm = (run for run in known if run in paces and paces[run] <= most)
-    chosen = next(calm, next(iter(known), None))
+    unslowed = (run for run in known if run in paces and paces[run] <= most)
+    chosen = next(unslowed, next(iter(known), None))
     return profiles[chosen] if chosen else None
 
 

@@ -166,11 +166,11 @@ class Box:
 
     @contextlib.contextmanager
     def wrap_command(
-        self, command: Sequence[str], folder: Path, view: BoxView, surroundings: Mapping[str, str]
+        self, command: Sequence[str], folder: Path, view: BoxView, environ: Mapping[str, str]
     ) -> Iterator[BoxedCommand]:
         """The command as it is started in the box, within `folder`; unchanged where there is none.
 
-        `surroundings` are the variables that the command gets. Enter it for as long as the command runs: its
+        `environ` are the variables that the command gets. Enter it for as long as the command runs: its
         control groups are made and removed here. OSError where that fails.
         """
         if not self.encloses:
@@ -180,7 +180,7 @@ class Box:
             self.hand_over(path)
         name = str(next(_numbers))
         with cgroup.limited_group(self.groups, name, self.sandbox.memory, self.sandbox.processes) as group:
-            settings = self.launcher_settings(folder, view, surroundings, group)
+            settings = self.launcher_settings(folder, view, environ, group)
             started = [sys.executable, "-I", "-S", str(mounts.LAUNCHER), "enter"]
             yield BoxedCommand([*started, launcher.write_settings(settings), *command], group)
 
@@ -205,7 +205,7 @@ class Box:
             subprocess.run(["chmod", "-R", "a+rX", "--", str(folder)], check=False, capture_output=True)
 
     def launcher_settings(
-        self, folder: Path, view: BoxView, surroundings: Mapping[str, str], group: cgroup.ControlGroup
+        self, folder: Path, view: BoxView, environ: Mapping[str, str], group: cgroup.ControlGroup
     ) -> dict[str, Any]:
         """What launcher.py is told."""
         wanted = self.sandbox
@@ -224,7 +224,7 @@ class Box:
             "network": view.network,
             "ports": sorted(view.ports) if view.ports is not None and self.limits_ports else None,
             "groups": group.members,
-            "mounts": mounts.list_mounts(view, owner, surroundings),
+            "mounts": mounts.list_mounts(view, owner, environ),
             "private": [str(path) for path in view.private],
             "layered": str(view.layered) if view.layered and self.layers else None,
             "disk": wanted.disk,

@@ -67,7 +67,7 @@ class BoxView:
     ports: Sequence[int] | None = None
 
 
-def list_mounts(view: BoxView, account: int, surroundings: Mapping[str, str]) -> list[Mount]:
+def list_mounts(view: BoxView, account: int, environ: Mapping[str, str]) -> list[Mount]:
     """All mounts of a box, in the order in which they are made."""
     return [
         *system_mounts(),
@@ -75,7 +75,7 @@ def list_mounts(view: BoxView, account: int, surroundings: Mapping[str, str]) ->
         *device_mounts(),
         ["tmpfs", "/tmp"],  # noqa: S108 - inside the box
         ["symlink", "../tmp", "/var/tmp"],  # noqa: S108
-        *folder_mounts(view, surroundings),
+        *folder_mounts(view, environ),
         ["bind", str(LAUNCHER), launcher.INSIDE, False],
     ]
 
@@ -125,9 +125,9 @@ def device_groups(folder: Path = Path("/dev")) -> list[int]:
     return sorted({info.st_gid for info in closed if info.st_gid})
 
 
-def folder_mounts(view: BoxView, surroundings: Mapping[str, str]) -> list[Mount]:
+def folder_mounts(view: BoxView, environ: Mapping[str, str]) -> list[Mount]:
     """The given folders, outer ones first. A writable one inside a read-only one stays writable."""
-    libraries = [Path(path) for path in surroundings.get("LD_LIBRARY_PATH", "").split(":")]
+    libraries = [Path(path) for path in environ.get("LD_LIBRARY_PATH", "").split(":")]
     given = [path for path in libraries if path.is_absolute() and path != Path("/") and path.is_dir()]
     read_only = [*view.read_only, *interpreter_folders(Path(sys.executable)), *given]
     if view.layered:

@@ -181,8 +181,10 @@ class ExperimentExecutor(Executor):
         documents = measure({name: sides[name] for name in order}, f"pair {index + 1}")
         values = {name: self.weighed_value(name, documents[name]) for name in SIDES}
         # What other work slowed says nothing of the step's time, though it learns as ever.
-        calm = not any(pair_values.is_disturbed(measured, in_turns) for measured in documents.values())
-        with_pace = calm and self.assignment.metric.startswith(QUALITY)
+        is_undisturbed = not any(
+            pair_values.is_disturbed(measured, in_turns) for measured in documents.values()
+        )
+        with_pace = is_undisturbed and self.assignment.metric.startswith(QUALITY)
         phases = pair_values.own_times_by_phase(documents["base"], documents["head"], in_turns)
         return PairMeasured(
             index=index,

@@ -221,11 +221,11 @@ def format_size(size: int) -> str:
     return f"{size / 1024**power:.3g} {('B', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"
 
 
-def harness_environment(python: Path, scratch: Path, surroundings: Mapping[str, str]) -> dict[str, str]:
+def harness_environment(python: Path, scratch: Path, environ: Mapping[str, str]) -> dict[str, str]:
     """All that the measured processes see of this machine's environment."""
     for folder in ("home", "tmp"):
         (scratch / folder).mkdir()
-    passed_on = {name: surroundings[name] for name in PASSED_ON if name in surroundings}
+    passed_on = {name: environ[name] for name in PASSED_ON if name in environ}
     return {
         "PATH": f"{python.parent}:{PATH}",
         "HOME": str(scratch / "home"),

@@ -86,13 +86,13 @@ def _unreadable_fact(what: str) -> Finding:
 def _judge_governor(facts: HostFacts) -> Finding:
     if not facts.governors:
         return _unreadable_fact("CPU governor")
-    calm = facts.governors == {"performance"}
+    is_performance = facts.governors == {"performance"}
     return Finding(
         "CPU governor",
         ", ".join(sorted(facts.governors)),
-        "" if calm else "the clock follows the load",
-        matters=not calm,
-        command="" if calm else "sudo cpupower frequency-set --governor performance",
+        "" if is_performance else "the clock follows the load",
+        matters=not is_performance,
+        command="" if is_performance else "sudo cpupower frequency-set --governor performance",
     )
 
 

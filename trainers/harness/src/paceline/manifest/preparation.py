@@ -214,7 +214,7 @@ def _run_command(
     preparation: Preparation, folder: Path, python_path: Sequence[str], time_limit: float | None
 ) -> None:
     added = [str(folder / name) for name in python_path]
-    surroundings = {
+    variables = {
         **os.environ,
         "PATH": command_path(Path(sys.executable), os.environ.get("PATH", "")),
         "PYTHONPATH": os.pathsep.join(filter(None, [*added, os.environ.get("PYTHONPATH", "")])),
@@ -222,7 +222,7 @@ def _run_command(
     with subprocess.Popen(
         [SHELL, "-c", preparation.run],
         cwd=folder,
-        env=surroundings,
+        env=variables,
         stdin=subprocess.DEVNULL,
         stdout=sys.stderr,
         # What the shell has started has to end with it.

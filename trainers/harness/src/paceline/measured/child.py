@@ -139,8 +139,8 @@ def _make_main(file: str | None, cached: str | None) -> ModuleType:
 
 def _print_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Print a traceback that begins in the script, as if it had been started without us."""
-    ours = (str(Path(__file__)), "<frozen runpy>")
-    while trace is not None and trace.tb_next and trace.tb_frame.f_code.co_filename in ours:
+    own_files = (str(Path(__file__)), "<frozen runpy>")
+    while trace is not None and trace.tb_next and trace.tb_frame.f_code.co_filename in own_files:
         trace = trace.tb_next
     traceback.print_exception(kind, error, trace)
 

@@ -163,16 +163,16 @@ class _CaseRunner:
         """Whether the undisturbed repetitions narrow the step time down as far as the manifest wants."""
         if not self._benchmark.precision:
             return False
-        calm = [repetition for repetition in timed if repetition.waited <= CONTENTION_SHARE]
-        times = [float(repetition.result["step_time"]["mean"]) for repetition in calm]
+        undisturbed = [repetition for repetition in timed if repetition.waited <= CONTENTION_SHARE]
+        times = [float(repetition.result["step_time"]["mean"]) for repetition in undisturbed]
         return is_precise_enough(times, self._benchmark.precision, self._benchmark.repetitions)
 
     def _needs_another(self, timed: Sequence[TimedRepetition]) -> bool:
         """Whether too few are undisturbed, and time is left for one more before the counting."""
-        calm = sum(repetition.waited <= CONTENTION_SHARE for repetition in timed)
+        undisturbed = sum(repetition.waited <= CONTENTION_SHARE for repetition in timed)
         longest = max(repetition.took for repetition in timed)
         left = (3 + bool(self._benchmark.learning_seeds) + len(self._sweep_runs)) * longest
-        return calm < self._benchmark.repetitions and perf_counter() + left < self._deadline
+        return undisturbed < self._benchmark.repetitions and perf_counter() + left < self._deadline
 
     def measure_repetition(self, index: int) -> TimedRepetition:
         """Measure one repetition in a fresh process."""

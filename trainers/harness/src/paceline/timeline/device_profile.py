@@ -92,8 +92,8 @@ def _profile_of_device(trace: Trace, activities: Sequence[DeviceActivity], phase
 
 def _profile_of_host(trace: Trace, phases: PhaseClock, busy_share: float | None, *, is_rank: bool) -> Raw:
     window, steps, main = trace.window, len(trace.steps), trace.steps[0].thread
-    mine = [row for row in trace.operations if row.thread == main]
-    busy = unite_intervals(((row.start, row.end) for row in mine), window)
+    on_main_thread = [row for row in trace.operations if row.thread == main]
+    busy = unite_intervals(((row.start, row.end) for row in on_main_thread), window)
     spells = _spells_by_cause(trace, phases, is_rank=is_rank)
     rows = operation_rows(trace, phases, main, window)
     kept, rest = limit_rows(rows, steps)

@@ -161,16 +161,16 @@ class Devices:
             for device in self.visible
         )
 
-    def note_co_tenants(self, co_tenants: CoTenants, ours: set[int], moment: float) -> None:
+    def note_co_tenants(self, co_tenants: CoTenants, own_pids: set[int], moment: float) -> None:
         """Add the processes that compute on the devices right now."""
         for device in self.visible:
             try:
                 pids = {process.pid for process in self.api.nvmlDeviceGetComputeRunningProcesses(device.part)}
             except self.api.NVMLError:
                 continue
-            if pids & ours:
+            if pids & own_pids:
                 co_tenants.own_devices.add(device.index)
-            for pid in pids - ours:
+            for pid in pids - own_pids:
                 co_tenants.others.note((device.index, pid), moment)
 
     def close(self) -> None:
