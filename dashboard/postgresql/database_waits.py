@@ -34,7 +34,7 @@ class DatabaseSilent(psycopg.errors.ConnectionTimeout):
 
 
 class Wait:
-    """One of a thread; `last_answer_at`: when it began, or the server last sent something (monotonic seconds).
+    """One of a thread; `last_answer_at`: monotonic seconds when it began or the server last sent something.
 
     `is_answered`: False once it was given up; None while nothing came, as of what needs no server at all: to
     begin a transaction, or to end one of a connection that is closed. `is_overdue`: it lasted too long.
