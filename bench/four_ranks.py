@@ -1,4 +1,4 @@
-"""Ranks that train one model by DistributedDataParallel on gloo, a block of steps whenever rank 0 is told to.
+"""Ranks that train one model by DistributedDataParallel on gloo, a block of steps when rank 0 is asked to.
 
 Arguments: batch size, a pipe to read numbers of steps from, a pipe to write each block's seconds and all
 ranks' seconds of processor to.

@@ -25,7 +25,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "method" / "experiments.md"
 PART = re.compile(r"(<!-- proof turns:[^>]*-->\n).*?(<!-- end of proof turns -->)", re.DOTALL)
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 DAYS, HISTORY_AFTER, HISTORY = 8, 0.5, 50
-# Of commits measured within the last day or the first half of one, nobody knows yet when they are told.
+# Of commits measured within the last day or the first half of one, nobody knows yet when they are reported.
 COUNTED = (0.5, DAYS - 1)
 LOADS = (0.6, 0.9, 1.2)
 PROJECTS = 20

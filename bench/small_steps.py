@@ -1,4 +1,4 @@
-"""A training loop as strangers write it, without a mark; it takes a block of steps whenever it is told to.
+"""A training loop as strangers write it, without a mark; it takes a block of steps when it is asked to.
 
 Arguments: batch size, a pipe to read numbers of steps from, a pipe to write each block's seconds to.
 """

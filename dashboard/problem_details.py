@@ -77,7 +77,7 @@ def answer_problem(
 
 
 def allowed_methods(methods: Iterable[str]) -> list[str]:
-    """In the order in which they are told: what takes GET takes HEAD."""
+    """In the order in which they are listed: what takes GET takes HEAD."""
     known = sorted(set(methods) - {"HEAD"})
     if "GET" in known:
         known.insert(known.index("GET") + 1, "HEAD")

@@ -231,7 +231,7 @@ STORAGES = {
 
 DEFAULT_FROM_EMAIL = read_text("DEFAULT_FROM_EMAIL", "paceline@localhost")
 globals().update(email_settings(read_text("EMAIL_URL", "console:")))
-# Of a changed password or second factor the account is told.
+# Of a changed password or second factor the account is notified.
 ACCOUNT_EMAIL_NOTIFICATIONS = read_text("EMAIL_URL", "console:") != "console:"
 
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PACELINE_URL.startswith("https://")

@@ -32,7 +32,7 @@ def describe_disturbance(
     beside = [run for run in runs if run["id"] in disturbed]
     undisturbed = [run for run in runs if run["id"] not in disturbed]
     planted = {entry["commit"] for entry in result["planted"]}
-    # What was withdrawn later has been told nevertheless.
+    # What was withdrawn later has been reported nevertheless.
     found = [*result["regressions"], *result["withdrawn"]]
     confirmed = [regression for regression in found if regression["state"] == CONFIRMED]
     tainted = [run for run in undisturbed if run["tainted"]]

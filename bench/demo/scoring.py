@@ -90,7 +90,7 @@ def score_other(regression: Entry, switched: Entry | None) -> dict[str, Any]:
 def score_improvement(entry: Entry, result: Entry) -> dict[str, Any]:
     blamed = regressions_at(entry["commit"], result)
     better = [found for found in result["improvements"] if found["commit"] == entry["commit"]]
-    person = f"{entry['metric']} {entry['percent']:+.0f}%, {entry['phase']}; nobody is told"
+    person = f"{entry['metric']} {entry['percent']:+.0f}%, {entry['phase']}; nobody is notified"
     said = join_words([*blamed, *better])
     return score_row(entry["commit"], "improvement", person, said, right=bool(better) and not blamed)
 

@@ -129,7 +129,7 @@ def describe_project(project: Project, took: float) -> str:
 
 
 def describe_alarms(suspicions: list[Suspicion], commits: int) -> Iterator[Line]:
-    """`without proof`: every step that was suspected would have been told."""
+    """`without proof`: every step that was suspected would have been reported."""
     from dashboard.detection.event_rate import estimate_rate
     from dashboard.models import Regression
 

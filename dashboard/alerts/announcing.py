@@ -50,7 +50,7 @@ def announce_growth(regression: Regression, earlier: float | None) -> list[Deliv
 
 
 def announce_again(regression: Regression) -> list[Delivery]:
-    """Say once more, to those who were told of it, what has grown since; an incident is open as it is.
+    """Say once more, to those who were notified of it, what has grown since; an incident is open as it is.
 
     Of a snoozed one the end of that says it.
     """
@@ -95,12 +95,12 @@ def open_channels(regression: Regression) -> list[Channel]:
 
 
 def announce_changes(regression: Regression) -> list[Delivery]:
-    """Tell each channel what has changed since what it was told of the regression, and nobody else."""
+    """Tell each channel what has changed since its last message about the regression, and nobody else."""
     reported = reported_states.reported_state(regression)
     if reported == Delivery.Told.NOTHING:
         return []
     notified = notified_channels(regression)
-    # Of most nobody was told, and most judgements announce something.
+    # Of most nobody was notified, and most judgements announce something.
     if not notified or snoozing.is_snoozed(regression):
         return []
     created = []
@@ -120,7 +120,7 @@ def takes_suspicions(channel: Channel) -> bool:
 
 
 def notified_channels(regression: Regression) -> list[tuple[Channel, list[SentMessage]]]:
-    """The channels that were told of it, or are about to be, each with its messages in order."""
+    """The channels that were notified of it, or are about to be, each with its messages in order."""
     ordered = _MESSAGES.read_rows(regression=regression.pk)
     return [
         (channel, [SentMessage(row.event, row.told, row.round) for row in messages])
@@ -140,7 +140,7 @@ def remind_channels(regression: Regression, channels: Iterable[Channel], turn: i
 def create_deliveries(
     regression: Regression, message: NextMessage, channels: Iterable[Channel]
 ) -> list[Delivery]:
-    """The new ones alone: a channel that was told of the event already isn't told again."""
+    """The new ones alone: a channel that was notified of the event isn't notified again."""
     created = []
     for channel in channels:
         state = Delivery.State.COLLECTED if collects_messages(channel) else Delivery.State.PENDING
@@ -166,7 +166,7 @@ def collects_messages(channel: Channel) -> bool:
 def transfer_deliveries(source: Regression, target: Regression) -> None:
     """Give the deliveries of a regression to the one that it turned out to be, save what that one has itself.
 
-    Waiting ones aren't lost then, and who was told isn't told of the same cause again. Its snooze goes along.
+    Waiting ones aren't lost then, and who was notified isn't notified again. Its snooze goes along.
     """
     existing = {delivery_key(delivery) for delivery in target.deliveries.all()}
     keys = [delivery.pk for delivery in source.deliveries.all() if delivery_key(delivery) not in existing]

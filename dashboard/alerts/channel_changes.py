@@ -128,7 +128,7 @@ def remove_rule(actor: Actor, rule: AlertRule) -> None:
 
 
 def remove_channel(actor: Actor, channel: Channel) -> None:
-    """With the log of what it was told."""
+    """With the log of its messages."""
     with transaction.atomic():
         record_channel(actor, channel, "remove")
         channel.delete()

@@ -91,7 +91,7 @@ def _store_values(channel: Channel, values: Mapping[str, Any]) -> None:
 def change_destination(channel: Channel, written: Mapping[str, str]) -> None:
     """Lead a channel elsewhere, where its fields are typed or others are chosen; what is empty stays.
 
-    Its rules, its log and what it was told of stay. Raises ChannelError.
+    Its rules, its log and its messages stay. Raises ChannelError.
     """
     made = KINDS[channel.kind]
     kept = made.write_choices(channel)

@@ -60,14 +60,14 @@ def lost_percent(measurement: ClaimMeasurement) -> float | None:
 
 
 def was_refutation_announced(channel: Channel, claim: Claim) -> bool:
-    """Whether the last that a channel was told of the claim, or is about to be, is that it is refuted."""
+    """Whether the last that a channel was notified of the claim, or is about to be, is that it is refuted."""
     deliveries = Delivery.objects.filter(channel=channel, claim_measurement__claim=claim)
     newest = deliveries.exclude(state=Delivery.State.FAILED).order_by("-pk").first()
     return newest is not None and newest.event == Event.CLAIM_REFUTED
 
 
 def create_claim_delivery(measurement: ClaimMeasurement, channel: Channel, event: str) -> list[Delivery]:
-    """The new one, sent on commit; none where the channel was told by this measurement already."""
+    """The new one, sent on commit; none where the channel was notified by this measurement already."""
     state = Delivery.State.COLLECTED if collects_messages(channel) else Delivery.State.PENDING
     delivery, new = Delivery.objects.get_or_create(
         claim_measurement=measurement,

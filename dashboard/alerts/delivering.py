@@ -60,7 +60,7 @@ def attempt_delivery(delivery_id: int) -> None:
     if delivery is None:
         return
     if is_outdated(delivery):
-        # Nobody was told, so there is nothing to log, and should it come back it is told then.
+        # Nobody was notified, so there is nothing to log, and should it come back it is reported then.
         claimed_delivery(delivery).delete()
         return
     if later := time_to_wait_for(delivery, timezone.now()):
@@ -135,7 +135,7 @@ def send_missed(channel: Channel, since: datetime | None = None, due: datetime |
 
 
 def is_missed(delivery: Delivery) -> bool:
-    """Whether its channel would still be told what was given up."""
+    """Whether its channel would still get the messages that were given up."""
     regression = delivery.regression
     if regression is None or is_outdated(delivery):
         return False
@@ -146,7 +146,7 @@ def is_missed(delivery: Delivery) -> bool:
 
 
 def is_outdated(delivery: Delivery) -> bool:
-    """Whether what it would say isn't so any more, or follows something that its channel was never told."""
+    """Whether what it would say isn't so any more, or follows something that its channel never got."""
     regression = delivery.regression
     if regression is None:
         return is_claim_outdated(delivery)
@@ -171,7 +171,7 @@ def is_outdated(delivery: Delivery) -> bool:
 
 
 def earlier_deliveries(delivery: Delivery) -> QuerySet[Delivery]:
-    """What its channel was told of the same regression before."""
+    """What its channel was notified of the same regression before."""
     rows = Delivery.objects.filter(regression=delivery.regression_id, channel=delivery.channel_id)
     return rows.filter(pk__lt=delivery.pk)
 
@@ -187,7 +187,7 @@ def time_to_wait_for(delivery: Delivery, now: datetime) -> datetime | None:
         if suspected and not announcing.takes_suspicions(delivery.channel):
             return now + PROOF_WAIT
         if earlier_deliveries(delivery).filter(state=Delivery.State.PENDING).exists():
-            # One after the other: nobody is told that something is over before that it began.
+            # One after the other: nobody is notified that something is over before that it began.
             return now + PROOF_WAIT
         if snoozing.is_snoozed(regression, now):
             return now + SNOOZE_WAIT
@@ -250,7 +250,7 @@ def record_failure(
             # anew it keeps its time, so that what a working channel refuses isn't tried at each success.
             failed["next_attempt_at"] = Now()
         claimed_delivery(delivery).update(errors=appended, seconds=seconds, **failed)
-        # What a digest would have told waits for the next one.
+        # What a digest would have had waits for the next one.
         delivery.collected.filter(state=Delivery.State.COLLECTED).update(digest=None)
     else:
         asked = min(timedelta(seconds=wait or 0), LONGEST_RETRY_DELAY)

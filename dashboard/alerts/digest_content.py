@@ -42,7 +42,7 @@ def _read_regressions(keys: list[int | None]) -> list[Regression]:
 
 
 def waiting_regressions(digest: Delivery, without: set[int]) -> list[Regression]:
-    """What the channel was told of before and nobody has triaged."""
+    """What the channel was notified of before and nobody has triaged."""
     opened = Delivery.objects.filter(
         channel=digest.channel_id, event=Delivery.Event.OPENED, state=Delivery.State.DELIVERED
     )

@@ -56,7 +56,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What a channel is told. `topic` is the same for all messages about one regression.
+    """The message to a channel. `topic` is the same for all messages about one regression.
 
     `picture` is an address that shows the step for a while, empty where nobody outside could fetch it.
     """
@@ -131,7 +131,7 @@ def _regression_message(delivery: Delivery, regression: Regression) -> Message:
 
 
 def time_beside_counter(regression: Regression, event: str) -> str:
-    """What became of a step's time where a counter alone moved; empty where that is told, isn't known, or
+    """What became of a step's time where a counter alone moved; empty where that is reported, isn't known, or
     where the regression is over."""
     return proofs.step_time_sentence(times_beside_counter(regression)) if event in ONGOING_EVENTS else ""
 

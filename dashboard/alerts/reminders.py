@@ -20,7 +20,7 @@ MOST_AT_ONCE = 200
 
 
 def queue_reminders() -> None:
-    """Remind each channel once of what it was told so long ago and nobody has triaged."""
+    """Remind each channel once of what was reported so long ago and nobody has triaged."""
     end_snoozes()
     due = list(due_reminders()[:MOST_AT_ONCE])
     regressions = regressions_with_related().in_bulk({row.regression_id for row in due if row.regression_id})
@@ -84,7 +84,7 @@ def queue_digests(now: datetime | None = None) -> None:
 
 
 def create_digest(channel: Channel) -> Delivery | None:
-    """A digest of what was collected; what is no longer true is dropped, as nobody was told of it."""
+    """A digest of what was collected; what is no longer true is dropped, as nobody was notified of it."""
     rows = channel.deliveries.filter(state=Delivery.State.COLLECTED, digest=None)
     rows = rows.select_related("regression").select_for_update(of=("self",))
     kept = [row for row in rows.order_by("pk") if is_news(row)]
@@ -100,7 +100,7 @@ def create_digest(channel: Channel) -> Delivery | None:
 
 
 def is_news(row: Delivery) -> bool:
-    """Whether what was collected still says something: what nobody was told of needs no taking back."""
+    """Whether what was collected still says something: what nobody was notified of needs no taking back."""
     if row.regression is None:
         return False
     if row.event == Delivery.Event.WITHDRAWN:

@@ -1,4 +1,4 @@
-"""How a regression stands, and what a channel that was told of it is to be told now. Pure."""
+"""How a regression stands, and what a channel that was notified of it gets now. Pure."""
 
 from __future__ import annotations
 

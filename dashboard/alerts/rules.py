@@ -63,7 +63,7 @@ def default_rule(channel: Channel) -> AlertRule:
 
 
 def wants_regression(rules: Iterable[AlertRule], facts: RegressionFacts) -> bool:
-    """What meets no rule isn't told."""
+    """What meets no rule isn't reported."""
     for rule in rules:
         if meets_rule(rule, facts):
             return rule.tell

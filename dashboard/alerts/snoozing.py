@@ -1,4 +1,4 @@
-"""A regression of which nobody is told for a while: until a day, or until it has grown."""
+"""A regression of which nobody is notified for a while: until a day, or until it has grown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Regressions with their evidence, what people say about them, and the messages that told of them."""
+"""Regressions with their evidence, what people say about them, and the messages that reported them."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ ROUTERS: tuple[Router, ...] = (
 )
 JSON_TYPE = "application/json"
 MOST_ERRORS = 10
-# By pydantic's type of a problem what isn't told in its words.
+# By pydantic's type of a problem what is said in other words.
 PROBLEMS = {
     "missing": "it is missing.",
     "extra_forbidden": "there is no field of that name.",

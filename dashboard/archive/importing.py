@@ -77,7 +77,7 @@ class _ArchiveImport:
             head = self.reader.read_head(table)
             done.rows[table.name] = head.rows
             try:
-                # Inside, an error of the database leaves the transaction as it was: it can still be told.
+                # Inside, an error of the database leaves the transaction as it was: it can still be reported.
                 with transaction.atomic():
                     self._store_table(head)
             except (IntegrityError, DataError) as error:

@@ -59,7 +59,7 @@ def read_rows(
 
 
 def read_plain_rows(series: int, lists: list[list[Any]], run_keys: Integers) -> PointRows | None:
-    """All columns at once, told fast; None where a value isn't as it should be."""
+    """All columns at once, read fast; None where a value isn't as it should be."""
     positions, run, values, lows, highs, samples, tainted = lists
     if not (
         set(map(type, positions)) == set(map(type, run)) == {int}

@@ -124,7 +124,7 @@ def _draw_dots(trace: Trace, places: np.ndarray) -> str:
 
 
 def _write_symbols(trace: Trace, plot: _Plot) -> str:
-    """What is told by its shape: signs, since shapes would be stretched."""
+    """What is shown by its shape: signs, since shapes would be stretched."""
     symbol = SYMBOLS.get(trace.get("marker", {}).get("symbol", ""))
     if symbol is None:
         return ""

@@ -221,7 +221,7 @@ def _point_hover(
 def _line_trace(
     line: TrendLine, order: int, trend: Trend, commits: CommitAxis, values: ValueAxis
 ) -> theme.Trace:
-    """Told from the others by its dashes as well as by its colour; the list below the chart names it."""
+    """Differs from the others by its dashes as well as by its colour; the list below the chart names it."""
     drawn = [_drawn_from_reference(point.value, line, values) for point in line.points]
     own = commit_axis({point.position: point.at for point in line.points}, by_date=True)
     located = _located_points(line.points, own if commits.by_date else commits, drawn, values)

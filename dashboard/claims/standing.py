@@ -82,7 +82,7 @@ def update_standing(claim: Claim, measurement: ClaimMeasurement) -> None:
 
 
 def announce_turn(claim: Claim, measurement: ClaimMeasurement, before: str) -> None:
-    """Tell once where what held is refuted, and once where what was told as refuted holds again."""
+    """Tell once where what held is refuted, and once where what was reported as refuted holds again."""
     if (before, claim.standing) == (Standing.HOLDS, Standing.REFUTED):
         alerts.announce_claim(measurement, Delivery.Event.CLAIM_REFUTED)
     elif (before, claim.standing) == (Standing.REFUTED, Standing.HOLDS):

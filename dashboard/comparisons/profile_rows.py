@@ -23,7 +23,7 @@ from dashboard.profile_tallies import (
 )
 
 What = Literal["new", "gone", "more", "fewer", "slower", "faster"]
-# What is done as often is only told where its time moved by this part of all that moved: the rest is noise.
+# What is done as often is only shown where its time moved by this part of all that moved: the rest is noise.
 MUCH_OF_ALL = 0.1
 # Of the runs of a side, the newest ones may lend their profile.
 NEAREST = 3

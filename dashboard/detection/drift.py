@@ -1,4 +1,4 @@
-"""Steps told from slopes, which look like steps to a model that knows levels only."""
+"""Steps distinguished from slopes, which look like steps to a model that knows levels only."""
 
 from __future__ import annotations
 

@@ -120,8 +120,8 @@ def average_starts(readings: Readings, known: Collection[int]) -> list[int]:
 def lasting_starts(starts: Sequence[int], n: int, known: Collection[int]) -> list[int]:
     """Those starts of levels of n points that last; what is shorter joins the next.
 
-    One that was told stays where another start follows soon, but needs as many points behind it: it may have
-    been the best repetition's.
+    One that was reported stays where another start follows soon, but needs as many points behind it: it may
+    have been the best repetition's.
     """
     lasting: list[int] = []
     end = n

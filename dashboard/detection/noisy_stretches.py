@@ -1,4 +1,4 @@
-"""Steps told from noisy stretches: a busy machine's points scatter more for a while, around the old level."""
+"""Steps or noisy stretches: a busy machine's points scatter more for a while, around the old level."""
 
 from __future__ import annotations
 

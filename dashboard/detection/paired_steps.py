@@ -212,7 +212,7 @@ def estimate_of_step(whole: ShareEstimate, steps: ShareEstimate | None, least: f
 def agreed_estimate(
     whole: ShareEstimate, steps: ShareEstimate | None, error: float, largest: float
 ) -> ShareEstimate:
-    """What is told of a difference that nobody suspects: that of single steps, or else `whole`, of the means.
+    """A difference that nobody suspects, as it is shown: by single steps, or else `whole`, of the means.
 
     What comes in few steps, and in other ones each time, only the means have. So the interval of steps is
     made to hold their middle too, with some standard errors of it on both sides, and tells where it is

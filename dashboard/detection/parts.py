@@ -93,8 +93,8 @@ def steps_of_parts(
     the whole's level before and what the parts add to it; its doubt says which parts show it. One that is
     "moved" loses nothing: its doubt says from which parts to which, and how much of the whole.
     `risk` is the chance of a false step that this look may take: with it steps of less than the whole's
-    effect floor and moves are told too, and nothing of parts with long histories that is less certain. With
-    0 the effect floor decides alone.
+    effect floor and moves are reported too, and nothing of parts with long histories that is less certain.
+    With 0 the effect floor decides alone.
     Raises ValueError for a value that isn't finite.
     """
     judged = dict(comparable_parts(whole, parts, risk))
@@ -156,9 +156,9 @@ def part_steps(
     known: Collection[int],
     count: int,
 ) -> Iterator[PartStep]:
-    """The steps of one of `count` parts, each with its p-value after the last one that was told.
+    """The steps of one of `count` parts, each with its p-value after the last one that was reported.
 
-    What wasn't told belongs to the level before: it is as likely to be noise.
+    What wasn't reported belongs to the level before: it is as likely to be noise.
     """
     since = 0
     for change in changes:
@@ -294,7 +294,7 @@ def is_relevant(whole: Series, ratio: float, p_value: float | None, allowed: flo
 
 
 def is_made_up_for(steps: Sequence[PartStep], parts: Mapping[str, Series], within: tuple[int, int]) -> bool:
-    """Whether the parts without a step of their own took most of it back, as far as can be told: what moved
+    """Whether the parts without a step of their own took most of it back, as far as is known: what moved
     from a large part to a small one stands out in the small one first."""
     delta, at = sum(step.delta for step in steps), largest_step(steps).change.index
     stepped = {step.part for step in steps}

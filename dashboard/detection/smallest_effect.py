@@ -23,7 +23,7 @@ from dashboard.detection.scaling import safe_median
 from dashboard.detection.segmentation import Floats, Loss
 from dashboard.detection.types import Series
 
-# With this probability a step of the size that is told is found.
+# With this probability a step of the size that is reported is found.
 POWER = 0.8
 # Beyond this, in the logarithm, a step is called infinite.
 LARGEST = 700.0
@@ -168,7 +168,7 @@ def noise_after_step(points: Floats, n: int) -> float:
 
 
 def smallest_step(level: NewestLevel, n: int, power: float) -> float:
-    """The step, on the judging scale, that n new points show so probably; infinite where none is told."""
+    """The step, on the judging scale, that n new points show so probably; infinite where there is none."""
     loss = level.loss_after(n)
     if level.known + n < FEWEST_POINTS or n * loss.cap <= loss.penalty:
         return math.inf

@@ -98,7 +98,7 @@ class BoundedDifference:
 
     @property
     def smallest_visible(self) -> float | None:
-        """How large a difference would have been told from none; None while too few pairs tell anything."""
+        """How large a difference would have been seen; None while too few pairs tell anything."""
         return None if self.low is None or self.high is None else max(self.floor, (self.high - self.low) / 2)
 
 

@@ -193,7 +193,7 @@ def find_metric(spelling: str, configuration: Configuration) -> tuple[Metric, st
 
 
 def refuse_unreported_phase(name: str, phase: str, configuration: Configuration) -> None:
-    """Refuse a phase that no run of the case has, where runs have told its phases: no pair would have it."""
+    """Refuse a phase that no run of the case has, where runs list its phases: no pair would have it."""
     if not phase:
         return
     rows = Series.objects.filter(configuration=configuration, metric__name=name).exclude(phase="")

@@ -30,7 +30,7 @@ def is_outdated(measured: Experiment) -> bool:
     """Whether its pairs might say something else now, of the same commits.
 
     Its machine has another driver, kernel, processor or harness since, or its case other devices there; or
-    one of its commits was measured since with other packages. All are read off runs; what no run had told by
+    one of its commits was measured since with other packages. All are read off runs; what no run had shown by
     then isn't known to differ.
     """
     of_machine = Run.objects.filter(machine=measured.machine_id)

@@ -68,7 +68,7 @@ def claim_experiment(pool: str, machine: str) -> ExperimentAssignment | None:
         if key is None:
             return None
         (experiment,) = _CLAIMED_EXPERIMENT.read_rows(key=key)
-        if not experiment.profiles:  # Else their documents have told.
+        if not experiment.profiles:  # Else their documents say so.
             experiment.in_turns = can_take_turns_by_runs(experiment)
             experiment.save(update_fields=["in_turns"])
         sentinels.measure_beside(experiment.head_configuration, holder)

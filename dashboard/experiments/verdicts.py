@@ -46,7 +46,7 @@ Verdict = Experiment.Verdict
 OPEN = "open"
 # An estimate that settles what it was asked for is at least so precise: what it says is drawn over commits.
 USEFUL_PRECISION = 0.25
-# A test whose chance to decide within its budget is below this ends: not before so many pairs have told.
+# A test whose chance to decide within its budget is below this ends: not before so many pairs have answered.
 HOPELESS_CHANCE, FEWEST_PAIRS_OF_HOPELESS = 0.05, 16
 # Of so many pairs nearly all disturbed, nobody waits for undisturbed ones.
 MOST_DISTURBED = 24
@@ -196,7 +196,7 @@ def evaluate_ratios(
 
     The values are positive, and better where they are lower as the metric's are. `typical`: those of typical
     steps of the same pairs, none where they don't tell, and `base_first` the order of each, where sides took
-    turns; what tells more is told, and both share the error.
+    turns; what tells more is reported, and both share the error.
     """
     if len(undisturbed) < pairs.FEWEST_PAIRS:
         return Interval()
@@ -365,7 +365,7 @@ def place_step(
         before=before,
         after=after,
         error=experiment.error,
-        # Pairs that kept nothing of their steps are told by their means, with all of the error.
+        # Pairs that kept nothing of their steps are described by their means, with all of the error.
         in_turns=experiment.in_turns and any(pair.step_ratio is not None for pair in measured),
     )
     scale, error = scale_of(asked, undisturbed), error_of_look(asked, measured)

@@ -1,1 +1,1 @@
-"""GitHub, GitLab, Gitea with Forgejo, and Bitbucket: what they tell, and what they are told."""
+"""GitHub, GitLab, Gitea with Forgejo, and Bitbucket: what they send, and what is sent to them."""

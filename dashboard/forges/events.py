@@ -68,7 +68,7 @@ class PullRequestEvent:
     is_draft: bool
     merge_commit: str
     author_account: str = ""
-    # When its forge changed it last: a delivery may come late. None: not told.
+    # When its forge changed it last: a delivery may come late. None: not known.
     updated_at: datetime | None = None
 
 

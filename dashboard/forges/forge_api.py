@@ -15,7 +15,7 @@ NO_VERDICT = "No verdict: "
 
 
 class StatusState(StrEnum):
-    """The state of a commit. No forge has a neutral one that lets a merge through: it is told as a success
+    """The state of a commit. No forge has a neutral one that lets a merge through: it is sent as a success
     whose description begins with NO_VERDICT."""
 
     PENDING = "pending"

@@ -124,7 +124,7 @@ def merge_request_action(name: str, payload: Fields, request: Fields) -> Action:
 
 def read_note(payload: Fields, number: str, *, is_merge_request: bool) -> Event:
     note = payload.inside("object_attributes")
-    # GitLab's own remarks, and changes of a comment, are told as notes too.
+    # GitLab's own remarks, and changes of a comment, come as notes too.
     if note.flag("system") or note.text("action", default="create") != "create":
         return OtherEvent("note")
     return CommentEvent(

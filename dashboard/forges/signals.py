@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from django.dispatch import Signal
 
-# `event` is a PullRequestEvent, of a webhook or of the poll. The same state may be told again.
+# `event` is a PullRequestEvent, of a webhook or of the poll. The same state may be reported again.
 pull_request_received = Signal()
 # `event` is a CommentEvent.
 comment_received = Signal()

@@ -1,4 +1,4 @@
-"""The queues of pools and machines, whose messages wake hosts, and what every Celery app of ours is told."""
+"""The queues of pools and machines, whose messages wake hosts, and the settings of each Celery app."""
 
 from __future__ import annotations
 

@@ -14,13 +14,13 @@ from dashboard.repositories import Mirror, RepositoryError
 
 FETCH_SECONDS = 45
 SERVE_SECONDS = 600
-# A host asks for the commit that it was told, also for one that no branch leads to any more.
+# A host asks for the commit that it was given, also for one that no branch leads to any more.
 SERVING = ("-c", "uploadpack.allowAnySHA1InWant=true", "upload-pack", "--strict", "--stateless-rpc")
 
 
 def measured_project(machine: Machine, slug: str) -> Project:
     """The project, if the machine measures something of it now; LeaseLost where it doesn't."""
-    # By the name that it was told, which may be a former one by now.
+    # By the name that it was given, which may be a former one by now.
     project = find_named_project(slug)
     held_runs = Run.objects.filter(machine=machine, state__in=Run.HELD, commit__project=project)
     held_experiments = Experiment.objects.filter(machine=machine, state__in=Experiment.HELD, project=project)

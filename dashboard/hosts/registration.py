@@ -1,4 +1,4 @@
-"""An agent that starts says what it is; one that is too old is told so and gets no work."""
+"""An agent that starts says what it is; one that is too old gets one sentence and no work."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def _read_result_file(
     try:
         yield from _runs_of_file(path, _load_object(path), index, results)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, OSError) as error:
-        # The file is another tool's: whatever is odd in it is told, and nothing of it is imported.
+        # The file is another tool's: whatever is odd in it is reported, and nothing of it is imported.
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise ImportRefused(f"{path} doesn't look like a result of asv: {reason}.") from error
 

@@ -156,7 +156,7 @@ def _match_field(row: Row, column: str, pattern: re.Pattern[str], expected: str)
 def _parse_date(row: Row) -> datetime:
     try:
         parsed = datetime.fromisoformat(row["date"])
-        # Time zones reach one day beyond what can be told in UTC.
+        # Time zones reach one day beyond what UTC can hold.
         return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         raise BadField("date", f"is {row['date']!r}, not one like 2026-03-01T08:00:00+00:00") from None

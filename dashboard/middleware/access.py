@@ -69,7 +69,7 @@ class AccessMiddleware:
         if rule.who in (Audience.JOIN_CODE, Audience.SIGNED_HOOK):
             return None
         if not rule.identifies:
-            # Nothing is written there: whoever posts is told the method, not of a page that they lack.
+            # Nothing is written there: whoever posts learns of the method, not of a page that they lack.
             request.__dict__["_dont_enforce_csrf_checks"] = True
             return None
         request.__dict__["takes_tokens"] = rule.api

@@ -1,4 +1,4 @@
-"""What browsers are told about every answer: which code may run in a page, and who may look into it."""
+"""The headers of every answer for browsers: which code may run in a page, and who may look into it."""
 
 from __future__ import annotations
 

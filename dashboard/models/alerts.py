@@ -13,7 +13,7 @@ from dashboard.secrets import EncryptedField
 
 
 class Channel(models.Model):
-    """Where alerts of a project go: a kind, an address, and when and about what it is told."""
+    """Where alerts of a project go: a kind, an address, and when and about what it is notified."""
 
     class Kind(models.TextChoices):
         EMAIL = "email"
@@ -72,7 +72,7 @@ class Channel(models.Model):
 
 
 class AlertRule(models.Model):
-    """Which regressions a channel is told of. Of its rules the first that a regression meets decides."""
+    """Which regressions a channel is notified of. Of its rules the first that a regression meets decides."""
 
     class State(models.TextChoices):
         SUSPECTED = "suspected"
@@ -101,7 +101,7 @@ class AlertRule(models.Model):
 
 
 class Snooze(models.Model):
-    """A regression of which nobody is told for a while: until a date, or until it has grown."""
+    """A regression of which nobody is notified for a while: until a date, or until it has grown."""
 
     regression = models.OneToOneField(Regression, on_delete=models.CASCADE, related_name="snooze")
     until = models.DateTimeField(null=True, blank=True)

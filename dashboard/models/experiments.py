@@ -65,7 +65,7 @@ class Experiment(LeasedJob):
         # Of a bound: surely worse, by the floor or more; or surely by less than the floor.
         WORSE = "worse"
         NOT_WORSE = "not worse"
-        # Of any: the budget was spent before anything could be told, or one of the sides doesn't run.
+        # Of any: the budget was spent before anything was proved, or one of the sides doesn't run.
         UNDECIDED = "undecided"
         UNTESTABLE = "untestable"
 

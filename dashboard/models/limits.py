@@ -19,7 +19,7 @@ class Limit(models.Model):
     value = models.FloatField()
     crossed = models.BooleanField()
     tainted = models.BooleanField(default=False, help_text="As the point: kept out of judgement.")
-    # By which the first run that crossed it is told.
+    # That reports the first run that crossed it.
     regression = models.ForeignKey(
         Regression, null=True, blank=True, on_delete=models.SET_NULL, related_name="limits"
     )

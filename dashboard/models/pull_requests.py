@@ -36,7 +36,7 @@ class PullRequest(models.Model):
     telling_until = models.DateTimeField(
         null=True, blank=True, help_text="While a worker tells its forge something: of two one comments."
     )
-    # By the clock of its forge: what it told of an earlier moment is no news.
+    # By the clock of its forge: what it reported of an earlier moment is no news.
     forge_updated_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
@@ -104,7 +104,7 @@ class Check(models.Model):
     )
     requested_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True, blank=True)
-    # What its forge was told last: the status with its sentence, and the comment's SHA-256.
+    # What its forge was sent last: the status with its sentence, and the comment's SHA-256.
     told = models.JSONField(default=dict, blank=True)
 
     class Meta:

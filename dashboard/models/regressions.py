@@ -44,7 +44,7 @@ class Regression(models.Model):
         NOT_REAL = "not real"
         WONT_FIX = "won't fix"
 
-    # A person has decided: out of the open ones, told to nobody any more, not reopened by the same step.
+    # A person has decided: out of the open ones, reported to nobody any more, not reopened by the same step.
     TRIAGED_AWAY = (Triaged.INTENDED, Triaged.NOT_REAL, Triaged.WONT_FIX)
 
     class Place(models.TextChoices):
@@ -72,7 +72,7 @@ class Regression(models.Model):
     first_bad = models.ForeignKey(Commit, on_delete=models.CASCADE, related_name="+")
     last_good = models.ForeignKey(Commit, on_delete=models.CASCADE, related_name="+")
     state = models.CharField(max_length=20, choices=State.choices, default=State.SUSPECTED)
-    # That of the change that it is told by: a time's, unless memory moved more.
+    # That of its primary change: a time's, unless memory moved more.
     series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="regressions")
     # The levels of the series' points. Its size may be another one: that which pairs measured.
     before = models.FloatField()
@@ -232,12 +232,12 @@ class Regression(models.Model):
 
     @property
     def level_before(self) -> float:
-        """The old level that is told: that of the pairs, where they say how large the step is."""
+        """The old level that is shown: that of the pairs, where they say how large the step is."""
         return self.before if self.paired_before is None else self.paired_before
 
     @property
     def level_after(self) -> float:
-        """The new level by the size that is told; points of other hours may have seen another one."""
+        """The new level by the size that is shown; points of other hours may have seen another one."""
         metric = self.series.metric
         if self.ratio is None or metric.has_sign:
             return self.after + (self.level_before - self.before)

@@ -128,7 +128,7 @@ def table_rows(rows: Sequence[Claim], values: dict[int, list[float]]) -> list[Cl
     for claim in rows:
         text, newest = parse_definition(claim.definition), claim.newest
         before, after = sentences.sides_text(text)
-        # What was measured stays told, also where nothing here would measure it again.
+        # What was measured stays shown, also where nothing here would measure it again.
         reason = claim.reason if claim.reason or newest is None else newest.reason
         found.append(
             ClaimRow(

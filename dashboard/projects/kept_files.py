@@ -1,7 +1,7 @@
 """The files that a site keeps beside a project's manifest: the script of a benchmark, its requirements.
 
 They count with a manifest that is kept here, and lie in the checkout of each commit that is measured. Their
-version, a hash of all of them, is told in every document.
+version, a hash of all of them, is stated in every document.
 """
 
 from __future__ import annotations

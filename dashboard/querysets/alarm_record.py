@@ -19,7 +19,7 @@ MOST_SUSPICIONS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
-    """What became of one: `alarmed` says whether it was proven, or told to somebody."""
+    """What became of one: `alarmed` says whether it was proven, or reported to somebody."""
 
     key: int
     state: str

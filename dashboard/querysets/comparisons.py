@@ -134,8 +134,8 @@ class ComparedPoint(NamedTuple):
 
 
 def headline_points(runs: Collection[Run]) -> tuple[list[ComparedPoint], dict[int, list[float]]]:
-    """Of many runs what a case is told by, and the newest values of each of its series; no other points of
-    theirs are looked at."""
+    """Of many runs the headline points of a case, and the newest values of each of its series; no other
+    points of theirs are looked at."""
     rows = _HEADLINE_POINTS.read_values(
         tuple,
         configurations=list({run.configuration_id for run in runs}),

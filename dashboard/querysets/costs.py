@@ -43,7 +43,7 @@ def slowdown_ratio(ratio: float, metric: Metric) -> float:
 
 
 def ratio_with_interval(regression: Regression) -> list[float | None]:
-    """The ratio and the ends of its interval, as they are told everywhere."""
+    """The ratio and the ends of its interval, as they are shown everywhere."""
     ratios = (regression.ratio, regression.low, regression.high)
     return [ratio if ratio and ratio > 0 else None for ratio in ratios]
 

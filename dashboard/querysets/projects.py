@@ -198,7 +198,7 @@ def newest_refusal(triggers: Sequence[Trigger], now: datetime) -> Trigger | None
 
 
 def silent_machines(now: datetime) -> QuerySet[Machine]:
-    """Those that should be heard: the agent of a drained machine ends, that of a retired one is told to."""
+    """Those that should be heard: the agent of a drained machine ends, that of a retired one is asked to."""
     expected = Machine.objects.filter(state__in=(Machine.State.ACTIVE, Machine.State.PAUSED))
     seen = expected.filter(seen_at__lt=now - SILENT_AFTER, seen_at__gt=now - REMOVED_AFTER)
     return seen.select_related("pool").order_by("-seen_at")

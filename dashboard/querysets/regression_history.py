@@ -11,7 +11,7 @@ from dashboard.models import Change, Experiment, Project, Regression, Regression
 from dashboard.querysets.deferred_joins import compose_details
 from dashboard.querysets.regressions import listed_regressions
 
-# So many of the newest are told of a period, however many there are.
+# So many of the newest are listed of a period, however many there are.
 MOST_LISTED = 200
 
 

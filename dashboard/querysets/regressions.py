@@ -52,7 +52,7 @@ UNRESOLVED = ONGOING & ~Q(triaged__in=Regression.TRIAGED_AWAY)
 _POINTS_OF_STEP = Point.objects.filter(
     Q(run__commit=OuterRef("first_bad")) | Q(run__commit=OuterRef("last_good")), series=OuterRef("series")
 )
-# Told first, by an index: most sites, and most configurations, have no imported run.
+# Tested first, by an index: most sites, and most configurations, have no imported run.
 _IMPORTED_RUNS = Run.objects.filter(origin=Run.Origin.IMPORTED)
 IMPORTED = (
     Q(Exists(_IMPORTED_RUNS))

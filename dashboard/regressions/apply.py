@@ -89,7 +89,7 @@ def _regression_keys(decision: Decision) -> set[int]:
 
 
 def _is_refuted_alert(outcome: Outcome, stored: dict[int, Regression]) -> bool:
-    """True where somebody was told of a suspicion that an experiment has refuted now."""
+    """True where somebody was notified of a suspicion that an experiment has refuted now."""
     before = stored.get(outcome.key or 0)
     if before is None or outcome.decided is None or before.state != SUSPECTED:
         return False
@@ -192,7 +192,7 @@ def _keep_changes(branch: str, outcome: Outcome, regression: Regression) -> None
 
 
 def _hand_over(successor: Regression, absorbed: Iterable[Regression]) -> None:
-    """Give what was found, said and told of regressions to the one that they turned out to be."""
+    """Give the changes, triage and messages of regressions to the one that they turned out to be."""
     for regression in absorbed:
         regression.changes.update(regression=successor)
         regression.limits.update(regression=successor)
@@ -274,7 +274,7 @@ def most_bisection_pairs(project: Project, regression: Regression) -> int:
 
 
 def is_proved_by_means(regression: Regression) -> bool:
-    """Whether single steps told less of the step than the means of the pairs when these proved it.
+    """Whether single steps showed less of the step than the means of the pairs when these proved it.
 
     What comes in few steps, and in other ones each time, single steps find in no commit.
     """
@@ -344,7 +344,7 @@ def _open_residual(project: Project, residual: ResidualCause) -> None:
     """Prove the rest of a step between two commits, as a regression of its own.
 
     What was withdrawn at this commit was an earlier step that detection saw there: nothing that was found out
-    of that one is said of the rest. Where pairs have told of that one it keeps its row: of the rest they
+    of that one is said of the rest. Where pairs have measured that one it keeps its row: of the rest they
     know nothing.
     """
     ratio = residual.series.metric.ratio(residual.before, residual.after)
@@ -375,9 +375,9 @@ def _open_residual(project: Project, residual: ResidualCause) -> None:
 
 
 def _notify_channels(outcome: Outcome, regression: Regression) -> None:
-    """What opens or has grown enough, and to those who were told of it what has become of it."""
+    """What opens or has grown enough, and to those who were notified of it what has become of it."""
     if outcome.decided is not None and outcome.announce_again:
-        # Before those are told that weren't: for them it is no second time.
+        # Before those are notified that weren't: for them it is no second time.
         alerts.announce_again(regression)
     if outcome.decided is not None and (outcome.announce or outcome.announce_again):
         alerts.announce_regression(regression, Delivery.Event.OPENED)

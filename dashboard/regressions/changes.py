@@ -365,7 +365,7 @@ class ChangeWrites:
 def change_values(history: History, found: FoundChange) -> dict[str, Any]:
     """The columns of a change's row, as it is found now."""
     change, metric = found.change, history.series.metric
-    # A quality may be 0 or negative: it is weighed, told and shown by its levels.
+    # A quality may be 0 or negative: it is weighed and shown by its levels.
     has_ratio = bool(change.before) and not metric.is_quality
     guard = found.first_bad.guard
     return {

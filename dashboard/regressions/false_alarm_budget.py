@@ -1,8 +1,8 @@
 """The project's budget of false alerts per 100 commits, kept over all its series and all its commits.
 
 An alert about a noisy metric is either proved by an experiment, whose error is then what the alert risks; or
-it is told unproved, to channels that ask for suspicions, and risks what its p-value says. Both spend what the
-commits so far have earned: a hundredth of the budget each.
+it is reported unproved, to channels that ask for suspicions, and risks what its p-value says. Both spend what
+the commits so far have earned: a hundredth of the budget each.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def announceable_suspicions(project: Any) -> QuerySet[Regression]:
     One unlucky seed is no news, and no later run tells it from a loss: pairs over seeds do.
 
     What pairs have confirmed is no suspicion, though another series of it may be one still. What the pairs of
-    a check, or of another regression, have told of it is about to be decided by that.
+    a check, or of another regression, have measured it is about to be decided by that.
     """
     decided = RegressionExperiment.objects.filter(
         regression=OuterRef("pk"), experiment__pairs_of__isnull=False, applied_at=None

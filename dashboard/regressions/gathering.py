@@ -61,7 +61,7 @@ from dashboard.repositories import DETACHED, RepositoryError
 
 logger = logging.getLogger(__name__)
 
-# What pairs have told; another verdict is no answer.
+# What pairs have answered; another verdict is no answer.
 Verdict = Experiment.Verdict
 CONCLUSIVE = (Verdict.CONFIRMED, Verdict.REFUTED, Verdict.WHOLE, Verdict.PART, Verdict.NONE)
 # The same pairs are reused for so many regressions: those that hand verdicts to and fro would do it for ever.

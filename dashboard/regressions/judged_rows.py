@@ -75,7 +75,7 @@ def _build_changes_to_open() -> QuerySet[Change]:
 
 
 def _build_unrecovered() -> QuerySet[Any, Any]:
-    # On a branch a regression is told that was found there, or that a merge has brought along.
+    # On a branch a regression is reported that was found there, or that a merge has brought along.
     stepped = Change.objects.filter(regression=OuterRef("pk"), first_bad__branch=Parameter("branch"))
     rows = Regression.objects.filter(
         Q(first_bad__branch=Parameter("branch")) | Exists(stepped),
@@ -153,7 +153,7 @@ def changes_to_open(branch: str, series: Collection[int], altered: Collection[in
 
 
 def unrecovered_regressions(branch: str, improvements: Collection[Change]) -> set[int]:
-    """The keys of a branch's regressions that are told by series which have improved after them."""
+    """The keys of a branch's regressions that are described by series which have improved after them."""
     if not improvements:
         return set()
     series = {row.series_id for row in improvements}

@@ -118,7 +118,7 @@ def judge_measured(project: Project, run: Run, lines: BranchLines, facts: Gather
     touched = judged.touched
     waiting = waiting_for_run(run)
     touched.limits, touched.line = limits_of_run(run, waiting.limited_series), lines.of_branch(branch)
-    # No host of this site could measure what was posted again: it is told as suspected, and stays so.
+    # No host of this site could measure what was posted again: it is reported as suspected, and stays so.
     touched.live = run.origin != Run.Origin.POSTED
     touched.regressions |= set(waiting.regressions)
     if judged.is_news or touched.regressions or touched.limits.series:
@@ -132,7 +132,7 @@ class WaitingForRun(NamedTuple):
     """What may make a run that shows no change worth a decision.
 
     The keys of the series of which it measured a limit, of the regressions that waited for it, and whether
-    there are suspicions that channels may be told of.
+    there are suspicions that channels may be notified of.
     """
 
     limited_series: Sequence[int]

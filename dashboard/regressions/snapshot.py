@@ -54,7 +54,7 @@ class AffectedChanges:
     """What a decision is about. `changes` are new, moved or of a new size, or belong to no regression yet.
 
     `regressions` lost a change, or something that they waited for has ended; `limits` are looked at along
-    `line`; `reconsidered` have their cause class decided again; `perhaps_recovered` are told by series that
+    `line`; `reconsidered` have their cause class decided again; `perhaps_recovered` have primary series that
     have improved, however long after them. `live`: what opens is news. `whole_branch`: all of the branch,
     explained again.
     """

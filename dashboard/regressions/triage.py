@@ -88,13 +88,13 @@ def change_triage(project: Project, row: Triage, wanted: Triaged) -> None:
     elif was_away and regression.proving:
         dispatch.send_task(dispatch.PROVE, regression.pk)
     elif was_away and regression.state == Regression.State.CONFIRMED:
-        # To those whom the message hadn't reached: it was dropped on its way. Who was told isn't told twice.
+        # To those whom the message hadn't reached: it was dropped on its way. Nobody is notified twice.
         alerts.announce_regression(regression)
     alerts.announce_changes(regression)
 
 
 def stop_proof(project: Project, regression: Regression, reason: Mapping[str, Any]) -> None:
-    """Measure no more for it. A suspicion that was told and isn't real makes the next ones less credible."""
+    """Measure no more for it. A reported suspicion that isn't real makes the next ones less credible."""
     experiments.cancel_experiments(regression.experiments.all(), reason)
     false = regression.triaged == Triaged.NOT_REAL and regression.state == Regression.State.SUSPECTED
     if false and regression.deliveries.exists():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dashboard.repositories.mirror import Mirror
 from dashboard.repositories.objects import GitObject, read_objects
 
-# What takes longer is left out: who asks is told what is known without it.
+# What takes longer is left out: who asks gets what is known without it.
 TIME_LIMIT = 10.0
 MOST_BYTES = 1024 * 1024
 

@@ -22,7 +22,7 @@ class MergedBy(StrEnum):
 
     MERGE_COMMIT = "merge commit"
     FAST_FORWARD = "fast-forward"
-    # The forge has told the commit; whether it is a squash or the last of a rebase shows the patch.
+    # The forge has named the commit; whether it is a squash or the last of a rebase shows the patch.
     FORGE = "forge"
     SAME_FILES = "same files"
     SAME_PATCH = "same patch"
@@ -30,7 +30,7 @@ class MergedBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProposedBranch:
-    """A head with its merge base; `merge_hash` is what its forge told, or empty."""
+    """A head with its merge base; `merge_hash` is what its forge reported, or empty."""
 
     head: str
     base: str

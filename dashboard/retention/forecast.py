@@ -12,7 +12,7 @@ from dashboard.retention.kept_days import KeptDays, kept_days
 from dashboard.retention.protected_runs import Reason, protected_runs
 from dashboard.retention.pruning import old_runs
 
-# The sizes of more runs than these are told by so many, evenly spread: documents are read for them.
+# The sizes of more runs than these are estimated by so many, evenly spread: documents are read for them.
 SAMPLE = 50
 
 

@@ -36,7 +36,7 @@ Keys = frozenset[int] | None
 
 
 class Reason(StrEnum):
-    """Why a run keeps its detail. Of several the first one is told."""
+    """Why a run keeps its detail. Of several the first one is reported."""
 
     NEWEST = "newest"
     REGRESSION = "regression"

@@ -26,7 +26,7 @@ TEST_TITLE = "Test message"
 
 
 def message_head(regression: Regression, event: str) -> str:
-    """What somebody has looked at already is told again only as it has grown."""
+    """What somebody has looked at already is reported again only as it has grown."""
     grown = event == Event.REMINDER and regression.triaged
     return "Has grown" if grown else _HEADS[Event(event)]
 
@@ -102,7 +102,7 @@ def repairing_commit(commit: Commit) -> str:
 
 
 def withdrawal_text(regression: Regression) -> str:
-    """Why what was told is taken back."""
+    """Why what was reported is taken back."""
     if regression.triaged == Regression.Triaged.NOT_REAL:
         return "a person has called it not real"
     if regression.state == Regression.State.REFUTED:

@@ -1,4 +1,4 @@
-"""What a channel is told, and when, in words."""
+"""What a channel is notified of, and when, in words."""
 
 from __future__ import annotations
 

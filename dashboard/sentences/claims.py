@@ -109,7 +109,7 @@ def measured_text(measurement: ClaimMeasurement) -> str:
 
 
 def _is_known_unit(unit: str) -> bool:
-    """Whether amounts of it are told in a fitting size, as in seconds and bytes."""
+    """Whether amounts of it are shown in a fitting size, as in seconds and bytes."""
     return unit in ("s", "bytes")
 
 

@@ -192,7 +192,7 @@ def comparability_sentences(comparison: Comparison) -> list[str]:
     ]
     for name, side, code in (("base", pair.base, TAINTED_BASE), ("head", pair.head, TAINTED_HEAD)):
         if side.are_tainted:
-            # A warning taints the metrics that it concerns: the others are told.
+            # A warning taints the metrics that it concerns: the others are compared.
             undetermined = sum(any(doubt.code == code for doubt in row.reasons) for row in compared.rows)
             of_all = (
                 f", so {undetermined} of {len(compared.rows)} metrics can't be determined"

@@ -104,8 +104,8 @@ def is_worse(change: Change) -> bool:
 
 
 def shown_change(change: Change) -> Regression | Change:
-    """By what a change is told: in the regression's own series by the regression, whose size pairs may have
-    found, so that a step has one size everywhere."""
+    """What says the size of a change: in the regression's own series the regression, whose size pairs may
+    have found, so that a step has one size everywhere."""
     regression = change.regression
     if regression is None or regression.series_id != change.series_id:
         return change
@@ -120,7 +120,7 @@ def is_small_step(change: Change) -> bool:
 
 
 def shown_step(change: Change) -> Regression | Change:
-    """By what a step is told at its own commit."""
+    """What says the size of a step at its own commit."""
     return change if is_small_step(change) else shown_change(change)
 
 
@@ -188,7 +188,7 @@ def format_change_size(item: Sized) -> str:
 
 
 def is_shown_as_difference(item: Sized) -> TypeGuard[Regression | Change]:
-    """True of what may be 0 or less, such as the growth of memory; a quality is told by its levels."""
+    """True of what may be 0 or less, such as the growth of memory; a quality is described by its levels."""
     metric = metric_of(item)
     return isinstance(item, Regression | Change) and metric.has_sign and not metric.is_quality
 
@@ -213,7 +213,7 @@ def format_levels(item: Regression | Change) -> str:
 
 
 def shown_levels(item: Regression | Change) -> tuple[float, float]:
-    """The levels before and after that agree with the size that is told: of a regression that pairs sized
+    """The levels before and after that agree with the size that is reported: of a regression that pairs sized
     theirs, else those of the points."""
     if isinstance(item, Regression):
         return item.level_before, item.level_after

@@ -70,5 +70,5 @@ def violations_headline(limits: Sequence[Limit], regression: Regression) -> str:
 
 
 def is_of_other_case(limit: Limit, regression: Regression) -> bool:
-    """A commit that slows one case and has another cross its limit is told as one regression."""
+    """A commit that slows one case and has another cross its limit is reported as one regression."""
     return limit.series.configuration.case_id != regression.series.configuration.case_id

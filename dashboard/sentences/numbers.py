@@ -13,7 +13,7 @@ DIGITS = 3
 MOST_DIGITS = 12
 # A smaller share than this, in %, is as good as none.
 LEAST_PERCENT = 0.001
-# A signed number from here on is told by its first digits.
+# A signed number from here on is shown by its first digits.
 HUGE = 10_000
 
 # A size serves from itself on; minutes and hours a little later, since `74.2 s` reads better than `1.24 min`.

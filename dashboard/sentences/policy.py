@@ -10,7 +10,7 @@ from dashboard.policy.decision import Reason
 from dashboard.policy.unknown_names import UnknownName
 from dashboard.sentences.numbers import format_count, format_number
 
-# So many unknown names are told of one by one.
+# So many unknown names are listed one by one.
 MOST_UNKNOWN = 8
 # Of whole commits. A reason that a later version stored is left out.
 OF_COMMITS = {

@@ -66,7 +66,7 @@ def other_series_sentence(series: Series, experiment: Experiment, undisturbed_pa
 
 
 def points_disagreement(regression: Regression, changes: Sequence[Change]) -> str:
-    """By how much the points of its series moved, where that reads otherwise than the size that is told."""
+    """By how much the points of its series moved, where that reads otherwise than its reported size."""
     change = next((change for change in changes if change.series_id == regression.series_id), None)
     if regression.state != Regression.State.CONFIRMED or change is None:
         return ""

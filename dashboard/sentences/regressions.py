@@ -1,4 +1,4 @@
-"""What a regression says: how large it is, since when, which phase and function, who was told."""
+"""What a regression says: how large it is, since when, which phase and function, who was notified."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ def describe_change(regression: Regression) -> str:
 def describe_memory_growth(regression: Regression, changes: Iterable[Change]) -> str:
     """`memory grows by 975 MB/1000 steps, 1.07 MB/1000 steps before`; empty where it doesn't grow faster.
 
-    Of the case that the regression is told by, while it stands; `changes` are its own. A peak says how much
-    was held at the end of the window, and nothing of that it would be more after a longer one.
+    Of the case of its primary change, while it stands; `changes` are its own. A peak says how much was held
+    at the end of the window, and nothing of that it would be more after a longer one.
     """
     if regression.withdrawn_at or regression.recovered_by_id or regression.state == Regression.State.REFUTED:
         return ""
@@ -282,7 +282,7 @@ def format_times(value: float) -> str:
 def unannounced_reason(
     regression: Regression, channels: Sequence[Channel], *, imported: bool = False, unasked: bool = False
 ) -> str:
-    """Why nobody was told of it so far; `channels` are all of its project, also those turned off.
+    """Why nobody was notified of it so far; `channels` are all of its project, also those turned off.
 
     `imported`: it was found in another tool's results. `unasked`: there are rules, and none asks for it.
     """
@@ -338,7 +338,7 @@ def what_it_waits_for(regression: Regression, channels: Sequence[Channel]) -> st
     if regression.state == Regression.State.CONFIRMED:
         return "it is confirmed, and its last measurements are under way. Channels are notified after them."
     early = any(channel.enabled and channel.suspicions for channel in channels)
-    # That less is learned is told once pairs over seeds say so, to whoever asks for suspicions too.
+    # That less is learned is reported once pairs over seeds say so, to whoever asks for suspicions too.
     early &= not is_loss_of_quality(regression)
     sooner = "; those that ask for suspicions as soon as the budget of false alerts allows" if early else ""
     return f"it is being proved. Its channels are notified once it is confirmed{sooner}."
@@ -354,7 +354,7 @@ def withdrawal_sentence(regression: Regression) -> str:
 def regression_state_label(regression: Regression) -> str:
     """What became of a regression, where something did, else its state.
 
-    What people called no fault isn't told as recovered.
+    What people called no fault isn't reported as recovered.
     """
     if regression.withdrawn_at:
         return "withdrawn"

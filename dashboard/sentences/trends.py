@@ -46,7 +46,7 @@ def line_label(series: Series, branch: str, beside: Series, own_branch: str) -> 
 
 
 def size_of_points(change: Change) -> str:
-    """What its points say, where the size that is told is another one; else empty."""
+    """What its points say, where the size that is reported is another one; else empty."""
     shown = labels.shown_step(change)
     if shown is change or labels.format_change_size(change) == labels.format_change_size(shown):
         return ""

@@ -31,7 +31,7 @@ JUDGING_NICENESS = 10
 
 @dataclass(frozen=True)
 class Site:
-    """What the processes of one installation are told."""
+    """The settings of the processes of one installation."""
 
     home: Path
     machine: str

@@ -66,7 +66,7 @@ def authenticate_delivery(request: HttpRequest, slug: str) -> tuple[ForgeConnect
         raise ForgeError(413, f"A delivery has {LARGEST_BODY} bytes at most.")
     project = find_named_project(slug)
     connection = ForgeConnection.objects.select_related("project").filter(project=project).first()
-    # All alike: a name of a private project isn't told from one that is free.
+    # All alike: a name of a private project isn't distinguished from one that is free.
     if connection is None or is_lost(connection.webhook_secret):
         raise ForgeError(401, NOT_SIGNED)
     try:
@@ -86,7 +86,7 @@ def take_delivery(connection: ForgeConnection, delivery: WebhookDelivery) -> dic
     with transaction.atomic():
         keep_identity(connection.project, delivery.identity)
         answers = [take_event(connection, event) for event in delivery.events]
-    # Of a push to several branches, what was asked for is told rather than what was left.
+    # Of a push to several branches, what was asked for is reported rather than what was left.
     return next((answer for answer in answers if "trigger" in answer), answers[0])
 
 

@@ -99,7 +99,7 @@ def authenticate_request(request: HttpRequest, slug: str) -> tuple[Project, Hook
     if len(body) > LARGEST_BODY:
         raise HookError(413, f"A hook's request has {LARGEST_BODY} bytes at most.")
     project = find_named_project(slug)
-    # All alike: a name of a private project isn't told from one that is free.
+    # All alike: a name of a private project isn't distinguished from one that is free.
     if project is None or is_lost(project.hook_secret) or not project.hook_secret:
         raise HookError(401, NOT_SIGNED)
     expected = f"sha256={digest_hex(project.hook_secret, body)}"

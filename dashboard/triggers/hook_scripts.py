@@ -20,7 +20,7 @@ if [ -x "$0{EXISTING_SUFFIX}" ]; then "$0{EXISTING_SUFFIX}" "$@"; fi
 folder=$(git rev-parse --git-common-dir)/paceline
 case ${{0##*/}}:$1 in
     post-merge:1) exit 0 ;;  # A squash: nothing is committed yet.
-    post-rewrite:amend) exit 0 ;;  # post-commit has told it.
+    post-rewrite:amend) exit 0 ;;  # post-commit has reported it.
 esac
 # A detached HEAD, as in the middle of a rebase, is on no branch.
 ref=$(git symbolic-ref --quiet HEAD) || exit 0

@@ -1,4 +1,4 @@
-"""Which pull requests of a forge are open, as they were last told: a poll tells what no webhook did."""
+"""Which pull requests of a forge are open, as last reported: a poll reads what no webhook reported."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_ENDED = 20
 
 
 def note_pull_request(connection: ForgeConnection, event: PullRequestEvent) -> None:
-    """Remember what a webhook told. Called within a transaction."""
+    """Remember what a webhook reported. Called within a transaction."""
     known = locked_state(connection)
     if event.action in ENDING_ACTIONS:
         known.pop(str(event.number), None)

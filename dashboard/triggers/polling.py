@@ -68,7 +68,7 @@ def usual_pause(project: Project) -> timedelta:
 
 
 def poll_project(project_id: int) -> None:
-    """Ask the repository for its branch, and a connected forge for its pull requests. A failure is told by a
+    """Ask the repository for its branch, and a connected forge for its pull requests. A failure leaves a
     refused trigger, once until a look succeeds again."""
     project = Project.objects.filter(pk=project_id, poll_minutes__gt=0).first()
     if project is None:
@@ -138,7 +138,7 @@ def follow_other_refs(project: Project) -> None:
         poll.refs = {own: found.get(own, ""), **seen, **kept}
         poll.save(update_fields=["refs"])
         for ref in moved[:MOST_MOVED]:
-            # A tag is told all the same: its commit is named by it.
+            # A tag is reported all the same: its commit is named by it.
             if ref.startswith(HEADS) and is_requested(project, refs[ref]):
                 continue
             span = before.get(ref) if ref.startswith(HEADS) else None
@@ -157,7 +157,7 @@ def is_requested(project: Project, commit: str) -> bool:
 
 
 def leaves_commits_out(project: Project, first: str, newest: str) -> bool:
-    """Whether the newest commit was asked for by itself, by a person or a schedule: nobody told of those that
+    """Whether the newest commit was asked for by itself, by a person or a schedule: none reported those that
     came after `first` and before it."""
     if not first or is_pushed(project, newest):
         return False
@@ -171,7 +171,7 @@ def leaves_commits_out(project: Project, first: str, newest: str) -> bool:
 
 
 def is_pushed(project: Project, commit: str) -> bool:
-    """Whether a hook, a forge or a look told of this commit, or somebody asked for a range up to it."""
+    """Whether a hook, a forge or a poll reported this commit, or somebody asked for a range up to it."""
     pushed = Q(revisions__commit=commit, source__in=PUSHED) | Q(revisions__range__endswith=f"..{commit}")
     return Trigger.objects.filter(pushed, project=project).exclude(state=Trigger.State.REFUSED).exists()
 

@@ -33,7 +33,7 @@ def read_newest_commits(project: Project, count: int) -> int | None:
 
 
 def read_slow_repository(project_id: int, count: int, patience: float | None = None) -> None:
-    """The same with the time that a fetch takes, as nobody waits. A failure is told by a refused trigger.
+    """The same with the time that a fetch takes, as nobody waits. A failure leaves a refused trigger.
 
     Raises Busy where somebody else has the repository for longer than `patience` seconds.
     """

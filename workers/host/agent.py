@@ -78,7 +78,7 @@ class Agent:
         self.options = options
         self.worker: subprocess.Popen[bytes] | None = None
         self.started_at = 0.0
-        # What isn't usable is told before anything is asked of the site.
+        # What isn't usable is reported before anything is asked of the site.
         self.box = try_box(home, OwnerSettings.from_environment(os.environ))
 
     def run(self) -> str:

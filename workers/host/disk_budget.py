@@ -76,7 +76,7 @@ def enforce_disk_budget(
     Call it while you hold the lock of `machine`, so that no job of it uses what goes. Kept in any case:
     folders that hold a path of `keep`, those whose lock is held, what another machine that measures now may
     use, and projects used within RECENT_SECONDS. What isn't done within `seconds` is left to the next call.
-    A folder that can't be removed is told in the log; OSError only where one can't be listed.
+    A folder that can't be removed is reported in the log; OSError only where one can't be listed.
     """
     until = time.monotonic() + seconds
     cached = sorted(list_cached_folders(home, machine), key=lambda folder: folder.removal_order)

@@ -7,7 +7,7 @@ import threading
 
 HEAD_CHARACTERS = 192 * 1024
 TAIL_CHARACTERS = 64 * 1024
-# Starts the lines of the worker and its reaper, so that they are told from what was measured.
+# Starts the lines of the worker and its reaper, so that they are distinguished from what was measured.
 NOTICE_PREFIX = "[paceline] "
 
 

@@ -88,7 +88,7 @@ def pin_process(slot: Slot, variables: dict[str, str]) -> None:
     """Keep this process, and all that it starts, on the slot's cores and device. It ends with the process."""
     os.sched_setaffinity(0, slot.cores)
     if slot.device is not None:
-        # CUDA counts devices by their speed unless it is told otherwise.
+        # CUDA counts devices by their speed unless it is set otherwise.
         variables.update(CUDA_DEVICE_ORDER="PCI_BUS_ID", CUDA_VISIBLE_DEVICES=str(slot.device))
 
 

@@ -281,7 +281,7 @@ def watch_claims() -> None:
 
 @app.task(name=dispatch.READ_CLAIMS, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
 def read_claims(project_id: int) -> None:
-    # What goes wrong is tried again, and told, by the watch over all projects.
+    # What goes wrong is tried again, and reported, by the watch over all projects.
     from dashboard import claims
 
     claims.read_new_claims(project_id)

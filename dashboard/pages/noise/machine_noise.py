@@ -17,7 +17,7 @@ from dashboard.querysets.noise import REMEMBERED, MeasuredPoints, PairSpread
 
 # Fewer values of one machine tell nothing of its noise.
 ENOUGH_VALUES = 6
-# After how many runs of a new level the smallest step is told, and what an experiment may take.
+# After how many runs of a new level the smallest step is reported, and what an experiment may take.
 SOON, LATER = 2, 10
 EXPERIMENT_SECONDS = 600.0
 # A case whose steps of this size aren't found in LATER runs is too noisy to be worth its time.

@@ -67,7 +67,7 @@ class Movement:
 
 @dataclass(frozen=True, slots=True)
 class GridRow:
-    """A case in one pool. `moved`: how the metric moved since the base; `lacking` says why it isn't told."""
+    """A case in one pool. `moved`: how the metric moved since the base; `lacking` says why it isn't known."""
 
     state: CaseState
     moved: Movement | None

@@ -47,7 +47,7 @@ class ComparedCell:
 
     @property
     def word(self) -> str:
-        """`better` or `worse`; empty where nothing can be told."""
+        """`better` or `worse`; empty where nothing is known."""
         if self.within_noise and self.change is None:
             return ""
         return self.moved.direction(self.measured.better) if self.moved else ""

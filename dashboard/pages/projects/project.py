@@ -83,7 +83,7 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
         "noise": NoiseSummary() if grid["is_signed"] else summarize_noise(grid["states"], shown),
         **_runs_context(project, [trigger.state for trigger in triggers]),
         "triggers": triggers[:NEWEST_TRIGGERS],
-        # New commits come by themselves: nobody needs to be told how.
+        # New commits come by themselves: nobody needs to be shown how.
         "is_pushed": any(trigger.source in PUSHED for trigger in triggers),
     }
     if is_offered(visitor_of(request), "trigger", project):

@@ -24,7 +24,7 @@ from dashboard.sentences import alerts as sentences
 MOST_ENTRIES = 30
 # XML holds none of them, however they are escaped; a commit's subject and author may.
 UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-# What was told, or would have been had there been a channel.
+# What was reported, or would have been had there been a channel.
 _DELIVERED_ALERTS = Delivery.objects.filter(
     regression=OuterRef("pk"), event=Delivery.Event.OPENED, state=Delivery.State.DELIVERED
 )
@@ -47,7 +47,7 @@ _FEED = CompiledQuery(_build_feed)
 
 def last_update(request: HttpRequest, slug: str) -> datetime | None:  # noqa: ARG001
     """None, too, of a project that is not there."""
-    # What is told becomes an entry without a change of its regression.
+    # What is reported becomes an entry without a change of its regression.
     opened = Q(deliveries__event=Delivery.Event.OPENED)
     moments = Regression.objects.filter(project__slug=slug).aggregate(
         changed=Max("updated_at"), delivered=Max("deliveries__delivered_at", filter=opened)

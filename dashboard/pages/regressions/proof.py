@@ -101,7 +101,7 @@ def proof_context(
 def time_beside_counter(
     regression: Regression, changes: Sequence[Change], measured: Sequence[ProofRow], runs: StepRuns
 ) -> str:
-    """Of a counter that moved alone what became of the step's time; empty where that is told already."""
+    """Of a counter that moved alone what became of the step's time; empty where that is reported already."""
     shown_series = [*(change.series for change in changes), *(row.series for row in measured)]
     return proofs.step_time_sentence(step_times_beside(regression, shown_series, runs))
 

@@ -26,7 +26,7 @@ class ComparedMetric:
 
 
 def summary_context(run: Run, metrics: Json, document: Json, warnings: Sequence[Mapping[str, Any]]) -> Json:
-    """`metrics`: the context of `pages.runs.metrics`, whose headlines are told."""
+    """`metrics`: the context of `pages.runs.metrics`, whose headlines are reported."""
     previous: PreviousRun | None = metrics["previous"]
     headlines = [{**row, "compared": compare_metric(row, previous)} for row in metrics["headlines"]]
     facts = runs.RunFacts(

@@ -25,7 +25,7 @@ from dashboard.sentences.baselines import PROBLEMS, baseline_label, comparison_w
 LONGEST_NAME = 200
 # So many points before the newest one are the level that it is read against.
 LEVEL_POINTS = 10
-# By so many of the newest ones the noise between runs is told.
+# By so many of the newest ones the noise between runs is estimated.
 NOISE_POINTS = 50
 
 

@@ -1,4 +1,4 @@
-"""What step a series would show, told on its page before it is needed."""
+"""What step a series would show, as its page says before it is needed."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def channel_page(request: HttpRequest, project: Project, pk: int) -> HttpRespons
 def settings_left_out(channel: Channel, form: Mapping[str, Any]) -> dict[str, str]:
     """What the form has no field for stays as it is: where rules decide it has none for the least change and
     for suspicions, which hold again without rules. An unticked box is sent as little as one that isn't there:
-    it is told by the field beside it."""
+    it is described by the field beside it."""
     stored = write_settings(channel)
     left_out = {name: stored[name] for name in SETTINGS if name not in form}
     beside = {"suspicions": "minimum_percent", "pictures": "name"}

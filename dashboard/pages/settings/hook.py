@@ -1,4 +1,4 @@
-"""The git hook of a project: how it is installed, what it told last, and its secret."""
+"""The git hook of a project: how it is installed, what it reported last, and its secret."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Django's backend of PostgreSQL, whose connections may be told how long to wait (see `database_waits`)."""
+"""Django's backend of PostgreSQL, whose connections may be given a time to wait (see `database_waits`)."""

@@ -103,7 +103,7 @@ def claims_on(
 
 
 def foremost_bad(group: Group) -> int:
-    """The position of the commit that the group will be told by."""
+    """The position of the commit that the group will be named by."""
     places = group.ranges
     return places[0].bad if places else -1
 
@@ -113,7 +113,7 @@ def owns_part(group: Group, key: int, regressions: dict[int, Regression]) -> boo
 
 
 def held_by(group: Group, regressions: dict[int, Regression]) -> list[int]:
-    """The regressions that hold its members; of a gradual change those told by its single steps as well."""
+    """The regressions that hold its members; of a gradual change those of its single steps as well."""
     steps = [
         change
         for change in group.evidence

@@ -1,4 +1,4 @@
-"""`decide`: what each regression of a snapshot is to say, what is measured for it next, and who is told.
+"""`decide`: what each regression of a snapshot is to say, what is measured for it next, and who is notified.
 
 Pure: no database, no clock, no repository. What it needs to know beside the snapshot it asks for; see
 `requested_facts`. The changes are grouped anew each time, so that the same facts give the same regressions in
@@ -6,8 +6,9 @@ whatever order they came in.
 
 In this order: changes become groups of one cause (`grouping`); a group goes on with a stored regression, or
 opens one (`continuation`); with its primary change and range it is a draft (`primary_change`); each draft
-that something touched has an outcome: its state, what is measured next (`next_step`), and whether it is told.
-Regressions without changes, crossed limits (`limit_outcomes`) and what is left of a step come after them.
+that something touched has an outcome: its state, what is measured next (`next_step`), and whether it is
+reported. Regressions without changes, crossed limits (`limit_outcomes`) and what is left of a step come
+after them.
 A missing fact raises `FactNotGathered`: the rest is decided all the same, so that one answer names all that
 are missing.
 """
@@ -148,7 +149,7 @@ class _Draft:
 
     @property
     def place(self) -> tuple[int, bool]:
-        """The commit at which it is told, and whether it has come over the commits before that."""
+        """The commit at which it is reported, and whether it has come over the commits before that."""
         return self.bad.pk, self.is_gradual
 
     @property
@@ -325,7 +326,7 @@ class _Decider:
     # Outcomes
 
     def _outcome(self, draft: _Draft) -> Outcome:
-        """What becomes of a draft: what its row says, what is measured next, and whether it is told."""
+        """What becomes of a draft: what its row says, what is measured next, and whether it is reported."""
         regression, primary = draft.regression, draft.primary
         size = measured_size(primary.change, draft.verdicts, draft.bad)
         resized = bool(regression and not draft.opens and regression.ratio != size.ratio)
@@ -412,7 +413,7 @@ class _Decider:
         return None
 
     def _other_steps(self, draft: _Draft) -> tuple[int, ...]:
-        """The positions at which the series by which a draft is told steps, for another cause."""
+        """The positions at which the primary series of a draft steps, for another cause."""
         own = {change.pk for change in draft.continued.group.changes}
         return tuple(
             change.first_bad.position
@@ -423,7 +424,7 @@ class _Decider:
     def _is_proving(self, draft: _Draft, resized: bool) -> bool:
         """Whether it is to be proved, or goes on being proved; what opens in an old history isn't.
 
-        What pairs have told of and lies elsewhere now had opened before: it is asked again in any case.
+        What pairs have shown and lies elsewhere now had opened before: it is asked again in any case.
         """
         regression, state = draft.regression, draft.primary.state
         going_on = any(row.proving for row in self._rows_of(draft.continued))

@@ -252,7 +252,7 @@ class LimitLink:
 class LimitEpisode:
     """Commits of a line over a limit of their manifest: from `commit` on, `kept` is the first that keeps it.
 
-    `bound` is the limit, `value` what was measured, `limit` the row by which it is told. `before` is the
+    `bound` is the limit, `value` what was measured, `limit` the row that it is named by. `before` is the
     commit before, with its value. `links` are the regressions that tell of it so far, in the order of the
     commits by which they do. `gone`: the first commit without the series, which isn't measured any more.
     """
@@ -276,7 +276,7 @@ class Snapshot:
     `regressions` are those of the branch whose ranges the changes reach, and those of other branches that
     hold some of them. `focus` are the keys of those that are decided on whatever the changes say: a verdict
     came in, a run that they waited for has ended. `altered` are the changes that are new, moved or of a new
-    size since the last decision. `live`: what opens now is news, so it is proved and told.
+    size since the last decision. `live`: what opens now is news, so it is proved and reported.
     """
 
     branch: str

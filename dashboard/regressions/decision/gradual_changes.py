@@ -3,7 +3,7 @@
 2 % more calls at each of ten commits open no regression (`series_kinds.may_open_regression`), and are 22 %
 together. So a step that is too small is weighed with those before it, from the best level that they began at:
 once they would open a regression as one step, they are one change over all of their commits. It goes on with
-the next ones once these are worth as much again, on top of the level up to which it was told.
+the next ones once these are worth as much again, on top of the level up to which it was reported.
 
 Series whose every relevant step opens a regression, as those of times and memory, have none: detection finds
 several of their small steps as one.
@@ -111,7 +111,7 @@ def is_sized_by_step(regression: Regression, step: Change) -> bool:
 
 
 def has_grown_again(regression: Regression | None, change: Change) -> bool:
-    """Whether what a gradual change adds to the regression that told of it is worth telling by itself."""
+    """Whether what a gradual change adds to the regression that reported it is worth reporting by itself."""
     if regression is None or not change.gradual or not is_gradual_counter(regression):
         return False
     if regression.series.pk == change.series.pk:
@@ -173,7 +173,7 @@ class _SeriesSteps:
             if self.current and is_level_back(self.current.as_change(), step):
                 self._restart()
         elif may_open_regression(step) or is_offset_by_speedup(step, self.speedups):
-            self._restart()  # It is told by itself, or was the price of a faster step.
+            self._restart()  # It is reported by itself, or was the price of a faster step.
         else:
             self._weigh(step)
 

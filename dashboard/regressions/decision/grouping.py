@@ -224,7 +224,7 @@ def opening_changes(changes: Sequence[Change]) -> list[Change]:
 
 
 def joining_order(change: Change) -> tuple[bool, bool, int, tuple[int, int, float], int, int]:
-    """What is learned first, by which its cause is told; then exact counters, which know their place; then
+    """What is learned first, by which its cause is named; then exact counters, which know their place; then
     narrow ranges, into which wide ones fit.
     """
     width = 0 if is_exact_counter(change.series) else change.range.width

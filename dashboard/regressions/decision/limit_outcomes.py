@@ -95,7 +95,7 @@ class _LimitDecider:
         return None if row is None or row.withdrawn or gone else row
 
     def _choose_owners(self, crossed: Sequence[CrossedCommit]) -> None:
-        """First what holds changes at a commit or told of its limit with them, then what began there.
+        """First what holds changes at a commit or reported its limit with them, then what began there.
 
         What is left, as the beginning of a crossing was moved, goes with it: to the first that has none.
         """
@@ -126,7 +126,7 @@ class _LimitDecider:
         return [row for row in rows if row.pk not in self.alone or row.first_bad.pk == crossed.commit.pk]
 
     def _withdrawn_before(self, crossed: CrossedCommit) -> Regression | None:
-        """One that told of the very limit at its commit, and was withdrawn as another run kept it."""
+        """One that reported the very limit at its commit, and was withdrawn as another run kept it."""
         keys = {
             link.regression
             for episode in crossed.episodes
@@ -173,7 +173,7 @@ class _LimitDecider:
         )
 
     def _withdraw_kept(self, snapshot: Snapshot, owners: set[int]) -> None:
-        """A commit that was measured again and keeps its limit: the regression that told of it goes."""
+        """A commit that was measured again and keeps its limit: the regression that reported it goes."""
         gone = dict.fromkeys(link.regression for link in snapshot.limits_kept)
         links = [link for episode in snapshot.limit_episodes for link in episode.links]
         gone |= dict.fromkeys(link.regression for link in links)
@@ -191,7 +191,7 @@ def crossed_commits(episodes: Iterable[LimitEpisode]) -> list[CrossedCommit]:
 
 
 def row_of_limits(episodes: Sequence[LimitEpisode]) -> DecidedRow:
-    """Of a regression by crossed limits alone; it is told by the first of its series.
+    """Of a regression by crossed limits alone; it is described by the first of its series.
 
     It has recovered once all of them are kept again, or aren't measured any more where others are kept.
     """

@@ -185,7 +185,7 @@ def verdict_by_counter(counter: Change, there: CommitRuns, base: CommitRuns) -> 
 
 
 def range_left(context: ProofContext, skipped: Mapping[str, str]) -> Evidence:
-    """Several commits are left, of which none can be told from the others."""
+    """Several commits are left, of which none can be distinguished from the others."""
     inside = context.facts.answer_to(CommitsBetween(context.good, context.bad))
     skipped_verdicts = [skipped[sha] for sha in inside if sha in skipped]
     return Evidence.of("range", commits=context.range.width, **count_inconclusive(skipped_verdicts))

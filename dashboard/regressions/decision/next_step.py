@@ -214,7 +214,7 @@ def narrow_confirmed(context: ProofContext) -> NextStep:
 
 
 def residual_beside(context: ProofContext, settled: Iterable[ExperimentVerdict]) -> ResidualCause | None:
-    """What a step whose proof has ended leaves beside it still, where `settled` ones have told of a rest."""
+    """What a step whose proof has ended leaves beside it still, where `settled` ones have shown a rest."""
     proof = context.primary.proof
     if proof is None or proof.state != State.CONFIRMED or proof.gradual or context.counters():
         return None

@@ -40,10 +40,11 @@ class Outcome:
     `changes` are those that it holds on the snapshot's branch, `limits` the crossed ones that it tells,
     `absorbed` the regressions that turned out to be it, `experiments` those of another one that turned out to
     speak of it. `opened`: it is new, or it came back. `announce`: nothing more is measured, its channels are
-    told now. `resized`: its size was another one, `ratio_before` (None: none was known). `announce_again`: it
-    has grown by so much that all are told, once more where they were before. `stop`: what is under way for it
-    ends. `release_branches`: what it held on other branches is left to these. `intended_by_check`: of which
-    somebody has said that its slowdown is intended. `withdrawal`: why it is withdrawn.
+    notified now. `resized`: its size was another one, `ratio_before` (None: none was known).
+    `announce_again`: it has grown by so much that all are notified, once more where they were before. `stop`:
+    what is under way for it ends. `release_branches`: what it held on other branches is left to these.
+    `intended_by_check`: of which somebody has said that its slowdown is intended. `withdrawal`: why it is
+    withdrawn.
     """
 
     key: int | None

@@ -1,7 +1,7 @@
-"""Which change a regression is told by: of those that experiments have confirmed the first, if any are.
+"""Which change a regression is described by: of those that experiments have confirmed the first, if any are.
 
 A verdict is on one series. A step time that joins a cause which peak memory has proved is a suspicion like
-any other: the regression is told by it once pairs of its own confirm it, and if they refute it, the cause
+any other: it becomes the primary change once pairs of its own confirm it, and if they refute it, the cause
 stays proved.
 """
 
@@ -39,7 +39,7 @@ MUCH_LARGER = 1.5
 
 @dataclass(frozen=True, slots=True)
 class PrimaryChange:
-    """The change that a regression is told by, its state, and what proved it (None: nothing, or a counter).
+    """The change that describes a regression, its state, and what proved it (None: nothing, or a counter).
 
     `change` has no key where detection sees no change of the series that pairs confirmed. `members` tell the
     place: all changes but those that were refuted. `larger_unproved` would be primary, had it been measured.
@@ -194,7 +194,7 @@ def foremost_change(changes: Sequence[Change]) -> Change:
 
 
 def primary_rank(change: Change) -> tuple[int, int, float]:
-    """Smaller is told first: what is learned, time (step_time, which phases add up to), memory, other
+    """Smaller is reported first: what is learned, time (step_time, which phases add up to), memory, other
     headlines, counters.
 
     A training that no longer learns has no speed worth telling first.
@@ -213,7 +213,7 @@ def bounding_changes(changes: Sequence[Change]) -> tuple[Change, Change]:
     """The changes whose last good and first bad commits bound the cause (at least one change).
 
     An exact counter knows its place, noise may put the others beside theirs. Where there is none, the one
-    that is told first has the range. The others narrow it, as far as they overlap.
+    that is reported first has the range. The others narrow it, as far as they overlap.
     """
     first, *others = sorted(
         changes,

@@ -157,7 +157,7 @@ def bisection_steps(
 
 
 def applies_to_series(verdict: ExperimentVerdict, series: SeriesLike) -> bool:
-    """False where a commit stayed undecided for another series: of this one it may be told."""
+    """False where a commit stayed undecided for another series: of this one it may be reported."""
     return verdict.verdict != Verdict.UNDECIDED or is_same_measurement(verdict.series, series)
 
 

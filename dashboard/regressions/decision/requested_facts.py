@@ -173,7 +173,7 @@ class ProofsOfSeries(Request[tuple[AskedProof, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class TimesAnswered(Request[int]):
-    """How often pairs of two commits have told for a purpose what a series does there, whoever asked.
+    """How often pairs of two commits have shown for a purpose what a series does there, whoever asked.
 
     Pairs that were reused for other regressions count once. `series`, `base` and `head` are keys.
     """

@@ -79,7 +79,7 @@ def weigh_counters_commit(
 def residual_beside_proof(context: ProofContext, whole: ExperimentVerdict) -> ResidualCause | None:
     """Where pairs surely show a part only of what the points show: the rest, beside the proved range.
 
-    First on the side where the points show more of it. Once pairs have told of that, and the parts that they
+    First on the side where the points show more of it. Once pairs have shown that, and the parts that they
     have confirmed aren't the whole yet, the next part, on either side. Where the points at both ends stand at
     the levels already, later points were slow for another reason than commits, and nothing is looked for.
     """
@@ -136,7 +136,7 @@ class ProvedRegion:
 
     @classmethod
     def around(cls, whole: ExperimentVerdict, context: ProofContext) -> ProvedRegion:
-        """The range of a confirmed proof, with what proofs of the same series have told of beside it."""
+        """The range of a confirmed proof, with what proofs of the same series have shown beside it."""
         proofs = [
             verdict
             for verdict in newest_first(context.nearby)
@@ -205,7 +205,7 @@ def ends_of_residual(
 def place_of(context: ProofContext, verdict: ExperimentVerdict, before: float, after: float) -> str:
     """`whole`, `none` or `part`: how much of this step an experiment's pairs show at its head."""
     if verdict.by_phases:
-        # The whole's values don't tell, and what phases show is told by them as one step.
+        # The whole's values don't tell, and what phases show is described by them as one step.
         return Verdict.WHOLE
     return context.facts.answer_to(StepInPairs(verdict.experiment, before, after))
 

@@ -1,4 +1,4 @@
-"""Pairs that have told what a proof asks already: of a pull request's check, or of another regression."""
+"""Pairs that have answered what a proof asks already: of a pull request's check, or of another regression."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def with_refutation_for_another(context: ProofContext, step: NextStep) -> NextSt
 
 
 def answered_questions(context: ProofContext) -> set[tuple[int, int, int]]:
-    """Series, base and head of the pairs that have told of it: a second look at them says nothing new."""
+    """Series, base and head of the pairs that have measured it: a second look at them says nothing new."""
     return {(row.series.pk, row.base.pk, row.head.pk) for row in context.verdicts}
 
 

@@ -92,9 +92,9 @@ class NextStep:
 
 @dataclass(frozen=True, slots=True)
 class ProofContext:
-    """What the next step of a proof depends on: the range, the change by which it is told, and what is known.
+    """What the next step of a proof depends on: the range, the primary change, and what is known.
 
-    `other_steps` are the positions at which the series by which it is told steps beside that.
+    `other_steps` are the positions at which its primary series steps beside that.
     `proved_again`: its last proof couldn't be measured, or refuted what still stands, and another is due.
     `nearby`: all verdicts that are known here, those of other regressions too.
     """

@@ -41,7 +41,7 @@ from dashboard.repositories import RepositoryError
 
 logger = logging.getLogger(__name__)
 
-# Of more commits than this nobody is told which one changed a function.
+# Of more commits than this none is named as the one that changed a function.
 MOST_COMPARED = 20
 
 

@@ -36,7 +36,7 @@ class LimitPoint:
     """How a commit stood to a limit: the median of its undisturbed runs, `margin` within it or, negative,
     beyond it.
 
-    `row` is the stored one by which a crossing is told; `links` are the regressions that tell those of the
+    `row` is the stored one that names a crossing; `links` are the regressions that tell those of the
     commit.
     """
 

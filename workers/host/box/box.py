@@ -207,10 +207,10 @@ class Box:
     def launcher_settings(
         self, folder: Path, view: BoxView, environ: Mapping[str, str], group: cgroup.ControlGroup
     ) -> dict[str, Any]:
-        """What launcher.py is told."""
+        """The settings of launcher.py."""
         wanted = self.sandbox
         owner = os.geteuid() if self.account is None else self.account
-        # Above what its own files may take: who fills those is to be told that the disk is full.
+        # Above what its own files may take: who fills those is to see that the disk is full.
         largest = wanted.disk + wanted.kept_disk if view.layered else wanted.build_disk
         limits = {"RLIMIT_NPROC": wanted.processes, "RLIMIT_FSIZE": largest}
         if not self.groups.limits_memory:

@@ -156,7 +156,7 @@ def start_bubblewrap(settings: Settings, command: list[str]) -> None:
 
 
 def bubblewrap_options(settings: Settings) -> list[str]:
-    """What bubblewrap is told of namespaces and mounts."""
+    """The arguments of bubblewrap for namespaces and mounts."""
     options = ["--unshare-pid", "--unshare-ipc", "--as-pid-1", "--die-with-parent", "--cap-drop", "ALL"]
     options += [] if settings["network"] else ["--unshare-net"]
     for name in CAPABILITIES:

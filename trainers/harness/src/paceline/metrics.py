@@ -380,7 +380,7 @@ def phase_problem(spelling: str) -> str | None:
 
 
 def is_signed(name: str) -> bool:
-    """Whether a metric of this name is told by differences, since it may have either sign."""
+    """Whether a metric of this name is described by differences, since it may have either sign."""
     return name.startswith(_SIGNED)
 
 

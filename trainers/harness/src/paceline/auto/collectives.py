@@ -1,6 +1,6 @@
 """Phases of torch.distributed: collectives and messages, and the waiting for them.
 
-What can be told of a collective after it is told after it: rank and rank wait for each other, so what delays
+What a collective shows only at its end is recorded then: rank and rank wait for each other, so what delays
 one before it delays all.
 """
 

@@ -35,7 +35,7 @@ def wrap_outermost(
 ) -> Function:
     """Return `original` in a phase; calls inside a call, and those that are being traced, pass through.
 
-    `after` is told behind each call its thread, and whether it has returned.
+    `after` is called behind each call with its thread, and whether it has returned.
     """
     inside = threads_inside(name)
 

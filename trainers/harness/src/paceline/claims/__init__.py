@@ -1,4 +1,4 @@
-"""The claims of a document about a benchmark: read from `claims.toml`, measured in pairs, judged, told.
+"""The claims of a document about a benchmark: read from `claims.toml`, measured in pairs, judged, reported.
 
 A claim compares two cases (`before`, `after`: how many times better the second is) or is about one (`case`).
 A claim that can't be measured has a reason (`untestable`), so that no claim of a document is left out.

@@ -62,7 +62,7 @@ def estimate_duration(groups: Sequence[RoundGroup], bench: ClaimBench) -> str:
     """Time one process whose results are not used, and say how long all of them will take."""
     first = groups[0].comparisons[0]
     started = perf_counter()
-    # A process that fails does so again in its turn, where its reason is told.
+    # A process that fails does so again in its turn, where its reason is reported.
     try:
         bench.measure_uncounted(first, groups[0].shared)
     except MeasurementError:
@@ -83,7 +83,7 @@ def estimate_duration(groups: Sequence[RoundGroup], bench: ClaimBench) -> str:
 def measure_group(group: RoundGroup, bench: ClaimBench) -> None:
     """Measure the group's comparisons and keep their documents with the bench.
 
-    One of which a side fails is left out: it is asked for once more on its own, where the reason is told.
+    One of which a side fails is left out: it is asked for once more on its own, where the reason is reported.
     """
     pairs: dict[str, list[tuple[Document, Document]]] = {
         comparison.key: [] for comparison in group.comparisons

@@ -1,4 +1,4 @@
-"""Ends a measurement when it is told to: by a signal, or by its caller's end."""
+"""Ends a measurement when it is asked to: by a signal, or by its caller's end."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from statistics import NormalDist, fmean, stdev
 ERROR = 0.01
 PRIOR = 5.0
 FEWEST_PAIRS = 4
-# With this probability an effect of the size that is told is proven.
+# With this probability an effect of the size that is reported is proven.
 POWER = 0.8
 BUDGET = 600.0  # seconds
 

@@ -90,7 +90,7 @@ def timeline_findings(profile: DeviceProfile) -> list[Finding]:
 def planted_seconds(what: str, found: float, planted: float, profile: DeviceProfile) -> Finding:
     """A time that can't be shorter than what was planted, nor hold what was planted elsewhere.
 
-    How much longer a sleep takes than it was told is the host's affair.
+    How much longer a sleep takes than it was asked is the host's affair.
     """
     least, most = 0.9 * planted, profile.step_seconds - (DATA_SECONDS + THINK_SECONDS - planted)
     wanted = f"{format_amount(least, 's')} to {format_amount(most, 's')}"

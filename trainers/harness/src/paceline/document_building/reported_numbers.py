@@ -1,4 +1,4 @@
-"""The numbers that the code reports itself: those that no document can hold are left out, and told."""
+"""The numbers that the code reports itself: those that no document can hold are left out, and named."""
 
 from __future__ import annotations
 

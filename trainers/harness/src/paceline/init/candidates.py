@@ -50,10 +50,10 @@ LEAST_POINTS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A file that may be trained with: `reasons` are signs and `told` by a README; `missing` are modules."""
+    """A file that may be trained with: `reasons` are signs and a README's commands; `missing` are modules."""
 
     path: str
-    module: str  # where it has to be, or is told to be, started by -m
+    module: str  # where it has to be, or is asked to be, started by -m
     points: float
     reasons: tuple[str, ...]
     missing: tuple[str, ...]

@@ -11,7 +11,7 @@ from .toml_table import TomlTable
 
 LIST_LIMIT = 50
 COMMAND_LIMIT = 2_000
-# What pip may be told of a package beside where it lies.
+# What pip may be given of a package beside where it lies.
 INSTALL_OPTIONS = ("-e", "--editable", "--no-build-isolation")
 # By the end of its name: what reads a lock file.
 LOCK_NAMES = ("uv.lock", "conda-lock.yml", "conda-lock.yaml", ".lock", ".txt")
@@ -57,7 +57,7 @@ class InstallTarget:
         return f"./{self.folder}{extras}"
 
     def pip_words(self) -> list[str]:
-        """What pip is told to install it."""
+        """What pip is given to install it."""
         isolation = [] if self.is_isolated else ["--no-build-isolation"]
         return [*isolation, *(["-e"] if self.is_editable else []), self.place]
 

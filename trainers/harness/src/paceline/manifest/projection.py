@@ -12,7 +12,7 @@ from . import scaling
 from .toml_table import TomlTable
 
 STEPS = "steps"
-# The logarithm of the longest time that is told: far beyond it an interval is only a word for "unknown".
+# The logarithm of the longest time that is reported: far beyond it an interval is only a word for "unknown".
 _LONGEST = math.log(1e15)
 
 

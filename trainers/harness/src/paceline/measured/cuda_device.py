@@ -83,7 +83,7 @@ def peak_device_memory() -> dict[str, int] | None:
 def _has_memory_statistics() -> bool:
     """Whether the allocator tells what it holds: one of the code's own (`CUDAPluggableAllocator`) doesn't.
 
-    Nor does torch's own where it is told to keep nothing (PYTORCH_NO_CUDA_MEMORY_CACHING): it says 0.
+    Nor does torch's own where it is set to keep nothing (PYTORCH_NO_CUDA_MEMORY_CACHING): it says 0.
     """
     cuda = sys.modules["torch"].cuda
     try:
@@ -94,7 +94,7 @@ def _has_memory_statistics() -> bool:
 
 
 def _expands_segments() -> bool:
-    """Whether torch's allocator was told so, which scripts do before they import it."""
+    """Whether torch's allocator was set so, which scripts do before they import it."""
     return any(EXPANDABLE.search(os.environ.get(name, "")) for name in ALLOCATOR_SETTINGS)
 
 

@@ -3,7 +3,7 @@
 A thread that waits for a processor may wait for its own program: the workers of its DataLoader, its other
 ranks, the threads of its operations. Others kept it waiting at most for as long as they used a processor, and
 that is what the whole machine used less what the program's processes used. Of a virtual machine what its host
-gave to others counts as other work; how much that was is told apart, since nobody on the machine can end it.
+gave to others counts as other work; how much that was is kept apart, since nobody on the machine can end it.
 """
 
 from __future__ import annotations

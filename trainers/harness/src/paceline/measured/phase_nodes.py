@@ -17,7 +17,7 @@ Split = Callable[[float, float], None]
 class ThreadState:
     """The state of one thread: its innermost open phase, its nodes, and whether it makes lap marks.
 
-    `name` is what its phases are told by, `own_name` that of the thread.
+    `name` is what its phases are named by, `own_name` that of the thread.
     """
 
     __slots__ = ("laps", "name", "node", "nodes", "own_name", "root", "thread")

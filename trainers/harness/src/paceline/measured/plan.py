@@ -1,4 +1,4 @@
-"""What a measured process is told to do, as the file that it reads first."""
+"""What a measured process is asked to do, as the file that it reads first."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def main() -> int:
 
 
 def _pass_signals_on(ranks: list[subprocess.Popen[bytes]]) -> None:
-    """Let the ranks know that they are told to end, and wait for them; a terminal tells them itself."""
+    """Let the ranks know that they have to end, and wait for them; a terminal tells them itself."""
 
     def send(number: int, _frame: object) -> None:
         for rank in ranks:

@@ -187,7 +187,7 @@ class _CaseRunner:
             sampler = Sampler(ProcessTree(process.pid), self._devices, process.started)
             with OutputForwarder(process.output, sys.stderr) as output:
                 while not process.wait(sampler.until_next()):
-                    # A training that goes on for days would fill the memory with what nobody is told.
+                    # A training that goes on for days would fill the memory with what nobody reads.
                     if not (self._request.keep_running and process.seconds_past_window() > SECONDS_BEHIND):
                         sampler.sample(late=process.is_past_half())
                     output.forward()
@@ -279,7 +279,7 @@ class _CaseRunner:
     ) -> tuple[list[Mapping[str, Any]], TooFewStepsError | None]:
         """Count in processes of their own; they run side by side, since nothing is timed there.
 
-        A loop that is long enough for its timed window alone leaves nothing, and that is told: what was
+        A loop that is long enough for its timed window alone leaves nothing, and that is reported: what was
         timed before isn't lost. A script by hand raises TooFewStepsError: it is measured again, with the
         steps that it has.
         """
@@ -308,7 +308,7 @@ class _CaseRunner:
     ) -> ProfiledRepetition | None:
         """Profile a few steps in a process of their own; None where that wasn't asked for, or without torch.
 
-        What goes wrong here is told, and costs nothing that was measured before.
+        What goes wrong here is reported, and costs nothing that was measured before.
         """
         if not self._request.profile_device or not timed[0].environment["torch"]:
             return None

@@ -1,4 +1,4 @@
-"""Which rank the others wait for, told by the order in which they come to collectives.
+"""Which rank the others wait for, by the order in which they come to collectives.
 
 A rank that waits is as slow as the one that it waits for: step times don't tell them apart, arrivals do.
 A rank's lateness is its arrival less the others', summed over the collectives of a step, as a share of a

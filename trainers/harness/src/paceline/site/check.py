@@ -150,7 +150,7 @@ def is_counted_alike(row: dict[str, Any]) -> bool:
 
 
 def exit_status(check: dict[str, Any], *, strict: bool = False) -> int:
-    """What CI is told. A check that was cancelled has answered nothing."""
+    """What CI gets to see. A check that was cancelled has answered nothing."""
     if check["state"] == "cancelled":
         return UNANSWERED
     if check["status"] == "failure":

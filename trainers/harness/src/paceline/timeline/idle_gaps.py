@@ -5,8 +5,8 @@ The causes, the first that fits: `collectives`, only kernels of NCCL ran, which 
 `synchronisation`, the gap began while the host waited for the device, so that nothing more was queued;
 `host`, the kernel behind the gap was only launched when the gap had begun; `launch`, it was queued before,
 and the gap is no longer than what a device needs between two kernels. What fits none is `unexplained`.
-Without a device `collectives` is when the host was in one, and one more is told: `dataset`, this process made
-a batch itself, in Python.
+Without a device `collectives` is when the host was in one, and one more is reported: `dataset`, this process
+made a batch itself, in Python.
 """
 
 from __future__ import annotations

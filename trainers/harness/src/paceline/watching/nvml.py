@@ -247,7 +247,7 @@ def _visible_devices(api: Any, environment: Mapping[str, str], lost: set[int]) -
     Of those, one that the driver has lost is added to `lost`; the others are watched all the same.
 
     CUDA counts devices as NVML does where CUDA_DEVICE_ORDER is PCI_BUS_ID, which the protocol sets; in
-    another order a number names no device that could be told, and all of them are watched.
+    another order a number names no device that is known, and all of them are watched.
     """
     every = _device_handles(api)
     wished = environment.get("CUDA_VISIBLE_DEVICES")

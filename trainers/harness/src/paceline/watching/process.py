@@ -155,7 +155,7 @@ class MeasuredProcess:
         return 0.0 if self._window_over is None else now - self._window_over
 
     def steps_done(self) -> int:
-        """Return how many steps the process has taken; of a timed window they are told now and then."""
+        """Return how many steps the process has taken; of a timed window they are counted now and then."""
         done = int(struct.unpack("q", Path(self.plan.progress).read_bytes()[:8])[0])
         self._watch.note(done, perf_counter())
         return done

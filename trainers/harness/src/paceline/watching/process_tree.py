@@ -43,7 +43,7 @@ class LabelUsage:
 
 @dataclass(slots=True)
 class TreeReading:
-    """The whole tree. What is told since the previous reading is None at the first one.
+    """The whole tree. What is counted since the previous reading is None at the first one.
 
     `cpu` are processor seconds, `read` and `written` bytes from and to disks, `resident` bytes.
     """
@@ -132,7 +132,7 @@ class ProcessTree:
         return usages
 
     def _pass_on_bytes(self, usages: Mapping[int, ProcessUsage]) -> None:
-        """Pass on what was told of ended processes: who waits for one has its bytes among its own."""
+        """Pass on what was counted of ended processes: who waits for one has its bytes among its own."""
         parents = {pid: counted.parent for pid, counted in self._counted.items()}
         for pid in self._counted.keys() - usages.keys():
             counted, ancestor = self._counted.pop(pid), parents[pid]

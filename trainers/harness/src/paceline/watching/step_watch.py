@@ -9,7 +9,7 @@ LEAST_SILENCE, LEAST_STEPS = 1.0, 3
 
 
 class StepWatch:
-    """Keeps how many steps were told of, when the last ones were, and how far apart they came.
+    """Keeps how many steps were reported, when the last ones were, and how far apart they came.
 
     `quiet_since` is when the number changed last; while it is 0, when it was looked at last.
     """
