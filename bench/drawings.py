@@ -253,7 +253,11 @@ def draw_bisection() -> Drawing:
         verdict = "untestable" if middle == broken else verdict
         verdicts[left.middle] = verdict
         rounds.append((good, bad, middle, verdict))
-    said = {"whole": "has the step", "none": "doesn't have it", "untestable": "doesn't run: left out"}
+    verdict_texts = {
+        "whole": "has the step",
+        "none": "doesn't have it",
+        "untestable": "doesn't run: left out",
+    }
     drawn = Drawing(
         "Each experiment leaves about half of the range",
         (-0.5, 24.5),
@@ -265,7 +269,9 @@ def draw_bisection() -> Drawing:
         drawn.box((good + 0.5, bad + 0.5), (height - 0.36, height + 0.36))
         for commit in range(17):
             drawn.dot(commit, height, MUTED if commit != measured else ORANGE, filled=commit == measured)
-        words = f"commit {measured} {said[verdict]}" if measured is not None else f"left: commit {bad}"
+        words = (
+            f"commit {measured} {verdict_texts[verdict]}" if measured is not None else f"left: commit {bad}"
+        )
         drawn.text(17.2, height, words, color=ORANGE if measured is not None else BLUE, shift=(0, 4))
         drawn.text(
             -0.5,

@@ -72,11 +72,11 @@ def show_not_found(request: HttpRequest, exception: Exception) -> HttpResponseBa
     if is_api_request(request):
         return answer_problem(HTTPStatus.NOT_FOUND, NOT_HERE)
     # Django's own sentence names a class of the code: it tells nobody anything.
-    said_by_django = OF_DJANGO.fullmatch(str(exception))
+    is_django_sentence = OF_DJANGO.fullmatch(str(exception))
     if request.__dict__.get("takes_tokens"):
         # Asked for by scripts, as points.csv is: they get what they get where the middleware refuses.
-        return answer_problem(HTTPStatus.NOT_FOUND, NOT_HERE if said_by_django else str(exception))
-    return defaults.page_not_found(request, Http404(NOT_HERE) if said_by_django else exception)
+        return answer_problem(HTTPStatus.NOT_FOUND, NOT_HERE if is_django_sentence else str(exception))
+    return defaults.page_not_found(request, Http404(NOT_HERE) if is_django_sentence else exception)
 
 
 def show_bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:

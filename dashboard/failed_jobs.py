@@ -67,12 +67,12 @@ def note_failure(task: str, arguments: Sequence[Any], error: Exception) -> Faile
 
     After the longest it is set aside where it is about something, named by its arguments.
     """
-    said = f"{type(error).__name__}: {error}".replace("\0", "\N{REPLACEMENT CHARACTER}")[:LONGEST_ERROR]
+    error_text = f"{type(error).__name__}: {error}".replace("\0", "\N{REPLACEMENT CHARACTER}")[:LONGEST_ERROR]
     with transaction.atomic():
         jobs = FailedJob.objects.select_for_update()
         job, _ = jobs.get_or_create(task=task, arguments=list(arguments))
         job.failures += 1
-        job.errors = [*job.errors, said][-len(PAUSES) - 1 :]
+        job.errors = [*job.errors, error_text][-len(PAUSES) - 1 :]
         if job.failures <= len(PAUSES) or not arguments:
             # What the schedule asks for is about the whole site: it is never set aside.
             job.next_try_at = Now() + PAUSES[min(job.failures, len(PAUSES)) - 1]

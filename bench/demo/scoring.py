@@ -79,30 +79,30 @@ def is_same_branch(phase: str, expected: str) -> bool:
 
 def score_other(regression: Entry, switched: Entry | None) -> dict[str, Any]:
     """Blamed where nothing got slower. What is switched on again may cost something else, such as memory."""
-    commit, said = culprit_of(regression), describe_found(regression)
+    commit, found_text = culprit_of(regression), describe_found(regression)
     if switched is None:
-        return score_row(commit, "nothing changed", "nothing", said, right=False)
+        return score_row(commit, "nothing changed", "nothing", found_text, right=False)
     event = f"{switched['event'].removesuffix(' off')} on again"
     right = regression["state"] == CONFIRMED and regression["metric"] not in TIME_METRICS
-    return score_row(commit, event, "no slower; what else it costs", said, right=right)
+    return score_row(commit, event, "no slower; what else it costs", found_text, right=right)
 
 
 def score_improvement(entry: Entry, result: Entry) -> dict[str, Any]:
     blamed = regressions_at(entry["commit"], result)
     better = [found for found in result["improvements"] if found["commit"] == entry["commit"]]
     person = f"{entry['metric']} {entry['percent']:+.0f}%, {entry['phase']}; nobody is notified"
-    said = join_words([*blamed, *better])
-    return score_row(entry["commit"], "improvement", person, said, right=bool(better) and not blamed)
+    found_text = join_words([*blamed, *better])
+    return score_row(entry["commit"], "improvement", person, found_text, right=bool(better) and not blamed)
 
 
 def score_broken(entry: Entry, result: Entry) -> dict[str, Any]:
     blamed = regressions_at(entry["commit"], result)
     tried = [run for run in result["runs"] if run["commit"] == entry["commit"]]
-    said = join_words(blamed, "not blamed")
+    found_text = join_words(blamed, "not blamed")
     if tried:
-        said += f"; its run {tried[0]['state']}"
+        found_text += f"; its run {tried[0]['state']}"
     right = not blamed and all(run["state"] == "failed" for run in tried)
-    return score_row(entry["commit"], entry["event"], "left out, not blamed", said, right=right)
+    return score_row(entry["commit"], entry["event"], "left out, not blamed", found_text, right=right)
 
 
 def score_definition(entry: Entry, result: Entry) -> dict[str, Any]:
@@ -117,10 +117,10 @@ def score_definition(entry: Entry, result: Entry) -> dict[str, Any]:
     done = [run for run in result["runs"] if run["state"] == "done"]
     before = {run["case"] for run in done if position[run["commit"]] < at}
     after = {run["case"] for run in done if position[run["commit"]] >= at}
-    said = join_words(around, "no regression")
-    said += f"; {', '.join(sorted(after - before))} is new" if after - before else ""
+    found_text = join_words(around, "no regression")
+    found_text += f"; {', '.join(sorted(after - before))} is new" if after - before else ""
     right = not around and bool(after) and not before & after
-    return score_row(entry["commit"], entry["event"], "a new series, no regression", said, right=right)
+    return score_row(entry["commit"], entry["event"], "a new series, no regression", found_text, right=right)
 
 
 SCORERS = {

@@ -65,8 +65,8 @@ class PasswordNewView(passwords.PasswordResetFromKeyView):
         user = self.reset_user
         is_new = user.last_login is None and not user.has_usable_password()
         # For the sentence that allauth says after it.
-        said = "password_set" if is_new else "password_renewed"
-        self.request.__dict__["password_message"] = f"account/messages/{said}.txt"
+        template_name = "password_set" if is_new else "password_renewed"
+        self.request.__dict__["password_message"] = f"account/messages/{template_name}.txt"
         return super().form_valid(form)
 
 

@@ -73,15 +73,15 @@ class Body(BaseModel):
 
 
 def _suggest_field(problem: ErrorDetails, known: Collection[str]) -> InitErrorDetails:
-    kind, said, location = problem["type"], problem["msg"], problem["loc"]
+    kind, message, location = problem["type"], problem["msg"], problem["loc"]
     near = (
         get_close_matches(str(location[0]), known, 1)
         if (kind, len(location)) == ("extra_forbidden", 1)
         else []
     )
     if near:
-        kind, said = UNKNOWN_FIELD, f"there is no field of that name: did you mean {near[0]}?"
-    sentence = PydanticCustomError(kind, "{said}", {"said": said})
+        kind, message = UNKNOWN_FIELD, f"there is no field of that name: did you mean {near[0]}?"
+    sentence = PydanticCustomError(kind, "{message}", {"message": message})
     return InitErrorDetails(type=sentence, loc=location, input=problem["input"])
 
 

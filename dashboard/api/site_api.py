@@ -154,15 +154,15 @@ def field_name(location: tuple[Any, ...]) -> str:
 
 def problem_sentence(problem: dict[str, Any]) -> str:
     """What pydantic says, as a sentence in the manner of the site."""
-    kind, said = problem["type"], str(problem["msg"]).removeprefix("Value error, ").rstrip(".")
+    kind, sentence = problem["type"], str(problem["msg"]).removeprefix("Value error, ").rstrip(".")
     if kind in PROBLEMS:
         return PROBLEMS[kind]
     if kind == UNKNOWN_FIELD:
-        return said
+        return sentence
     if kind == "literal_error":
         # Nothing, which is the default, is nobody's choice.
-        said = said.replace("'', ", "", 1).replace("'' or ", "", 1)
-    return f"{SUBJECT.sub('it must', said).replace(' after validation', '')}."
+        sentence = sentence.replace("'', ", "", 1).replace("'' or ", "", 1)
+    return f"{SUBJECT.sub('it must', sentence).replace(' after validation', '')}."
 
 
 def _answer_http_error(_request: HttpRequest, error: Any) -> HttpResponse:

@@ -31,8 +31,8 @@ def follow_to_commit(benchmark: str, commit: Commit) -> dict[int, ClaimMeasureme
         commit__position__lt=commit.position,
     )
     held = waiting.filter(experiment__isnull=False).values("experiment")
-    unbegun = Experiment.objects.filter(pk__in=held, state=Experiment.State.REQUESTED, pairs=None)
-    keys = set(unbegun.select_for_update(of=("self",)).values_list("pk", flat=True))
+    not_started = Experiment.objects.filter(pk__in=held, state=Experiment.State.REQUESTED, pairs=None)
+    keys = set(not_started.select_for_update(of=("self",)).values_list("pk", flat=True))
     others = ~Q(asker=Asker.POLICY) | Q(commit__position__gte=commit.position)
     shared = ClaimMeasurement.objects.filter(others, state=State.REQUESTED, experiment__in=keys)
     keys -= set(shared.values_list("experiment", flat=True))

@@ -211,10 +211,10 @@ def compare_case_profiles(
     if base is None or head is None:
         missing = tuple(name for name, profile in found.items() if profile is None)
         return ProfileComparison(kernels=kernels, missing=missing)
-    lent = (base[0], head[0])
-    tainted = tuple(run.pk for run in pair.runs if run.tainted and run.pk in lent)
+    profiled_runs = (base[0], head[0])
+    tainted = tuple(run.pk for run in pair.runs if run.tainted and run.pk in profiled_runs)
     found_differences = compare_profiles(base[1], head[1], has_times=not tainted)
-    return replace(found_differences, kernels=kernels, runs=lent, tainted=tainted)
+    return replace(found_differences, kernels=kernels, runs=profiled_runs, tainted=tainted)
 
 
 def _document_with_device(

@@ -93,9 +93,9 @@ class NewestLevel:
     """What the level of the newest points is, on the judging scale, and how a step after it will be judged.
 
     `known` points of the level were seen, of a `history` of so many; `scatter` is how far they lie around it,
-    `likeness` how much they share with their neighbours, `doubted` as much of that as isn't chance. Judging
-    assumes `unit` as their noise; `detect`, which judges where points aren't `sampled`, learns it itself of
-    the `learnt_points` and the new ones, `rounding` at least. `floor` is the smallest step that is relevant.
+    `likeness` how much they share with their neighbours, `proven_likeness` as much of that as isn't chance.
+    Judging assumes `unit` as their noise; `detect`, which judges where points aren't `sampled`, learns it
+    itself of the `learnt_points` and the new ones, `rounding` at least. `floor` is the smallest step that is relevant.
     """
 
     known: int
@@ -104,7 +104,7 @@ class NewestLevel:
     learnt_points: Floats
     scatter: float
     likeness: Autocorrelation
-    doubted: Autocorrelation
+    proven_likeness: Autocorrelation
     unit: float
     rounding: float
     floor: float
@@ -128,7 +128,9 @@ class NewestLevel:
         """How many noises high a step has to look with n points of the new level."""
         if not self.is_for_detect(n):
             return self.floor / unit
-        variance = self.doubted.variance(self.known) + self.doubted.variance(min(n, WINDOW_POINTS))
+        variance = self.proven_likeness.variance(self.known) + self.proven_likeness.variance(
+            min(n, WINDOW_POINTS)
+        )
         return max(self.floor / unit, ALARM.least_step, math.sqrt(ALARM.evidence * variance))
 
 
@@ -152,7 +154,7 @@ def describe_newest_level(readings: Readings, judged: int) -> NewestLevel:
         # Of a few points what is expected of them is known better than how far they scatter.
         scatter=max(scatter, unit) if n < ENOUGH_POINTS else scatter,
         likeness=estimate_autocorrelation(values, starts, doubt=0.0),
-        doubted=estimate_autocorrelation(values, starts if starts_are_known else []),
+        proven_likeness=estimate_autocorrelation(values, starts if starts_are_known else []),
         unit=unit,
         rounding=max(noise.rounding_noise(values), LEAST_NOISE),
         floor=max(relative, smallest),

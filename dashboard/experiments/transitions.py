@@ -178,10 +178,10 @@ def conclude_experiment(
 
     `seconds` of the machine's time were spent on what isn't kept.
     """
-    said = {name: _shorten_text(value) for name, value in (reason or {}).items()}
+    shortened = {name: _shorten_text(value) for name, value in (reason or {}).items()}
     with transaction.atomic():
         held = leases.held_job(Experiment, lease)
-        ended = {"verdict": Verdict(verdict), "reason": said, "seconds": F("seconds") + seconds}
+        ended = {"verdict": Verdict(verdict), "reason": shortened, "seconds": F("seconds") + seconds}
         if not leases.end_job(held, State.DONE, **ended):
             raise _lease_lost(lease)
         drop_steps([lease.key])

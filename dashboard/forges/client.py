@@ -111,10 +111,10 @@ class Client:
         until = busy_until(answer, reason, datetime.now(UTC))
         if until:
             return ForgeBusy(f"{self.forge} limits requests until {until:%Y-%m-%d %H:%M:%S} UTC.", until)
-        said = f"{self.forge} answered {answer.status}" + (f": {reason.rstrip('.')}." if reason else ".")
+        answered = f"{self.forge} answered {answer.status}" + (f": {reason.rstrip('.')}." if reason else ".")
         if answer.status >= 500:
-            return ForgeAway(said)
-        return ForgeRefused(f"{said}{ADVICE.get(answer.status, '')}", answer.status)
+            return ForgeAway(answered)
+        return ForgeRefused(f"{answered}{ADVICE.get(answer.status, '')}", answer.status)
 
     def hide_secrets(self, text: str) -> str:
         for secret in self.secrets:
@@ -164,10 +164,10 @@ class Client:
     def _reason(self, answer: HttpAnswer) -> str:
         """What the forge says of it, on one line."""
         try:
-            said = json.loads(answer.body)
+            body = json.loads(answer.body)
         except (ValueError, RecursionError):
             return ""
-        value = said.get("message") or said.get("error") if isinstance(said, dict) else None
+        value = body.get("message") or body.get("error") if isinstance(body, dict) else None
         if isinstance(value, dict):
             value = value.get("message") or json.dumps(value)
         text = " ".join(str(value or "").split())

@@ -41,7 +41,7 @@ def store_document(lease: Lease, data: bytes) -> None:
             return
         _lock_configuration(run.configuration_id)
         Document.objects.create(run=run, format=document.raw["format"], body=document.raw, sha256=digest)
-        _store_circumstances(run, document)
+        _store_compared_values(run, document)
         store_costs(run, document)
         if run.origin == Run.Origin.SENTINEL:
             sentinels.store_sentinel_points(run, document)
@@ -71,7 +71,7 @@ def _lock_configuration(configuration: int) -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [ADVISORY_LOCK, configuration % 2**31])
 
 
-def _store_circumstances(run: Run, document: CheckedDocument) -> None:
+def _store_compared_values(run: Run, document: CheckedDocument) -> None:
     """Store what many runs are compared and counted by apart from the document, which is too large for it."""
     values = compared_values(document.raw["environment"], document.harness_version)
     (run.environment_id,) = store_environments([values])

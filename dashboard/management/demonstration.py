@@ -73,13 +73,13 @@ def build_history(
             text=True,
         ) as builder,
     ):
-        said = ""
+        last_line = ""
         for number, line in enumerate(builder.stderr or ()):
-            said = line.strip() or said
-            show(min(number / SENTENCES, 0.95), said)
+            last_line = line.strip() or last_line
+            show(min(number / SENTENCES, 0.95), last_line)
         if builder.wait():
             raise DemonstrationError(
-                f"The repository can't be built: {said.removeprefix('planted: ') or builder.returncode}"
+                f"The repository can't be built: {last_line.removeprefix('planted: ') or builder.returncode}"
             )
         answer.seek(0)
         result = json.load(answer)

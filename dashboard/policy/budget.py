@@ -203,12 +203,12 @@ def limit_decision(
             quick |= {(candidate.hash, *key) for key in short}
             reasons.update((Reason.QUICK, name) for name in {name for name, _ in short})
             reasons.update((Reason.BUDGET, name) for name in {name for name, _ in plan.left_out})
-    said = [SkippedCommits(reason, count, name) for (reason, name), count in sorted(reasons.items())]
+    skipped = [SkippedCommits(reason, count, name) for (reason, name), count in sorted(reasons.items())]
     return replace(
         decision,
         newest=parts[0],
         backlog=parts[1],
-        left_out=(*decision.left_out, *said),
+        left_out=(*decision.left_out, *skipped),
         quick=frozenset(quick),
     )
 

@@ -139,8 +139,8 @@ def decide_cases(
     if event.kind == EventKind.MANUAL:
         return Decision(newest=chosen)
     plan = order_commits(policy, chosen, queue)
-    said = [SkippedCommits(reason, count, name) for (reason, name), count in reasons.items()]
-    return replace(plan, left_out=(*plan.left_out, *said))
+    skipped = [SkippedCommits(reason, count, name) for (reason, name), count in reasons.items()]
+    return replace(plan, left_out=(*plan.left_out, *skipped))
 
 
 def choose_benchmarks(
@@ -227,8 +227,8 @@ def order_backlog(chosen: Sequence[Chosen], queue: Queue) -> Decision:
 def _spread_commits(older: Sequence[Chosen], newest: Chosen, queue: Queue) -> Decision:
     """All at once while they fit; of more, some at even distances: bisection finds what lies between."""
     whole = [*older, newest]
-    greediest = max(count_cases([row]) for row in whole)
-    fitting = min(len(whole), queue.most_commits, max(1, queue.room // max(1, greediest)))
+    most_cases = max(count_cases([row]) for row in whole)
+    fitting = min(len(whole), queue.most_commits, max(1, queue.room // max(1, most_cases)))
     if fitting == len(whole):
         return Decision(newest=whole)
     *some, last = spread_evenly(whole, fitting)

@@ -187,8 +187,8 @@ def _keep_changes(branch: str, outcome: Outcome, regression: Regression) -> None
     if outcome.decided is None:
         regression.changes.update(regression=None)
     elif outcome.release_branches:
-        abroad = regression.changes.exclude(first_bad__branch=branch)
-        abroad.update(regression=None)
+        on_other_branches = regression.changes.exclude(first_bad__branch=branch)
+        on_other_branches.update(regression=None)
 
 
 def _hand_over(successor: Regression, absorbed: Iterable[Regression]) -> None:

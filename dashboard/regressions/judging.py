@@ -418,7 +418,7 @@ def find_all_changes(
     mark_environment_only(opening, synced.surroundings, facts)
     judged.touched.changes |= {row.pk for row in opening}
     improved = [row for row in synced.altered if row.direction == Change.Direction.IMPROVEMENT]
-    judged.touched.perhaps_recovered = unrecovered_regressions(branch, improved)
+    judged.touched.maybe_recovered = unrecovered_regressions(branch, improved)
     return judged
 
 

@@ -28,11 +28,11 @@ def merged_check_facts(project: Project, request: MergedChecks) -> tuple[request
     series = SeriesRow.objects.select_related("metric", "configuration__case").get(pk=request.series.pk)
     case, bad = series.configuration.case, request.bad
     found = pull_requests.merged_checks(project, series.configuration_id, case, bad.branch, bad.hash)
-    befores = pull_requests.commits_before(project, found)
+    commits_by_hash = pull_requests.commits_before(project, found)
     reopened = was_reopened(request.regression)
     facts = []
     for check in found:
-        if row := befores.get(check.merged.before):
+        if row := commits_by_hash.get(check.merged.before):
             before = commit_fact(row)
             proof = proof_on_branch(project, request, series, check, before)
             expected = None if reopened else intended_up_to(series, check)
@@ -42,8 +42,8 @@ def merged_check_facts(project: Project, request: MergedChecks) -> tuple[request
 
 def was_reopened(regression: int | None) -> bool:
     """Whether somebody has said that it isn't intended after all."""
-    said = Triage.objects.filter(regression=regression, action=Triage.Action.REOPEN)
-    return regression is not None and said.exists()
+    reopenings = Triage.objects.filter(regression=regression, action=Triage.Action.REOPEN)
+    return regression is not None and reopenings.exists()
 
 
 def proof_on_branch(

@@ -54,7 +54,7 @@ class AffectedChanges:
     """What a decision is about. `changes` are new, moved or of a new size, or belong to no regression yet.
 
     `regressions` lost a change, or something that they waited for has ended; `limits` are looked at along
-    `line`; `reconsidered` have their cause class decided again; `perhaps_recovered` have primary series that
+    `line`; `reconsidered` have their cause class decided again; `maybe_recovered` have primary series that
     have improved, however long after them. `live`: what opens is news. `whole_branch`: all of the branch,
     explained again.
     """
@@ -62,7 +62,7 @@ class AffectedChanges:
     changes: set[int] = field(default_factory=set)
     regressions: set[int] = field(default_factory=set)
     reconsidered: set[int] = field(default_factory=set)
-    perhaps_recovered: set[int] = field(default_factory=set)
+    maybe_recovered: set[int] = field(default_factory=set)
     limits: LimitsMeasured = field(default_factory=LimitsMeasured)
     line: BranchLine | None = None
     live: bool = True
@@ -113,7 +113,7 @@ def reached_keys(project: Project, branch: str, touched: AffectedChanges) -> tup
 
     Ranges that overlap, noise's reach included, are taken together, and again what those overlap.
     """
-    asked = touched.regressions | touched.reconsidered | touched.perhaps_recovered
+    asked = touched.regressions | touched.reconsidered | touched.maybe_recovered
     given: dict[str, Any] = {"project": project.pk, "branch": branch, "asked": list(asked)}
     focus = list(touched.regressions)
     if not touched.whole_branch:
@@ -282,7 +282,7 @@ def _build_regression_rows() -> QuerySet[Regression]:
     at_ends = Regression.objects.filter(pk__in_array=Parameter("keys")).values("first_bad")
     wanted = Q(pk__in_array=Parameter("owners")) | Q(first_bad__in_array=Parameter("commits"))
     wanted |= Q(first_bad__in=at_ends)
-    abroad = Change.objects.filter(regression=OuterRef("pk")).exclude(
+    on_other_branches = Change.objects.filter(regression=OuterRef("pk")).exclude(
         first_bad__branch=OuterRef("first_bad__branch")
     )
     return (
@@ -291,7 +291,7 @@ def _build_regression_rows() -> QuerySet[Regression]:
         .defer(*EXPLANATION_DETAILS)
         .annotate(
             crossed=Exists(Limit.objects.filter(regression=OuterRef("pk"))),
-            merged=Exists(abroad),
+            merged=Exists(on_other_branches),
             measured_here=MEASURED_HERE,
         )
         .order_by("pk")

@@ -38,13 +38,13 @@ def triage_regression(
 
     `seen`: what the person saw that it was; where somebody else has said something since, nothing is changed.
     """
-    said = clean_comment(action, comment)
+    text = clean_comment(action, comment)
     with transaction.atomic():
         # Before the regression, as judging does.
         project_id = Regression.objects.values_list("project", flat=True).get(pk=regression_id)
         project = Project.objects.select_for_update(no_key=True).get(pk=project_id)
         regression = Regression.objects.select_for_update().get(pk=regression_id)
-        row = Triage(regression=regression, person=visitor.user, action=action, comment=said)
+        row = Triage(regression=regression, person=visitor.user, action=action, comment=text)
         if action in BECOMES:
             wanted = BECOMES[Action(action)]
             if seen is not None and regression.triaged not in (seen, wanted):
@@ -58,22 +58,22 @@ def triage_regression(
 def _describe_overtaken(regression: Regression, visitor: Visitor) -> str:
     decided = regression.triaged_by
     who = "you" if decided == visitor.user else (decided or "somebody")
-    said = regression.triaged or "that it is open"
-    return f"action: since you opened this page {who} said {said}; nothing was changed."
+    decision = regression.triaged or "that it is open"
+    return f"action: since you opened this page {who} said {decision}; nothing was changed."
 
 
 def clean_comment(action: str, comment: str) -> str:
     """The comment as it is kept: one kind of line ends, nothing around it."""
     if action not in Action.values:
         raise TriageError(f"action: {action[:40]!r} is none of {', '.join(Action.values)}.")
-    said = comment.replace("\r\n", "\n").strip()
-    if "\0" in said:
+    text = comment.replace("\r\n", "\n").strip()
+    if "\0" in text:
         raise TriageError("comment: it holds a NUL character, which can't be kept.")
-    if len(said) > MOST_LETTERS:
-        raise TriageError(f"comment: {len(said):,} letters are more than {MOST_LETTERS:,}.")
-    if action == Action.COMMENT and not said:
+    if len(text) > MOST_LETTERS:
+        raise TriageError(f"comment: {len(text):,} letters are more than {MOST_LETTERS:,}.")
+    if action == Action.COMMENT and not text:
         raise TriageError("comment: it is empty, and no other action was chosen.")
-    return said
+    return text
 
 
 def change_triage(project: Project, row: Triage, wanted: Triaged) -> None:

@@ -101,7 +101,7 @@ def forecast_sentence(forecast: Forecast) -> str:
         return f"The {kept.kind} are kept for ever."
     runs = format_count(forecast.runs, "run")
     detail = describe_detail(kept.kind, forecast.rows, forecast.size, is_estimate=forecast.is_estimate)
-    said = f"The {kept.kind} of {runs} would be dropped ({describe_days(kept)})"
-    said += f": {detail}." if forecast.runs else "."
+    sentence = f"The {kept.kind} of {runs} would be dropped ({describe_days(kept)})"
+    sentence += f": {detail}." if forecast.runs else "."
     because = describe_protected(forecast.protected)
-    return f"{said} Kept all the same: {', '.join(because)}." if because else said
+    return f"{sentence} Kept all the same: {', '.join(because)}." if because else sentence

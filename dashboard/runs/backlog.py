@@ -75,11 +75,11 @@ def trim_queue(project: Project, policy: EffectivePolicy, kept: Collection[Commi
         awaited_by=None,
         configuration__case__project=project,
     ).exclude(commit__in=[commit.pk for commit in kept])
-    victims = list(pushed.select_related("commit").order_by("priority", "commit__position", "-pk")[:over])
-    rows = Run.objects.filter(pk__in=[run.pk for run in victims], state=Run.State.REQUESTED)
+    excess = list(pushed.select_related("commit").order_by("priority", "commit__position", "-pk")[:over])
+    rows = Run.objects.filter(pk__in=[run.pk for run in excess], state=Run.State.REQUESTED)
     number = cancel_runs(rows, OVER_LIMIT.format(most=policy.most_queued))
     if policy.coalesce:
-        for run in victims:
+        for run in excess:
             keep_for_later(run)
     return number
 

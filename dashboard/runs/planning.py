@@ -85,8 +85,8 @@ def make_plan(trigger: Trigger) -> TriggerPlan:
     # Nobody reads a refusal, or asks again for less.
     pushed = repositories.select_commits(mirror, pushed_revisions(mirror, trigger), LARGEST_PUSH)
     if trigger.source in PUSHED and (reason := refuse_push(mirror, policy, event, pushed[-1])):
-        said_so = pushed[-1] if reason == Reason.SKIP_MARK else ""
-        return TriggerPlan(Decision(left_out=[SkippedCommits(reason, len(pushed))]), skipped_by=said_so)
+        marked_commit = pushed[-1] if reason == Reason.SKIP_MARK else ""
+        return TriggerPlan(Decision(left_out=[SkippedCommits(reason, len(pushed))]), skipped_by=marked_commit)
     hashes = spread_evenly(pushed, min(len(pushed), MOST_COALESCED))
     plan = plan_commits(trigger, event, policy, hashes)
     plan.always = event.schedule is not None and event.schedule.always
@@ -146,10 +146,10 @@ def plan_commits(
     plan = TriggerPlan(facts={facts.hash: facts for facts in found})
     candidates = list(read_candidates(project, mirror, found, trigger.benchmarks, plan))
     if not candidates:
-        said = plan.skipped[-1]
+        reason = plan.skipped[-1]
         if len(hashes) > 1:
-            said = f"None of the {len(hashes)} commits can be measured; the last: {said}"
-        raise UnmeasurableError(said, found, plan.unreadable)
+            reason = f"None of the {len(hashes)} commits can be measured; the last: {reason}"
+        raise UnmeasurableError(reason, found, plan.unreadable)
     if event.kind == EventKind.BRANCH:
         candidates = add_changed_paths(mirror, candidates, plan)
     plan.decision = decide_cases(policy, event, candidates, read_queue(project, policy, candidates, plan))

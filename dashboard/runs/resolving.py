@@ -243,16 +243,16 @@ def _describe_runs(runs: list[Run], plan: TriggerPlan, trigger: Trigger) -> str:
     if not plan.decision.newest:
         return "Nothing is measured."
     commits = len({run.commit_id for run in runs})
-    said = f"{_format_count(len(runs), 'run')} at {_format_count(commits, 'commit')}"
+    summary = f"{_format_count(len(runs), 'run')} at {_format_count(commits, 'commit')}"
     # What waits already is asked for once: it belongs to the request that came first.
     before = sum(run.trigger_id != trigger.pk for run in runs)
-    said += f", {'' if before == len(runs) else f'{before} of them '}asked for before." if before else "."
+    summary += f", {'' if before == len(runs) else f'{before} of them '}asked for before." if before else "."
     if not runs:
-        said = "Nothing to do: every case is measured at these commits already."
+        summary = "Nothing to do: every case is measured at these commits already."
     if plan.pushed:
         kept = len(plan.decision.newest) + len(plan.decision.backlog) + len(plan.skipped)
-        said += f" The push has {plan.pushed} commits: {kept} of them, evenly spread, stand for all."
-    return " ".join([said, *(f"Left out: {_end_sentence(sentence)}" for sentence in plan.skipped)])
+        summary += f" The push has {plan.pushed} commits: {kept} of them, evenly spread, stand for all."
+    return " ".join([summary, *(f"Left out: {_end_sentence(sentence)}" for sentence in plan.skipped)])
 
 
 def _end_sentence(text: str) -> str:

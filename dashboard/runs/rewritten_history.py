@@ -86,10 +86,10 @@ def _move_commits(project: Project, moved: dict[str, str], lost: dict[str, str])
             commit.branch = moved[commit.hash]
             commit.left_branch = lost.get(commit.hash, "") if commit.branch == DETACHED else ""
         Commit.objects.bulk_update(commits, ["branch", "left_branch"])
-        losers = sorted(set(lost.values()))
-        for branch in losers:
+        lost_branches = sorted(set(lost.values()))
+        for branch in lost_branches:
             off = [commit for commit in commits if commit.left_branch == branch]
             cancel_runs(Run.objects.filter(commit__in=off), REWRITTEN.format(branch=branch))
         keys = [commit.pk for commit in commits]
-        changed = sorted({*losers, *moved.values()} - {DETACHED})
+        changed = sorted({*lost_branches, *moved.values()} - {DETACHED})
         outbox.enqueue_message(dispatch.HISTORY_REWRITTEN, project.pk, keys, changed)

@@ -115,8 +115,8 @@ def fail_run(lease: Lease, kind: str, reason: str, log: str | bytes = "") -> Non
     """End the run as failed, with one sentence. Raises LeaseLost."""
     with transaction.atomic():
         held = leases.held_job(Run, lease)
-        said = logs.one_line(reason, 2000)
-        if not leases.end_job(held, State.FAILED, failure=Failure(kind), reason=said):
+        sentence = logs.one_line(reason, 2000)
+        if not leases.end_job(held, State.FAILED, failure=Failure(kind), reason=sentence):
             raise _transition_refusal(lease, "fail")
         logs.append_log(lease.key, log)
         dispatch.send_task(dispatch.RUN_ENDED, lease.key)
@@ -139,8 +139,8 @@ def cancel_runs(rows: QuerySet[Run], reason: str) -> int:
     with transaction.atomic():
         going = rows.exclude(state__in=Run.TERMINAL).order_by("pk")
         keys = list(going.select_for_update(of=("self",)).values_list("pk", flat=True))
-        said = logs.one_line(reason, 2000)
-        leases.end_job(Run.objects.filter(pk__in=keys), State.CANCELLED, reason=said)
+        sentence = logs.one_line(reason, 2000)
+        leases.end_job(Run.objects.filter(pk__in=keys), State.CANCELLED, reason=sentence)
         for key in keys:
             dispatch.send_task(dispatch.RUN_ENDED, key)
     return len(keys)
@@ -179,12 +179,12 @@ def release_runs(machine: str, kept: Collection[int] = ()) -> int:
     return leases.release_machine(Run, machine, REQUESTED_AGAIN, kept)
 
 
-def _transition_refusal(lease: Lease, wish: str) -> LeaseLost | WrongState:
+def _transition_refusal(lease: Lease, action: str) -> LeaseLost | WrongState:
     run = Run.objects.filter(pk=lease.key).first()
     if run is None:
         return LeaseLost(f"Run {lease.key} is gone.")
     if run.lease == lease.token and run.state in Run.HELD:
-        return WrongState(f"Run {run.pk} is {run.state} and so can't {wish}.")
+        return WrongState(f"Run {run.pk} is {run.state} and so can't {action}.")
     return LeaseLost(f"Run {run.pk} is no longer attempt {lease.attempt}'s: it is {run.state}.")
 
 

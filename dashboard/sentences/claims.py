@@ -192,15 +192,15 @@ def claim_headline(measurement: ClaimMeasurement) -> str:
 def claim_figures(measurement: ClaimMeasurement) -> str:
     """`1.01x [1, 1.02], claimed 1.3x`."""
     figure = measured_text(measurement) or "nothing that could be measured"
-    said = claimed_text(parse_definition(measurement.claim.definition))
-    return figure + (f", claimed {said}" if said else "")
+    claimed = claimed_text(parse_definition(measurement.claim.definition))
+    return figure + (f", claimed {claimed}" if claimed else "")
 
 
 def standing_sentence(claim: Claim) -> str:
     """`Refuted: no difference. Measured 1.01x [0.99, 1.03], claimed 1.5x.`; `claim.newest` is read."""
-    said = claimed_text(parse_definition(claim.definition))
+    claimed = claimed_text(parse_definition(claim.definition))
     measured = measured_text(claim.newest) if claim.newest else ""
-    figures = [f"measured {measured}" if measured else "", f"claimed {said}" if said else ""]
+    figures = [f"measured {measured}" if measured else "", f"claimed {claimed}" if claimed else ""]
     figure_text = ", ".join(filter(None, figures))
     return ". ".join(upper_first(text) for text in (verdict_text(claim.verdict), figure_text) if text) + "."
 

@@ -35,8 +35,8 @@ OF_BUDGET = {
 
 def left_out_sentences(trigger: Trigger) -> list[str]:
     """`37 commits wait for the newest.` and the like, one for each reason."""
-    said = (_describe_row(row) for row in trigger.left_out)
-    return [sentence for sentence in said if sentence]
+    sentences = (_describe_row(row) for row in trigger.left_out)
+    return [sentence for sentence in sentences if sentence]
 
 
 def _describe_row(row: Mapping[str, Any]) -> str:
@@ -55,11 +55,11 @@ def _describe_row(row: Mapping[str, Any]) -> str:
 
 def unknown_names_sentence(unknown: Sequence[UnknownName]) -> str:
     """What a saved policy names and the project doesn't have now; empty where there is all of it."""
-    said = [
+    sentences = [
         f"{row.key}: no {row.kind} “{row.name[:60]}” is known yet"
         + (f", did you mean “{row.near}”?" if row.near else ".")
         for row in unknown[:MOST_UNKNOWN]
     ]
     if len(unknown) > MOST_UNKNOWN:
-        said.append(f"So it is of {format_count(len(unknown) - MOST_UNKNOWN, 'more name')}.")
-    return " ".join(said)
+        sentences.append(f"So it is of {format_count(len(unknown) - MOST_UNKNOWN, 'more name')}.")
+    return " ".join(sentences)

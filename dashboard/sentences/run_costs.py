@@ -51,15 +51,15 @@ def cost_of_run_sentence(parts: Sequence[tuple[str, float]]) -> str:
     if not total:
         return ""
     due = sum(seconds.get(part, 0.0) for part in STARTS) + 2 * measured
-    said = f"{seconds_text(total)} of machine time for {seconds_text(measured)} of measured steps."
+    sentence = f"{seconds_text(total)} of machine time for {seconds_text(measured)} of measured steps."
     beyond = total - due
     if beyond <= 0:
-        return f"{said} That is no more than its starts and twice its measured steps."
+        return f"{sentence} That is no more than its starts and twice its measured steps."
     others = [(value, part) for part, value in parts if part not in (*STARTS, MEASURED)]
     most, part = max(others, default=(0.0, ""))
     where = f", most of it for: {part_label(part).lower()} ({seconds_text(most)})" if part else ""
     return (
-        f"{said} Its starts and twice its measured steps are {seconds_text(due)}; "
+        f"{sentence} Its starts and twice its measured steps are {seconds_text(due)}; "
         f"{seconds_text(beyond)} went elsewhere{where}."
     )
 

@@ -40,8 +40,8 @@ def summary_sentences(facts: RunFacts) -> list[str]:
 def _values_sentence(facts: RunFacts) -> str:
     """`952 steps/s, 1.05 ms a step, 412 MB at the peak.`"""
     values = {name: numbers.format_quantity(value, unit) for name, _, value, unit in facts.headlines}
-    said = {"step_time": "{} a step", "peak_memory": "{} of memory at the peak"}
-    parts = [said.get(name, "{}").format(values[name]) for name in LEADING if name in values]
+    formats = {"step_time": "{} a step", "peak_memory": "{} of memory at the peak"}
+    parts = [formats.get(name, "{}").format(values[name]) for name in LEADING if name in values]
     return f"{', '.join(parts)}." if parts else ""
 
 

@@ -33,7 +33,7 @@ MACHINE_SEEN_WITHIN = timedelta(hours=1)
 # Of a daily measurement: after all that anybody waits for. Of one beside an experiment: as the proof's runs.
 PRIORITY = -20
 PRIORITY_BESIDE_EXPERIMENT = 5
-IN_VAIN = "Its machine didn't measure it within a day."
+GIVEN_UP = "Its machine didn't measure it within a day."
 
 
 def watch_machines(now: datetime | None = None) -> list[Run]:
@@ -41,7 +41,7 @@ def watch_machines(now: datetime | None = None) -> list[Run]:
     at = now or timezone.now()
     give_up_waiting_runs(at)
     asked = []
-    for newest in newest_lively_runs(at):
+    for newest in newest_active_runs(at):
         with transaction.atomic():
             sentinel = get_or_pin_sentinel(newest)
             if sentinel and (last := last_requested_at(sentinel)) and at - last >= DAILY:
@@ -53,7 +53,7 @@ def watch_machines(now: datetime | None = None) -> list[Run]:
     return [run for run in asked if run]
 
 
-def newest_lively_runs(now: datetime) -> list[Run]:
+def newest_active_runs(now: datetime) -> list[Run]:
     """The newest run of each case, version and machine that is measured these days and lives."""
     recent = Run.objects.filter(
         state=Run.State.DONE,
@@ -92,7 +92,7 @@ def give_up_waiting_runs(now: datetime) -> None:
     waiting = Run.objects.filter(
         origin=Run.Origin.SENTINEL, state=Run.State.REQUESTED, requested_at__lt=now - DAILY
     )
-    waiting.update(state=Run.State.CANCELLED, reason=IN_VAIN, finished_at=now)
+    waiting.update(state=Run.State.CANCELLED, reason=GIVEN_UP, finished_at=now)
 
 
 def get_or_pin_sentinel(run: Run) -> Sentinel | None:
@@ -177,7 +177,7 @@ def pin_commit(project: Project, commit: Commit, now: datetime | None = None) ->
     Their history begins anew.
     """
     pinned = []
-    for newest in newest_lively_runs(now or timezone.now()):
+    for newest in newest_active_runs(now or timezone.now()):
         if newest.case.project_id != project.pk:
             continue
         identity = {"configuration": newest.configuration, "machine": newest.machine}

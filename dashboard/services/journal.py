@@ -19,16 +19,16 @@ class Journal:
         self._folder = folder
         self._print_line = print_line
         self._files: dict[str, LogFile] = {}
-        self._losing: set[str] = set()
+        self._unwritable: set[str] = set()
         folder.mkdir(parents=True, exist_ok=True)
 
     def write(self, name: str, line: str, *, quiet: bool = False) -> None:
         problem = self._file(name).write_line(line)
-        if problem and name not in self._losing:
+        if problem and name not in self._unwritable:
             self._show(
                 "paceline", f"{self.path(name)} can't be written: {problem}. Lines are lost until it can."
             )
-        (self._losing.add if problem else self._losing.discard)(name)
+        (self._unwritable.add if problem else self._unwritable.discard)(name)
         if not quiet:
             self._show(name, line)
 

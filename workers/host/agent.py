@@ -166,8 +166,8 @@ class Agent:
             if self.worker is None:
                 self.start_worker(identity)
             if self.worker_ended():
-                lived = time.monotonic() - self.started_at
-                pause = 1.0 if lived > STEADY_SECONDS else min(2 * pause, LONGEST_PAUSE)
+                uptime = time.monotonic() - self.started_at
+                pause = 1.0 if uptime > STEADY_SECONDS else min(2 * pause, LONGEST_PAUSE)
                 logger.warning("The worker has ended by itself; the next one starts in %.0f s", pause)
                 time.sleep(pause)
                 # What it held died with it.

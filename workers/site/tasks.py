@@ -167,10 +167,10 @@ def complete_pull_request(project_id: int, number: int) -> None:
 @app.task(name=dispatch.OBEY_COMMENT, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
 @count_failures(dispatch.OBEY_COMMENT)
 @from_outbox(dispatch.OBEY_COMMENT)
-def obey_comment(project_id: int, number: int, account: str, name: str, said: str) -> None:
+def obey_comment(project_id: int, number: int, account: str, name: str, text: str) -> None:
     from dashboard import pull_requests
 
-    pull_requests.obey_comment(project_id, number, account, name, said)
+    pull_requests.obey_comment(project_id, number, account, name, text)
 
 
 @app.task(name=dispatch.DELIVER, autoretry_for=PASSING, retry_backoff=1, max_retries=4)

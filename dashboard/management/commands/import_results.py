@@ -134,8 +134,8 @@ def parse_date(text: str) -> datetime:
 
 
 def read_results(options: dict[str, Any], path: Path, report_progress: ReportProgress) -> ImportedResults:
-    said = (options["commit"], options["date"], options["pool"], options["benchmark"])
-    origin = ImportOrigin(*said, imports.date_reader(options["slug"]))
+    stated = (options["commit"], options["date"], options["pool"], options["benchmark"])
+    origin = ImportOrigin(*stated, imports.date_reader(options["slug"]))
     for name, (pattern, expected) in PATTERNS.items():
         if options[name] and not pattern.fullmatch(options[name]):
             raise ImportRefused(f"--{name} is {options[name]!r}, not {expected}.")

@@ -189,10 +189,10 @@ def change_machine_state(request: HttpRequest, pk: int) -> HttpResponse:
     elif machine.state == Machine.State.RETIRED:
         messages.error(request, f"{machine.name} is retired: it may join again, with a new code.")
     else:
-        change, said = ACTIONS[action]
+        change, success_text = ACTIONS[action]
         with transaction.atomic():
             change(machine)
             about = {"name": machine.name, "change": action}
             record_action(visitor_of(request), AuditAction.MACHINE_CHANGED, None, machine, **about)
-        messages.success(request, said.format(machine.name))
+        messages.success(request, success_text.format(machine.name))
     return redirect(address)

@@ -65,7 +65,7 @@ def measure_noise(measured: MeasuredPoints, now: datetime) -> MachineNoise:
     known = (*about, len(measured.points), measured.newest, age)
     if len(measured.points) < ENOUGH_VALUES:
         return MachineNoise(*known)
-    noise, effects = reckon_effects(
+    noise, effects = estimate_effects(
         measured.points, measured.judged, measured.better, measured.kind, measured.exact
     )
     if noise is None:
@@ -82,7 +82,7 @@ def measure_noise(measured: MeasuredPoints, now: datetime) -> MachineNoise:
 
 
 @lru_cache(REMEMBERED)
-def reckon_effects(
+def estimate_effects(
     points: tuple[detection.Point, ...], judged: int, better: Better, kind: Kind, exact: bool
 ) -> tuple[RunNoise | None, list[float]]:
     """The noise of these points, and the smallest step that is found after SOON and after LATER runs, where

@@ -72,7 +72,7 @@ def proof_context(
         )
     else:
         verdict = proofs.EXACT_COUNTER_SENTENCE if others else ""
-    said = [
+    sentences = [
         verdict,
         *(
             proofs.other_series_sentence(row.series, row.experiment, row.undisturbed_pairs)
@@ -85,7 +85,7 @@ def proof_context(
     sizing = _sizing_experiment(regression, rows)
     return {
         "proofs": rows,
-        "proof_sentence": " ".join(sentence for sentence in said if sentence),
+        "proof_sentence": " ".join(sentence for sentence in sentences if sentence),
         "unproved_sentence": proofs.LIMIT_SENTENCE
         if limits and not changes
         else proofs.EXACT_COUNTER_SENTENCE,

@@ -11,8 +11,8 @@ from dashboard.pages.noise.machine_noise import (
     ENOUGH_VALUES,
     LATER,
     SOON,
+    estimate_effects,
     proven_effect,
-    reckon_effects,
     towards_worse,
 )
 from dashboard.pages.series.trend import SeriesTrend
@@ -36,7 +36,7 @@ def describe_effect(series: Series, trend: SeriesTrend) -> str:
         return ""
     points = tuple(detection.Point(point.value, tuple(point.samples)) for point in newest)
     better, kind = cast(Better, series.metric.better), cast(Kind, series.metric.kind)
-    _, effects = reckon_effects(points, series.__dict__["judged"], better, kind, series.exact)
+    _, effects = estimate_effects(points, series.__dict__["judged"], better, kind, series.exact)
     proven = series_proves(series)
     if not series.metric.has_sign:
         effects = [towards_worse(effect, better) for effect in effects]

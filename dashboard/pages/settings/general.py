@@ -45,11 +45,11 @@ def general_page(request: HttpRequest, slug: str) -> HttpResponse:
             return rename_by_form(request, project)
         if "given_up" in request.POST:
             return give_up_by_form(request, project)
-        values, said = read_general(request)
+        values, success_text = read_general(request)
         change_settings(visitor_of(request), project, values)
     except SetupError as error:
         return render_general(request, context, error)
-    messages.success(request, said)
+    messages.success(request, success_text)
     return redirect(SECTION, slug)
 
 
@@ -69,11 +69,13 @@ def give_up_by_form(request: HttpRequest, project: Project) -> HttpResponse:
 
 
 def read_general(request: HttpRequest) -> tuple[dict[str, Any], str]:
-    """(what is to be stored, what is said then). Raises SetupError."""
+    """(what is to be stored, the text that says so). Raises SetupError."""
     if "poll_minutes" in request.POST:
         minutes = int(parse_number(request.POST["poll_minutes"], "poll_minutes", whole=True))
-        said = f"The site looks for new commits every {minutes} minutes." if minutes else "It looks no more."
-        return {"poll_minutes": minutes}, said
+        success_text = (
+            f"The site looks for new commits every {minutes} minutes." if minutes else "It looks no more."
+        )
+        return {"poll_minutes": minutes}, success_text
     wanted = request.POST.get("visibility", "")
     if wanted not in Visibility.values:
         raise SetupError(f"visibility: must be one of {', '.join(Visibility.values)}.", "visibility")

@@ -79,9 +79,11 @@ def cancel_trigger(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     except cancelling.NotCancellable as error:
         messages.info(request, str(error))
     else:
-        said = f"{format_count(ended, 'run')} cancelled."
+        success_text = f"{format_count(ended, 'run')} cancelled."
         # What a push had asked for before somebody else did isn't theirs to cancel.
-        messages.success(request, said if ended else "Nobody waits for it now: it is measured in its turn.")
+        messages.success(
+            request, success_text if ended else "Nobody waits for it now: it is measured in its turn."
+        )
     return redirect("project-trigger", slug, pk)
 
 

@@ -571,8 +571,8 @@ class _Decider:
             )
         )
         narrowing = proving and draft.primary.state != State.SUSPECTED
-        stays = key == known or narrowing or draft.primary.state == State.REFUTED
-        if known and stays and not self.snapshot.whole_branch:
+        keeps_explanation = key == known or narrowing or draft.primary.state == State.REFUTED
+        if known and keeps_explanation and not self.snapshot.whole_branch:
             return None, known
         request = Explanation(change, draft.good, draft.bad, difference, experiment)
         return self.facts.answer_to(request), key

@@ -101,8 +101,8 @@ class GradualChange:
 
 def is_gradual_counter(regression: Regression) -> bool:
     """True for a regression by a gradual change, not for one that pairs have shown to come gradually."""
-    said = regression.bisection
-    return said is not None and said.code == GRADUAL and is_exact_counter(regression.series)
+    evidence = regression.bisection
+    return evidence is not None and evidence.code == GRADUAL and is_exact_counter(regression.series)
 
 
 def is_sized_by_step(regression: Regression, step: Change) -> bool:

@@ -10,7 +10,7 @@ from django.utils import timezone
 from dashboard import runs, sentinels
 from dashboard.models import Case, Commit, Machine, Point, Project, Run, Sentinel, SentinelPoint, Series
 from dashboard.regressions import judge_run
-from dashboard.sentinels.pinning import IN_VAIN
+from dashboard.sentinels.pinning import GIVEN_UP
 from tests.dashboard import factories
 
 DAY = timedelta(days=1)
@@ -94,7 +94,7 @@ def test_one_that_waits_in_vain_is_given_up(line: list[Commit], now: datetime) -
     Machine.objects.update(seen_at=now)
     sentinels.watch_machines(now + 2 * DAY)
     run.refresh_from_db()
-    assert (run.state, run.reason) == ("cancelled", IN_VAIN)
+    assert (run.state, run.reason) == ("cancelled", GIVEN_UP)
 
 
 def test_only_its_machine_claims_it(line: list[Commit], now: datetime) -> None:

@@ -103,7 +103,11 @@ class StepFinder:
             return
         if self._script_marks_steps:
             return
-        if not (self._owner() is owner or self._may_take_over(kind, wrapper) or self._outruns(kind, owner)):
+        if not (
+            self._owner() is owner
+            or self._may_take_over(kind, wrapper)
+            or self._has_stepped_further(kind, owner)
+        ):
             return
         if not self._kind and not self._may_end_steps(kind):
             return
@@ -152,7 +156,7 @@ class StepFinder:
             return True
         return (self._kind, kind, self._steps) == (OPTIMIZER, ENVIRONMENT, 0)
 
-    def _outruns(self, kind: str, owner: object) -> bool:
+    def _has_stepped_further(self, kind: str, owner: object) -> bool:
         """Whether this one of its kind steps on where the owner stopped, while what ends is in no window."""
         if not (kind == self._kind and kind != BATCH and self._steps < self._loop.warmup_steps):
             return False

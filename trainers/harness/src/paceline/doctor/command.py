@@ -173,8 +173,8 @@ def format_result(result: PartResult) -> str:
     rows = [describe_finding(row) for row in result.findings]
     width = max((len(what) for what, _ in rows), default=0)
     lines = [head]
-    for row, (what, said) in zip(result.findings, rows, strict=True):
-        lines.append(f"  {what.ljust(width)}  {said}")
+    for row, (what, text) in zip(result.findings, rows, strict=True):
+        lines.append(f"  {what.ljust(width)}  {text}")
         if row.matters and row.command:
             lines.append(f"  {''.ljust(width)}    $ {row.command}")
     noise = [row.matters for row in result.findings]

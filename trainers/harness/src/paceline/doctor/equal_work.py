@@ -99,8 +99,8 @@ def _time_one_by_one(
         return [_time_process(process) for process in processes]
     except (OSError, ValueError) as error:
         if late.is_set():
-            said = f"{len(processes)} processes of {script} took longer than {limit:.0f} s"
-            raise TooSlowError(said) from error
+            sentence = f"{len(processes)} processes of {script} took longer than {limit:.0f} s"
+            raise TooSlowError(sentence) from error
         raise EqualWorkError(f"{script} failed: {_last_line(errors) or error}") from error
     finally:
         watchdog.cancel()

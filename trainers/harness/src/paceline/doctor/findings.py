@@ -53,10 +53,10 @@ class PartResult:
     def look_at(self) -> list[str]:
         """What somebody should look at: findings that aren't as wanted, and what failed altogether."""
         wrong = [row for row in self.findings if row.right is False]
-        said = [f"{self.name}: {row.what} is {row.value}, wanted {row.wanted}" for row in wrong]
+        sentences = [f"{self.name}: {row.what} is {row.value}, wanted {row.wanted}" for row in wrong]
         if self.state == State.FAILED and self.sentence:
-            said.append(f"{self.name}: {self.sentence}")
-        return said
+            sentences.append(f"{self.name}: {self.sentence}")
+        return sentences
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -153,9 +153,9 @@ def _write_untried(
     )
     _write_checked(repository.folder / manifest.FILE_NAME, text)
     guess = ArgumentGuess(words or ())
-    said = f"{format_preparation(preparation)}: not tried" if preparation else ""
+    preparation_outcome = f"{format_preparation(preparation)}: not tried" if preparation else ""
     own = [name for name in missing if environment.install and repository.find_module(name, candidate.folder)]
-    _print_guesses(repository, found, candidate, guess, environment, said)
+    _print_guesses(repository, found, candidate, guess, environment, preparation_outcome)
     lacking = sentences.describe_missing(candidate, missing, environment, own)
     raise ManifestError(
         f"{lacking}; {manifest.FILE_NAME} was written without having been tried, init --force tries it then"
@@ -187,7 +187,9 @@ def _write_checked(target: Path, text: str) -> None:
 
 def _preparation_row(attempt: Attempt) -> str:
     return (
-        f"python {' '.join(attempt.preparation)}: {attempt.preparation_said}" if attempt.preparation else ""
+        f"python {' '.join(attempt.preparation)}: {attempt.preparation_outcome}"
+        if attempt.preparation
+        else ""
     )
 
 
@@ -247,8 +249,8 @@ def _find_reason(attempt: Attempt) -> str:
 
 def _describe_failure(attempt: Attempt) -> MeasurementError:
     tried = f"{sentences.describe_start(attempt.candidate, attempt.guess.words)}: "
-    if attempt.trial.misses_file and attempt.preparation_said:
-        why = f"its data is missing: {attempt.preparation_said}"
+    if attempt.trial.misses_file and attempt.preparation_outcome:
+        why = f"its data is missing: {attempt.preparation_outcome}"
     elif attempt.trial.misses_file:
         why = f"{sentences.find_error(attempt.trial.output)}; no command that makes its data was found"
     else:

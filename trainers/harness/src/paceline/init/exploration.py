@@ -43,7 +43,7 @@ class Attempt:
     guess: ArgumentGuess
     trial: Trial
     preparation: tuple[str, ...] = ()
-    preparation_said: str = ""
+    preparation_outcome: str = ""
 
     @property
     def has_steps(self) -> bool:
@@ -108,15 +108,15 @@ class Exploration:
         preparation = guess_preparation(
             self.repository, self.commands, candidate, guess.words, documented_only=not seen.misses_file
         )
-        said = "not tried, its data is here" if preparation else ""
+        outcome = "not tried, its data is here" if preparation else ""
         if seen.misses_file and preparation:
-            said = self._prepare_data(candidate, preparation)
-            if said == PREPARED:
+            outcome = self._prepare_data(candidate, preparation)
+            if outcome == PREPARED:
                 seen = self._watch(candidate, guess)
         shorter = shorten_arguments(guess, candidate)
         if seen.state is TrialState.NO_STEP and not seen.sentence and shorter != guess and self.words is None:
             guess, seen = shorter, self._watch(candidate, shorter)
-        return Attempt(candidate, guess, seen, preparation, said)
+        return Attempt(candidate, guess, seen, preparation, outcome)
 
     def _prepare_data(self, candidate: Candidate, words: Sequence[str]) -> str:
         """Run the command; returns what came of it."""

@@ -27,7 +27,7 @@ _ERROR = re.compile(r"[\w.]*(Error|Exception|Interrupt)\b")
 
 def format_rows(rows: Iterable[tuple[str, str]]) -> str:
     """Rows of a label and what is said of it; empty ones are left out."""
-    return "\n".join(f"{label.ljust(LABEL_WIDTH)}{said}" for label, said in rows if said)
+    return "\n".join(f"{label.ljust(LABEL_WIDTH)}{text}" for label, text in rows if text)
 
 
 def describe_start(candidate: Candidate, words: Sequence[str]) -> str:
@@ -66,8 +66,8 @@ def describe_environment(environment: EnvironmentGuess) -> str:
     parts = [*environment.requirements, *([environment.lock] if environment.lock else [])]
     parts += [f"pip install {target}" for target in environment.install]
     parts += [f"imports from {place} too" for place in environment.python_path]
-    said = "; ".join(parts) or "no requirements found: this Python's own packages"
-    return "; but ".join([said, *environment.conflicts[:4]])
+    sentence = "; ".join(parts) or "no requirements found: this Python's own packages"
+    return "; but ".join([sentence, *environment.conflicts[:4]])
 
 
 def describe_window(window: Window, taken: int | None) -> str:
@@ -85,14 +85,16 @@ def describe_missing(
     candidate: Candidate, modules: Sequence[str], environment: EnvironmentGuess, own: Collection[str] = ()
 ) -> str:
     """Which modules are missing, and the commands that install them; `own` are the repository's."""
-    said = f"{candidate.path} imports {', '.join(modules)}, which this Python lacks"
+    sentence = f"{candidate.path} imports {', '.join(modules)}, which this Python lacks"
     if own:
         # On an index a package of this name would be somebody else's.
-        return f"{said}: install the repository's own package, pip install {' '.join(environment.install)}"
-    said += f": pip install {shlex.join(dict.fromkeys(package_name(module) for module in modules))}"
+        return (
+            f"{sentence}: install the repository's own package, pip install {' '.join(environment.install)}"
+        )
+    sentence += f": pip install {shlex.join(dict.fromkeys(package_name(module) for module in modules))}"
     files = [f"pip install -r {path}" for path in environment.requirements]
     whole = [*files, *(f"pip install {target}" for target in environment.install)]
-    return f"{said}, or all that the repository asks for: {' && '.join(whole)}" if whole else said
+    return f"{sentence}, or all that the repository asks for: {' && '.join(whole)}" if whole else sentence
 
 
 def find_error(output: str) -> str:

@@ -22,8 +22,8 @@ class ManifestError(Exception):
     @property
     def sentence(self) -> str:
         """As it stands on a page; a suggestion ends as the question that it is."""
-        said = str(self)
-        return said if said.endswith("?") else f"{said}."
+        text = str(self)
+        return text if text.endswith("?") else f"{text}."
 
 
 class TomlTable:

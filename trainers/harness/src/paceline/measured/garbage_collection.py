@@ -13,8 +13,8 @@ def prepare_garbage_collector() -> None:
     frozen, it never again looks at what is there now.
     """
     gc.collect()
-    wish = os.environ.get("PACELINE_GC")
-    if wish == "disabled":
+    mode = os.environ.get("PACELINE_GC")
+    if mode == "disabled":
         gc.disable()
-    elif wish == "frozen":
+    elif mode == "frozen":
         gc.freeze()

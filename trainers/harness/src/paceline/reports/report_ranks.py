@@ -109,8 +109,8 @@ def loaders_table(document: Document) -> str:
         return ""
     rows = [cells for loader in loaders for cells in _loader_rows(loader)]
     header = ["DataLoader", "batches", "fetch a batch", "loop waits", "busy"]
-    said = [sentence for loader in loaders if (sentence := describe_loader(loader))]
-    return "\n".join([align_columns([header, *rows]), *said])
+    sentences = [sentence for loader in loaders if (sentence := describe_loader(loader))]
+    return "\n".join([align_columns([header, *rows]), *sentences])
 
 
 def describe_loader(loader: LoaderResult) -> str:

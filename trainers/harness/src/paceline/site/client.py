@@ -92,20 +92,20 @@ class Site:
             ) from error
 
     def _refusal(self, error: urllib.error.HTTPError) -> SiteError | _PassingError:
-        said = _read_detail(error)
+        detail = _read_detail(error)
         if error.code == http.HTTPStatus.UNAUTHORIZED:
             return SiteError(
-                f"{self.address} refuses the token: {said or 'it is unknown, expired or revoked.'}"
+                f"{self.address} refuses the token: {detail or 'it is unknown, expired or revoked.'}"
             )
         if 300 <= error.code < 400:
             return SiteError(
                 f"{self.address} leads elsewhere, to {error.headers.get('Location')}: name that."
             )
-        sentence = f"{self.address} answered {error.code}: {said}" if said else ""
+        sentence = f"{self.address} answered {error.code}: {detail}" if detail else ""
         sentence = sentence or f"{self.address} answered {error.code} {error.reason}."
         if error.code in PASSING_STATUSES:
             return _PassingError(sentence, _read_pause(error.headers.get("Retry-After")))
-        return SiteError(said or sentence)
+        return SiteError(detail or sentence)
 
 
 class _PassingError(Exception):

@@ -94,7 +94,7 @@ def _profile_of_host(trace: Trace, phases: PhaseClock, busy_share: float | None,
     window, steps, main = trace.window, len(trace.steps), trace.steps[0].thread
     on_main_thread = [row for row in trace.operations if row.thread == main]
     busy = unite_intervals(((row.start, row.end) for row in on_main_thread), window)
-    spells = _spells_by_cause(trace, phases, is_rank=is_rank)
+    intervals = _intervals_by_cause(trace, phases, is_rank=is_rank)
     rows = operation_rows(trace, phases, main, window)
     kept, rest = limit_rows(rows, steps)
     return {
@@ -103,12 +103,12 @@ def _profile_of_host(trace: Trace, phases: PhaseClock, busy_share: float | None,
         "launches": None,
         "rows": kept,
         "rest": rest,
-        "idle": _idle_rows(_explain_host_gaps(busy, spells, phases, window, busy_share), steps),
+        "idle": _idle_rows(_explain_host_gaps(busy, intervals, phases, window, busy_share), steps),
         "phases": _phase_rows(rows, Counter(), steps),
     }
 
 
-def _spells_by_cause(trace: Trace, phases: PhaseClock, *, is_rank: bool) -> dict[str, Sequence[Interval]]:
+def _intervals_by_cause(trace: Trace, phases: PhaseClock, *, is_rank: bool) -> dict[str, Sequence[Interval]]:
     """Return when the thread of the steps was in collectives, made a batch itself, or waited for one."""
     fetches = [fetch for fetch in trace.fetches if fetch.thread == trace.steps[0].thread]
     loading = unite_intervals(
@@ -117,7 +117,7 @@ def _spells_by_cause(trace: Trace, phases: PhaseClock, *, is_rank: bool) -> dict
     made = unite_intervals(
         ((fetch.start, fetch.end) for fetch in fetches if OWN_FETCH in fetch.name), trace.window
     )
-    own = [spell for spell in loading if intersect_interval(spell, made)]
+    own = [interval for interval in loading if intersect_interval(interval, made)]
     return {
         idle_gaps.COLLECTIVES: unite_intervals(
             phases.collective_intervals() if is_rank else (), trace.window
@@ -129,7 +129,7 @@ def _spells_by_cause(trace: Trace, phases: PhaseClock, *, is_rank: bool) -> dict
 
 def _explain_host_gaps(
     busy: Sequence[Interval],
-    spells: Mapping[str, Sequence[Interval]],
+    intervals: Mapping[str, Sequence[Interval]],
     phases: PhaseClock,
     window: Interval,
     busy_share: float | None,
@@ -142,7 +142,7 @@ def _explain_host_gaps(
     idle: defaultdict[tuple[str, str], IdleTime] = defaultdict(IdleTime)
     for gap in subtract_intervals([window], busy):
         rest = [gap]
-        for cause, taken in spells.items():
+        for cause, taken in intervals.items():
             parts = [part for piece in rest for part in intersect_interval(piece, taken)]
             rest = subtract_intervals(rest, parts)
             _add_parts(idle, cause, parts, phases)

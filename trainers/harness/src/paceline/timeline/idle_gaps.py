@@ -113,8 +113,8 @@ def _explain_gap(
 ) -> Iterator[tuple[str, Interval]]:
     """Yield the parts of a gap with their causes; `following` is what the device computed next."""
     rest = [gap]
-    for cause, spells in ((COLLECTIVES, evidence.collectives), (DATA, evidence.data)):
-        parts = [part for piece in rest for part in intersect_interval(piece, spells)]
+    for cause, intervals in ((COLLECTIVES, evidence.collectives), (DATA, evidence.data)):
+        parts = [part for piece in rest for part in intersect_interval(piece, intervals)]
         yield from ((cause, part) for part in parts)
         rest = subtract_intervals(rest, parts)
     for piece in rest:

@@ -52,8 +52,8 @@ def find_profiler_error(output: str) -> ProfilerError | None:
     if name in _KNOWN:
         return ProfilerError(name, *_KNOWN[name])
     if name or _MISSING in output:
-        said = f"CUPTI, which profiles the device, failed with {name}" if name else "CUPTI didn't start"
-        return ProfilerError(name, said, "look it up in CUPTI's documentation")
+        sentence = f"CUPTI, which profiles the device, failed with {name}" if name else "CUPTI didn't start"
+        return ProfilerError(name, sentence, "look it up in CUPTI's documentation")
     return None
 
 

@@ -1,4 +1,4 @@
-"""The energy that a device has used, from its own counter: read on the sampler's grid, used in a window."""
+"""The energy that a device has used, from its own counter: read on the sampler's grid, given for a window."""
 
 from __future__ import annotations
 

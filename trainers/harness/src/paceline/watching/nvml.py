@@ -250,9 +250,9 @@ def _visible_devices(api: Any, environment: Mapping[str, str], lost: set[int]) -
     another order a number names no device that is known, and all of them are watched.
     """
     every = _device_handles(api)
-    wished = environment.get("CUDA_VISIBLE_DEVICES")
+    visible = environment.get("CUDA_VISIBLE_DEVICES")
     same_order = environment.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID" or len(every) == 1
-    words = [word.strip() for word in wished.split(",")] if wished is not None else None
+    words = [word.strip() for word in visible.split(",")] if visible is not None else None
     if words is None or (not same_order and any(word.isdigit() for word in words)):
         lost |= {index for index, handle in every.items() if handle is None}
         return [_make_device(api, index, handle) for index, handle in every.items() if handle is not None]

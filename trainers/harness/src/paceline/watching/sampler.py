@@ -224,9 +224,9 @@ class Sampler:
         inside = [(slot, value) for slot, value in enumerate(values[:last]) if value is not None]
         if name in performance_counters.UNITS:
             # Each is a mean since the reading before.
-            spells = ((before, slot, value) for (before, _), (slot, value) in itertools.pairwise(inside))
+            spans = ((before, slot, value) for (before, _), (slot, value) in itertools.pairwise(inside))
             start, end = (moment / self._interval for moment in window)
-            return [value for before, slot, value in spells if start <= before and slot <= end]
+            return [value for before, slot, value in spans if start <= before and slot <= end]
         if name in nvml.LOOKS_BACK:
             first = math.ceil((window[0] + nvml.LOOKS_BACK[name]) / self._interval)
         return [value for slot, value in inside if slot >= first]
