@@ -95,7 +95,8 @@ class NewestLevel:
     `known` points of the level were seen, of a `history` of so many; `scatter` is how far they lie around it,
     `likeness` how much they share with their neighbours, `proven_likeness` as much of that as isn't chance.
     Judging assumes `unit` as their noise; `detect`, which judges where points aren't `sampled`, learns it
-    itself of the `learnt_points` and the new ones, `rounding` at least. `floor` is the smallest step that is relevant.
+    itself of the `learnt_points` and the new ones, `rounding` at least. `floor` is the smallest step that
+    is relevant.
     """
 
     known: int

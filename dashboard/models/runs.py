@@ -198,7 +198,7 @@ class Run(Configured, LeasedJob):
         return page_address("run", self.pk)
 
     @property
-    def waits_for_calm(self) -> bool:
+    def is_postponed(self) -> bool:
         """True while nobody may claim it yet: what was disturbed is measured again at a calmer hour."""
         return (
             self.state == self.REQUESTED and self.not_before is not None and self.not_before > timezone.now()

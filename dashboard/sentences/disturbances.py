@@ -61,7 +61,7 @@ def join_words(parts: Sequence[str]) -> str:
 
 def remeasuring_sentence(again: Run) -> str:
     """Of a run that is kept out of judgement, by the next one of its commit and case."""
-    if again.waits_for_calm:
+    if again.is_postponed:
         return f"Measured again at {again.not_before:%H:%M} UTC, since this run was disturbed."
     if again.state == Run.State.REQUESTED:
         return "Measured again as soon as a machine is free."
@@ -75,7 +75,7 @@ def remeasuring_sentence(again: Run) -> str:
 
 def waiting_sentence(run: Run) -> str:
     """What a requested run waits for."""
-    if run.waits_for_calm:
+    if run.is_postponed:
         return (
             f"waits until {run.not_before:%H:%M} UTC, since an earlier run of this commit was disturbed; "
             "whoever asks for it has it measured at once"

@@ -294,7 +294,7 @@ def triager_name(regression: Regression) -> str:
 
 def run_state_label(run: Run) -> str:
     """`measuring`, `failed: crash`, or `requested for 14:05 UTC` where it waits for its time."""
-    if run.waits_for_calm:
+    if run.is_postponed:
         return f"{run.state} for {run.not_before:%H:%M} UTC"
     return f"failed: {run.failure}" if run.state == Run.State.FAILED and run.failure else run.state
 
