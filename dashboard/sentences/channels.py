@@ -19,8 +19,8 @@ def alert_scope(channel: Channel) -> str:
 
 
 def rule_text(rule: AlertRule) -> str:
-    """`tell suspected or confirmed, of snake_*, metric *memory, on release/*, of 5 % and more`."""
-    parts = [f"{'tell' if rule.tell else 'leave out'} {' or '.join(rule.states)}"]
+    """`report suspected or confirmed, of snake_*, metric *memory, on release/*, of 5 % and more`."""
+    parts = [f"{'report' if rule.tell else 'leave out'} {' or '.join(rule.states)}"]
     parts += [f"of {rule.case}"] if rule.case else []
     parts += [f"metric {rule.metric}"] if rule.metric else []
     parts += [f"on branch {rule.branch}"] if rule.branch else []
