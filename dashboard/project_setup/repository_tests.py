@@ -139,7 +139,7 @@ def may_use_account(test: RepositoryTest) -> bool:
 
     Else an admin of one project could name the repository of another, that the account reads as well.
     """
-    if test.project and test.repository == test.project.repository:
+    if test.project and test.repository == test.project.repository and test.project.uses_account:
         return True
     return Visitor(test.requested_by).may(Action.ADMINISTER_SITE, permission=ADD_PROJECT_PERMISSION)
 

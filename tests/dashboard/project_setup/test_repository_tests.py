@@ -169,12 +169,15 @@ def test_what_an_admin_of_one_project_named_is_never_fetched_as_the_account(
         project=project, requested_by=ada, repository=address, outcome=Outcome.READABLE, facts=facts
     )
     change_repository(Visitor(ada), tested)
-    mirror = Project.objects.get(pk=project.pk).mirror
+    moved = Project.objects.get(pk=project.pk)
     received: dict[int, list[str | None]] = {302: [], 401: []}
     for server.status, server.received in received.items():  # type: ignore[attr-defined]
         with pytest.raises(Unreachable):
-            mirror.fetch()
+            moved.mirror.fetch()
     assert (len(received[302]) > 1, any(received[401])) == (adds_projects, adds_projects)
+    server.received = []  # type: ignore[attr-defined]
+    look_at(ada, address, project=moved)
+    assert any(server.received) == adds_projects  # type: ignore[attr-defined]
 
 
 def test_nobody_there_says_so(ada: User, settings: Settings) -> None:
