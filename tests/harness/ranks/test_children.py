@@ -15,6 +15,7 @@ from paceline.measured.helper_records import HelperRecord, read_records
 from paceline.measured.loader_log import LOADERS_LIMIT, OTHERS, LoaderLog
 from paceline.measured.shared_memory import share_memory
 from paceline.measurement import TimedRepetition
+from paceline.watching import process
 
 from tests.harness.strangers import UNCOMPILED, run_processes
 
@@ -162,6 +163,34 @@ def test_forked_ranks_have_a_row_each(tmp_path: Path, way: str) -> None:
     for rank in left["ranks"]:
         assert [(kind["kind"], kind["count"]) for kind in rank["collectives"]["kinds"]] == [("all_reduce", 2)]
         assert rank["helpers"] == []
+
+
+WAITING_PARENT = (
+    UNCOMPILED
+    + """
+import multiprocessing
+def train(trained):
+    weights = torch.zeros(3, requires_grad=True)
+    optimizer = torch.optim.SGD([weights], lr=0.1)
+    for _ in range(10**6):
+        weights.sum().backward()
+        optimizer.step()
+    trained.put(weights)
+context = multiprocessing.get_context("fork")
+trained = context.Queue()
+context.Process(target=train, args=(trained,)).start()
+trained.get()
+"""
+)
+
+
+def test_a_parent_that_waits_for_an_ended_child_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Lightning's is, which asks its spawned ranks for the weights."""
+    monkeypatch.setattr(process, "ENDED_CHILDREN_SECONDS", 0.2)
+    left = run_processes(tmp_path, WAITING_PARENT, [])
+    assert (left["step"]["owner"], left["is_child"], left["ended"]) == ("SGD", True, True)
 
 
 def test_shared_memory_is_a_file_of_zeros(tmp_path: Path) -> None:

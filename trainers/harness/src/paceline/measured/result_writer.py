@@ -87,6 +87,7 @@ class ResultWriter:
         recorder, loop, identity = self.recorder, self.recorder.loop, self._find_identity()
         outcome: dict[str, Any] = {"called": loop.called, "complete": loop.complete, "taken": loop.taken}
         outcome["rank"] = identity.rank if identity else None
+        outcome["world_size"] = identity.world_size if identity else 1
         outcome["is_child"] = self._is_child
         if self._plan.kind == "counting" and not loop.complete:
             # Without torch there is nothing to count in a second one.

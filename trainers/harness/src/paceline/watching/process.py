@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, time
 from typing import Any
 
 import paceline
@@ -31,6 +31,8 @@ from .step_watch import StepWatch
 OUTPUT_LIMIT = 64 * 2**20
 EXITED = "must end by itself, not by os._exit"
 CHILD = Path(paceline.__file__).absolute().with_name("measured") / "child.py"
+# How often it is looked whether children have ended, and how long their parent may tidy up behind them.
+LOOK_SECONDS, ENDED_CHILDREN_SECONDS = 0.5, 3.0
 TAIL_LINES = 20
 TAIL_BYTES = 8_192
 
@@ -82,6 +84,7 @@ class MeasuredProcess:
         self.started = perf_counter()
         self._watch = StepWatch(self.started)
         self._window_over: float | None = None
+        self._looked = self.started
         with self.output.open("wb") as output:
             # A training of somebody's own reads and writes what it would without us.
             streams = (None, None, None) if plan.keep_running else (subprocess.DEVNULL, output, output)
@@ -128,7 +131,34 @@ class MeasuredProcess:
         return status if status >= 0 else 128 - status
 
     def wait(self, seconds: float) -> bool:
-        """Wait at most that long; return whether the process has ended."""
+        """Wait at most that long; return whether the process has ended.
+
+        One is ended that still waits for its children, which were ended when all was measured.
+        """
+        deadline = perf_counter() + seconds
+        while not self._wait_for_end(min(LOOK_SECONDS, deadline - perf_counter())):
+            if self._has_lost_children():
+                process_tree.kill_tree(self.pid)
+                self._process.wait()
+                return True
+            if perf_counter() >= deadline:
+                return False
+        return True
+
+    def _has_lost_children(self) -> bool:
+        """Whether all measured steps were taken in children that have ended some seconds ago."""
+        now = perf_counter()
+        if self.plan.keep_running or now - self._looked < LOOK_SECONDS:
+            return False
+        self._looked = now
+        files = rank_result_paths(Path(self.plan.result))
+        if not files or time() - max(file.stat().st_mtime for file in files) < ENDED_CHILDREN_SECONDS:
+            return False
+        results = [json.loads(file.read_text()) for file in files]
+        all_ended = all(left["is_child"] and left["ended"] for left in results)
+        return all_ended and len(results) >= max(left["world_size"] for left in results)
+
+    def _wait_for_end(self, seconds: float) -> bool:
         if self._pidfd is not None:
             poll = select.poll()
             poll.register(self._pidfd, select.POLLIN)
