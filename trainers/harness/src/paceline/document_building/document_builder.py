@@ -18,7 +18,7 @@ from ..ranks.children_members import children_members, loader_samples
 from ..ranks.rank_metrics import is_exact_counter, rank_samples
 from ..ranks.rank_rows import build_ranks_member
 from ..statistics import mean, median, median_interval, theil_sen_slope
-from ..step_kinds import OPTIMIZER
+from ..step_kinds import ENVIRONMENT, OPTIMIZER
 from ..watching.sampler import thin_series
 from . import costs, counter_reuse, counters, derived_metrics, device_use
 from .learning_guards import diverged_names, finite_qualities, judge_guards, values_by_seed
@@ -376,11 +376,15 @@ def _count_passes(run: Measurement, phases: Sequence[Raw]) -> dict[str, float]:
             del sums["forward"]
         else:
             sums["forward"] *= counting["model_share"]
+    kind = (run.timed[0].step or {}).get("kind")
     operations = counting["operations"] if counting else None
-    if operations is not None and "optimizer" in sums:
+    if kind == ENVIRONMENT or "optimizer" not in sums:
+        # Learning comes now and then: the same window says how often it did as of backward passes.
+        return dict(sums)
+    if operations is not None:
         # A wrapper of an optimizer is called in micro-steps too, in which it doesn't step.
         sums["optimizer"] = math.fsum(tally["optimizer_steps"] for tally in operations.values())
-    elif sums.get("optimizer", 0) > 1 and (run.timed[0].step or {}).get("kind") == OPTIMIZER:
+    elif sums["optimizer"] > 1 and kind == OPTIMIZER:
         # Uncounted, it isn't known whether others step too or a wrapper is called.
         del sums["optimizer"]
     return dict(sums)
