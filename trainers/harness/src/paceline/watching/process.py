@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from time import perf_counter, time
+from time import perf_counter
 from typing import Any
 
 import paceline
@@ -25,14 +25,16 @@ from ..ranks.rank_rows import choose_measured_rank
 from ..units import format_count, format_duration
 from . import process_tree
 from .missing_steps import describe_failed_programs, describe_missing_steps, describe_other_steps
+from .process_usage import process_usage
 from .signal_forwarding import forward_signals
 from .step_watch import StepWatch
 
 OUTPUT_LIMIT = 64 * 2**20
 EXITED = "must end by itself, not by os._exit"
 CHILD = Path(paceline.__file__).absolute().with_name("measured") / "child.py"
-# How often it is looked whether children have ended, and how long their parent may tidy up behind them.
-LOOK_SECONDS, ENDED_CHILDREN_SECONDS = 0.5, 3.0
+# How often it is looked whether children have ended, and how long their parent does nothing before it is
+# ended itself; with more than this share of a processor it does something.
+LOOK_SECONDS, ENDED_CHILDREN_SECONDS, BUSY = 0.5, 3.0, 0.05
 TAIL_LINES = 20
 TAIL_BYTES = 8_192
 
@@ -84,7 +86,8 @@ class MeasuredProcess:
         self.started = perf_counter()
         self._watch = StepWatch(self.started)
         self._window_over: float | None = None
-        self._looked = self.started
+        self._looked = self._idle_since = self.started
+        self._used = 0.0
         with self.output.open("wb") as output:
             # A training of somebody's own reads and writes what it would without us.
             streams = (None, None, None) if plan.keep_running else (subprocess.DEVNULL, output, output)
@@ -146,17 +149,21 @@ class MeasuredProcess:
         return True
 
     def _has_lost_children(self) -> bool:
-        """Whether all measured steps were taken in children that have ended some seconds ago."""
+        """Whether it does nothing, while all measured steps were taken in children that have ended."""
         now = perf_counter()
         if self.plan.keep_running or now - self._looked < LOOK_SECONDS:
             return False
-        self._looked = now
-        files = rank_result_paths(Path(self.plan.result))
-        if not files or time() - max(file.stat().st_mtime for file in files) < ENDED_CHILDREN_SECONDS:
+        usage = process_usage(self.pid)
+        used = usage.cpu if usage else 0.0
+        if used - self._used > BUSY * (now - self._looked):
+            self._idle_since = now
+        self._looked, self._used = now, used
+        if now - self._idle_since < ENDED_CHILDREN_SECONDS or self.steps_done():
             return False
+        files = rank_result_paths(Path(self.plan.result))
         results = [json.loads(file.read_text()) for file in files]
         all_ended = all(left["is_child"] and left["ended"] for left in results)
-        return all_ended and len(results) >= max(left["world_size"] for left in results)
+        return bool(files) and all_ended and len(files) >= max(left["world_size"] for left in results)
 
     def _wait_for_end(self, seconds: float) -> bool:
         if self._pidfd is not None:
