@@ -11,7 +11,7 @@ from django.db.models import Count, Exists, Min, OuterRef, QuerySet, Subquery
 
 from dashboard.models import Delivery, Experiment, Project, Regression, RegressionExperiment, Run
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
-from dashboard.querysets.regressions import REGRESSION_DETAILS
+from dashboard.querysets.regressions import IMPORTED, REGRESSION_DETAILS
 
 # So many of the newest are looked at, however many there are.
 MOST_SUSPICIONS = 2000
@@ -43,7 +43,8 @@ class Suspicion:
 
 
 def read_suspicions(project: Project, since: datetime | None) -> list[Suspicion]:
-    """Newest first, of those that opened since then; history that was rewritten is left out."""
+    """Newest first, of those that opened since then; without rewritten history, and without what imported
+    results alone show, of which nobody is told."""
     found = _SUSPICIONS.read_rows(since is not None, project=project.pk, since=since)
     return [make_suspicion(row) for row in found]
 
@@ -55,7 +56,7 @@ def _build_suspicions(of_late: bool) -> QuerySet[Regression]:
     )
     first = proofs.values("regression").annotate(at=Min("experiment__finished_at")).values("at")
     rows: Any = Regression.objects.filter(project=Parameter("project"))
-    rows = rows.exclude(withdrawal=Regression.Withdrawal.REWRITTEN)
+    rows = rows.exclude(withdrawal=Regression.Withdrawal.REWRITTEN).exclude(IMPORTED)
     if of_late:
         rows = rows.filter(opened_at__gte=Parameter("since"))
     announced = Exists(Delivery.objects.filter(regression=OuterRef("pk")))
@@ -84,13 +85,14 @@ def make_suspicion(row: Any) -> Suspicion:
 
 
 def count_measured_commits(project: Project, since: datetime | None) -> int:
-    """Commits with a stored run that ended since then."""
+    """Commits with a stored run that ended since then, and wasn't imported."""
     found = _MEASURED_COMMITS.read_rows(since is not None, project=project.pk, since=since)
     return found[0] if found else 0
 
 
 def _build_measured_commits(of_late: bool) -> QuerySet[Any]:
     runs = Run.objects.filter(commit__project=Parameter("project"), state=Run.State.DONE)
+    runs = runs.exclude(origin=Run.Origin.IMPORTED)
     runs = runs.filter(finished_at__gte=Parameter("since")) if of_late else runs
     counted = runs.order_by().values("commit__project").annotate(commits=Count("commit", distinct=True))
     return counted.values_list("commits", flat=True)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Exists, OuterRef, QuerySet
+from django.db.models import Case as Choose
+from django.db.models import Count, Exists, OuterRef, QuerySet, Subquery, When
 
 from dashboard.models import Case, Project, SeriesLatest
 from dashboard.models.series import find_tainted
@@ -15,6 +16,8 @@ from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 
 # A project of more cases is shown by its first ones: words make the list shorter.
 MOST_CASES = 2000
+# By these a case is shown that doesn't have the grid's metric, else by any other that it has.
+PREFERRED_METRICS = ("throughput", "step_time", "peak_memory")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +131,13 @@ def _build_lacking_cases() -> QuerySet[Any]:
     )
     lacks = ~Exists(headlines.filter(series__metric__name=Parameter("metric")))
     rows = Case.objects.filter(Exists(headlines), lacks, project=Parameter("project"))
-    return rows.order_by("pk").values_list("pk")[:MOST_CASES]
+    preferred = [When(series__metric__name=name, then=order) for order, name in enumerate(PREFERRED_METRICS)]
+    ordered = headlines.order_by(Choose(*preferred, default=len(PREFERRED_METRICS)), "series__metric__name")
+    shown_by = ordered.values("series__metric__name")[:1]
+    return rows.order_by("pk").values_list("pk", Subquery(shown_by))[:MOST_CASES]
 
 
-# The keys of a project's cases that have headline metrics, and not this one.
+# Of a project's cases that have headline metrics, and not this one: (key, one that it has).
 LACKING_CASES: CompiledQuery[Any] = CompiledQuery(lambda *_: _build_lacking_cases())
 
 

@@ -25,10 +25,11 @@ from dashboard.querysets.case_grid import LACKING_CASES, CaseState
 from dashboard.querysets.compiled_queries import NOW, CompiledQuery, Parameter
 from dashboard.querysets.deferred_joins import read_with_details
 from dashboard.runs.planning import PUSHED
-from dashboard.sentences import numbers
+from dashboard.sentences import labels, numbers
 
 SUMMARY_ROWS = 8
 MOST_FAILURES = 6
+MOST_METRICS = 6
 NEWEST_TRIGGERS = 5
 TRIGGERS_READ = 4 * NEWEST_TRIGGERS
 # What is mostly empty.
@@ -75,8 +76,7 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
         "imported_regressions": unresolved.imported,
         "moved": [(sentinel, _format_sentinel_change(sentinel)) for sentinel in warned["moved"]],
         "crossed": warned["crossed"],
-        # They would be missing without a word.
-        "other_cases": len(warned["lacking"]),
+        **_other_cases_context(warned["lacking"], grid["metrics"]),
         "failures": warned["failures"],
         "refused": projects.newest_refusal(triggers, now),
         "tainted_cases": disturbances.mostly_tainted_cases(now, Project.objects.filter(pk=project.pk)),
@@ -89,6 +89,20 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
     if is_offered(visitor_of(request), "trigger", project):
         context |= trigger_form_context(project, durations=known_durations(grid["states"]))
     return render(request, "projects/project.html", context, status=400 if grid["grid_refused"] else 200)
+
+
+def _other_cases_context(
+    lacking: Sequence[tuple[int, str]], metrics: Sequence[tuple[str, str]]
+) -> dict[str, Any]:
+    """How many cases don't have the grid's metric, which would be missing without a word, and by which ones
+    they are shown: these are offered beside `metrics`."""
+    names = sorted({name for _, name in lacking}, key=labels.metric_sort_key)
+    others = [(name, labels.metric_label(name)) for name in names]
+    return {
+        "other_cases": len(lacking),
+        "other_metrics": others[:MOST_METRICS],
+        "metrics": [*metrics, *(other for other in others if other not in metrics)],
+    }
 
 
 def _preview_sentence(regressions: int, cases: int) -> str:

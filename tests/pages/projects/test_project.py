@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.models import Commit, Configuration, Run, Series, Trigger
+from dashboard.models import Commit, Configuration, Metric, Run, Series, Trigger
 from tests.dashboard.access.conftest import create_member
 from tests.pages import builders
 from tests.pages.conftest import get_page
@@ -141,9 +141,14 @@ def test_cases_that_lack_the_metric_are_counted(client: Client) -> None:
     builders.create_measured_run(Commit.objects.earliest("position"), other, 0.002)
     series = Series.objects.filter(configuration__case=other)
     series.filter(metric__name="throughput").delete()
-    assert "1 more case has no throughput: choose another metric to see it." in get_page(
-        client, "/projects/snake/"
-    )
+    shown = get_page(client, "/projects/snake/")
+    assert '1 more case has no throughput: see it by <a href="?metric=step_time">step time</a>.' in shown
+    # One of its own is offered among the others.
+    series.exclude(metric__name="peak_memory").delete()
+    Metric.objects.filter(name="peak_memory").update(name="gauge.ops")
+    shown = get_page(client, "/projects/snake/")
+    assert 'see it by <a href="?metric=gauge.ops">ops (gauge)</a>.' in shown
+    assert '<option value="gauge.ops">ops (gauge)</option>' in shown
 
 
 def test_runs_refresh_themselves_while_one_is_active(client: Client) -> None:

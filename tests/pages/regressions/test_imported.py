@@ -14,6 +14,7 @@ from django.utils import timezone
 from dashboard.models import Commit, Document, Project, Regression, Run, Series
 from tests.dashboard import factories
 from tests.pages import builders
+from tests.pages.conftest import shown_text
 
 pytestmark = pytest.mark.django_db
 
@@ -52,6 +53,11 @@ def test_what_no_run_shows_yet_is_not_imported(client: Client, regression: Regre
     """A range that was narrowed ends at commits without a run of their own."""
     Run.objects.filter(commit__in=[regression.first_bad, regression.last_good]).delete()
     assert f'href="/regressions/{regression.pk}/"' in get_page(client, "/")
+
+
+def test_its_project_is_not_trusted_by_it(client: Client, regression: Regression) -> None:
+    trust = client.get("/projects/snake/trust/?days=all")
+    assert (trust.context["commits"], trust.context["times"]) == (0, [])
 
 
 def test_the_inbox_has_a_tab_for_it(client: Client, regression: Regression) -> None:
@@ -132,6 +138,8 @@ def test_nobody_is_told_to_measure_where_there_is_no_repository(client: Client, 
     import_history(tmp_path / "values.csv", levels=((16, 10.0),))
     series = Series.objects.get()
     pages = ("/projects/old/", "/projects/old/?metric=throughput", "/regressions/?project=old")
+    trust = client.get("/projects/old/trust/?days=all")
+    assert "nothing to report. Choose a longer time." in shown_text(trust)
     series.points.all().delete()
     for page in (*pages, series.get_absolute_url()):
         shown = get_page(client, page)
