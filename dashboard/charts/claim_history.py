@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dashboard.charts.picture_ticks import round_ticks
 from dashboard.sentences.numbers import format_number
 
 WIDTH, HEIGHT = 720, 240
@@ -74,7 +75,7 @@ def layout_history(
     if not points:
         return None
     low, high = _value_range(points, accepted, is_ratio)
-    texts = [(value, format_number(value)) for value in round_ticks(low, high)]
+    texts = [(value, format_number(value)) for value in round_ticks(low, high, TICKS)]
     left = max(LEFT, *(math.ceil(GAP + SIGN_WIDTH * len(text)) for _, text in texts))
     inner = WIDTH - left - RIGHT
 
@@ -120,11 +121,3 @@ def _value_range(
             low, high = min(low, edge), max(high, edge)
     room = ROOM * max(high - low, size)
     return low - room, high + room
-
-
-def round_ticks(low: float, high: float) -> list[float]:
-    """A few round numbers between both ends."""
-    step = 10 ** math.floor(math.log10((high - low) / TICKS))
-    step *= next((factor for factor in (1, 2, 5) if (high - low) / (factor * step) <= TICKS), 10)
-    first = math.ceil(low / step)
-    return [round(index * step, 12) for index in range(first, math.floor(high / step) + 1)]

@@ -17,14 +17,14 @@ from dashboard.charts.canvas import (
     fit_text,
     text_width,
 )
-from dashboard.charts.picture_ticks import LABEL_SIZE, write_ticks
+from dashboard.charts.picture_ticks import LABEL_SIZE, choose_ticks, write_ticks
 
 WIDTH, HEIGHT = 600, 240
 PLOT_LEFT, PLOT_TOP, PLOT_RIGHT, PLOT_BOTTOM = 78, 42, 586, 212
 LINE_WIDTH, DOT_RADIUS = 3, 3
 UNIT_AT = (14, 32)
 TITLE_SIZE = 15
-TICKS = 3
+TICKS = 4
 
 Level = tuple[float, float]
 
@@ -92,7 +92,7 @@ def draw_step_picture(
 
 
 def _draw_grid(canvas: Canvas, plot: Plot, unit: str) -> None:
-    values = [plot.low + (tick + 0.5) / TICKS * (plot.high - plot.low) for tick in range(TICKS)]
+    values = choose_ticks(plot.low, plot.high, unit, TICKS)
     ticks = [(value, plot.y(value)) for value in values]
     for _, height in ticks:
         canvas.draw_line([(PLOT_LEFT, height), (PLOT_RIGHT, height)], GRID, 1)

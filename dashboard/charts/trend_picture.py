@@ -18,7 +18,7 @@ from dashboard.charts.canvas import (
     fit_text,
     text_width,
 )
-from dashboard.charts.picture_ticks import LABEL_SIZE, write_ticks
+from dashboard.charts.picture_ticks import LABEL_SIZE, choose_ticks, write_ticks
 
 WIDTH, HEIGHT = 600, 315
 LEFT, TOP, RIGHT, BOTTOM = 84, 66, 584, 278
@@ -112,7 +112,7 @@ def draw_empty_picture(canvas: Canvas, title: str) -> bytes:
 
 
 def _draw_grid(canvas: Canvas, plot: _Plot, unit: str) -> None:
-    values = [plot.low + (tick + 0.5) / TICKS * (plot.high - plot.low) for tick in range(TICKS)]
+    values = choose_ticks(plot.low, plot.high, unit, TICKS)
     ticks = [(value, plot.locate(plot.first, value)[1]) for value in values]
     for _, height in ticks:
         canvas.draw_line([(LEFT, height), (RIGHT, height)], GRID, 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.db import connection
 from django.test import Client
@@ -40,7 +42,7 @@ def test_the_table_says_what_holds_and_since_when(client: Client, claim: Claim, 
 def test_a_claim_is_drawn_over_commits(client: Client, claim: Claim) -> None:
     answer = client.get(claim.get_absolute_url())
     page = answer.content.decode()
-    assert page.count('<g class="point') == 4
+    assert len(re.findall(r'<a class="point [^"]*" href="/experiments/\d+/"', page)) == 4
     assert page.count('claim-holds"><title>') == 2
     text = shown_text(answer)
     assert "The band is what agrees with the claim." in text
