@@ -43,7 +43,7 @@ def test_a_claim_is_drawn_over_commits(client: Client, claim: Claim) -> None:
     answer = client.get(claim.get_absolute_url())
     page = answer.content.decode()
     assert len(re.findall(r'<a class="point [^"]*" href="/experiments/\d+/"', page)) == 4
-    assert page.count('claim-holds"><title>') == 2
+    assert page.count('class="point claim-holds"') == 2
     text = shown_text(answer)
     assert "The band is what agrees with the claim." in text
     assert "not known 6 pairs" in text
