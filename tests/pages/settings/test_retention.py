@@ -9,6 +9,7 @@ from django.test import Client
 
 from dashboard import retention
 from dashboard.models import Point, Project, Regression, Run, RunLog
+from dashboard.sentences.numbers import DASH
 from tests.dashboard import factories
 from tests.dashboard.access.conftest import create_member
 from tests.dashboard.retention.histories import measure_values
@@ -45,7 +46,7 @@ def test_a_dry_run_counts_what_would_go_and_drops_nothing(client: Client, histor
     assert isinstance(made, Regression)
     said = shown_text(client.get(PAGE, {"dry-run": "yes"}))
     assert "5 runs 5 logs, 40 B 1 newest of a case, 2 at commits of regressions, 4 beside a step" in said
-    assert "730 days default none —" in said
+    assert f"730 days default none {DASH}" in said
     assert RunLog.objects.count() == 12
 
 
