@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
-from paceline.measured.rank_programs import PythonProgram, is_another_rank, read_program
+from paceline.measured.rank_programs import CHILD, PythonProgram, is_another_rank, read_program
+from paceline.watching import process
 
 from tests.harness.strangers import run_processes
 
@@ -35,11 +37,22 @@ else:
     sys.exit(5)
 """
 
+STEPS = "import paceline\nfor _ in paceline.steps(range(40)): pass\n"
 
-def test_a_rank_that_the_script_starts_has_its_row(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+
+def test_a_rank_that_the_script_starts_has_its_row(tmp_path: Path) -> None:
     left = run_processes(tmp_path, RANKS, ["--lr", "1"])
     assert [rank["rank"] for rank in left["ranks"]] == [0, 1]
     assert "['train.py', '--lr', '1'] train.py __main__ True" in (tmp_path / "measured/output").read_text()
+
+
+def test_words_of_a_launcher_stand_before_the_scripts_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = [sys.executable, str(CHILD), "--local_rank=0"]
+    monkeypatch.setattr(process, "_start_command", lambda _plan, plan_file: [*command, plan_file])
+    run_processes(tmp_path, f"import sys\nprint(sys.argv)\n{STEPS}", ["--lr", "1"])
+    assert "['train.py', '--local_rank=0', '--lr', '1']" in (tmp_path / "measured/output").read_text()
 
 
 @pytest.mark.parametrize(
