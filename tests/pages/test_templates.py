@@ -51,6 +51,7 @@ from tests.pages.test_shared_pictures import visit_shared_pictures
 from tests.pages.visited_pages import (
     check_pages,
     commit_pages,
+    copy_pages,
     experiment_pages,
     grid_pages,
     machine_pages,
@@ -137,6 +138,7 @@ def visit_everything(client: Client, folder: Path) -> None:
         *series_pages(),
         *commit_pages(),
         *grid_pages(),
+        *copy_pages(),
     ]:
         assert client.get(where).status_code == 200, where
         # What a page has for who is not signed in alone, its first address shows.

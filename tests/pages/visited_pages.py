@@ -96,6 +96,19 @@ def grid_pages() -> list[str]:
     ]
 
 
+def copy_pages() -> list[str]:
+    """Of a copy whose repository nobody has read here yet, with one measured commit, whose cases share no
+    metric."""
+    project = builders.create_project("copied", imported_at=timezone.now(), repository_problem="It is away.")
+    (commit,) = builders.create_commits(project, 1)
+    for number, metric in enumerate(("throughput", "step_time", "peak_memory", "memory_growth")):
+        run = builders.create_measured_run(commit, builders.create_case(project, f"case{number}"), 0.001)
+        Series.objects.filter(configuration__case=run.case).exclude(metric__name=metric).delete()
+    pages = [f"/projects/copied/{name}" for name in ("", "compare/", "trust/?days=30")]
+    Run.objects.filter(project=project).update(finished_at=timezone.now() - timedelta(days=40))
+    return pages
+
+
 def run_pages() -> list[str]:
     """Runs in all states, with documents that hold everything."""
     project = builders.create_project("runs")
