@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from paceline.measured.rank_programs import CHILD, PythonProgram, is_another_rank, read_program
+from paceline.measured.rank_programs import (
+    CHILD,
+    PROGRAM,
+    PythonProgram,
+    is_another_rank,
+    measuring_command,
+    read_program,
+)
+from paceline.protocol.process_environment import unchanged_environment
 from paceline.watching import process
 
 from tests.harness.strangers import run_processes
@@ -24,10 +33,10 @@ import paceline
 if "LOCAL_RANK" not in os.environ:
     os.environ.update(WORLD_SIZE="2", LOCAL_RANK="0")
     command = [sys.executable, "-B", *sys.argv]
-    other = subprocess.Popen(command, env={**os.environ, "LOCAL_RANK": "1"})
+    # An iterator is looked at once.
+    other = subprocess.Popen(map(str, command), env={**os.environ, "LOCAL_RANK": "1"})
     # With its own rank's variables it is a helper.
     subprocess.run([sys.executable, "-c", "pass"], env={**os.environ})
-    assert other.args == command
 for _ in paceline.steps(range(40)):
     pass
 if os.environ["LOCAL_RANK"] == "0":
@@ -44,6 +53,26 @@ def test_a_rank_that_the_script_starts_has_its_row(tmp_path: Path) -> None:
     left = run_processes(tmp_path, RANKS, ["--lr", "1"])
     assert [rank["rank"] for rank in left["ranks"]] == [0, 1]
     assert "['train.py', '--lr', '1'] train.py __main__ True" in (tmp_path / "measured/output").read_text()
+
+
+def test_a_rank_runs_by_itself_once_the_harness_is_gone(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import sys\nprint(sys.argv[1:], sys.dont_write_bytecode, 'paceline' in sys.modules)")
+    gone = tmp_path / "plan.json"
+    command = [sys.executable, "-B", str(CHILD), PROGRAM, str(script), "--lr", "1", str(gone)]
+    shown = subprocess.run(command, env=unchanged_environment(), capture_output=True, text=True, check=True)
+    assert shown.stdout == "['--lr', '1'] True False\n"
+
+
+def test_a_rank_that_would_not_find_the_harness_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "train.py").write_text("")
+    root, rank = str(CHILD.parents[2]), {"RANK": "1", "WORLD_SIZE": "2"}
+    monkeypatch.setenv("PYTHONPATH", root)
+    for script, variables in (("train.py", rank), (".", {**rank, "PYTHONPATH": root})):
+        words = [sys.executable, script]
+        assert measuring_command(words, tmp_path, variables, str(tmp_path / "plan.json")) is words
 
 
 def test_words_of_a_launcher_stand_before_the_scripts_own(

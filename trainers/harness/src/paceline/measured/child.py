@@ -25,6 +25,7 @@ from dataclasses import replace
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType, TracebackType
+from typing import NoReturn
 
 # By their whole names: a file that is started by its own has no package around it.
 import paceline
@@ -34,15 +35,19 @@ from paceline.measured.child_hooks import call_before_exit
 from paceline.measured.child_processes import hook_children, measure_spawned
 from paceline.measured.plan import ProcessPlan
 from paceline.measured.rank_presence import presence
+from paceline.measured.rank_programs import PROGRAM
 from paceline.measured.result_writer import ResultWriter, create_recorder
 
 
 def main() -> ProcessPlan:
     """Run the script under a recorder, and return the plan; the result is written even where it fails."""
     plan_file = sys.argv[-1]
+    if sys.argv[1] == PROGRAM and not Path(plan_file).exists():
+        _run_unmeasured()
     plan = ProcessPlan(**json.loads(Path(plan_file).read_text()))
-    # DeepSpeed's launcher gives each rank its number so.
-    plan = replace(plan, arguments=[*sys.argv[1:-1], *plan.arguments])
+    if not plan.is_program:
+        # DeepSpeed's launcher gives each rank its number so.
+        plan = replace(plan, arguments=[*sys.argv[1:-1], *plan.arguments])
     _check_package(plan)
     if plan.is_program:
         measure_spawned(plan_file)
@@ -72,6 +77,12 @@ def main() -> ProcessPlan:
         if os.getpid() == measured:
             result.write(ended=finder is not None and finder.ended)
     return plan
+
+
+def _run_unmeasured() -> NoReturn:
+    """Become the program that this process stands for: the harness is gone, with the plan."""
+    before = sys.orig_argv[: sys.orig_argv.index(sys.argv[0])]
+    os.execv(sys.executable, [*before, *sys.argv[2:-1]])  # noqa: S606  # it is the script's own command
 
 
 def _start_finder(result: ResultWriter, plan: ProcessPlan) -> auto.StepFinder | None:

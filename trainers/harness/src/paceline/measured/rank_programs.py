@@ -23,8 +23,10 @@ from .plan import ProcessPlan
 from .rank_identity import VARIABLES
 
 CHILD = Path(__file__).with_name("child.py")
+# Before the words of a rank's own command, in the one that measures it.
+PROGRAM = "--program"
 # Options of Python that leave the harness to be found, the second ones with a value of their own.
-OPTIONS, VALUED = ("-u", "-B", "-O", "-OO", "-P", "-q"), ("-W", "-X")
+OPTIONS, VALUED = ("-u", "-B", "-O", "-OO", "-q"), ("-W", "-X")
 LONGEST_COMMAND = 200
 NOTED_COMMANDS = 3
 
@@ -50,8 +52,10 @@ def hook_programs(plan_file: str) -> None:
 
     def execute_child(self: Any, args: Any, executable: Any, *others: Any) -> Any:
         if executable is None:
+            if not isinstance(args, str | bytes | os.PathLike):
+                args = list(args)  # It may be an iterator, which is looked at once.
             folder, variables = others[3:5]
-            args = _measure_ranks(args, folder, variables, plan_file)
+            args = measuring_command(args, folder, variables, plan_file)
         return execute(self, args, executable, *others)
 
     popen._execute_child = execute_child
@@ -82,7 +86,7 @@ def is_another_rank(own: Mapping[str, str], given: Mapping[str, str]) -> bool:
     return False
 
 
-def _measure_ranks(args: Any, folder: Any, variables: Any, plan_file: str) -> Any:
+def measuring_command(args: Any, folder: Any, variables: Any, plan_file: str) -> Any:
     """Return what is started in place of a rank's command, and every other command as it is."""
     words = _split_command(args)
     program = read_program(words)
@@ -90,11 +94,25 @@ def _measure_ranks(args: Any, folder: Any, variables: Any, plan_file: str) -> An
         return args
     _note_command(program)
     given = {os.fsdecode(name): os.fsdecode(value) for name, value in (variables or {}).items()}
-    is_rank = is_another_rank(os.environ, given) and not isinstance(args, str | bytes)
-    if not is_rank or not _is_this_python(words[0]):
+    is_rank = is_another_rank(os.environ, given) and not isinstance(args, str | bytes | os.PathLike)
+    if not is_rank or not _is_this_python(words[0]) or not _finds_harness(given):
         return args
-    plan = _write_plan(program, os.path.abspath(os.fsdecode(folder or ".")), Path(plan_file))  # noqa: PTH100
-    return args if plan is None else [args[0], *program.options, str(CHILD), plan]
+    place = os.path.abspath(os.fsdecode(folder or "."))  # noqa: PTH100
+    is_file = program.script.endswith(".py") and Path(place, program.script).is_file()
+    if not is_file and not program.is_module:
+        return args  # a folder or an archive
+    plan = _write_plan(program, place, Path(plan_file))
+    if plan is None:
+        return args
+    command = words[1 + len(program.options) :]
+    return [args[0], *program.options, str(CHILD), PROGRAM, *command, plan]
+
+
+def _finds_harness(given: Mapping[str, str]) -> bool:
+    """Whether a process with these variables can import the harness, as this one does."""
+    root = str(CHILD.parents[2])
+    own, theirs = (variables.get("PYTHONPATH", "").split(os.pathsep) for variables in (os.environ, given))
+    return root not in own or root in theirs
 
 
 def _split_command(args: Any) -> list[str]:

@@ -25,7 +25,7 @@ from ..ranks.rank_rows import choose_measured_rank
 from ..units import format_count, format_duration
 from . import process_tree
 from .missing_steps import describe_failed_programs, describe_missing_steps, describe_other_steps
-from .process_usage import process_usage
+from .process_usage import cheap_descendant_pids, process_usage
 from .signal_forwarding import forward_signals
 from .step_watch import StepWatch
 
@@ -149,21 +149,26 @@ class MeasuredProcess:
         return True
 
     def _has_lost_children(self) -> bool:
-        """Whether it does nothing, while all measured steps were taken in children that have ended."""
+        """Whether nothing of it works any more, and all measured steps were taken in ended children."""
         now = perf_counter()
         if self.plan.keep_running or now - self._looked < LOOK_SECONDS:
             return False
-        usage = process_usage(self.pid)
-        used = usage.cpu if usage else 0.0
-        if used - self._used > BUSY * (now - self._looked):
+        files = rank_result_paths(Path(self.plan.result))
+        used = self._processor_seconds() if files else 0.0
+        # What a child took goes with it: a smaller sum is something done as well.
+        if not files or abs(used - self._used) > BUSY * (now - self._looked):
             self._idle_since = now
         self._looked, self._used = now, used
         if now - self._idle_since < ENDED_CHILDREN_SECONDS or self.steps_done():
             return False
-        files = rank_result_paths(Path(self.plan.result))
         results = [json.loads(file.read_text()) for file in files]
         all_ended = all(left["is_child"] and left["ended"] for left in results)
-        return bool(files) and all_ended and len(files) >= max(left["world_size"] for left in results)
+        return all_ended and max(left["world_size"] for left in results) <= len(files)
+
+    def _processor_seconds(self) -> float:
+        """What the process and its living descendants have taken."""
+        used = map(process_usage, (self.pid, *cheap_descendant_pids(self.pid)))
+        return sum(usage.cpu for usage in used if usage)
 
     def _wait_for_end(self, seconds: float) -> bool:
         if self._pidfd is not None:
