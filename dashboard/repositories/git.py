@@ -26,7 +26,7 @@ PASSED_ON = (
 # By these git finds what the account may read: its configuration, credential helpers, .netrc, keys, tickets.
 ACCOUNT = (
     *("HOME", "XDG_CONFIG_HOME", "KRB5CCNAME", "SSH_AUTH_SOCK", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS"),
-    "GIT_CONFIG_GLOBAL",
+    *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"),
 )
 PROTECTIONS = {
     "GIT_TERMINAL_PROMPT": "0",
@@ -133,10 +133,11 @@ def git_without_account() -> Git:
 def surroundings_without_account() -> dict[str, str]:
     """This process' variables, with which git reads what a stranger may read.
 
-    A home is named, since curl looks for .netrc in the one that the system knows where none is.
+    A home is named, since curl looks for .netrc in the one that the system knows where none is, and so is a
+    place of tickets. The machine's configuration may hold helpers and headers as well.
     """
     kept = {name: value for name, value in os.environ.items() if name not in ACCOUNT}
-    return {**kept, "HOME": "/dev/null"}
+    return {**kept, "HOME": "/dev/null", "KRB5CCNAME": "FILE:/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
 
 
 def protocol_variables(address: str) -> dict[str, str]:
