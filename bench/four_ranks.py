@@ -34,6 +34,9 @@ def main() -> None:
             turns = opened.enter_context(Path(sys.argv[2]).open())
             done = opened.enter_context(Path(sys.argv[3]).open("w"))
         train_blocks(network, optimizer, batch, targets, turns, done)
+    # Who ended first would close the connections of the others.
+    dist.barrier()
+    dist.destroy_process_group()
 
 
 def train_blocks(
