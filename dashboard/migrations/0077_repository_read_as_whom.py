@@ -11,6 +11,7 @@ class Migration(migrations.Migration):
             model_name="project",
             name="uses_account",
             field=models.BooleanField(
+                db_default=True,
                 default=True,
                 editable=False,
                 help_text="Whether it is read as the site's account reads, and led on by redirects: who "

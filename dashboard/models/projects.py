@@ -124,6 +124,7 @@ class Project(models.Model):
         blank=True, default="", help_text="USER:PASSWORD of the repository's address, where it needs them."
     )
     uses_account = models.BooleanField(
+        db_default=True,
         default=True,
         editable=False,
         help_text="Whether it is read as the site's account reads, and led on by redirects: who named its "
@@ -181,6 +182,11 @@ class Project(models.Model):
     def is_unread_copy(self) -> bool:
         """Whether it came from an archive, with the address of a repository that this site never read."""
         return bool(self.repository) and self.imported_at is not None and self.repository_read_at is None
+
+    @property
+    def is_measurable(self) -> bool:
+        """Whether its commits can be read, and so measured here."""
+        return bool(self.repository) and not self.is_unread_copy
 
     def note_reading(self, problem: str = "") -> None:
         """Remember that its repository was read just now, or why it could not be."""

@@ -31,7 +31,7 @@ def with_newest_origin(rows: QuerySet[Series]) -> QuerySet[Series]:
 def is_measured_here(series: Series) -> bool:
     """Whether a host of this site can measure it again: a series with its newest origin."""
     origin = getattr(series, "newest_origin", None)
-    return bool(series.case.project.repository) and origin in (None, Run.Origin.MEASURED)
+    return series.case.project.is_measurable and origin in (None, Run.Origin.MEASURED)
 
 
 SERIES_OF_KEYS = compose_details(series_with_related)

@@ -31,5 +31,4 @@ def may_use_address(context: dict[str, Any], view_name: str, project: Project | 
 def may_measure_project(context: dict[str, Any], project: Project) -> bool:
     """`{% may_measure project as can_measure %}`: of an imported history nothing can be measured,
     nor of a copy before its repository is read."""
-    is_readable = project.repository and not project.is_unread_copy
-    return bool(is_readable) and may_use_address(context, "trigger", project)
+    return project.is_measurable and may_use_address(context, "trigger", project)

@@ -57,7 +57,7 @@ def run_links(run: Run, previous: PreviousRun | None) -> Sequence[ComparisonLink
     """A run's commit against its parent, its baseline, the commit that was measured before it, and the last
     good one."""
     project = run.case.project
-    if not project.repository:
+    if not project.is_measurable:
         return []
     against = dict.fromkeys(run.commit.parents[:1], "its parent")
     name = default_baseline(project_policy(project), run.commit.branch, project.branch)
@@ -78,7 +78,7 @@ def run_links(run: Run, previous: PreviousRun | None) -> Sequence[ComparisonLink
 
 def regression_address(regression: Regression) -> str:
     """How large its step is, asked by a person; empty where nothing can be measured."""
-    if not regression.project.repository:
+    if not regression.project.is_measurable:
         return ""
     sides = {"base": regression.last_good.hash, "head": regression.first_bad.hash}
     return form_address(regression.project, **sides, **series_fields(regression.series))
