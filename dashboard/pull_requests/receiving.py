@@ -30,6 +30,7 @@ STATES = {
 }
 # A line of its own in a comment. An approval names the head that its writer looked at, by its whole hash: of
 # the beginning of one somebody can make two commits, and push the other after the look.
+INTENDED = "intended"
 COMMAND = re.compile(r"^/paceline (intended|again|approve [0-9a-f]{40}(?:[0-9a-f]{24})?)\s*$", re.MULTILINE)
 
 
@@ -87,8 +88,13 @@ def receive_comment(project: Project, event: CommentEvent, **_: Any) -> None:
     """Look into a comment that speaks to us, later: whether its writer may is asked of the forge."""
     match = COMMAND.search(event.body) if event.is_pull_request else None
     if match and event.author_account:
+        command = match[1]
+        if command == INTENDED:
+            # Of the head that its writer has seen: a newer one may come while the forge doesn't answer.
+            rows = PullRequest.objects.filter(project=project, number=event.number)
+            command = " ".join([command, *rows.values_list("head_hash", flat=True)])
         outbox.enqueue_message(
-            dispatch.OBEY_COMMENT, project.pk, event.number, event.author_account, event.author, match[1]
+            dispatch.OBEY_COMMENT, project.pk, event.number, event.author_account, event.author, command
         )
 
 
@@ -120,7 +126,9 @@ def obey_comment(project_id: int, number: int, account: str, name: str, said: st
 def act_on_comment(check: Check, said: str, person: str) -> tuple[AuditAction, Check]:
     """What was done, and the check that it is about now: a new one where it runs again. Raises CheckError."""
     command, _, given = said.partition(" ")
-    if command == "intended":
+    if command == INTENDED:
+        if given and check.head_hash != given:
+            raise CheckError(f"head: {check.head_hash[:10]} came after the comment, of {given[:10]}.")
         mark_intended(check, person)
         return AuditAction.CHECK_INTENDED, check
     if command == "again":

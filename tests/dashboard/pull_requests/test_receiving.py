@@ -148,6 +148,7 @@ def test_who_may_write_calls_it_intended(
     ("said", "values", "action", "sentence"),
     [
         ("intended", {}, "check intended", "called intended check"),
+        (f"intended {'a' * 40}", {}, "check intended", "called intended check"),
         ("again", {}, "check requested", "asked for check"),
         (
             f"approve {'a' * 40}",
@@ -179,7 +180,10 @@ def test_what_a_comment_does_stands_in_the_audit_log(
 
 
 @pytest.mark.parametrize("kind", ["github"])
-@pytest.mark.parametrize(("role", "said"), [("read", "intended"), ("write", f"approve {'b' * 40}")])
+@pytest.mark.parametrize(
+    ("role", "said"),
+    [("read", "intended"), ("write", f"intended {'b' * 40}"), ("write", f"approve {'b' * 40}")],
+)
 def test_what_a_comment_may_not_do_leaves_no_entry(
     tracked: Project, stand_in: StandIn, refused: Check, role: str, said: str
 ) -> None:
@@ -202,6 +206,18 @@ def test_a_comment_approves_the_head_that_it_names(
     obey_comment(tracked.pk, 2, "ada", "Ada", said)
     refused.refresh_from_db()
     assert refused.state == state
+
+
+def test_what_is_intended_is_the_head_that_was_there(
+    tracked: Project, refused: Check, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect_project(tracked, "github")
+    sent: list[Any] = []
+    monkeypatch.setattr("dashboard.dispatch.send_task", lambda *call: sent.append(call))
+    PullRequest.objects.update(number=1)
+    values = {"comment__body": "/paceline intended", "issue__pull_request": {"url": "https://x"}}
+    deliver_webhook("github/issue-comment-created", **values)
+    assert [call[-1] for call in sent] == [f"intended {'a' * 40}"]
 
 
 @pytest.mark.parametrize(
