@@ -39,6 +39,7 @@ from dashboard.project_setup.duration_sentences import run_end_sentence
 from dashboard.querysets import run_points
 from dashboard.querysets import runs as run_queries
 from dashboard.querysets.durations import newest_duration
+from dashboard.sentences import labels
 from dashboard.sentences.numbers import format_count
 
 # The warning that the page leaves out: its table of limits says more.
@@ -66,10 +67,15 @@ def run_page(request: HttpRequest, pk: int) -> HttpResponse:
         if measurable and is_offered(visitor_of(request), "experiment-new", run.case.project):
             context["comparisons"] = run_links(run, context["previous"])
     elif run.state == Run.State.DONE:  # It was imported, or has become too old for its document.
-        points = run_points.points_of_run(run.pk)
+        points = sorted(run_points.points_of_run(run.pk), key=_listed_place)
         context |= {"points": points, "points_have_intervals": any(point.low is not None for point in points)}
     context["preview"] = preview_of(run)
     return render(request, "runs/run.html", context)
+
+
+def _listed_place(point: run_points.RunPoint) -> tuple[bool, tuple[int, str, str]]:
+    """Headlines first, as among the metrics of a document."""
+    return not point.headline, labels.metric_sort_key(point.metric, point.phase)
 
 
 def _document_context(request: HttpRequest, run: Run, document: Json) -> dict[str, Any]:
