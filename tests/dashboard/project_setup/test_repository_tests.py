@@ -131,20 +131,24 @@ def test_what_a_server_answers(
     assert "wrong" not in str(test.facts)
 
 
+@pytest.fixture
+def account(ada: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, adds_projects: bool) -> None:
+    """The site's, which is known to the server; and what ada may do."""
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login site password secret")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    if adds_projects:
+        ada.user_permissions.add(Permission.objects.get(codename="add_project"))
+
+
 @pytest.mark.parametrize("adds_projects", [True, False])
 def test_an_admin_of_one_project_reads_nothing_with_the_accounts_credentials(
     ada: User,
     project: Project,
     server: HTTPServer,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    account: None,
     adds_projects: bool,
 ) -> None:
-    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login site password secret")
-    monkeypatch.setenv("HOME", str(tmp_path))
     server.status = 401  # type: ignore[attr-defined]
-    if adds_projects:
-        ada.user_permissions.add(Permission.objects.get(codename="add_project"))
     look_at(ada, f"http://127.0.0.1:{server.server_port}/private", project=project)
     assert any(server.received) == adds_projects  # type: ignore[attr-defined]
 
@@ -154,15 +158,10 @@ def test_what_an_admin_of_one_project_named_is_never_fetched_as_the_account(
     ada: User,
     project: Project,
     server: HTTPServer,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    account: None,
     adds_projects: bool,
 ) -> None:
     """Later its host may lead git to another one, where the account is known."""
-    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login site password secret")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    if adds_projects:
-        ada.user_permissions.add(Permission.objects.get(codename="add_project"))
     address = f"http://127.0.0.1:{server.server_port}/led-on"
     facts = {"branch": "main"}
     tested = RepositoryTest.objects.create(

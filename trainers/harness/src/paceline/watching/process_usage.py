@@ -73,7 +73,9 @@ def orphaned_pids(session: int) -> list[int]:
     if not HAS_CHILDREN:
         return []
     ancestors = processes.ancestor_pids(os.getpid())
-    children = (child for ancestor in ancestors for child in processes.child_pids(ancestor))
+    # Twice: the kernel's list may leave one out while another one ends, and an ancestor has many strangers.
+    looks = (*ancestors, *ancestors)
+    children = dict.fromkeys(child for ancestor in looks for child in processes.child_pids(ancestor))
     return [child for child in children if child != session and _session_of(child) == session]
 
 
