@@ -23,7 +23,7 @@ from dashboard.alerts.http_exchange import json_reason, parse_webhook_url, post_
 from dashboard.alerts.messages import Message, Section, compose_message, escape_marks, fit_text
 from dashboard.models import Delivery
 
-MOST_TITLE, MOST_DESCRIPTION, MOST_NAME, MOST_VALUE, MOST_FIELDS = 256, 4096, 256, 1024, 25
+MOST_TITLE, MOST_NAME, MOST_VALUE, MOST_FIELDS = 256, 256, 1024, 25
 # Of 6,000 in all, so that the sum of what is shown stays below it.
 SENTENCE_ROOM, FACT_ROOM, SECTION_ROOM = 1500, 200, 700
 MOST_LINES = 8

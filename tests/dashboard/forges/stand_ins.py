@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -44,9 +44,6 @@ class Forced:
     status: int
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b"{}"
-
-
-Respond = Callable[[Sent], Any]
 
 
 @dataclass

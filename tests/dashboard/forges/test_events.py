@@ -19,8 +19,6 @@ from dashboard.forges.json_fields import Fields
 from dashboard.models import ForgeConnection
 from tests.dashboard.forges.payloads import Sender, deliver_example, read_example
 
-ZEROS = "0" * 40
-
 
 def pull_request(name: str, **changes: Any) -> PullRequestEvent:
     event = deliver_example(name, **changes).event

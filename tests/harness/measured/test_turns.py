@@ -7,7 +7,6 @@ import json
 import subprocess
 import threading
 from array import array
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -41,8 +40,6 @@ NEVER_ASLEEP = """
 from paceline.measured import processor
 processor.processor_wait_seconds = lambda: time.perf_counter() - time.thread_time()
 """
-
-Together = Callable[..., tuple[dict[str, Any], dict[str, Any]]]
 
 
 def start_run(project: Project, side: str, pipe: str, *arguments: str) -> subprocess.Popen[str]:

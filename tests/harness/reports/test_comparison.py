@@ -2,7 +2,6 @@ import copy
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from paceline import document, metrics, units
@@ -11,9 +10,6 @@ from paceline.document_rows import MetricValue
 from paceline.reports import comparison, report
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "paceline.document-1.json"
-Raw = dict[str, Any]
-
-
 SPREAD, WIDER = [1.0, 1.01, 1.02, 1.03, 1.04], [1.15, 1.16, 1.17, 1.18, 1.19]
 
 

@@ -21,7 +21,6 @@ TIME_TOLERANCE = 0.02
 KEPT, BRIEF = 2**30, 2**28
 # What the driver keeps of a device beside PyTorch's memory: a context and its kernels.
 MOST_CONTEXT = 2**31
-START_SECONDS = 60
 
 
 def check_device_time(bench: Workbench) -> list[Finding]:

@@ -20,7 +20,7 @@ from .host_phases import PhaseClock
 from .intervals import Interval, intersect_interval, subtract_intervals, total_length, unite_intervals
 from .trace_events import COPY, DeviceActivity, HostCall, Trace
 
-DATA, COPYING, SYNCHRONISATION, HOST, LAUNCH, UNEXPLAINED, DATASET, COLLECTIVES = CAUSES = (
+DATA, COPYING, SYNCHRONISATION, HOST, LAUNCH, UNEXPLAINED, DATASET, COLLECTIVES = (
     "data",
     "copy",
     "synchronisation",
