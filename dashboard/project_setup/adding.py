@@ -13,7 +13,7 @@ from dashboard.models import Membership, Project, RepositoryTest, Trigger
 from dashboard.project_setup.errors import SetupError, refused_field
 from dashboard.project_setup.manifests import plan_benchmarks
 from dashboard.services.processes import FIRST_PROJECT
-from dashboard.triggers.receiving import TriggerError, parse_revisions, receive_trigger
+from dashboard.triggers.receiving import TriggerError, TriggerOrigin, parse_revisions, receive_trigger
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,6 @@ def check_fields(project: Project) -> None:
 def request_first_runs(actor: Visitor, project: Project, wanted: WantedProject) -> None:
     try:
         revisions = parse_revisions(last=wanted.last)
-        web = Trigger.Source.WEB
-        receive_trigger(project, web, revisions, wanted.benchmarks, user=actor.user, actor=actor)
+        receive_trigger(project, TriggerOrigin(Trigger.Source.WEB), revisions, wanted.benchmarks, actor)
     except TriggerError as error:
         raise SetupError(str(error), "last") from error

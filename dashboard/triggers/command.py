@@ -9,7 +9,7 @@ from typing import Any
 from dashboard import runs
 from dashboard.access import command_account
 from dashboard.models import Project, Trigger
-from dashboard.triggers.receiving import TriggerError, receive_trigger
+from dashboard.triggers.receiving import TriggerError, TriggerOrigin, receive_trigger
 
 BUSY_TIMEOUT = 120.0
 
@@ -22,7 +22,8 @@ def create_command_trigger(
     `revisions` come from `parse_revisions`. TriggerError says why it was refused. Call it with `quick` inside
     a transaction: a trigger that the sweep can see becomes standard runs there.
     """
-    trigger = receive_trigger(project, Trigger.Source.COMMAND, revisions, benchmarks, actor=command_account())
+    origin = TriggerOrigin(Trigger.Source.COMMAND)
+    trigger = receive_trigger(project, origin, revisions, benchmarks, command_account())
     ids = resolve_or_refuse(trigger, quick)
     trigger.refresh_from_db()
     if trigger.state == Trigger.State.REFUSED:

@@ -26,7 +26,7 @@ from dashboard.models import ForgeConnection, ForgeDelivery, Project, Trigger
 from dashboard.projects.names import find_named_project
 from dashboard.secrets import is_lost
 from dashboard.triggers.open_pull_requests import note_pull_request, send_event
-from dashboard.triggers.receiving import receive_trigger
+from dashboard.triggers.receiving import TriggerOrigin, receive_trigger
 from dashboard.triggers.refs import HEADS, TAGS, ignored_ref, stored_ref
 
 NOT_SIGNED = (
@@ -123,8 +123,8 @@ def take_push(project: Project, push: PushEvent) -> dict[str, Any]:
     if push.deleted or not push.after:
         name = push.ref.removeprefix(HEADS).removeprefix(TAGS)
         return {"message": f"{name} was deleted: there is nothing to measure."}
-    ref = stored_ref(project, push.ref)
-    trigger = receive_trigger(project, Trigger.Source.FORGE, pushed_revisions(push), ref=ref)
+    origin = TriggerOrigin(Trigger.Source.FORGE, stored_ref(project, push.ref))
+    trigger = receive_trigger(project, origin, pushed_revisions(push))
     return {
         "message": f"The commits of this push are measured by trigger {trigger.pk}.",
         "trigger": trigger.pk,

@@ -24,7 +24,7 @@ from dashboard.models import Project, Trigger
 from dashboard.projects.names import find_named_project
 from dashboard.repositories import FULL_HASH
 from dashboard.secrets import is_lost
-from dashboard.triggers.receiving import receive_trigger
+from dashboard.triggers.receiving import TriggerOrigin, receive_trigger
 from dashboard.triggers.refs import ignored_ref, stored_ref
 
 SIGNATURE = "Paceline-Signature"
@@ -80,10 +80,9 @@ def receive_hook(request: HttpRequest, slug: str) -> JsonResponse:
 def from_hook(project: Project, push: HookPush) -> Trigger:
     # Not by its name: after a renaming a replay is still one.
     delivery = f"{project.pk}:{push.delivery}"
+    origin = TriggerOrigin(Trigger.Source.HOOK, stored_ref(project, push.ref), delivery)
     try:
-        return receive_trigger(
-            project, Trigger.Source.HOOK, push.revisions, delivery=delivery, ref=stored_ref(project, push.ref)
-        )
+        return receive_trigger(project, origin, push.revisions)
     except IntegrityError:
         raise HookError(409, "This delivery was received before.") from None
 

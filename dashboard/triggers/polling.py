@@ -18,7 +18,7 @@ from dashboard.policy.project_policy import project_policy
 from dashboard.repositories import RepositoryError
 from dashboard.runs.planning import PUSHED
 from dashboard.triggers.open_pull_requests import send_changes
-from dashboard.triggers.receiving import receive_trigger
+from dashboard.triggers.receiving import TriggerOrigin, receive_trigger
 from dashboard.triggers.refs import HEADS, ignored_ref
 
 MOST_DUE = 100
@@ -110,7 +110,7 @@ def follow_branch(project: Project, tip: str) -> None:
             return
         if not is_requested(project, tip) or leaves_commits_out(project, poll.tip, tip):
             revisions = {"range": f"{poll.tip}..{tip}"} if poll.tip else {"commit": tip}
-            receive_trigger(project, Trigger.Source.POLL, revisions)
+            receive_trigger(project, TriggerOrigin(Trigger.Source.POLL), revisions)
         RepositoryPoll.objects.filter(pk=poll.pk).update(tip=tip)
 
 
@@ -143,7 +143,7 @@ def follow_other_refs(project: Project) -> None:
                 continue
             span = before.get(ref) if ref.startswith(HEADS) else None
             revisions = {"range": f"{span}..{refs[ref]}"} if span else {"commit": refs[ref]}
-            receive_trigger(project, Trigger.Source.POLL, revisions, ref=ref)
+            receive_trigger(project, TriggerOrigin(Trigger.Source.POLL, ref), revisions)
 
 
 def is_requested(project: Project, commit: str) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
-from django.contrib.auth.models import AnonymousUser, User
 from django.db import transaction
 
 from dashboard import dispatch, repositories
-from dashboard.access import Actor, AuditAction, record_action
+from dashboard.access import Actor, AuditAction, Visitor, record_action
 from dashboard.models import Project, Trigger
 from dashboard.repositories import MOST_COMMITS, RepositoryError
 
@@ -24,6 +24,20 @@ class TriggerError(Exception):
     def __init__(self, sentence: str, field: str = "") -> None:
         super().__init__(sentence)
         self.field = field
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerOrigin:
+    """What asks for runs.
+
+    `ref`: the branch or tag that was pushed, `delivery`: the identity of a hook's request, which is received
+    once, `schedule`: that of the policy whose time has come.
+    """
+
+    source: Trigger.Source
+    ref: str = ""
+    delivery: str | None = None
+    schedule: str = ""
 
 
 def parse_revisions(
@@ -61,20 +75,14 @@ def _parse_last(value: int | str) -> int:
 
 def receive_trigger(
     project: Project,
-    source: Trigger.Source,
+    origin: TriggerOrigin,
     revisions: dict[str, Any],
     benchmarks: Iterable[str] = (),
-    *,
-    user: User | AnonymousUser | None = None,
-    delivery: str | None = None,
-    ref: str = "",
-    schedule: str = "",
     actor: Actor | None = None,
 ) -> Trigger:
     """Store a trigger; a worker resolves it into runs, a command does that itself.
 
-    `ref`: the branch or tag that was pushed, `schedule`: that of the policy whose time has come. `actor`: who
-    asks, for the audit log; a hook and the schedule are in the list of triggers alone.
+    `actor`: who asks, for the audit log; a hook and the schedule are in the list of triggers alone.
 
     Raises TriggerError, and IntegrityError for a delivery that was received before.
     """
@@ -84,17 +92,17 @@ def receive_trigger(
     with transaction.atomic():
         trigger = Trigger.objects.create(
             project=project,
-            source=source,
+            source=origin.source,
             revisions=revisions,
             benchmarks=names,
-            requested_by_id=user.pk if user else None,
-            delivery=delivery,
-            ref=ref,
-            schedule=schedule,
+            requested_by=actor.user if isinstance(actor, Visitor) else None,
+            delivery=origin.delivery,
+            ref=origin.ref,
+            schedule=origin.schedule,
         )
         if actor is not None:
             about = {"revisions": revisions, "benchmarks": names}
             record_action(actor, AuditAction.RUNS_REQUESTED, project, trigger, **about)
-        if source != Trigger.Source.COMMAND:
+        if origin.source != Trigger.Source.COMMAND:
             dispatch.send_task(dispatch.RESOLVE, trigger.pk)
     return trigger

@@ -10,7 +10,7 @@ from django.utils import timezone
 from dashboard.models import Schedule, Trigger
 from dashboard.policy.cron import NeverDue, next_due
 from dashboard.policy.project_policy import plan_next_quiet_hours
-from dashboard.triggers.receiving import receive_trigger
+from dashboard.triggers.receiving import TriggerOrigin, receive_trigger
 
 logger = logging.getLogger(__name__)
 
@@ -37,4 +37,5 @@ def trigger_schedule(schedule: Schedule) -> Trigger | None:
             return None
         if not taken:
             return None
-        return receive_trigger(schedule.project, Trigger.Source.SCHEDULE, {}, schedule=schedule.name)
+        origin = TriggerOrigin(Trigger.Source.SCHEDULE, schedule=schedule.name)
+        return receive_trigger(schedule.project, origin, {})

@@ -9,7 +9,7 @@ from django.http import QueryDict
 
 from dashboard.access import Visitor
 from dashboard.models import Project, Trigger
-from dashboard.triggers.receiving import TriggerError, parse_revisions, receive_trigger
+from dashboard.triggers.receiving import TriggerError, TriggerOrigin, parse_revisions, receive_trigger
 
 
 def create_web_trigger(
@@ -17,7 +17,7 @@ def create_web_trigger(
 ) -> Trigger:
     """A trigger of a person, or of a token; `revisions` come from `parse_revisions`. Raises TriggerError."""
     source = Trigger.Source.TOKEN if visitor.token else Trigger.Source.WEB
-    return receive_trigger(project, source, revisions, benchmarks, user=visitor.user, actor=visitor)
+    return receive_trigger(project, TriggerOrigin(source), revisions, benchmarks, visitor)
 
 
 def chosen_revisions(form: QueryDict) -> dict[str, Any]:

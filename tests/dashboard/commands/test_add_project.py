@@ -12,7 +12,7 @@ from dashboard import runs
 from dashboard.models import Commit, Project, Trigger
 from dashboard.projects.registration import add_project
 from dashboard.projects.repository_location import ProjectError
-from dashboard.triggers.receiving import receive_trigger
+from dashboard.triggers.receiving import TriggerOrigin, receive_trigger
 from tests.dashboard.conftest import MANIFEST, Repository
 
 pytestmark = pytest.mark.django_db
@@ -48,7 +48,7 @@ def test_long_paths_and_branches_are_watched(repository: Repository, tmp_path: P
     project = add_project("mine", str(deep), branch)
     assert (project.repository, project.branch) == (str(deep), branch)
     assert len(project.repository) > 600
-    trigger = receive_trigger(project, Trigger.Source.COMMAND, {})
+    trigger = receive_trigger(project, TriggerOrigin(Trigger.Source.COMMAND), {})
     assert runs.resolve_trigger(trigger.pk)
     assert Commit.objects.get().branch == branch
 
