@@ -25,6 +25,7 @@ NO_PATIENCE = 0.0
 
 # Passing troubles. What is given up here is sent again by a later sweep.
 PASSING = (OperationalError, InterfaceError, runs.Busy)
+RETRIES: dict[str, Any] = {"autoretry_for": PASSING, "retry_backoff": 1, "max_retries": 4}
 
 
 def count_failures(task: str) -> Callable[[Act], Act]:
@@ -44,6 +45,16 @@ def count_failures(task: str) -> Callable[[Act], Act]:
             failed_jobs.forget_failures(task, arguments)
 
         return cast(Act, attempt)
+
+    return wrap
+
+
+def retried_task(task: str) -> Callable[[Act], Act]:
+    """A task that is tried again after a passing trouble, and whose other failures are counted."""
+
+    def wrap(act: Act) -> Act:
+        register: Any = app.task(name=task, **RETRIES)
+        return cast(Act, register(count_failures(task)(act)))
 
     return wrap
 
@@ -73,8 +84,7 @@ def from_outbox(task: str, *, alone: bool = True) -> Callable[[Act], Act]:
     return wrap
 
 
-@app.task(name=dispatch.JUDGE, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
-@count_failures(dispatch.JUDGE)
+@retried_task(dispatch.JUDGE)
 def judge_run(run_id: int) -> None:
     # Not above: it imports scipy, for which a measuring worker and each child of it would wait seconds.
     from dashboard import regressions
@@ -82,16 +92,14 @@ def judge_run(run_id: int) -> None:
     regressions.judge_run(run_id)
 
 
-@app.task(name=dispatch.RUN_ENDED, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
-@count_failures(dispatch.RUN_ENDED)
+@retried_task(dispatch.RUN_ENDED)
 def run_ended(run_id: int) -> None:
     from dashboard import regressions
 
     regressions.run_ended(run_id)
 
 
-@app.task(name=dispatch.EXPERIMENT_ENDED, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
-@count_failures(dispatch.EXPERIMENT_ENDED)
+@retried_task(dispatch.EXPERIMENT_ENDED)
 def experiment_ended(experiment_id: int) -> None:
     from dashboard import claims, pull_requests, regressions
 
@@ -101,8 +109,7 @@ def experiment_ended(experiment_id: int) -> None:
     claims.experiment_ended(experiment_id)
 
 
-@app.task(name=dispatch.PROVED_WORSE, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
-@count_failures(dispatch.PROVED_WORSE)
+@retried_task(dispatch.PROVED_WORSE)
 def proved_worse(experiment_id: int) -> None:
     from dashboard import pull_requests, regressions
 
@@ -110,16 +117,14 @@ def proved_worse(experiment_id: int) -> None:
     pull_requests.proved_worse(experiment_id)
 
 
-@app.task(name=dispatch.PROVE, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
-@count_failures(dispatch.PROVE)
+@retried_task(dispatch.PROVE)
 def prove_regression(regression_id: int) -> None:
     from dashboard import regressions
 
     regressions.advance_proof(regression_id)
 
 
-@app.task(name=dispatch.HISTORY_REWRITTEN, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
-@count_failures(dispatch.HISTORY_REWRITTEN)
+@retried_task(dispatch.HISTORY_REWRITTEN)
 @from_outbox(dispatch.HISTORY_REWRITTEN)
 def history_rewritten(project_id: int, commits: list[int], branches: list[str]) -> None:
     from dashboard import regressions
@@ -127,27 +132,24 @@ def history_rewritten(project_id: int, commits: list[int], branches: list[str]) 
     regressions.history_rewritten(project_id, commits, branches)
 
 
-@app.task(name=dispatch.RESOLVE, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
+@app.task(name=dispatch.RESOLVE, **RETRIES)
 def resolve_trigger(trigger_id: int) -> None:
     runs.resolve_trigger(trigger_id, patience=NO_PATIENCE)
 
 
-@app.task(name=dispatch.FILL_BACKLOG, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
-@count_failures(dispatch.FILL_BACKLOG)
+@retried_task(dispatch.FILL_BACKLOG)
 def fill_backlog(project_id: int) -> None:
     runs.fill_backlog(project_id)
 
 
-@app.task(name=dispatch.PREPARE_CHECK, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
-@count_failures(dispatch.PREPARE_CHECK)
+@retried_task(dispatch.PREPARE_CHECK)
 def prepare_check(check_id: int) -> None:
     from dashboard import pull_requests
 
     pull_requests.prepare_check(check_id, patience=NO_PATIENCE)
 
 
-@app.task(name=dispatch.TELL_CHECK, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
-@count_failures(dispatch.TELL_CHECK)
+@retried_task(dispatch.TELL_CHECK)
 @from_outbox(dispatch.TELL_CHECK, alone=False)
 def tell_check(check_id: int) -> None:
     from dashboard import pull_requests
@@ -155,8 +157,7 @@ def tell_check(check_id: int) -> None:
     pull_requests.tell_check(check_id)
 
 
-@app.task(name=dispatch.COMPLETE_PULL_REQUEST, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
-@count_failures(dispatch.COMPLETE_PULL_REQUEST)
+@retried_task(dispatch.COMPLETE_PULL_REQUEST)
 @from_outbox(dispatch.COMPLETE_PULL_REQUEST)
 def complete_pull_request(project_id: int, number: int) -> None:
     from dashboard import pull_requests
@@ -164,8 +165,7 @@ def complete_pull_request(project_id: int, number: int) -> None:
     pull_requests.complete_pull_request(project_id, number)
 
 
-@app.task(name=dispatch.OBEY_COMMENT, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
-@count_failures(dispatch.OBEY_COMMENT)
+@retried_task(dispatch.OBEY_COMMENT)
 @from_outbox(dispatch.OBEY_COMMENT)
 def obey_comment(project_id: int, number: int, account: str, name: str, text: str) -> None:
     from dashboard import pull_requests
@@ -173,22 +173,19 @@ def obey_comment(project_id: int, number: int, account: str, name: str, text: st
     pull_requests.obey_comment(project_id, number, account, name, text)
 
 
-@app.task(name=dispatch.DELIVER, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
-@count_failures(dispatch.DELIVER)
+@retried_task(dispatch.DELIVER)
 def attempt_delivery(delivery_id: int) -> None:
     alerts.attempt_delivery(delivery_id)
 
 
-@app.task(name=dispatch.POLL, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
-@count_failures(dispatch.POLL)
+@retried_task(dispatch.POLL)
 def poll_project(project_id: int) -> None:
     from dashboard import triggers
 
     triggers.poll_project(project_id)
 
 
-@app.task(name=dispatch.READ_COMMITS, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
-@count_failures(dispatch.READ_COMMITS)
+@retried_task(dispatch.READ_COMMITS)
 @from_outbox(dispatch.READ_COMMITS)
 def read_newest_commits(project_id: int, count: int) -> None:
     from dashboard import triggers
@@ -196,16 +193,14 @@ def read_newest_commits(project_id: int, count: int) -> None:
     triggers.read_slow_repository(project_id, count, NO_PATIENCE)
 
 
-@app.task(name=dispatch.TEST_REPOSITORY, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
-@count_failures(dispatch.TEST_REPOSITORY)
+@retried_task(dispatch.TEST_REPOSITORY)
 def test_repository(test_id: int) -> None:
     from dashboard import project_setup
 
     project_setup.perform_test(test_id)
 
 
-@app.task(name=dispatch.REMOVE_PROJECT, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
-@count_failures(dispatch.REMOVE_PROJECT)
+@retried_task(dispatch.REMOVE_PROJECT)
 def remove_project(project_id: int) -> None:
     from dashboard import project_setup
 
@@ -279,7 +274,7 @@ def watch_claims() -> None:
     claims.watch_claims()
 
 
-@app.task(name=dispatch.READ_CLAIMS, autoretry_for=PASSING, retry_backoff=1, max_retries=4)
+@app.task(name=dispatch.READ_CLAIMS, **RETRIES)
 def read_claims(project_id: int) -> None:
     # What goes wrong is tried again, and reported, by the watch over all projects.
     from dashboard import claims
