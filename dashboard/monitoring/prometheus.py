@@ -52,52 +52,63 @@ class SiteCollector:
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield each gauge with its values as of now."""
         now = timezone.now()
-        active = Run.objects.exclude(state__in=Run.TERMINAL)
-        pool = "configuration__pool__name"
-        counts = active.values_list(pool, "state").annotate(number=Count("pk"))
-        yield make_gauge(
-            "runs",
-            "Runs that haven't ended.",
-            ("pool", "state"),
-            (((name, state), number) for name, state, number in counts),
-        )
-        oldest = (
-            active.filter(state=Run.State.REQUESTED).values_list(pool).annotate(since=Min("requested_at"))
-        )
-        yield make_gauge(
-            "oldest_requested_run_seconds",
-            "Age of the run that has waited longest.",
-            ("pool",),
-            (((name,), _seconds_since(since, now)) for name, since in oldest),
-        )
+        yield from _active_runs(now)
         yield from _recent_runs(now)
-        reporting = Machine.objects.filter(seen_at__isnull=False).exclude(state=Machine.State.RETIRED)
-        machines = reporting.values_list("name", "pool__name", "seen_at")
-        yield make_gauge(
-            "machine_silent_seconds",
-            "Time since a machine said that it lives.",
-            ("machine", "pool"),
-            (((name, where or ""), _seconds_since(seen, now)) for name, where, seen in machines),
-        )
-        yield make_gauge(
-            "part_silent_seconds",
-            "Time since a part of the site said that it lives.",
-            ("part",),
-            (
-                ((name,), _seconds_since(seen, now))
-                for name, seen in Heartbeat.objects.values_list("name", "seen_at")
-            ),
-        )
+        yield _silent_machines(now)
+        yield _silent_parts(now)
         yield make_gauge("waiting_jobs", "What the site itself has yet to do.", ("kind",), _waiting_jobs())
-        regressions = Regression.objects.filter(IS_OPEN, project__in=self.visible).values_list(
-            "project__slug", "state"
-        )
-        yield make_gauge(
+        yield self._open_regressions()
+
+    def _open_regressions(self) -> GaugeMetricFamily:
+        regressions = Regression.objects.filter(IS_OPEN, project__in=self.visible)
+        counts = regressions.values_list("project__slug", "state").annotate(number=Count("pk"))
+        return make_gauge(
             "open_regressions",
             "Regressions that need a person.",
             ("project", "state"),
-            (((slug, state), number) for slug, state, number in regressions.annotate(number=Count("pk"))),
+            (((slug, state), number) for slug, state, number in counts),
         )
+
+
+def _active_runs(now: datetime) -> Iterator[GaugeMetricFamily]:
+    active = Run.objects.exclude(state__in=Run.TERMINAL)
+    pool = "configuration__pool__name"
+    counts = active.values_list(pool, "state").annotate(number=Count("pk"))
+    yield make_gauge(
+        "runs",
+        "Runs that haven't ended.",
+        ("pool", "state"),
+        (((name, state), number) for name, state, number in counts),
+    )
+    waiting = active.filter(state=Run.State.REQUESTED)
+    oldest = waiting.values_list(pool).annotate(since=Min("requested_at"))
+    yield make_gauge(
+        "oldest_requested_run_seconds",
+        "Age of the run that has waited longest.",
+        ("pool",),
+        (((name,), _seconds_since(since, now)) for name, since in oldest),
+    )
+
+
+def _silent_machines(now: datetime) -> GaugeMetricFamily:
+    reporting = Machine.objects.filter(seen_at__isnull=False).exclude(state=Machine.State.RETIRED)
+    machines = reporting.values_list("name", "pool__name", "seen_at")
+    return make_gauge(
+        "machine_silent_seconds",
+        "Time since a machine said that it lives.",
+        ("machine", "pool"),
+        (((name, pool or ""), _seconds_since(seen, now)) for name, pool, seen in machines),
+    )
+
+
+def _silent_parts(now: datetime) -> GaugeMetricFamily:
+    heartbeats = Heartbeat.objects.values_list("name", "seen_at")
+    return make_gauge(
+        "part_silent_seconds",
+        "Time since a part of the site said that it lives.",
+        ("part",),
+        (((name,), _seconds_since(seen, now)) for name, seen in heartbeats),
+    )
 
 
 def make_gauge(name: str, explanation: str, labels: tuple[str, ...], samples: Samples) -> GaugeMetricFamily:
