@@ -37,47 +37,39 @@ Samples = dict[tuple[str, str | None], list[float]]
 def build_document(run: Measurement) -> Raw:
     """Return the document as plain data."""
     run = replace(run, timed=[leave_out_unusable(repetition) for repetition in run.timed])
-    request, timed, counted = run.request, run.timed, run.counted
-    reported = [
-        *(repetition.result["quality"] for repetition in timed),
-        *(row.quality for row in run.learned),
-    ]
+    request, timed = run.request, run.timed
     repetitions = [_repetition_row(repetition) for repetition in timed]
     ranks = build_ranks_member([repetition.ranks for repetition in timed])
-    whole_run = rank_samples(ranks, len(timed)) | loader_samples(timed)
-    samples = _samples_by_metric(timed, repetitions) | _whole_run_samples(whole_run)
-    phases = _phase_rows(timed)
-    environment = _environment_member(run)
-    growth = {"memory_growth": _growth_interval(repetitions)}
-    swept = derived_metrics.fit_scaling(request.benchmark.scaling, run.points)
-    job = derived_metrics.project_full_job(request.benchmark, repetitions, run.points)
-    used = device_use.find_device_use(timed, counted)
-    samples |= used.samples
+    used = device_use.find_device_use(timed, run.counted)
+    samples = {
+        **_samples_by_metric(timed, repetitions),
+        **_whole_run_samples(rank_samples(ranks, len(timed)) | loader_samples(timed)),
+        **used.samples,
+    }
     learned: Raw = {"repetitions": repetitions, "protocol": _protocol_member(request)}
     if run.learned:
         learned["learning"] = [
             {"seed": row.seed, "quality": finite_qualities(row.quality)} for row in run.learned
         ]
+    swept = derived_metrics.fit_scaling(request.benchmark.scaling, run.points)
+    job = derived_metrics.project_full_job(request.benchmark, repetitions, run.points)
+    growth = {"memory_growth": _growth_interval(repetitions)}
     values = [
         *_metric_rows_with_counters(run, _with_seeds(_timed_metric_rows(samples, request, growth), learned)),
         *derived_metrics.derived_rows(swept, job),
     ]
+    environment = _environment_member(run)
     headlines = set(request.benchmark.headline)
     raw = {
         "format": FORMAT,
         "harness": {"version": __version__},
         "created": run.created,
-        "benchmark": {
-            "name": request.benchmark.name,
-            "version": request.benchmark.version,
-            "params": dict(request.case.params),
-            "case": request.case.key,
-        },
+        "benchmark": _benchmark_member(request),
         "environment": environment,
         **learned,
         "set_aside": [_set_aside_row(repetition) for repetition in run.set_aside],
         "metrics": [{**row, "headline": metric_spelling(row) in headlines} for row in values],
-        "phases": phases,
+        "phases": _phase_rows(timed),
         "telemetry": _telemetry_rows(timed, environment["path"] == "cuda"),
         "profile": _profile_member(run),
         "warnings": [],
@@ -85,27 +77,48 @@ def build_document(run: Measurement) -> Raw:
         "limits": limits.judge_limits(request.benchmark.limits, values),
         **derived_metrics.document_members(swept, job),
     }
-    if timed[0].step is not None:
-        step = {name: value for name, value in timed[0].step.items() if name not in OMITTED_OF_STEP}
-        raw["step"] = {**step, "passes": _count_passes(run, phases)}
-    if ranks is not None:
-        raw["ranks"] = ranks
-    counting = _counting_member(run, values)
-    if counting is not None:
-        raw["counting"] = counting
-    raw |= children_members(timed)
-    guards = judge_guards(learned, request.benchmark.guard, diverged_names(reported))
-    if guards:
-        raw["guards"] = guards
-    if used.member is not None:
-        raw["device_use"] = used.member
-    if run.profiled is not None and run.profiled.profile is not None:
-        raw["device_profile"] = dict(run.profiled.profile)
+    raw |= _optional_members(run, raw, ranks, used.member)
     raw["warnings"] = run_warnings.find_warnings(
-        raw, timed, counted, request.benchmark, run.profiled, run.uncounted
+        raw, timed, run.counted, request.benchmark, run.profiled, run.uncounted
     )
     raw["costs"] = costs.build_costs(run, run.began, perf_counter())
     return raw
+
+
+def _optional_members(run: Measurement, raw: Raw, ranks: Raw | None, used: Raw | None) -> Raw:
+    """Return what a document has only of some runs; `raw`: what it has of each."""
+    reported = [
+        *(repetition.result["quality"] for repetition in run.timed),
+        *(row.quality for row in run.learned),
+    ]
+    profiled = run.profiled.profile if run.profiled is not None else None
+    members = {
+        "step": _step_member(run, raw["phases"]),
+        "ranks": ranks,
+        "counting": _counting_member(run, raw["metrics"]),
+        **children_members(run.timed),
+        "guards": judge_guards(raw, run.request.benchmark.guard, diverged_names(reported)) or None,
+        "device_use": used,
+        "device_profile": None if profiled is None else dict(profiled),
+    }
+    return {name: member for name, member in members.items() if member is not None}
+
+
+def _benchmark_member(request: MeasurementRequest) -> Raw:
+    return {
+        "name": request.benchmark.name,
+        "version": request.benchmark.version,
+        "params": dict(request.case.params),
+        "case": request.case.key,
+    }
+
+
+def _step_member(run: Measurement, phases: Sequence[Raw]) -> Raw | None:
+    step = run.timed[0].step
+    if step is None:
+        return None
+    shown = {name: value for name, value in step.items() if name not in OMITTED_OF_STEP}
+    return {**shown, "passes": _count_passes(run, phases)}
 
 
 def _metric_rows_with_counters(run: Measurement, rows: Sequence[Raw]) -> list[Raw]:
