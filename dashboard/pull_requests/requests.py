@@ -52,30 +52,10 @@ def follow_pull_request(project: Project, proposed: ProposedHead) -> Check | Non
     with transaction.atomic():
         # Its lock: of two deliveries at once the second finds what the first has made.
         Project.objects.select_for_update(no_key=True).get(pk=project.pk)
-        rows = PullRequest.objects.filter(project=project, number=proposed.number)
-        known = rows.first()
-        waits = proposed.is_draft and proposed.state == PullRequest.State.OPEN
-        if waits and known is None:
+        known = PullRequest.objects.filter(project=project, number=proposed.number).first()
+        if is_passed_over(known, proposed):
             return None
-        known_at = known.forge_updated_at if known else None
-        if known_at and proposed.updated_at and is_older(proposed.updated_at, known_at):
-            return None
-        row, _ = PullRequest.objects.update_or_create(
-            project=project,
-            number=proposed.number,
-            defaults={
-                "title": proposed.title[:500],
-                "author": proposed.author[:200],
-                "url": proposed.url[:1000],
-                "head_hash": proposed.head_hash,
-                "head_ref": proposed.head_ref,
-                "base_ref": proposed.onto,
-                "is_fork": proposed.is_fork,
-                "state": proposed.state,
-                "merge_hash": proposed.merge_hash,
-                "forge_updated_at": proposed.updated_at or known_at,
-            },
-        )
+        row = store_pull_request(project, proposed, known)
         if row.state != PullRequest.State.OPEN:
             end_checks(row.checks.all(), {"code": CLOSED})
             return None
@@ -85,12 +65,9 @@ def follow_pull_request(project: Project, proposed: ProposedHead) -> Check | Non
         answered = same.exclude(state=State.CANCELLED, reason__code__in=(NEWER_HEAD, CLOSED)).order_by("-pk")
         if stays := answered.first():
             if known and (known.head_hash, known.base_ref) != (row.head_hash, row.base_ref):
-                # The comment was the other head's meanwhile.
-                told = {name: said for name, said in stays.told.items() if name != "comment"}
-                Check.objects.filter(pk=stays.pk).update(told=told)
-                outbox.enqueue_message(dispatch.TELL_CHECK, stays.pk)
+                repeat_comment(stays)
             return None
-        if waits:
+        if proposed.is_draft:
             return None
         return _create_check(
             project,
@@ -100,6 +77,42 @@ def follow_pull_request(project: Project, proposed: ProposedHead) -> Check | Non
             onto_hash=proposed.onto_hash,
             state=State.WAITING if row.is_fork else State.REQUESTED,
         )
+
+
+def is_passed_over(known: PullRequest | None, proposed: ProposedHead) -> bool:
+    """Whether nothing is kept of it: a draft that is new here, or what is older than what is known."""
+    if known is None:
+        return proposed.is_draft and proposed.state == PullRequest.State.OPEN
+    known_at = known.forge_updated_at
+    return bool(known_at and proposed.updated_at and is_older(proposed.updated_at, known_at))
+
+
+def store_pull_request(project: Project, proposed: ProposedHead, known: PullRequest | None) -> PullRequest:
+    """The row of a pull request as its forge describes it now; `known`: as it was before."""
+    row, _ = PullRequest.objects.update_or_create(
+        project=project,
+        number=proposed.number,
+        defaults={
+            "title": proposed.title[:500],
+            "author": proposed.author[:200],
+            "url": proposed.url[:1000],
+            "head_hash": proposed.head_hash,
+            "head_ref": proposed.head_ref,
+            "base_ref": proposed.onto,
+            "is_fork": proposed.is_fork,
+            "state": proposed.state,
+            "merge_hash": proposed.merge_hash,
+            "forge_updated_at": proposed.updated_at or (known.forge_updated_at if known else None),
+        },
+    )
+    return row
+
+
+def repeat_comment(check: Check) -> None:
+    """Have the comment of a head written again that is back: it was the other head's meanwhile."""
+    told = {name: said for name, said in check.told.items() if name != "comment"}
+    Check.objects.filter(pk=check.pk).update(told=told)
+    outbox.enqueue_message(dispatch.TELL_CHECK, check.pk)
 
 
 def is_older(told: datetime, known: datetime) -> bool:
