@@ -11,7 +11,7 @@ from paceline.claims.readings import better_direction, is_derived
 from paceline.claims.verdicts import accepted_range
 
 from dashboard.claims import sides
-from dashboard.experiments import Side, request_estimate
+from dashboard.experiments import ExperimentDesign, Side, request_estimate
 from dashboard.models import ClaimMeasurement, Experiment, Project
 
 # An experiment needn't be more precise than what is claimed asks for, nor can it say much when less.
@@ -39,17 +39,17 @@ def start_measurement(project: Project, measurement: ClaimMeasurement) -> Experi
     if found is None:
         raise ValueError(f"{claim.metric} was known when it was asked for")
     metric, phase = found
-    experiment, new = request_estimate(
-        project,
-        Experiment.Purpose.CLAIM,
-        Side(measurement.commit, base),
-        Side(measurement.commit, head),
-        metric,
+    design = ExperimentDesign(
+        purpose=Experiment.Purpose.CLAIM,
+        base=Side(measurement.commit, base),
+        head=Side(measurement.commit, head),
+        metric=metric,
         phase=phase,
         precision=needed_precision(claim),
         minutes=measurement.minutes,
         requested_by=measurement.requested_by,
     )
+    experiment, new = request_estimate(project, design)
     keep_range(experiment, ratio_range(claim), new=new)
     measurement.experiment = experiment
     measurement.save(update_fields=["experiment"])

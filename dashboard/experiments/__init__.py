@@ -17,7 +17,12 @@ from dashboard.experiments.requests import (
     request_estimate,
     request_experiment,
 )
-from dashboard.experiments.reuse import evaluate_suspected_step, is_outdated, reuse_experiment
+from dashboard.experiments.reuse import (
+    SuspectedStep,
+    evaluate_suspected_step,
+    is_outdated,
+    reuse_experiment,
+)
 from dashboard.experiments.submission import submit_estimate
 from dashboard.experiments.transitions import (
     add_pair,
@@ -42,6 +47,7 @@ __all__ = [
     "ExperimentDesign",
     "ExperimentError",
     "Side",
+    "SuspectedStep",
     "add_pair",
     "bound_experiment",
     "cancel_experiments",

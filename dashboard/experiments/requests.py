@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -46,10 +46,10 @@ class ExperimentDesign:
     """
 
     purpose: str
-    question: str
     base: Side
     head: Side
     metric: Metric
+    question: str = Experiment.Question.ESTIMATE
     phase: str = ""
     phases_with_step: Sequence[str] = ()
     before: float | None = None
@@ -90,48 +90,27 @@ def request_experiment(project: Project, design: ExperimentDesign) -> Experiment
     return experiment
 
 
-def request_estimate(
-    project: Project,
-    purpose: str,
-    base: Side,
-    head: Side,
-    metric: Metric,
-    *,
-    phase: str = "",
-    precision: float = DEFAULT_PRECISION,
-    minutes: float | None = None,
-    requested_by: Any = None,
-) -> tuple[Experiment, bool]:
+def request_estimate(project: Project, design: ExperimentDesign) -> tuple[Experiment, bool]:
     """How large the difference of two sides is, where nobody suspects a step. Raises ExperimentError.
 
     (experiment, whether it is new): of the same sides and metric one is under way at a time.
     """
-    check_sides(base, head)
-    check_budget(precision, minutes)
+    precision = DEFAULT_PRECISION if design.precision is None else design.precision
+    check_sides(design.base, design.head)
+    check_budget(precision, design.minutes)
     same = Experiment.objects.filter(
         state__in=Experiment.ACTIVE,
-        question=Experiment.Question.ESTIMATE,
-        base_commit=base.commit,
-        head_commit=head.commit,
-        base_configuration=base.configuration,
-        head_configuration=head.configuration,
-        metric=metric,
-        phase=phase,
+        question=design.question,
+        base_commit=design.base.commit,
+        head_commit=design.head.commit,
+        base_configuration=design.base.configuration,
+        head_configuration=design.head.configuration,
+        metric=design.metric,
+        phase=design.phase,
     )
     if known := same.first():
         return known, False
-    design = ExperimentDesign(
-        purpose=purpose,
-        question=Experiment.Question.ESTIMATE,
-        base=base,
-        head=head,
-        metric=metric,
-        phase=phase,
-        precision=precision,
-        minutes=minutes,
-        most_pairs=max(project.experiment_pairs, ESTIMATE_PAIRS),
-        requested_by=requested_by,
-    )
+    design = replace(design, precision=precision, most_pairs=max(project.experiment_pairs, ESTIMATE_PAIRS))
     try:
         with transaction.atomic():
             return request_experiment(project, design), True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import QuerySet
@@ -24,6 +25,20 @@ from dashboard.host_protocol.messages import PACE
 from dashboard.models import Experiment, ExperimentPair, Metric, Run
 
 Question = Experiment.Question
+
+
+@dataclass(frozen=True, slots=True)
+class SuspectedStep:
+    """A step of a metric from one level to another, in its unit, that pairs are asked about.
+
+    `error`: the chance of a false verdict that is allowed. `phases_with_step` show it alone.
+    """
+
+    metric: Metric
+    before: float
+    after: float
+    error: float
+    phases_with_step: Sequence[str] = ()
 
 
 def is_outdated(measured: Experiment) -> bool:
@@ -70,12 +85,7 @@ def _environments_since(runs: QuerySet[Run], measured: Experiment) -> list[Mappi
 
 
 def evaluate_suspected_step(
-    measured: Experiment,
-    metric: Metric,
-    before: float,
-    after: float,
-    error: float,
-    phases_with_step: Sequence[str] = (),
+    measured: Experiment, step: SuspectedStep
 ) -> tuple[ExperimentResult, list[ExperimentPair]]:
     """What an experiment's pairs say of a suspected step, with the pairs; no verdict where they don't tell.
 
@@ -83,34 +93,26 @@ def evaluate_suspected_step(
     costs no more than pairs that were asked for. Another metric than the one that was weighed is read off
     what the same pairs measured beside it.
     """
-    test = _suspected_step(metric, before, after, error, phases_with_step, in_turns=measured.in_turns)
-    pairs = pairs_of_metric(measured, metric)
-    if metric.name == measured.metric.name:
+    test = _test_of_step(step)
+    test.in_turns = measured.in_turns
+    pairs = pairs_of_metric(measured, step.metric)
+    if step.metric.name == measured.metric.name:
         for pair in pairs:
             # It was counted as the step that was suspected when they were measured.
             for side in lost_sides(pair):
-                setattr(pair, side, after)
+                setattr(pair, side, step.after)
     return evaluate_experiment(test, pairs, 0.0), pairs
 
 
-def _suspected_step(
-    metric: Metric,
-    before: float,
-    after: float,
-    error: float,
-    phases_with_step: Sequence[str] = (),
-    *,
-    in_turns: bool = False,
-) -> Experiment:
+def _test_of_step(step: SuspectedStep) -> Experiment:
     """As a proof asks, without an end: there are no more pairs than there are."""
     return Experiment(
         question=Question.TEST,
-        metric=metric,
-        before=before,
-        after=after,
-        error=error,
-        phases_with_step=list(phases_with_step),
-        in_turns=in_turns,
+        metric=step.metric,
+        before=step.before,
+        after=step.after,
+        error=step.error,
+        phases_with_step=list(step.phases_with_step),
         most_pairs=10_000,
         most_seconds=math.inf,
     )
@@ -156,20 +158,10 @@ def _others_beside(measured: Experiment, pair: ExperimentPair, metric: Metric) -
 
 
 def reuse_experiment(
-    measured: Experiment,
-    purpose: str,
-    base: Side,
-    head: Side,
-    metric: Metric,
-    *,
-    before: float,
-    after: float,
-    error: float,
-    phases_with_step: Sequence[str],
-    reason: Mapping[str, Any],
+    measured: Experiment, purpose: str, base: Side, head: Side, step: SuspectedStep, reason: Mapping[str, Any]
 ) -> Experiment:
     """Keep the verdict of an experiment's pairs on a step between two other commits."""
-    result, pairs = evaluate_suspected_step(measured, metric, before, after, error, phases_with_step)
+    result, pairs = evaluate_suspected_step(measured, step)
     now = timezone.now()
     experiment = Experiment.objects.create(
         project=measured.project,
@@ -179,11 +171,11 @@ def reuse_experiment(
         head_commit=head.commit,
         base_configuration=base.configuration,
         head_configuration=head.configuration,
-        metric=metric,
-        before=before,
-        after=after,
-        error=error,
-        phases_with_step=list(phases_with_step),
+        metric=step.metric,
+        before=step.before,
+        after=step.after,
+        error=step.error,
+        phases_with_step=list(step.phases_with_step),
         most_pairs=measured.most_pairs,
         most_seconds=measured.most_seconds,
         pairs_of=measured,
@@ -196,7 +188,7 @@ def reuse_experiment(
         profiles=measured.profiles,
         requested_at=now,
         finished_at=now,
-        learning=evaluate_learning(_suspected_step(metric, before, after, error), pairs),
+        learning=evaluate_learning(_test_of_step(step), pairs),
         by_steps=result.by_steps,
         base_level=median_base(pairs),
         **result.columns,

@@ -11,6 +11,7 @@ from dashboard.experiments.requests import (
     DEFAULT_METRIC,
     DEFAULT_PRECISION,
     LEAST_PRECISION,
+    ExperimentDesign,
     check_budget,
     find_metric,
     refuse_unreported_phase,
@@ -34,17 +35,17 @@ def submit_estimate(
         metric, phase = find_metric(request.metric.strip() or DEFAULT_METRIC, head.configuration)
         # Of a toggle the head's case may be new, and the base's known.
         refuse_unreported_phase(metric.name, phase, base.configuration)
-        experiment, new = request_estimate(
-            project,
-            purpose,
-            base,
-            head,
-            metric,
+        design = ExperimentDesign(
+            purpose=purpose,
+            base=base,
+            head=head,
+            metric=metric,
             phase=phase,
             precision=precision,
             minutes=minutes,
             requested_by=requested_by,
         )
+        experiment, new = request_estimate(project, design)
         if new:
             record_action(actor, AuditAction.EXPERIMENT_REQUESTED, project, experiment)
         return experiment, new

@@ -297,22 +297,15 @@ def reuse_proof(regression: Regression, proof: ReusedProof) -> None:
     series = read_series(proof.series.pk)
     commits = read_commits([proof.base.pk, proof.head.pk])
     base, head = (Side(commits[commit.pk], series.configuration) for commit in (proof.base, proof.head))
-    experiment = experiments.reuse_experiment(
-        measured,
-        Purpose.PROOF,
-        base,
-        head,
-        series.metric,
-        before=proof.before,
-        after=proof.after,
-        error=proof.error,
-        phases_with_step=proof.phases_with_step,
-        reason=(
-            {"code": "measured for another regression", "regression": proof.regression}
-            if proof.check is None
-            else {"code": "proved on the branch", "check": proof.check}
-        ),
+    reason = (
+        {"code": "measured for another regression", "regression": proof.regression}
+        if proof.check is None
+        else {"code": "proved on the branch", "check": proof.check}
     )
+    step = experiments.SuspectedStep(
+        series.metric, proof.before, proof.after, proof.error, proof.phases_with_step
+    )
+    experiment = experiments.reuse_experiment(measured, Purpose.PROOF, base, head, step, reason)
     RegressionExperiment.objects.create(regression=regression, experiment=experiment, series=series)
     dispatch.send_task(dispatch.PROVE, regression.pk)
 

@@ -359,10 +359,10 @@ def refuted_for_another(lines: BranchLines, request: RefutedForAnother) -> Reuse
     measured, error = link.experiment, error_of_next_proof(lines.project)
     if measured.reused_by.count() >= MOST_REUSED or experiments.is_outdated(measured):
         return None
-    levels = (request.before, request.after)
-    result, _ = experiments.evaluate_suspected_step(
-        measured, measured.metric, *levels, error, request.phases_with_step
+    step = experiments.SuspectedStep(
+        measured.metric, request.before, request.after, error, request.phases_with_step
     )
+    result, _ = experiments.evaluate_suspected_step(measured, step)
     if result.verdict != Verdict.REFUTED:
         return None
     return ReusedProof(

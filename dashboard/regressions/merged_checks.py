@@ -65,9 +65,10 @@ def proof_on_branch(
     if experiments.is_outdated(measured):
         return None
     error = error_of_next_proof(project)
-    result, _ = experiments.evaluate_suspected_step(
-        measured, series.metric, request.before, request.after, error, request.phases_with_step
+    step = experiments.SuspectedStep(
+        series.metric, request.before, request.after, error, request.phases_with_step
     )
+    result, _ = experiments.evaluate_suspected_step(measured, step)
     if result.verdict not in DECIDED:
         return None
     return ReusedProof(

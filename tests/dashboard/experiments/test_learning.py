@@ -11,7 +11,7 @@ import pytest
 
 from dashboard import experiments
 from dashboard.experiments.learning import evaluate_learning
-from dashboard.experiments.reuse import pairs_of_metric
+from dashboard.experiments.reuse import SuspectedStep, pairs_of_metric
 from dashboard.experiments.verdicts import evaluate_experiment
 from dashboard.host_protocol import (
     MessageFields,
@@ -85,7 +85,7 @@ def test_what_is_not_reported_counts_as_the_step_that_pairs_are_reused_for(
         head = made.after if lost else base
         ends = {"base": base, "head": head, "unreported": "head" if lost else ""}
         made.pairs.create(index=index, base_first=index % 8 < 4, seconds=6.0, seed=2000 + index, **ends)
-    result, pairs = experiments.evaluate_suspected_step(made, made.metric, 9.3, 0.0, 0.01)
+    result, pairs = experiments.evaluate_suspected_step(made, SuspectedStep(made.metric, 9.3, 0.0, 0.01))
     assert {pair.head for pair in pairs if pair.unreported} == {0.0}
     assert result.verdict != "refuted", "one seed in four shows it"
 

@@ -10,6 +10,7 @@ import pytest
 
 from dashboard import experiments
 from dashboard.detection.pairs import place_verdict
+from dashboard.experiments.reuse import SuspectedStep
 from dashboard.experiments.single_steps import (
     can_evaluate_steps,
     compare_newest,
@@ -305,8 +306,8 @@ def test_the_verdict_and_the_page_have_the_same_numbers(check: Experiment) -> No
 def test_pairs_of_a_check_tell_of_a_step_that_is_suspected_later(check: Experiment) -> None:
     measure_check(0.045)
     check.refresh_from_db()
-    result, copies = experiments.evaluate_suspected_step(check, check.metric, 1.0, 1.045, 0.01)
+    result, copies = experiments.evaluate_suspected_step(check, SuspectedStep(check.metric, 1.0, 1.045, 0.01))
     assert (result.verdict, result.by_steps) == ("confirmed", True)
     assert [copy.step_ratio for copy in copies] == [pair.step_ratio for pair in check.pairs.all()]
-    memory = get_metric("peak_memory")
-    assert experiments.evaluate_suspected_step(check, memory, 1.0, 1.045, 0.01)[1] == []
+    memory = SuspectedStep(get_metric("peak_memory"), 1.0, 1.045, 0.01)
+    assert experiments.evaluate_suspected_step(check, memory)[1] == []

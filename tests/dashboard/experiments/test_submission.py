@@ -148,7 +148,8 @@ def test_a_question_that_somebody_asks_at_the_same_moment_is_theirs(
     answers = iter((None, first))
     asked = SimpleNamespace(first=lambda: next(answers))
     monkeypatch.setattr(Experiment.objects, "filter", lambda **_: asked)
-    assert experiments.request_estimate(described, "person", base, head, first.metric) == (first, False)
+    design = experiments.ExperimentDesign(purpose="person", base=base, head=head, metric=first.metric)
+    assert experiments.request_estimate(described, design) == (first, False)
     assert Experiment.objects.count() == 1
 
 

@@ -218,9 +218,10 @@ def test_a_person_is_told_how_large_the_difference_is(
     """
     run = requested({"train.py": LOOP.format(seconds=0.004), "paceline.toml": SHORT})
     base, head = both_sides(run, {"train.py": LOOP.format(seconds=0.016)})
-    asked, _ = experiments.request_estimate(
-        run.commit.project, "person", base, head, get_metric("step_time"), precision=1.0
+    design = ExperimentDesign(
+        purpose="person", base=base, head=head, metric=get_metric("step_time"), precision=1.0
     )
+    asked, _ = experiments.request_estimate(run.commit.project, design)
     handed_in: list[PairMeasured] = []
     add_pair = host.client.add_pair
 
@@ -268,7 +269,8 @@ def test_an_exact_counter_takes_two_pairs(host: Host, requested: Requested) -> N
     run = requested({"train.py": CALLING.format(calls=1), "paceline.toml": SHORT})
     base, head = both_sides(run, {"train.py": CALLING.format(calls=4)})
     metric = get_metric("function_calls")
-    asked, _ = experiments.request_estimate(run.commit.project, "person", base, head, metric)
+    design = ExperimentDesign(purpose="person", base=base, head=head, metric=metric)
+    asked, _ = experiments.request_estimate(run.commit.project, design)
     # As if the functions of both sides were counted before.
     Experiment.objects.update(profiles={"base": {}, "head": {}})
     assert host.execute_next()
@@ -364,9 +366,9 @@ def test_of_two_cases_of_one_commit_the_one_that_does_not_run_is_named(
         case=case, version=run.configuration.version, pool=run.configuration.pool, quick=False
     )
     Run.objects.update(state="done")
-    asked, _ = experiments.request_estimate(
-        case.project, "claim", base, Side(run.commit, other), get_metric("step_time")
-    )
+    head = Side(run.commit, other)
+    design = ExperimentDesign(purpose="claim", base=base, head=head, metric=get_metric("step_time"))
+    asked, _ = experiments.request_estimate(case.project, design)
     assert host.execute_next()
     asked.refresh_from_db()
     assert asked.verdict == "untestable"
