@@ -153,7 +153,7 @@ LAYERS = (
         *("environment_only", "explanation"),
     ),
     ("gathering", "merged_checks", "checked_causes", "false_alarm_budget", "apply"),
-    ("judging", "triage"),
+    ("judging", "redetection", "triage"),
 )
 # What the decision may import beside itself. Of the models it reads the lists of choices alone: no row, no
 # query. None of the standard modules that know the time, the files or other processes is among these.

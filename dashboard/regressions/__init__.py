@@ -4,12 +4,11 @@ from dashboard.regressions.checked_causes import explain_checked_case
 from dashboard.regressions.judging import (
     advance_proof,
     experiment_ended,
-    history_rewritten,
     judge_run,
-    redetect_project,
     run_ended,
     sweep_proofs,
 )
+from dashboard.regressions.redetection import history_rewritten, redetect_project
 from dashboard.regressions.triage import TriageError, triage_regression
 
 __all__ = [
