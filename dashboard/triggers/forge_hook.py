@@ -7,7 +7,6 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, JsonResponse
-from django.http.request import UnreadablePostError
 from django.views.decorators.csrf import csrf_exempt
 
 from dashboard.forges.deliveries import LARGEST_BODY, read_delivery
@@ -26,6 +25,7 @@ from dashboard.models import ForgeConnection, ForgeDelivery, Project, Trigger
 from dashboard.projects.names import find_named_project
 from dashboard.secrets import is_lost
 from dashboard.triggers.open_pull_requests import note_pull_request, send_event
+from dashboard.triggers.posted_bodies import HookError, read_posted_body, refuse_request
 from dashboard.triggers.receiving import TriggerOrigin, receive_trigger
 from dashboard.triggers.refs import HEADS, TAGS, ignored_ref, stored_ref
 
@@ -47,23 +47,13 @@ def receive_forge_hook(request: HttpRequest, slug: str) -> JsonResponse:
         return JsonResponse(take_delivery(connection, delivery), status=202)
     except RepeatedDelivery:
         return JsonResponse({"message": "This delivery was received before."}, status=200)
-    except ForgeError as error:
-        response = JsonResponse({"error": str(error)}, status=error.status)
-        if error.status == 405:
-            response["Allow"] = "POST"
-        return response
+    except (ForgeError, HookError) as error:
+        return refuse_request(error.status, str(error))
 
 
 def authenticate_delivery(request: HttpRequest, slug: str) -> tuple[ForgeConnection, WebhookDelivery]:
     """The connection and what its forge says. Nothing of a body is parsed before its signature holds."""
-    if request.method != "POST":
-        raise ForgeError(405, "A webhook sends POST.")
-    try:
-        body = request.read(LARGEST_BODY + 1)
-    except UnreadablePostError:
-        raise ForgeError(400, "The request ended before its body did.") from None
-    if len(body) > LARGEST_BODY:
-        raise ForgeError(413, f"A delivery has {LARGEST_BODY} bytes at most.")
+    body = read_posted_body(request, "A webhook", LARGEST_BODY)
     project = find_named_project(slug)
     connection = ForgeConnection.objects.select_related("project").filter(project=project).first()
     # All alike: a name of a private project isn't distinguished from one that is free.

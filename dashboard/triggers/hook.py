@@ -16,7 +16,6 @@ from typing import Any
 
 from django.db import IntegrityError
 from django.http import HttpRequest, JsonResponse
-from django.http.request import UnreadablePostError
 from django.views.decorators.csrf import csrf_exempt
 
 from dashboard.forges.signatures import digest_hex
@@ -24,6 +23,7 @@ from dashboard.models import Project, Trigger
 from dashboard.projects.names import find_named_project
 from dashboard.repositories import FULL_HASH
 from dashboard.secrets import is_lost
+from dashboard.triggers.posted_bodies import HookError, read_posted_body, refuse_request
 from dashboard.triggers.receiving import TriggerOrigin, receive_trigger
 from dashboard.triggers.refs import ignored_ref, stored_ref
 
@@ -37,14 +37,6 @@ WINDOW_SECONDS = 300
 # Git refuses control characters and blanks in names too.
 REF = re.compile(r"[^\x00-\x20\x7f\ud800-\udfff]{1,4000}")
 DELIVERY_ID = re.compile(r"[A-Za-z0-9-]{16,36}")
-
-
-class HookError(Exception):
-    """Why a request is refused: an HTTP status and one sentence."""
-
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
 
 
 @dataclass(frozen=True)
@@ -71,10 +63,7 @@ def receive_hook(request: HttpRequest, slug: str) -> JsonResponse:
             return JsonResponse({"ignored": ignored}, status=202)
         return JsonResponse({"trigger": from_hook(project, push).pk}, status=202)
     except HookError as error:
-        response = JsonResponse({"error": str(error)}, status=error.status)
-        if error.status == 405:
-            response["Allow"] = "POST"
-        return response
+        return refuse_request(error.status, str(error))
 
 
 def from_hook(project: Project, push: HookPush) -> Trigger:
@@ -89,14 +78,7 @@ def from_hook(project: Project, push: HookPush) -> Trigger:
 
 def authenticate_request(request: HttpRequest, slug: str) -> tuple[Project, HookPush]:
     """The project and the push that its hook reports. No body is parsed before its signature holds."""
-    if request.method != "POST":
-        raise HookError(405, "A hook sends POST.")
-    try:
-        body = request.read(LARGEST_BODY + 1)
-    except UnreadablePostError:
-        raise HookError(400, "The request ended before its body did.") from None
-    if len(body) > LARGEST_BODY:
-        raise HookError(413, f"A hook's request has {LARGEST_BODY} bytes at most.")
+    body = read_posted_body(request, "A hook", LARGEST_BODY)
     project = find_named_project(slug)
     # All alike: a name of a private project isn't distinguished from one that is free.
     if project is None or is_lost(project.hook_secret) or not project.hook_secret:
