@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -88,51 +88,42 @@ def merge_policies(site: Policy, manifest: Policy, branch: str) -> EffectivePoli
     """The policy of a project whose own branch is `branch`."""
     origins: dict[str, Origin] = {}
 
-    def choose(key: str, of_site: Value | None, of_manifest: Value | None, default: Value) -> Value:
-        for origin, value in ((Origin.SITE, of_site), (Origin.MANIFEST, of_manifest)):
-            if value is not None:
+    def choose(key: str, read: Callable[[Policy], Value | None], default: Value) -> Value:
+        for origin, policy in ((Origin.SITE, site), (Origin.MANIFEST, manifest)):
+            if (value := read(policy)) is not None:
                 origins[key] = origin
                 return value
         origins[key] = Origin.DEFAULT
         return default
 
-    defaults = {"branches": (branch,)}
-    filters: dict[str, Any] = {
-        name: choose(
-            name, getattr(site.filters, name), getattr(manifest.filters, name), defaults.get(name, ())
-        )
-        for name in FILTERS
-    }
-    quiet = choose("quiet_hours", site.quiet_hours, manifest.quiet_hours, NO_QUIET_HOURS)
+    def choose_filter(name: str) -> Any:
+        default = (branch,) if name == "branches" else ()
+        return choose(name, lambda policy: getattr(policy.filters, name), default)
+
+    def choose_days(kind: str) -> int | None:
+        days: int | None = choose(f"keep.{kind}", lambda policy: getattr(policy.keep, kind), None)
+        return days
+
+    quiet = choose("quiet_hours", lambda policy: policy.quiet_hours, NO_QUIET_HOURS)
     return EffectivePolicy(
-        **filters,
+        **{name: choose_filter(name) for name in FILTERS},
         benchmarks=_merge_benchmarks(site, manifest, origins),
-        coalesce=choose("coalesce", site.coalesce, manifest.coalesce, False),
-        most_queued=choose("most_queued", site.most_queued, manifest.most_queued, 0) or None,
-        seconds_per_commit=choose(
-            "seconds_per_commit", site.seconds_per_commit, manifest.seconds_per_commit, 0
-        )
-        or None,
-        time_zone=choose("time_zone", site.time_zone, manifest.time_zone, "UTC"),
+        coalesce=choose("coalesce", lambda policy: policy.coalesce, False),
+        most_queued=choose("most_queued", lambda policy: policy.most_queued, 0) or None,
+        seconds_per_commit=choose("seconds_per_commit", lambda policy: policy.seconds_per_commit, 0) or None,
+        time_zone=choose("time_zone", lambda policy: policy.time_zone, "UTC"),
         quiet_hours=None if quiet == NO_QUIET_HOURS else quiet,
-        schedules=choose("schedule", site.schedules, manifest.schedules, ()),
-        pinned=choose("baseline.pinned", site.baseline.pinned, manifest.baseline.pinned, ""),
-        branch_baselines=choose("baseline.branches", site.baseline.branches, manifest.baseline.branches, {}),
+        schedules=choose("schedule", lambda policy: policy.schedules, ()),
+        pinned=choose("baseline.pinned", lambda policy: policy.baseline.pinned, ""),
+        branch_baselines=choose("baseline.branches", lambda policy: policy.baseline.branches, {}),
         claims_every_days=choose(
-            "claims.every_days", site.claims.every_days, manifest.claims.every_days, CLAIMS_EVERY_DAYS
+            "claims.every_days", lambda policy: policy.claims.every_days, CLAIMS_EVERY_DAYS
         ),
-        claims_every_commits=choose(
-            "claims.every_commits", site.claims.every_commits, manifest.claims.every_commits, 0
-        ),
-        claims_share=choose("claims.share", site.claims.share, manifest.claims.share, CLAIMS_SHARE),
-        claims_minutes=choose("claims.minutes", site.claims.minutes, manifest.claims.minutes, CLAIMS_MINUTES),
-        keep_days={
-            kind: choose(f"keep.{kind}", getattr(site.keep, kind), getattr(manifest.keep, kind), None)
-            for kind in KEPT_KINDS
-        },
-        points_every=choose(
-            "keep.points_every", site.keep.points_every, manifest.keep.points_every, POINTS_EVERY
-        ),
+        claims_every_commits=choose("claims.every_commits", lambda policy: policy.claims.every_commits, 0),
+        claims_share=choose("claims.share", lambda policy: policy.claims.share, CLAIMS_SHARE),
+        claims_minutes=choose("claims.minutes", lambda policy: policy.claims.minutes, CLAIMS_MINUTES),
+        keep_days={kind: choose_days(kind) for kind in KEPT_KINDS},
+        points_every=choose("keep.points_every", lambda policy: policy.keep.points_every, POINTS_EVERY),
         origins=origins,
     )
 
