@@ -108,7 +108,7 @@ def _resolve_received(received: Trigger, quick: bool, patience: float | None) ->
 
 def _request_planned(trigger: Trigger, plan: TriggerPlan, quick: bool) -> list[int]:
     """Store the commits of a plan, request its runs and resolve the trigger; the keys of the runs."""
-    decision, project = plan.decision, trigger.project
+    project = trigger.project
     with transaction.atomic():
         # Held until the end: a second resolving of the same trigger waits here and then finds it closed.
         if not Trigger.objects.select_for_update().filter(pk=trigger.pk, state=Trigger.State.RECEIVED):
@@ -118,29 +118,38 @@ def _request_planned(trigger: Trigger, plan: TriggerPlan, quick: bool) -> list[i
         keep_unreadable(project, [plan.facts[sha] for sha in plan.unreadable], plan.unreadable)
         if any(commit.branch == project.branch for commit in commits.values()):
             dispatch.send_task(dispatch.READ_CLAIMS, project.pk)
-        urgent = _as_wanted(project, commits, decision.newest, decision.quick)
-        others = _as_wanted(project, commits, decision.backlog, decision.quick)
-        if trigger.source in UNATTENDED and not plan.always:
-            urgent, others = _leave_out_measured(urgent), _leave_out_measured(others)
-        policy = project_policy(project)
-        coalesced = policy.coalesce and trigger.source in PUSHED
-        priority = PRIORITY.get(Trigger.Source(trigger.source), 0)
-        runs = _request_wanted(urgent, quick, priority, trigger)
-        # Of a large push only the newest commit is urgent: the others are a backlog.
-        behind = BACKLOG_PRIORITY if coalesced else 0
-        runs += _request_wanted(others, quick, behind, trigger)
-        if coalesced and decision.newest:
-            newest = commits[decision.newest[-1][0].hash]
-            supersede_runs(newest)
-            if decision.later:
-                Backlog.objects.create(trigger=trigger, branch=newest.branch, hashes=list(decision.later))
-            rank_backlog(project, newest.branch)
-        if trigger.source in PUSHED:
-            trim_queue(project, policy, [commits[candidate.hash] for candidate, _ in decision.newest[-1:]])
-        left_out = [asdict(row) for row in decision.left_out if row.reason != Reason.SPREAD]
+        runs = _request_decided(trigger, plan, commits, quick)
+        left_out = [asdict(row) for row in plan.decision.left_out if row.reason != Reason.SPREAD]
         left_out += _broken_manifests(trigger, len(plan.skipped))
         _close_trigger(trigger, Trigger.State.RESOLVED, _describe_runs(runs, plan, trigger), left_out)
     return [run.pk for run in runs]
+
+
+def _request_decided(
+    trigger: Trigger, plan: TriggerPlan, commits: dict[str, Commit], quick: bool
+) -> list[Run]:
+    """The newest commits' runs, and those behind them; what they make unnecessary is taken off the queue."""
+    decision, project = plan.decision, trigger.project
+    urgent = _as_wanted(project, commits, decision.newest, decision.quick)
+    others = _as_wanted(project, commits, decision.backlog, decision.quick)
+    if trigger.source in UNATTENDED and not plan.always:
+        urgent, others = _leave_out_measured(urgent), _leave_out_measured(others)
+    policy = project_policy(project)
+    coalesced = policy.coalesce and trigger.source in PUSHED
+    priority = PRIORITY.get(Trigger.Source(trigger.source), 0)
+    runs = _request_wanted(urgent, quick, priority, trigger)
+    # Of a large push only the newest commit is urgent: the others are a backlog.
+    behind = BACKLOG_PRIORITY if coalesced else 0
+    runs += _request_wanted(others, quick, behind, trigger)
+    if coalesced and decision.newest:
+        newest = commits[decision.newest[-1][0].hash]
+        supersede_runs(newest)
+        if decision.later:
+            Backlog.objects.create(trigger=trigger, branch=newest.branch, hashes=list(decision.later))
+        rank_backlog(project, newest.branch)
+    if trigger.source in PUSHED:
+        trim_queue(project, policy, [commits[candidate.hash] for candidate, _ in decision.newest[-1:]])
+    return runs
 
 
 def store_commits(project: Project, plan: TriggerPlan) -> dict[str, Commit]:
