@@ -91,10 +91,8 @@ def add_pair(lease: Lease, pair: PairMeasured, commands: Sequence[str] = ()) -> 
         experiment = _lock_experiment(lease)
         if pair.unreported and not can_evaluate_unreported(experiment):
             side = "head" if pair.head is None else "base"
-            text = f"{experiment.metric} isn't reported by the {side}."
-            conclude_experiment(
-                lease, Verdict.UNTESTABLE, {"code": "side failed", "text": text}, pair.seconds
-            )
+            failed = {"code": "side failed", "text": f"{experiment.metric} isn't reported by the {side}."}
+            conclude_experiment(lease, Verdict.UNTESTABLE, failed, pair.seconds)
             return str(Verdict.UNTESTABLE)
         values = pair_columns(experiment, pair)
         row, new = ExperimentPair.objects.get_or_create(
@@ -102,14 +100,8 @@ def add_pair(lease: Lease, pair: PairMeasured, commands: Sequence[str] = ()) -> 
         )
         experiment.seconds += pair.seconds if new else 0.0
         experiment.commands = experiment.commands or list(commands)
-        # Without what the verdict doesn't read of them: all are read anew after each pair.
-        weighs_others = experiment.question == Question.BOUND or experiment.metric.is_quality
-        read = ("base", "head", "disturbed", "unreported", *(("others",) if weighs_others else ()))
-        read += ("phases",) if experiment.phases_with_step else ()
         weighs_steps = can_evaluate_steps(experiment)
-        if weighs_steps:
-            read += ("index", "base_first", "typical_phases" if experiment.phase else "steps", *RATIOS)
-        pairs = _PAIRS.read_rows(*read, experiment=experiment.pk)
+        pairs = _PAIRS.read_rows(*columns_to_read(experiment, weighs_steps), experiment=experiment.pk)
         kept = keep_ratios(experiment, pairs, row.pk) if weighs_steps else {}
         result = evaluate_experiment(experiment, pairs, experiment.seconds)
         ExperimentPair.objects.filter(pk=row.pk).update(**kept, **result.columns)
@@ -132,6 +124,18 @@ def add_pair(lease: Lease, pair: PairMeasured, commands: Sequence[str] = ()) -> 
             leases.release_jobs(leases.held_job(Experiment, lease), {})
             return YIELDED
         return result.verdict
+
+
+def columns_to_read(experiment: Experiment, weighs_steps: bool) -> tuple[str, ...]:
+    """What the verdict reads of the pairs, all of which are read anew after each: nothing else."""
+    weighs_others = experiment.question == Question.BOUND or experiment.metric.is_quality
+    steps = ("index", "base_first", "typical_phases" if experiment.phase else "steps", *RATIOS)
+    return (
+        *("base", "head", "disturbed", "unreported"),
+        *(("others",) if weighs_others else ()),
+        *(("phases",) if experiment.phases_with_step else ()),
+        *(steps if weighs_steps else ()),
+    )
 
 
 def keep_ratios(

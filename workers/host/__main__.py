@@ -19,7 +19,7 @@ from workers.host.processes import reaper
 from workers.host.slots import MOST_SLOTS, PARENT, Slot, plan_slots
 
 
-def main() -> int:
+def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m workers.host", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="join the site where that wasn't done yet, and measure for it")
@@ -49,7 +49,11 @@ def main() -> int:
     # Of the agent that is started for each slot.
     for name in ("--slot", "--cores", "--device"):
         run.add_argument(name, default="", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    return parser
+
+
+def main() -> int:
+    options = build_parser().parse_args()
     try:
         configure_logging(os.environ)
         site = check_site_address(options.site) if options.site else ""
