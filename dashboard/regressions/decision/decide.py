@@ -601,6 +601,12 @@ class _Decider:
         asked = self.snapshot.whole_branch or reconsidered or decided.explained is not None
         if regression and regression.decided_for == key and not asked:
             return known, key
+        return decide_cause(self._cause_facts(draft, decided, proof, difference)), key
+
+    def _cause_facts(
+        self, draft: _Draft, decided: DecidedRow, proof: ExperimentVerdict | None, difference: tuple[str, str]
+    ) -> CauseFacts:
+        regression = draft.regression
         request = SurroundingsRequest(
             decided.series,
             decided.last_good,
@@ -612,7 +618,7 @@ class _Decider:
             suspects = suspect_places(decided.explained)
         else:
             suspects = regression.suspects if regression else ()
-        facts = CauseFacts(
+        return CauseFacts(
             state=decided.state,
             worse=times_worse(decided.series, decided.size),
             limit_alone=bool(regression and regression.has_limit) and not draft.members and proof is None,
@@ -622,7 +628,6 @@ class _Decider:
             suspects=suspects,
             around=self.facts.answer_to(request),
         )
-        return decide_cause(facts), key
 
     # Regressions without changes
 
