@@ -139,6 +139,17 @@ def note_requested(project: Project, benchmark: str, commit: Commit) -> None:
     files.update(asked_at=timezone.now(), asked_at_commit=commit)
 
 
+@dataclass(frozen=True, slots=True)
+class PairsRequest:
+    """What the claims of a file are measured at by pairs: a commit, in the window of its usual runs."""
+
+    commit: Commit
+    benchmark: Benchmark
+    window: sides.UsualWindow
+    minutes: float
+    actor: Actor | None
+
+
 def request_file_claims(
     project: Project,
     commit: Commit,
@@ -151,7 +162,7 @@ def request_file_claims(
     """(measurements that wait for an experiment, how many a run answered, how many nothing measures)."""
     rows = {row.key: row for row in Claim.objects.filter(project=project, benchmark=file.benchmark.name)}
     window = sides.usual_window(project, file.benchmark, pool)
-    minutes = project_policy(project).claims_minutes
+    by_pairs = PairsRequest(commit, file.benchmark, window, project_policy(project).claims_minutes, actor)
     older = follow_to_commit(file.benchmark.name, commit) if actor is None and not keys else {}
     waiting, by_runs, unmeasured = [], 0, 0
     for claim, _ in file.claims:
@@ -165,9 +176,7 @@ def request_file_claims(
             reason = {"code": code, "case": claim.after or {}} if code else {}
             by_runs += not code
         elif not reason:
-            measurement = wait_for_pairs(
-                row, claim, file.benchmark, commit, window, minutes, actor, older.pop(row.pk, None)
-            )
+            measurement = request_pairs(by_pairs, row, claim, older.pop(row.pk, None))
             reason = {} if measurement else {"code": "unknown metric", "metric": claim.metric}
         if measurement:
             waiting.append(measurement)
@@ -190,15 +199,8 @@ def asker_fields(actor: Actor | None) -> dict[str, Any]:
     }
 
 
-def wait_for_pairs(
-    row: Claim,
-    claim: ClaimText,
-    benchmark: Benchmark,
-    commit: Commit,
-    window: sides.UsualWindow,
-    minutes: float,
-    actor: Actor | None,
-    older: ClaimMeasurement | None,
+def request_pairs(
+    request: PairsRequest, row: Claim, claim: ClaimText, older: ClaimMeasurement | None
 ) -> ClaimMeasurement | None:
     """The measurement that waits for its experiment, also the one that does already.
 
@@ -206,17 +208,17 @@ def wait_for_pairs(
     nobody has heard of the metric so far.
     """
     base, head = (
-        sides.create_configuration(row.project, benchmark, params or {}, window)
+        sides.create_configuration(row.project, request.benchmark, params or {}, request.window)
         for params in (claim.before, claim.after)
     )
     known = sides.find_claim_metric(sides.experiment_spelling(claim.metric), base, head)
     waiting = ClaimMeasurement.objects.filter(
-        claim=row, commit=commit, head=head, state=ClaimMeasurement.State.REQUESTED
+        claim=row, commit=request.commit, head=head, state=ClaimMeasurement.State.REQUESTED
     )
     if older and (known is None or waiting.exists()):
         cancel_superseded(older)
     elif older:
-        older.commit, older.digest, older.minutes = commit, row.digest, minutes
+        older.commit, older.digest, older.minutes = request.commit, row.digest, request.minutes
         older.base, older.head = base, head
         older.save(update_fields=["commit", "digest", "minutes", "base", "head", "experiment"])
         return older
@@ -224,10 +226,15 @@ def wait_for_pairs(
         return None
     measurement, _ = ClaimMeasurement.objects.get_or_create(
         claim=row,
-        commit=commit,
+        commit=request.commit,
         head=head,
         state=ClaimMeasurement.State.REQUESTED,
-        defaults={"digest": row.digest, "base": base, "minutes": minutes, **asker_fields(actor)},
+        defaults={
+            "digest": row.digest,
+            "base": base,
+            "minutes": request.minutes,
+            **asker_fields(request.actor),
+        },
     )
     return measurement
 
