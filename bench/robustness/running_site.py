@@ -52,7 +52,7 @@ class RunningSite:
     home: Path
     port: int
     process: subprocess.Popen[bytes]
-    hosts: list[HostKeeper] = field(default_factory=list)
+    hosts: list[HostSupervisor] = field(default_factory=list)
 
     @property
     def address(self) -> str:
@@ -83,7 +83,7 @@ def read_command(process: psutil.Process) -> str:
         return ""
 
 
-class HostKeeper:
+class HostSupervisor:
     """An agent beside the site's own, started again when it is killed, as systemd does."""
 
     def __init__(self, home: Path, address: str, code: str, name: str) -> None:
@@ -140,9 +140,9 @@ def running_site(hosts: int = 1, *, database: str = "") -> Iterator[RunningSite]
         wait_for(lambda: host_is_there(), 60)
         for number in range(1, hosts):
             code = host_rows.create_join_code(runs.pool_named(POOL), "a benchmark")
-            keeper = HostKeeper(home / f"host-{number}", site.address, code, f"host-{number}")
-            site.hosts.append(keeper)
-            stack.callback(keeper.end)
+            supervisor = HostSupervisor(home / f"host-{number}", site.address, code, f"host-{number}")
+            site.hosts.append(supervisor)
+            stack.callback(supervisor.end)
         yield site
 
 

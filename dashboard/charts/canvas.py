@@ -155,8 +155,8 @@ def spell_character(character: str) -> str:
     if is_drawn(character):
         return character
     parts = unicodedata.normalize("NFKD", SPELLINGS.get(character, character))
-    spelt = "".join(SPELLINGS.get(part, part) for part in parts if not unicodedata.combining(part))
-    return spelt if all(map(is_drawn, spelt)) else character
+    drawn = "".join(SPELLINGS.get(part, part) for part in parts if not unicodedata.combining(part))
+    return drawn if all(map(is_drawn, drawn)) else character
 
 
 def is_drawn(character: str) -> bool:

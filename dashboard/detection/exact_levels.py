@@ -59,8 +59,8 @@ def follow_level(values: Floats, level: int, known: Collection[int] | None = Non
         if at and values[at] != values[at - 1]:
             came = at
         # Near a cut nobody sees any more whether it had come lately.
-        tells = known is None or came >= RECENT_POINTS or came in known
-        if at - came + 1 >= POINTS_TO_STAY or (tells and not has_come_before(values, came)):
+        is_past_known = known is None or came >= RECENT_POINTS or came in known
+        if at - came + 1 >= POINTS_TO_STAY or (is_past_known and not has_come_before(values, came)):
             level = came
             level_points[came:at] = level
         level_points[at] = level

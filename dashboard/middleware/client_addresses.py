@@ -60,12 +60,12 @@ def parse_networks(proxies: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6
 
 def plain_address(text: str) -> str:
     """An address as it is spelt by a proxy, without brackets and port; empty where it is none."""
-    spelt = text.strip()
-    if spelt.startswith("["):
-        spelt = spelt[1:].partition("]")[0]
-    elif spelt.count(":") == 1:
-        spelt = spelt.partition(":")[0]
+    address = text.strip()
+    if address.startswith("["):
+        address = address[1:].partition("]")[0]
+    elif address.count(":") == 1:
+        address = address.partition(":")[0]
     try:
-        return str(ipaddress.ip_address(spelt))
+        return str(ipaddress.ip_address(address))
     except ValueError:
         return ""

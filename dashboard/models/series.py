@@ -179,5 +179,5 @@ def find_tainted(machines: Sequence[int | None], current_value: float | None) ->
     Imported and posted results have pools of their own and no machine: of theirs it is only known whether any
     is judged.
     """
-    tells = current_value is None or any(machine is not None for machine in machines)
-    return [tells and machine is None for machine in machines]
+    absence_taints = current_value is None or any(machine is not None for machine in machines)
+    return [absence_taints and machine is None for machine in machines]

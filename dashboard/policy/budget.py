@@ -136,7 +136,7 @@ def _estimate_cases(
     candidates = []
     for benchmark, key in keys:
         history = found[key]
-        repetitions = telling_repetitions(benchmark.repetitions, history)
+        repetitions = informative_repetitions(benchmark.repetitions, history)
         standard = history.standard_seconds
         if standard is None:
             standard = usual if history.quick_seconds is None else history.quick_seconds / QUICK_SHARE
@@ -148,7 +148,7 @@ def _estimate_cases(
     return candidates
 
 
-def telling_repetitions(most: int, history: CaseHistory) -> int:
+def informative_repetitions(most: int, history: CaseHistory) -> int:
     """As many repetitions as bring a run's value to where the noise between runs rules; three at least."""
     within, between = history.noise_within, history.noise_between
     if most <= FEWEST_REPETITIONS or not within or not between:

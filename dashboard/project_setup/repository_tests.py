@@ -30,10 +30,10 @@ from dashboard.repositories import (
     RemoteHeads,
     RepositoryError,
     classify_failure,
+    environment_without_account,
     hide_password,
     read_commits,
     read_manifests,
-    surroundings_without_account,
 )
 
 logger = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ def look_at_repository(test: RepositoryTest, folder: Path) -> dict[str, Any]:
         raise UnusableRepositoryError(Outcome.NO_HOST) from None
     git = Git(options=options)
     if not may_use_account(test):
-        git = replace(git, surroundings=surroundings_without_account())
+        git = replace(git, surroundings=environment_without_account())
     mirror = Mirror(folder, "the repository", test.fetch_address, git=git)
     heads = ask_repository(test, mirror.remote_heads)
     branch = choose_branch(test, heads)

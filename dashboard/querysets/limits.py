@@ -48,6 +48,6 @@ CROSSED_OF_PROJECT = CompiledQuery(_build_crossed_of_project)
 def crossed_without_regression(projects: QuerySet[Project]) -> QuerySet[SeriesLatest]:
     """Those of these projects that no open regression names already."""
     own = Regression.objects.filter(ONGOING, series=OuterRef("series"))
-    telling = Regression.objects.filter(ONGOING, limits__series=OuterRef("series"))
+    reporting = Regression.objects.filter(ONGOING, limits__series=OuterRef("series"))
     crossed = currently_crossed().filter(series__configuration__case__project__in=projects)
-    return crossed.filter(~Exists(own), ~Exists(telling))
+    return crossed.filter(~Exists(own), ~Exists(reporting))

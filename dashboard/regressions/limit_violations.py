@@ -224,7 +224,7 @@ def limit_point(runs: Sequence[LimitRow]) -> LimitPoint:
     margin = min(within, default=0.0)
     over = [row for row in runs if is_over(row, newest)]
     # What tells of it already goes on doing so.
-    telling = [row for row in over if row.regression] or over
+    reported = [row for row in over if row.regression] or over
     below = newest.minimum is not None and value < newest.minimum
     bound = newest.minimum if below else newest.maximum
     return LimitPoint(
@@ -232,7 +232,7 @@ def limit_point(runs: Sequence[LimitRow]) -> LimitPoint:
         value=value,
         margin=margin,
         bound=0.0 if bound is None else bound,
-        row=telling[-1].pk if telling else 0,
+        row=reported[-1].pk if reported else 0,
         links=tuple(link for row in runs if (link := row.link)),
     )
 

@@ -232,30 +232,30 @@ def reached_positions(given: dict[str, Any], touched: AffectedChanges) -> tuple[
 def connected_nodes(nodes: list[Node], seeds: list[int]) -> set[int]:
     """The indices of all nodes that overlap one of the seeds, or one that is taken, or share its owner."""
     by_start = sorted(range(len(nodes)), key=lambda index: nodes[index][2].good)
-    # In the order of their beginnings overlapping ranges are neighbours: one pass finds the islands.
-    island_of: dict[int, int] = {}
-    island, end = -1, -1
+    # In the order of their beginnings overlapping ranges are neighbours: one pass finds the components.
+    component_of: dict[int, int] = {}
+    component, end = -1, -1
     for index in by_start:
         span = nodes[index][2]
         if span.good >= end:
-            island += 1
-        island_of[index] = island
+            component += 1
+        component_of[index] = component
         end = max(end, span.bad)
-    islands_of_owner: dict[int, set[int]] = {}
+    components_of_owner: dict[int, set[int]] = {}
     for index, (_, _, _, owner) in enumerate(nodes):
         if owner is not None:
-            islands_of_owner.setdefault(owner, set()).add(island_of[index])
+            components_of_owner.setdefault(owner, set()).add(component_of[index])
     joined: dict[int, set[int]] = {}
-    for islands in islands_of_owner.values():
-        for number in islands:
-            joined.setdefault(number, set()).update(islands)
-    waiting, taken = [island_of[index] for index in seeds], set[int]()
+    for components in components_of_owner.values():
+        for number in components:
+            joined.setdefault(number, set()).update(components)
+    waiting, taken = [component_of[index] for index in seeds], set[int]()
     while waiting:
         number = waiting.pop()
         if number not in taken:
             taken.add(number)
             waiting.extend(joined.get(number, ()))
-    return {index for index, number in island_of.items() if number in taken}
+    return {index for index, number in component_of.items() if number in taken}
 
 
 def _build_changed_rows() -> QuerySet[Change]:

@@ -18,9 +18,9 @@ from dashboard.repositories.git import (
     OPTIONS,
     WITHOUT_REDIRECTS,
     Git,
+    environment_without_account,
     git_without_account,
     hide_password,
-    surroundings_without_account,
 )
 from dashboard.repositories.hashes import ABBREVIATED_HASH, FULL_HASH
 from dashboard.repositories.history import (
@@ -80,6 +80,7 @@ __all__ = [
     "commits_between",
     "commits_on_branch",
     "commits_since_fork",
+    "environment_without_account",
     "file_texts",
     "find_commits",
     "find_merges",
@@ -103,6 +104,5 @@ __all__ = [
     "safe_name",
     "select_commits",
     "split_credentials",
-    "surroundings_without_account",
     "try_lock",
 ]

@@ -127,10 +127,10 @@ class Git:
 def git_without_account() -> Git:
     """git that reads what a stranger may read, at the very address that it is given: another one could be
     where the account is known."""
-    return Git(surroundings=surroundings_without_account(), options=WITHOUT_REDIRECTS)
+    return Git(surroundings=environment_without_account(), options=WITHOUT_REDIRECTS)
 
 
-def surroundings_without_account() -> dict[str, str]:
+def environment_without_account() -> dict[str, str]:
     """This process' variables, with which git reads what a stranger may read.
 
     A home is named, since curl looks for .netrc in the one that the system knows where none is, and so is a

@@ -61,22 +61,22 @@ def parse_rates(name: str, words: list[str], defaults: Mapping[str, str]) -> dic
 
     ImproperlyConfigured names the variable `name`.
     """
-    spelt = dict(defaults)
+    rates = dict(defaults)
     for word in words:
         group, equals, rate = (part.strip() for part in word.partition("="))
         if not equals or group not in defaults:
             known = ", ".join(sorted(defaults))
             raise ImproperlyConfigured(f"{name} has {word!r}; it must be like triggers=30/min, of: {known}.")
-        spelt[group] = rate
-    return {group: _parse_rate(name, group, rate) for group, rate in spelt.items()}
+        rates[group] = rate
+    return {group: _parse_rate(name, group, rate) for group, rate in rates.items()}
 
 
-def _parse_rate(name: str, group: str, spelt: str) -> Rate | None:
-    if spelt == "off":
+def _parse_rate(name: str, group: str, text: str) -> Rate | None:
+    if text == "off":
         return None
-    match = SPELLING.fullmatch(spelt)
+    match = SPELLING.fullmatch(text)
     if not match or not int(match[2] or 1):
         raise ImproperlyConfigured(
-            f"{name}: {group} must be like 30/min, 100/h, 5/10s, or off, not {spelt!r}."
+            f"{name}: {group} must be like 30/min, 100/h, 5/10s, or off, not {text!r}."
         )
     return Rate(int(match[1]), int(match[2] or 1) * UNITS[match[3]])

@@ -45,17 +45,17 @@ def small_arguments(pipeline: ModuleType, *more: str) -> Any:
     return parse_arguments(pipeline, [*SMALL.split(), "--device", "cpu", *more])
 
 
-def make_passage(collecting: ModuleType, args: Any) -> Any:
+def make_handover(collecting: ModuleType, args: Any) -> Any:
     network = torch.nn.Linear(1, 1)
-    return collecting.share_state(get_context("spawn"), args, network).passage_of(0)
+    return collecting.share_state(get_context("spawn"), args, network).handover_of(0)
 
 
-def take_from(passage: Any, number: int) -> list[Any]:
+def take_from(handover: Any, number: int) -> list[Any]:
     """So many experiences; a pipe has them a little later than they were put in."""
     taken: list[Any] = []
     until = monotonic() + 10
     while len(taken) < number and monotonic() < until:
-        taken += passage.take(number - len(taken))
+        taken += handover.take(number - len(taken))
     return taken
 
 
@@ -69,19 +69,19 @@ def test_what_is_put_in_comes_out_and_what_finds_no_room_is_dropped(
     pipeline: ModuleType, collecting: ModuleType, transport: str
 ) -> None:
     args = small_arguments(pipeline, "--transport", transport, "--queue-limit", "3")
-    passage = make_passage(collecting, args)
-    there = [passage.put(make_experience(collecting, number)) for number in range(4)]
-    assert (there, len(passage)) == ([True, True, True, False], 3)
-    taken = take_from(passage, 2)
+    handover = make_handover(collecting, args)
+    there = [handover.put(make_experience(collecting, number)) for number in range(4)]
+    assert (there, len(handover)) == ([True, True, True, False], 3)
+    taken = take_from(handover, 2)
     assert [experience.round for experience in taken] == [0, 1]
-    assert passage.put(make_experience(collecting, 4))
-    taken += take_from(passage, 2)
+    assert handover.put(make_experience(collecting, 4))
+    taken += take_from(handover, 2)
     assert [(row.round, row.action, row.reward, row.ended) for row in taken[2:]] == [
         (2, 2, 0.5, True),
         (4, 4, 0.5, True),
     ]
     assert (taken[3].view == 4).all()
-    assert len(passage) == 0
+    assert len(handover) == 0
 
 
 def test_a_histogram_tells_how_long_most_waits_are() -> None:

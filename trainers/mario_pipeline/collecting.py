@@ -28,9 +28,9 @@ from wait_times import BINS, WaitTimes
 
 @dataclass(frozen=True)
 class SharedState:
-    """What the main process hands to every collector; `lock` is None where everybody has its own passage."""
+    """What the main process hands to every collector; `lock` is None where everybody has its own handover."""
 
-    passages: Sequence[RingMemory | Queue[Any]]
+    handovers: Sequence[RingMemory | Queue[Any]]
     slots: int
     lock: Any
     weights: Any
@@ -39,22 +39,24 @@ class SharedState:
     waits: Sequence[Any]
     ending: Any
 
-    def passage_of(self, number: int) -> Handover:
-        """A collector's passage, as the process that calls this sees it."""
-        passage = self.passages[number % len(self.passages)]
-        return SharedRing(passage) if isinstance(passage, RingMemory) else PickledQueue(passage, self.slots)
+    def handover_of(self, number: int) -> Handover:
+        """A collector's handover, as the process that calls this sees it."""
+        handover = self.handovers[number % len(self.handovers)]
+        return (
+            SharedRing(handover) if isinstance(handover, RingMemory) else PickledQueue(handover, self.slots)
+        )
 
 
 def share_state(context: SpawnContext, args: Args, network: torch.nn.Module) -> SharedState:
-    """One passage behind one lock, or a passage for each collector; rings of memory, or queues."""
+    """One handover behind one lock, or a handover for each collector; rings of memory, or queues."""
     number = int(args.collectors or 1)
-    passages = 1 if args.queues == "shared" else number
-    slots = max(1, args.queue_limit // passages)
+    handovers = 1 if args.queues == "shared" else number
+    slots = max(1, args.queue_limit // handovers)
     size = sum(value.numel() for value in network.state_dict().values())
     return SharedState(
-        passages=[
+        handovers=[
             allocate_ring(context, args, slots) if args.transport == "memory" else context.Queue(slots)
-            for _ in range(passages)
+            for _ in range(handovers)
         ],
         slots=slots,
         lock=context.Lock() if args.queues == "shared" else None,
@@ -99,7 +101,7 @@ class CollectorProcess:
 
     def __init__(self, args: Args, number: int, shared: SharedState) -> None:
         self.args = replace(args, device="cpu")
-        self.passage = shared.passage_of(number)
+        self.handover = shared.handover_of(number)
         self.lock = TimedLock(shared.lock, WaitTimes(shared.waits[number])) if shared.lock else None
         self.weights, self.ending = SharedWeights(shared), shared.ending
         self.counts: NDArray[np.float64] = np.frombuffer(shared.counts[number], dtype=np.float64)
@@ -142,10 +144,10 @@ class CollectorProcess:
         experience = Experience(int(self.played[game]), self.first + game, view, action, reward, ended)
         begin = perf_counter()
         if self.lock is None:
-            there = self.passage.put(experience)
+            there = self.handover.put(experience)
         else:
             with self.lock:
-                there = self.passage.put(experience)
+                there = self.handover.put(experience)
             self.counts[[TAKEN, WAITED]] = self.lock.taken, self.lock.waited
         self.counts[HANDING] += perf_counter() - begin
         self.played[game] += there

@@ -52,8 +52,8 @@ class FreeRunning:
         ]
         for collector in self.collectors:
             collector.start()
-        passages = [self.shared.passage_of(number) for number in range(len(self.shared.passages))]
-        self.consolidation = Consolidation(args, passages, self.lock, self.memory)
+        handovers = [self.shared.handover_of(number) for number in range(len(self.shared.handovers))]
+        self.consolidation = Consolidation(args, handovers, self.lock, self.memory)
 
     def close(self) -> None:
         """End all processes and the thread."""

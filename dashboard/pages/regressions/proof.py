@@ -63,10 +63,10 @@ def proof_context(
         regression, [row for row in rows if row.experiment.purpose == Purpose.PROOF]
     )
     # One that was cancelled, as where two regressions turned out to be one, says nothing beside a verdict.
-    telling = [row for row in own if row.experiment.state != Experiment.State.CANCELLED] or own
-    drawn = next((row for row in reversed(telling or others) if row.pairs), None)
-    if telling:
-        newest = telling[-1]
+    ended = [row for row in own if row.experiment.state != Experiment.State.CANCELLED] or own
+    drawn = next((row for row in reversed(ended or others) if row.pairs), None)
+    if ended:
+        newest = ended[-1]
         verdict = proofs.verdict_sentence(
             regression, newest.series, newest.experiment, newest.undisturbed_pairs
         )

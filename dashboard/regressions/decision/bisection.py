@@ -91,12 +91,12 @@ def middle_of_suspects(commits: Sequence[str], cleared: Collection[str]) -> str 
     left = [commit not in cleared for commit in commits]
     suspected = left if any(left) else [True] * len(commits)
 
-    def lopsidedness(index: int) -> tuple[int, bool, int]:
+    def imbalance(index: int) -> tuple[int, bool, int]:
         earlier, later = sum(suspected[: index + 1]), sum(suspected[index + 1 :])
         # Beside cleared commits that one which leaves the fewest of them on the side that is more likely.
         return -min(earlier, later), earlier > later, index if earlier > later else -index
 
-    index = min(range(len(commits) - 1), key=lopsidedness, default=None)
+    index = min(range(len(commits) - 1), key=imbalance, default=None)
     return None if index is None else commits[index]
 
 
@@ -126,10 +126,10 @@ def narrow_branch(brought: Mapping[str, Sequence[str]], verdicts: Mapping[str, s
     testable = {commit: bit for commit, bit in testable.items() if bit & left}
     open_bits = sum(testable.values())
 
-    def lopsidedness(commit: str) -> int:
+    def imbalance(commit: str) -> int:
         return abs(2 * (ancestry[commit] & open_bits).bit_count() - len(testable) - 1)
 
-    return BranchLeft(suspects, min(testable, key=lopsidedness, default=None))
+    return BranchLeft(suspects, min(testable, key=imbalance, default=None))
 
 
 def ancestry_bits(brought: Mapping[str, Sequence[str]]) -> dict[str, int]:

@@ -10,9 +10,9 @@ from paceline.manifest import Benchmark, parse_manifest
 from dashboard.policy.budget import (
     CaseHistory,
     CommitPlan,
+    informative_repetitions,
     limit_decision,
     spend_budget,
-    telling_repetitions,
 )
 from dashboard.policy.decision import Candidate, Decision, Reason, SkippedCommits
 from dashboard.policy.effective import EffectivePolicy
@@ -106,7 +106,7 @@ def test_repetitions_end_where_the_noise_between_runs_rules(
     within: float | None, between: float, repetitions: int
 ) -> None:
     history = replace(KNOWN, noise_within=within, noise_between=between)
-    assert telling_repetitions(5, history) == repetitions
+    assert informative_repetitions(5, history) == repetitions
 
 
 def test_fewer_repetitions_cost_less() -> None:

@@ -39,7 +39,7 @@ def rank_in_group() -> RankIdentity | None:
 
 def _rank_in_environment() -> RankIdentity | None:
     for rank, _, size in VARIABLES:
-        spelt = os.environ.get(rank, ""), os.environ.get(size, "")
-        if all(text.isdecimal() for text in spelt):
-            return RankIdentity(int(spelt[0]), int(spelt[1]))
+        texts = os.environ.get(rank, ""), os.environ.get(size, "")
+        if all(text.isdecimal() for text in texts):
+            return RankIdentity(int(texts[0]), int(texts[1]))
     return None
