@@ -110,7 +110,7 @@ def look_at_repository(test: RepositoryTest, folder: Path) -> dict[str, Any]:
         raise UnusableRepositoryError(Outcome.NO_HOST) from None
     git = Git(options=options)
     if not may_use_account(test):
-        git = replace(git, surroundings=environment_without_account())
+        git = replace(git, variables=environment_without_account())
     mirror = Mirror(folder, "the repository", test.fetch_address, git=git)
     heads = ask_repository(test, mirror.remote_heads)
     branch = choose_branch(test, heads)

@@ -1,4 +1,4 @@
-"""git that can't ask, can't hang, can't be talked into options, and sees nothing of its surroundings."""
+"""git that can't ask, can't hang, can't be talked into options, and sees nothing of its environment."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Git:
 
     stop: threading.Event = field(default_factory=threading.Event)
     # Not shown: an environment holds secrets.
-    surroundings: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
+    variables: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
     options: Sequence[str] = OPTIONS
 
     def run(
@@ -120,14 +120,14 @@ class Git:
 
     def environment(self) -> dict[str, str]:
         """All that git sees of this process."""
-        passed_on = {name: self.surroundings[name] for name in PASSED_ON if name in self.surroundings}
+        passed_on = {name: self.variables[name] for name in PASSED_ON if name in self.variables}
         return {**passed_on, **PROTECTIONS}
 
 
 def git_without_account() -> Git:
     """git that reads what a stranger may read, at the very address that it is given: another one could be
     where the account is known."""
-    return Git(surroundings=environment_without_account(), options=WITHOUT_REDIRECTS)
+    return Git(variables=environment_without_account(), options=WITHOUT_REDIRECTS)
 
 
 def environment_without_account() -> dict[str, str]:

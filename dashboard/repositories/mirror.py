@@ -312,11 +312,11 @@ class Mirror:
         git refuses those, and `-c safe.directory` wouldn't reach the process that serves a local fetch. A
         repository that somebody registered here is one that is meant to be read.
         """
-        surroundings = self.git.surroundings
-        if given := surroundings.get("GIT_CONFIG_GLOBAL"):
+        variables = self.git.variables
+        if given := variables.get("GIT_CONFIG_GLOBAL"):
             own = [str(Path(given).absolute())]
-        elif home := surroundings.get("HOME"):
-            settings = surroundings.get("XDG_CONFIG_HOME") or f"{home}/.config"
+        elif home := variables.get("HOME"):
+            settings = variables.get("XDG_CONFIG_HOME") or f"{home}/.config"
             own = [f"{settings}/git/config", f"{home}/.gitconfig"]
         else:
             own = []

@@ -41,10 +41,8 @@ class SharedState:
 
     def handover_of(self, number: int) -> Handover:
         """A collector's handover, as the process that calls this sees it."""
-        handover = self.handovers[number % len(self.handovers)]
-        return (
-            SharedRing(handover) if isinstance(handover, RingMemory) else PickledQueue(handover, self.slots)
-        )
+        medium = self.handovers[number % len(self.handovers)]
+        return SharedRing(medium) if isinstance(medium, RingMemory) else PickledQueue(medium, self.slots)
 
 
 def share_state(context: SpawnContext, args: Args, network: torch.nn.Module) -> SharedState:

@@ -64,7 +64,7 @@ def test_a_folder_that_is_missing_is_told(tmp_path: Path) -> None:
 
 def test_a_git_that_is_missing_is_told(tmp_path: Path) -> None:
     with pytest.raises(RepositoryError, match=r"git can't be started in .*: No such file or directory"):
-        Git(surroundings={"PATH": str(tmp_path)}).run(["version"], folder=tmp_path)
+        Git(variables={"PATH": str(tmp_path)}).run(["version"], folder=tmp_path)
 
 
 def test_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -166,7 +166,7 @@ def test_no_filter_of_the_account_runs_for_a_commit(source: Path, tmp_path: Path
     configuration = tmp_path / "config"
     configuration.write_text('[filter "lfs"]\n\tsmudge = echo filtered\n\trequired = true\n')
     wanted = commit_files(source, {".gitattributes": "train.py filter=lfs", "train.py": "two"})
-    git = Git(surroundings={**os.environ, "GIT_CONFIG_GLOBAL": str(configuration)})
+    git = Git(variables={**os.environ, "GIT_CONFIG_GLOBAL": str(configuration)})
     checkouts = Checkouts(tmp_path / "home", "gpu-1", git)
     folder = checkouts.prepare(LocalRepository(str(source)), "demo", wanted)
     assert (folder / "train.py").read_text() == "two"

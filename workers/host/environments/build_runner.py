@@ -76,12 +76,12 @@ class BuildStep:
 
 @dataclass(frozen=True)
 class BuildRunner:
-    """Runs commands for one job. `surroundings` are the worker's own variables."""
+    """Runs commands for one job. `host_variables` are the worker's own variables."""
 
     home: Path
     log: Log
     stop: threading.Event = field(default_factory=threading.Event)
-    surroundings: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    host_variables: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     box: Box = NO_BOX
 
     def make_folders(self, step: BuildStep) -> None:
@@ -104,7 +104,7 @@ class BuildRunner:
 
     def run_pip(self, python: Path, words: Sequence[str], step: BuildStep) -> None:
         """Run pip's command `install` by an interpreter that has pip."""
-        options = pip_options.index_options(self.surroundings) if self.box.encloses else ()
+        options = pip_options.index_options(self.host_variables) if self.box.encloses else ()
         isolated = ["--isolated"] if self.box.encloses else []
         command = [str(python), "-I", "-m", "pip", *isolated, "--no-input", "install"]
         self.execute([*command, "--progress-bar", "off", *options, *words], step)
@@ -143,11 +143,11 @@ class BuildRunner:
             )
         shown = [] if step.copy else [step.checkout]
         return BoxView(
-            read_only=[*shown, *step.seen, *pip_options.local_sources(self.surroundings)],
+            read_only=[*shown, *step.seen, *pip_options.local_sources(self.host_variables)],
             writable=[step.folder],
             placed={step.checkout: step.copy} if step.copy else {},
             network=allowed and step.network is not False,
-            ports=pip_options.index_ports(self.surroundings),
+            ports=pip_options.index_ports(self.host_variables),
         )
 
     def limit(self, step: BuildStep) -> process_tree.FolderLimit | None:
@@ -162,7 +162,7 @@ class BuildRunner:
         path = ":".join([*map(str, step.programs), PATH])
         if not self.box.encloses:
             return {**self.pip_environment(), **step.variables, "PATH": path}
-        passed_on = {name: value for name, value in self.surroundings.items() if name in PASSED_ON}
+        passed_on = {name: value for name, value in self.host_variables.items() if name in PASSED_ON}
         pip_options.refuse_credentials(passed_on)
         own = step.folder / BUILD_FOLDER
         return {
@@ -180,7 +180,7 @@ class BuildRunner:
         cache.mkdir(parents=True, exist_ok=True)
         passed_on = {
             name: value
-            for name, value in self.surroundings.items()
+            for name, value in self.host_variables.items()
             if name in PASSED_ON or name.startswith("PIP_")
         }
         return {"PATH": PATH, "HOME": str(cache), "LANG": "C.UTF-8", **passed_on}

@@ -86,9 +86,9 @@ def hash_registries(checkout: Path, folder: PurePosixPath, text: str) -> dict[st
     return found
 
 
-def find_program(lock: LockFile, surroundings: Mapping[str, str]) -> Path:
+def find_program(lock: LockFile, host_variables: Mapping[str, str]) -> Path:
     """The program that builds it: beside the worker's interpreter, or on its path; BuildError names it."""
-    path = f"{Path(sys.executable).parent}:{surroundings.get('PATH', '')}"
+    path = f"{Path(sys.executable).parent}:{host_variables.get('PATH', '')}"
     for name in lock.programs:
         if found := shutil.which(name, path=path):
             return Path(found)

@@ -124,7 +124,7 @@ class Environments:
     def locked_base(self, checkout: Path, environment: Environment) -> BuiltEnvironment:
         """The environment of a lock file."""
         lock = lock_files.read_lock(checkout, environment)
-        program = lock_files.find_program(lock, self.runner.surroundings)
+        program = lock_files.find_program(lock, self.runner.host_variables)
 
         def build(step: BuildStep) -> None:
             lock_files.build_environment(lock, program, step, self.runner)

@@ -427,7 +427,7 @@ def hostile_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[H
 
 def build_runner(kind: str, home: Path, tmp_path: Path) -> BuildRunner:
     box = small_box(kind, home, type(SMALL)(network="none", build_disk=400 * MIB))
-    return BuildRunner(tmp_path / "home", Log(), box=box, surroundings={"PIP_INDEX_URL": "x"})
+    return BuildRunner(tmp_path / "home", Log(), box=box, host_variables={"PIP_INDEX_URL": "x"})
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -17,7 +17,7 @@ from workers.host.logs import Log
 
 def boxed_runner(kind: str, home: Path) -> BuildRunner:
     box = small_box(kind, home, type(SMALL)(network="none", build_disk=400 * MIB))
-    return BuildRunner(home, Log(), box=box, surroundings={})
+    return BuildRunner(home, Log(), box=box, host_variables={})
 
 
 def install_constrained(runner: BuildRunner, folder: Path, constraint: str) -> Path:

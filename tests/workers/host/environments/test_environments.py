@@ -45,7 +45,7 @@ REQUIREMENTS = Environment(("requirements.txt",))
 
 
 def runner_at(home: Path, log: Log | None = None) -> BuildRunner:
-    return BuildRunner(home, log or Log(), surroundings=SURROUNDINGS)
+    return BuildRunner(home, log or Log(), host_variables=SURROUNDINGS)
 
 
 def environments_at(home: Path, log: Log | None = None) -> Environments:

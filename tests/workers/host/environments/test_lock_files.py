@@ -69,7 +69,7 @@ def checkout(tmp_path: Path) -> Path:
 
 def test_uv_installs_what_is_locked(tmp_path: Path, checkout: Path) -> None:
     box = small_box("bubblewrap", tmp_path / "box", Sandbox(network="none", build_disk=400 * MIB))
-    runner = BuildRunner(tmp_path / "home", Log(), surroundings={}, box=box)
+    runner = BuildRunner(tmp_path / "home", Log(), host_variables={}, box=box)
     environment = Environment(lock="uv.lock")
     base = Environments(runner).base(checkout, environment)
     code = (
@@ -136,7 +136,7 @@ def test_a_program_of_condas_family_makes_the_folder(tmp_path: Path, checkout: P
     program.parent.mkdir()
     program.write_text('#!/bin/sh\necho "$@"\nmkdir -p "$4/bin"\nln -s /usr/bin/python3 "$4/bin/python"\n')
     program.chmod(0o755)
-    runner = BuildRunner(tmp_path / "home", log := Log(), surroundings={"PATH": str(program.parent)})
+    runner = BuildRunner(tmp_path / "home", log := Log(), host_variables={"PATH": str(program.parent)})
     base = Environments(runner).base(checkout, Environment(lock="linux-64.lock"))
     assert base.python.is_symlink()
     assert f"create --yes --prefix {base.folders[0]} --file linux-64.lock" in log.finish()

@@ -102,8 +102,8 @@ def write_commit(folder: Path, value: int, requires: tuple[str, ...] = ()) -> Pa
     return folder
 
 
-def small_runner(home: Path, box: Box = NO_BOX, **surroundings: str) -> BuildRunner:
-    return BuildRunner(home, Log(), surroundings={"PIP_NO_INDEX": "1", **surroundings}, box=box)
+def small_runner(home: Path, box: Box = NO_BOX, **host_variables: str) -> BuildRunner:
+    return BuildRunner(home, Log(), host_variables={"PIP_NO_INDEX": "1", **host_variables}, box=box)
 
 
 def printed_by(built: BuiltEnvironment, code: str, folder: Path) -> str:

@@ -54,7 +54,7 @@ def code_at(checkout: Path, tree: str, *preparations: Preparation) -> CommitCode
 
 
 def runner_at(home: Path, box: Box = NO_BOX) -> BuildRunner:
-    return BuildRunner(home, Log(), surroundings={}, box=box)
+    return BuildRunner(home, Log(), host_variables={}, box=box)
 
 
 def own_environment(checkout: Path, runner: BuildRunner) -> BuiltEnvironment:
