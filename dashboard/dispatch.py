@@ -35,9 +35,9 @@ RESOLVE = "workers.resolve_trigger"
 DELIVER = "workers.deliver"
 FILL_BACKLOG = "workers.fill_backlog"
 PREPARE_CHECK = "workers.prepare_check"
-TELL_CHECK = "workers.tell_check"
+PUBLISH_CHECK = "workers.publish_check"
 COMPLETE_PULL_REQUEST = "workers.complete_pull_request"
-OBEY_COMMENT = "workers.obey_comment"
+HANDLE_COMMENT = "workers.handle_comment"
 SWEEP = "workers.sweep"
 SCHEDULER_HEARTBEAT = "workers.scheduler_heartbeat"
 WATCH_MACHINES = "workers.watch_machines"
@@ -66,9 +66,9 @@ SUBJECTS = {
     RESOLVE: "trigger",
     DELIVER: "delivery",
     PREPARE_CHECK: "check",
-    TELL_CHECK: "check",
+    PUBLISH_CHECK: "check",
     COMPLETE_PULL_REQUEST: "project",
-    OBEY_COMMENT: "project",
+    HANDLE_COMMENT: "project",
 }
 # Of a message: the web request that it was sent for.
 REQUEST_HEADER = "paceline_request"
@@ -79,7 +79,7 @@ FETCHES = "fetches"
 FETCHING = frozenset(
     {
         *(RESOLVE, POLL, READ_COMMITS, FILL_BACKLOG, TEST_REPOSITORY),
-        *(PREPARE_CHECK, TELL_CHECK, COMPLETE_PULL_REQUEST, OBEY_COMMENT),
+        *(PREPARE_CHECK, PUBLISH_CHECK, COMPLETE_PULL_REQUEST, HANDLE_COMMENT),
     }
 )
 # A sweep waits for no slow mail server or long judgement.

@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from dashboard import dispatch
 from dashboard.alerts import reported_states, rules, snoozing
 from dashboard.alerts.kinds import kind_of
-from dashboard.alerts.reported_states import NextMessage, SentMessage
+from dashboard.alerts.reported_states import NextMessage, ReportedState, SentMessage
 from dashboard.alerts.rules import RegressionFacts
 from dashboard.models import AlertRule, Channel, Delivery, Regression, Snooze
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
@@ -67,7 +67,7 @@ def announce_again(regression: Regression) -> list[Delivery]:
 def state_when_opened(regression: Regression) -> str:
     """What the first message says of it: never that it is none."""
     reported = reported_states.reported_state(regression)
-    return Delivery.Told.CONFIRMED if reported in ("", Delivery.Told.WITHDRAWN) else reported
+    return ReportedState.CONFIRMED if reported in ("", ReportedState.WITHDRAWN) else reported
 
 
 def may_be_announced(regression: Regression) -> bool:
@@ -97,7 +97,7 @@ def open_channels(regression: Regression) -> list[Channel]:
 def announce_changes(regression: Regression) -> list[Delivery]:
     """Tell each channel what has changed since its last message about the regression, and nobody else."""
     reported = reported_states.reported_state(regression)
-    if reported == Delivery.Told.NOTHING:
+    if reported == ReportedState.NOTHING:
         return []
     notified = notified_channels(regression)
     # Of most nobody was notified, and most judgements announce something.
@@ -123,7 +123,7 @@ def notified_channels(regression: Regression) -> list[tuple[Channel, list[SentMe
     """The channels that were notified of it, or are about to be, each with its messages in order."""
     ordered = _MESSAGES.read_rows(regression=regression.pk)
     return [
-        (channel, [SentMessage(row.event, row.told, row.round) for row in messages])
+        (channel, [SentMessage(row.event, row.reported_state, row.round) for row in messages])
         for channel, messages in groupby(ordered, key=lambda row: row.channel)
     ]
 
@@ -131,7 +131,7 @@ def notified_channels(regression: Regression) -> list[tuple[Channel, list[SentMe
 def remind_channels(regression: Regression, channels: Iterable[Channel], turn: int = 0) -> list[Delivery]:
     """Say again what still stands; `turn` 0 is the reminder that comes once by itself."""
     reported = reported_states.reported_state(regression)
-    if reported not in (Delivery.Told.SUSPECTED, Delivery.Told.CONFIRMED):
+    if reported not in (ReportedState.SUSPECTED, ReportedState.CONFIRMED):
         return []
     wanted = [channel for channel in channels if not kind_of(channel).keeps_incidents]
     return create_deliveries(regression, NextMessage(Delivery.Event.REMINDER, reported, turn), wanted)
@@ -149,7 +149,7 @@ def create_deliveries(
             channel=channel,
             event=message.event,
             round=message.round,
-            defaults={"next_attempt_at": Now(), "told": message.reported_state, "state": state},
+            defaults={"next_attempt_at": Now(), "reported_state": message.reported_state, "state": state},
         )
         if new:
             created.append(delivery)

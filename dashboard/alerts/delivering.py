@@ -88,7 +88,7 @@ def send_claimed(delivery: Delivery) -> None:
             "state": Delivery.State.DELIVERED,
             "delivered_at": Now(),
             "lease_until": None,
-            "told": reported or delivery.told,
+            "reported_state": reported or delivery.reported_state,
             "seconds": time.monotonic() - began,
         }
         before = last_success(delivery.channel)
@@ -165,7 +165,7 @@ def is_outdated(delivery: Delivery) -> bool:
         return True
     newest = before.filter(state=Delivery.State.DELIVERED).order_by("-delivered_at", "-pk").first()
     repeats = delivery.event == Delivery.Event.REMINDER
-    if newest is not None and newest.told == reported and not repeats:
+    if newest is not None and newest.reported_state == reported and not repeats:
         return True
     return not reported_states.is_still_true(delivery.event, reported)
 

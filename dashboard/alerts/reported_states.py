@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from dashboard.models import Delivery, Regression
 
-Event, Told = Delivery.Event, Delivery.Told
+Event, ReportedState = Delivery.Event, Delivery.ReportedState
 
 # How a regression that has ended stands, and the messages that close what an earlier one opened.
-ENDED = (Told.RECOVERED, Told.WITHDRAWN, Told.CLOSED)
+ENDED = (ReportedState.RECOVERED, ReportedState.WITHDRAWN, ReportedState.CLOSED)
 ENDING_EVENTS = (Event.RECOVERED, Event.WITHDRAWN, Event.CLOSED, Event.CLAIM_HOLDS)
 
 
@@ -31,17 +31,19 @@ class NextMessage:
 
 
 def reported_state(regression: Regression) -> str:
-    """One of Told; NOTHING while nothing can be said for sure."""
+    """One of ReportedState; NOTHING while nothing can be said for sure."""
     not_real = regression.triaged == Regression.Triaged.NOT_REAL
     if regression.withdrawn_at or not_real or regression.state == Regression.State.REFUTED:
-        return Told.WITHDRAWN
+        return ReportedState.WITHDRAWN
     if regression.recovered_by_id:
-        return Told.RECOVERED
+        return ReportedState.RECOVERED
     if regression.is_triaged_away:
-        return Told.CLOSED
+        return ReportedState.CLOSED
     if regression.state == Regression.State.CONFIRMED:
-        return Told.NOTHING if regression.proving else Told.CONFIRMED
-    return Told.SUSPECTED if regression.state == Regression.State.SUSPECTED else Told.NOTHING
+        return ReportedState.NOTHING if regression.proving else ReportedState.CONFIRMED
+    return (
+        ReportedState.SUSPECTED if regression.state == Regression.State.SUSPECTED else ReportedState.NOTHING
+    )
 
 
 def next_message(
@@ -51,36 +53,36 @@ def next_message(
 
     `sent` in the order of its making; empty: it was sent nothing, and hears of it only when it opens.
     """
-    if not sent or reported == Told.NOTHING:
+    if not sent or reported == ReportedState.NOTHING:
         return None
     before, turn = sent[-1].reported_state, max(message.round for message in sent)
-    if reported == Told.CLOSED and not keeps_incidents:
+    if reported == ReportedState.CLOSED and not keeps_incidents:
         return None
     if reported in ENDED:
         return None if before in ENDED else NextMessage(_ending_event(reported), reported, turn)
-    if reported == Told.SUSPECTED and not suspicions:
+    if reported == ReportedState.SUSPECTED and not suspicions:
         return None
     if before in ENDED:
         return NextMessage(Event.REOPENED, reported, turn + 1)
-    if (before, reported) == (Told.SUSPECTED, Told.CONFIRMED):
+    if (before, reported) == (ReportedState.SUSPECTED, ReportedState.CONFIRMED):
         return NextMessage(Event.CONFIRMED, reported, turn)
     return None
 
 
 def _ending_event(reported: str) -> str:
     return {
-        Told.RECOVERED: Event.RECOVERED,
-        Told.WITHDRAWN: Event.WITHDRAWN,
-        Told.CLOSED: Event.CLOSED,
-    }[Told(reported)]
+        ReportedState.RECOVERED: Event.RECOVERED,
+        ReportedState.WITHDRAWN: Event.WITHDRAWN,
+        ReportedState.CLOSED: Event.CLOSED,
+    }[ReportedState(reported)]
 
 
 def is_still_true(event: str, reported: str) -> bool:
     """Whether a message that waits still says what is so; else it is dropped, and a newer one takes over."""
     if event in (Event.OPENED, Event.CONFIRMED, Event.REOPENED, Event.REMINDER):
-        return reported not in (Told.WITHDRAWN, Told.CLOSED)
+        return reported not in (ReportedState.WITHDRAWN, ReportedState.CLOSED)
     return reported == {
-        Event.RECOVERED: Told.RECOVERED,
-        Event.WITHDRAWN: Told.WITHDRAWN,
-        Event.CLOSED: Told.CLOSED,
+        Event.RECOVERED: ReportedState.RECOVERED,
+        Event.WITHDRAWN: ReportedState.WITHDRAWN,
+        Event.CLOSED: ReportedState.CLOSED,
     }.get(Event(event), reported)

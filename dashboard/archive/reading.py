@@ -99,6 +99,8 @@ class ArchiveReader:
         if type(rows) is not int or not 0 <= rows <= MOST_ROWS:
             raise self.refuse(f"{table.name}.rows", f"is {rows!r}, not a number of rows")
         known = {column.name: column for column in archived_fields(table)}
+        if isinstance(columns, list):
+            columns = [table.former_columns.get(str(name), name) for name in columns]
         if not isinstance(columns, list) or len(set(map(str, columns))) != len(columns):
             raise self.refuse(f"{table.name}.columns", "isn't a list of names, each once")
         for index, name in enumerate(columns):

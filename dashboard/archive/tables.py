@@ -86,6 +86,8 @@ class ArchiveTable:
     expressions: dict[str, Combinable] = field(default_factory=dict)
     # What these fields of an imported row are, whatever they were.
     imported_as: dict[str, Any] = field(default_factory=dict)
+    # What files of earlier versions call a column -> its name now.
+    former_columns: dict[str, str] = field(default_factory=dict)
 
     def select_rows(self, project: Project) -> QuerySet[Any]:
         manager: QuerySet[Any] = self.model._default_manager.all()
@@ -168,8 +170,14 @@ TABLES = (
         ~Q(state=ClaimMeasurement.State.REQUESTED),
     ),
     # The comment is the other site's: a copy answers with one of its own.
-    ArchiveTable("pull_request", PullRequest, "project", left_out=frozenset({"comment_id"})),
-    ArchiveTable("check", Check, "project", Q(state__in=ENDED_CHECKS)),
+    ArchiveTable(
+        "pull_request",
+        PullRequest,
+        "project",
+        left_out=frozenset({"comment_id"}),
+        former_columns={"telling_until": "publishing_until"},
+    ),
+    ArchiveTable("check", Check, "project", Q(state__in=ENDED_CHECKS), former_columns={"told": "published"}),
     ArchiveTable(
         "checked_case",
         CheckedCase,
@@ -193,6 +201,7 @@ TABLES = (
         Triage,
         "regression__project",
         expressions={"account": Coalesce("person__username", "account")},
+        former_columns={"said_of": "merged_check"},
     ),
     ArchiveTable("snooze", Snooze, "regression__project"),
     ArchiveTable("sentinel", Sentinel, MEASURED),
@@ -213,6 +222,7 @@ TABLES = (
         "channel__project",
         Q(state__in=(Delivery.State.DELIVERED, Delivery.State.FAILED)),
         left_out=LEASE | {"opened"},
+        former_columns={"told": "reported_state"},
     ),
 )
 # Which the first files of this format don't have.

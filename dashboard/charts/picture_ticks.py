@@ -44,9 +44,9 @@ def write_ticks(canvas: Canvas, ticks: Sequence[At], unit: str, right: float, un
 
 def _tell_apart(values: Sequence[float]) -> list[str]:
     """With as many digits as it takes for no two of them to read the same."""
-    told = [numbers.format_number(value) for value in values]
+    texts = [numbers.format_number(value) for value in values]
     for digits in range(4, MOST_DIGITS + 1):
-        if len(set(told)) == len(told):
+        if len(set(texts)) == len(texts):
             break
-        told = [numbers.format_number(value, digits) for value in values]
-    return told
+        texts = [numbers.format_number(value, digits) for value in values]
+    return texts

@@ -42,7 +42,7 @@ class Channel(models.Model):
         help_text="Signs a webhook's requests; else the URL, token or key.",
     )
     # These two are the rule of a channel that has none of its own.
-    minimum_percent = models.FloatField(default=0, help_text="Smaller changes are not told here.")
+    minimum_percent = models.FloatField(default=0, help_text="Smaller changes are not reported here.")
     suspicions = models.BooleanField(
         default=False, help_text="Tell what is only suspected too, before it is confirmed."
     )
@@ -87,7 +87,7 @@ class AlertRule(models.Model):
     branch = models.CharField(max_length=250, blank=True, help_text="Such as release/*; empty: any.")
     minimum_percent = models.FloatField(default=0, help_text="Smaller changes don't meet it.")
     states = ArrayField(
-        models.CharField(max_length=20, choices=State.choices), help_text="Those in which it is told."
+        models.CharField(max_length=20, choices=State.choices), help_text="Those in which it is reported."
     )
     tell = models.BooleanField(default=True, help_text="False: what meets it is left out.")
 
@@ -143,7 +143,7 @@ class Delivery(Leased):
         DELIVERED = "delivered"
         FAILED = "failed"
 
-    class Told(models.TextChoices):
+    class ReportedState(models.TextChoices):
         NOTHING = ""
         SUSPECTED = "suspected"
         CONFIRMED = "confirmed"
@@ -169,11 +169,11 @@ class Delivery(Leased):
     event = models.CharField(max_length=20, choices=Event.choices)
     # Counts how often the regression came back: each time anew it may recover, be withdrawn, come back.
     round = models.PositiveSmallIntegerField(default=0)
-    told = models.CharField(
+    reported_state = models.CharField(
         max_length=20,
-        choices=Told.choices,
+        choices=ReportedState.choices,
         blank=True,
-        default=Told.NOTHING,
+        default=ReportedState.NOTHING,
         help_text="How the regression stood by this message.",
     )
     opened = models.CharField(

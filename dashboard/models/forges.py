@@ -28,7 +28,7 @@ class ForgeConnection(models.Model):
         max_length=20, blank=True, help_text="The app's installation; empty: GitHub is asked for it."
     )
     open_pull_requests = models.JSONField(
-        default=dict, blank=True, help_text="Those that the last poll saw: number -> what it told of each."
+        default=dict, blank=True, help_text="Those that the last poll saw: number -> what it said of each."
     )
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -33,8 +33,10 @@ class PullRequest(models.Model):
     comment_id = models.CharField(
         max_length=100, blank=True, help_text="The one comment that is kept up to date."
     )
-    telling_until = models.DateTimeField(
-        null=True, blank=True, help_text="While a worker tells its forge something: of two one comments."
+    publishing_until = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="While a worker publishes at its forge: of two one comments.",
     )
     # By the clock of its forge: what it reported of an earlier moment is no news.
     forge_updated_at = models.DateTimeField(null=True, blank=True)
@@ -104,8 +106,11 @@ class Check(models.Model):
     )
     requested_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True, blank=True)
-    # What its forge was sent last: the status with its sentence, and the comment's SHA-256.
-    told = models.JSONField(default=dict, blank=True)
+    published = models.JSONField(
+        default=dict,
+        blank=True,
+        help_text="What its forge was sent last: the status with its sentence, and the comment's SHA-256.",
+    )
 
     class Meta:
         ordering = ["-requested_at", "-pk"]

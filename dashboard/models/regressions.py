@@ -48,8 +48,8 @@ class Regression(models.Model):
     TRIAGED_AWAY = (Triaged.INTENDED, Triaged.NOT_REAL, Triaged.WONT_FIX)
 
     class Place(models.TextChoices):
-        # Where a phase lost its time.
-        UNTOLD = ""
+        # Where a phase lost its time; nothing where no profile says it.
+        UNDETERMINED = ""
         HOST = "host"
         # The host, which has no device to wait for: the usual one, said on the page, not in titles.
         HOST_ALONE = "host alone"
@@ -93,7 +93,7 @@ class Regression(models.Model):
         max_length=20,
         choices=Place.choices,
         blank=True,
-        default=Place.UNTOLD,
+        default=Place.UNDETERMINED,
         help_text="Host or device: where that phase lost its time.",
     )
     place_phase = models.CharField(

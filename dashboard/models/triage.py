@@ -26,13 +26,13 @@ class Triage(models.Model):
     account = models.CharField(
         max_length=200, blank=True, help_text="Who has none on this site: the name of their forge's account."
     )
-    said_of = models.ForeignKey(
+    merged_check = models.ForeignKey(
         Check,
         null=True,
         blank=True,
         on_delete=models.SET_NULL,
         related_name="triages",
-        help_text="The check of which it was said, before its head was merged.",
+        help_text="The check that was triaged, before its head was merged.",
     )
     action = models.CharField(max_length=20, choices=Action.choices)
     comment = models.TextField(blank=True)

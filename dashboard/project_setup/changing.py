@@ -18,7 +18,7 @@ from dashboard.project_setup.repository_tests import may_use_account
 
 LONGEST_NUMBER = 40
 # Of these the audit log says that they were changed, not to what.
-UNTOLD = ("credentials", "manifest")
+SECRET_FIELDS = ("credentials", "manifest")
 
 
 def parse_number(text: str, field: str, *, whole: bool = False, name: str = "") -> float | int:
@@ -53,7 +53,7 @@ def change_settings(actor: Actor, project: Project, values: Mapping[str, Any]) -
             raise refused_field(error) from error
         if changed:
             row.save(update_fields=changed)
-            shown = {name: values[name] for name in changed if name not in UNTOLD}
+            shown = {name: values[name] for name in changed if name not in SECRET_FIELDS}
             about = {"fields": changed, "values": shown}
             record_action(actor, AuditAction.SETTINGS_CHANGED, row, row, **about)
     return changed

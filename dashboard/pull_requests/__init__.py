@@ -5,14 +5,14 @@ from dashboard.pull_requests.ending import experiment_ended, proved_worse, sweep
 from dashboard.pull_requests.errors import CheckError
 from dashboard.pull_requests.merged import commits_before, merged_checks
 from dashboard.pull_requests.preparing import prepare_check
-from dashboard.pull_requests.receiving import complete_pull_request, obey_comment
+from dashboard.pull_requests.receiving import complete_pull_request, handle_comment
 from dashboard.pull_requests.requests import (
     cancel_check,
     follow_pull_request,
     repeat_check,
     request_check,
 )
-from dashboard.pull_requests.status_and_comment import tell_check
+from dashboard.pull_requests.status_and_comment import publish_check
 
 __all__ = [
     "CheckError",
@@ -22,13 +22,13 @@ __all__ = [
     "complete_pull_request",
     "experiment_ended",
     "follow_pull_request",
+    "handle_comment",
     "mark_intended",
     "merged_checks",
-    "obey_comment",
     "prepare_check",
     "proved_worse",
+    "publish_check",
     "repeat_check",
     "request_check",
     "sweep_checks",
-    "tell_check",
 ]

@@ -23,7 +23,7 @@ def approve_check(check: Check, head_hash: str, person: str) -> None:
         if not waiting.update(state=State.REQUESTED, approved_by=person[:LONGEST_NAME]):
             raise CheckError("check: it waits for no approval.")
         dispatch.send_task(dispatch.PREPARE_CHECK, check.pk)
-        outbox.enqueue_message(dispatch.TELL_CHECK, check.pk)
+        outbox.enqueue_message(dispatch.PUBLISH_CHECK, check.pk)
 
 
 def mark_intended(check: Check, person: str, user: Any = None) -> None:
@@ -41,4 +41,4 @@ def mark_intended(check: Check, person: str, user: Any = None) -> None:
             raise CheckError("check: the rest is still being measured; wait for that, or cancel it.")
         refused.intended_by, refused.intended_person = person[:LONGEST_NAME], user
         refused.save(update_fields=["intended_by", "intended_person"])
-        outbox.enqueue_message(dispatch.TELL_CHECK, check.pk)
+        outbox.enqueue_message(dispatch.PUBLISH_CHECK, check.pk)

@@ -12,7 +12,7 @@ from dashboard import dispatch, failed_jobs, outbox
 from dashboard.models import Check, CheckedCase, Experiment
 from dashboard.pull_requests.answer import answer_check, prove_worse
 from dashboard.pull_requests.case_evaluation import evaluate_cases
-from dashboard.pull_requests.status_and_comment import send_untold_checks
+from dashboard.pull_requests.status_and_comment import send_unpublished_checks
 
 State = Check.State
 
@@ -43,7 +43,7 @@ def sweep_checks() -> None:
         dispatch.send_task(dispatch.PREPARE_CHECK, key)
     measuring = Check.objects.filter(state=State.MEASURING).values_list("pk", flat=True)
     failed_jobs.try_each(measuring, answer_measuring, "Check")
-    send_untold_checks()
+    send_unpublished_checks()
 
 
 def answer_measuring(check_id: int) -> None:
@@ -59,11 +59,11 @@ def end_answered(check_id: int) -> None:
             return
         answered = answer_check(*evaluate_cases(check))
         # What was told stays, whatever the last pairs say.
-        told = {name: check.reason[name] for name in ("case", "metric") if check.answer}
-        check.answer, check.reason = check.answer or answered.answer, {**answered.reason, **told}
+        named = {name: check.reason[name] for name in ("case", "metric") if check.answer}
+        check.answer, check.reason = check.answer or answered.answer, {**answered.reason, **named}
         check.state, check.ended_at = State.DONE, timezone.now()
         check.save(update_fields=["state", "answer", "reason", "ended_at"])
-        outbox.enqueue_message(dispatch.TELL_CHECK, check.pk)
+        outbox.enqueue_message(dispatch.PUBLISH_CHECK, check.pk)
 
 
 def answer_early(check_id: int) -> None:
@@ -76,4 +76,4 @@ def answer_early(check_id: int) -> None:
             return
         check.answer, check.reason = proved.answer, proved.reason
         check.save(update_fields=["answer", "reason"])
-        outbox.enqueue_message(dispatch.TELL_CHECK, check.pk)
+        outbox.enqueue_message(dispatch.PUBLISH_CHECK, check.pk)

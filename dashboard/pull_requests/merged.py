@@ -82,8 +82,8 @@ def proposed_branch(check: Check) -> ProposedBranch:
     """`merge_hash` is told of the head that was merged: of an older one it says nothing."""
     base = check.base_commit.hash if check.base_commit else ""
     request = check.pull_request
-    told = request.merge_hash if request and request.head_hash == check.head_hash else ""
-    return ProposedBranch(check.head_hash, base, told)
+    merge_hash = request.merge_hash if request and request.head_hash == check.head_hash else ""
+    return ProposedBranch(check.head_hash, base, merge_hash)
 
 
 def has_same_code(mirror: Mirror, project: Project, row: CheckedCase, case: Case, merged: MergedHead) -> bool:

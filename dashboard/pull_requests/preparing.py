@@ -92,7 +92,7 @@ def end_unmeasured(check: Check, reason: dict[str, Any]) -> None:
             ended_at=timezone.now(),
         )
         if ended:
-            outbox.enqueue_message(dispatch.TELL_CHECK, check.pk)
+            outbox.enqueue_message(dispatch.PUBLISH_CHECK, check.pk)
 
 
 def make_plan(check: Check, patience: float | None = None) -> CheckPlan:
@@ -213,7 +213,7 @@ def request_planned_experiments(check: Check, plan: CheckPlan) -> None:
         locked.base_commit, locked.head_commit = base.commit, sides[0][1].commit
         locked.state, locked.left_out = State.MEASURING, plan.left_out
         locked.save(update_fields=["base_commit", "head_commit", "state", "left_out"])
-        outbox.enqueue_message(dispatch.TELL_CHECK, check.pk)
+        outbox.enqueue_message(dispatch.PUBLISH_CHECK, check.pk)
 
 
 def request_case_experiment(

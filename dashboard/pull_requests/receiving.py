@@ -94,11 +94,11 @@ def receive_comment(project: Project, event: CommentEvent, **_: Any) -> None:
             rows = PullRequest.objects.filter(project=project, number=event.number)
             command = " ".join([command, *rows.values_list("head_hash", flat=True)])
         outbox.enqueue_message(
-            dispatch.OBEY_COMMENT, project.pk, event.number, event.author_account, event.author, command
+            dispatch.HANDLE_COMMENT, project.pk, event.number, event.author_account, event.author, command
         )
 
 
-def obey_comment(project_id: int, number: int, account: str, name: str, said: str) -> None:
+def handle_comment(project_id: int, number: int, account: str, name: str, text: str) -> None:
     """Do what a comment says, if the forge lets its writer write to the repository."""
     connection = ForgeConnection.objects.select_related("project").filter(project=project_id).first()
     followed = PullRequest.objects.filter(project=project_id, number=number).first()
@@ -111,21 +111,21 @@ def obey_comment(project_id: int, number: int, account: str, name: str, said: st
         logger.warning("What %s may do in %s isn't known: %s", account, connection, error)
         raise
     if role not in ("write", "admin"):
-        logger.info("%s may not say %r on #%s of %s", account, said, number, connection.project)
+        logger.info("%s may not say %r on #%s of %s", account, text, number, connection.project)
         return
     try:
         with transaction.atomic():
             writer = ForgeAccount(connection.kind, name)
-            action, changed = act_on_comment(check, said, str(writer))
+            action, changed = act_on_comment(check, text, str(writer))
             details = {"head": changed.head_hash, "pull_request": number, "forge_account": account}
             record_action(writer, action, connection.project, changed, **details)
     except CheckError as error:
-        logger.info("%r on #%s of %s: %s", said, number, connection.project, error)
+        logger.info("%r on #%s of %s: %s", text, number, connection.project, error)
 
 
-def act_on_comment(check: Check, said: str, person: str) -> tuple[AuditAction, Check]:
+def act_on_comment(check: Check, text: str, person: str) -> tuple[AuditAction, Check]:
     """What was done, and the check that it is about now: a new one where it runs again. Raises CheckError."""
-    command, _, given = said.partition(" ")
+    command, _, given = text.partition(" ")
     if command == INTENDED:
         if given and check.head_hash != given:
             raise CheckError(f"head: {check.head_hash[:10]} came after the comment, of {given[:10]}.")

@@ -108,11 +108,11 @@ class CheckReport:
 
     @property
     def worst(self) -> CheckRow:
-        """Of a check that is worse the row that says so: the largest, or what was told first."""
+        """Of a check that is worse the row that says so: the largest, or what was published first."""
         proved = [row for row in self.rows if row.bounded.verdict == WORSE]
         counted = [row for row in proved if row.bounded.metric.name not in self.moved]
-        told = (self.check.reason.get("case"), self.check.reason.get("metric"))
-        named = [row for row in self.rows if (row.case, row.bounded.metric.name) == told]
+        answered = (self.check.reason.get("case"), self.check.reason.get("metric"))
+        named = [row for row in self.rows if (row.case, row.bounded.metric.name) == answered]
         return next(iter(counted or named or self.rows))
 
     @property
@@ -179,8 +179,14 @@ def case_names(cases: Sequence[CheckedCase], state: Experiment.State) -> list[st
 
 def _row_order(row: CheckRow) -> tuple[bool, bool, bool, float, str]:
     """What got worse, what got better, the rest; counters after what they explain; large before small."""
-    told = row.bounded
-    return (told.verdict != WORSE, not told.is_better, told.is_counted, -abs(told.middle), row.case)
+    bounded = row.bounded
+    return (
+        bounded.verdict != WORSE,
+        not bounded.is_better,
+        bounded.is_counted,
+        -abs(bounded.middle),
+        row.case,
+    )
 
 
 def find_causes(row: CheckedCase, measured: CaseEvaluation) -> list[Cause]:
@@ -202,11 +208,11 @@ def suspected_causes(experiment: Experiment, measured: CaseEvaluation) -> list[C
         Cause(measured.case, metric=worse[kind], suspect=suspect)
         for kind in EXPLAINED_KINDS
         if kind in worse
-        for suspect in [row for row in found.get(kind, ()) if is_telling(row)][:MOST_SUSPECTS]
+        for suspect in [row for row in found.get(kind, ()) if is_informative(row)][:MOST_SUSPECTS]
     ]
 
 
-def is_telling(suspect: Mapping[str, Any]) -> bool:
+def is_informative(suspect: Mapping[str, Any]) -> bool:
     """Whether there is anything to say of it: nothing of one that is called a little more often."""
     return bool(suspect["changed"] or describe_function_change(suspect, ""))
 

@@ -24,7 +24,7 @@ NEWER_HEAD, CLOSED = "newer head", "pull request closed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposedHead:
-    """A pull request as its forge tells of it now. `onto_hash` is the tip of its target; empty: not told.
+    """A pull request as its forge tells of it now. `onto_hash` is the tip of its target; empty: not said.
 
     The head of a draft isn't checked.
     """
@@ -45,9 +45,9 @@ class ProposedHead:
 
 
 def follow_pull_request(project: Project, proposed: ProposedHead) -> Check | None:
-    """Keep what is told of a pull request, and check its head, once each. The new check, if there is one.
+    """Keep what is reported of a pull request, and check its head, once each. The new check, if there is one.
 
-    Told twice, or late, it has the effect of once: what is older than what is known is left.
+    Reported twice, or late, it has the effect of once: what is older than what is known is left.
     """
     with transaction.atomic():
         # Its lock: of two deliveries at once the second finds what the first has made.
@@ -110,14 +110,14 @@ def store_pull_request(project: Project, proposed: ProposedHead, known: PullRequ
 
 def repeat_comment(check: Check) -> None:
     """Have the comment of a head written again that is back: it was the other head's meanwhile."""
-    told = {name: said for name, said in check.told.items() if name != "comment"}
-    Check.objects.filter(pk=check.pk).update(told=told)
-    outbox.enqueue_message(dispatch.TELL_CHECK, check.pk)
+    published = {name: value for name, value in check.published.items() if name != "comment"}
+    Check.objects.filter(pk=check.pk).update(published=published)
+    outbox.enqueue_message(dispatch.PUBLISH_CHECK, check.pk)
 
 
-def is_older(told: datetime, known: datetime) -> bool:
+def is_older(reported: datetime, known: datetime) -> bool:
     """By whole seconds: what a forge's webhooks say is cut to those, and what its API says isn't."""
-    return told.replace(microsecond=0) < known.replace(microsecond=0)
+    return reported.replace(microsecond=0) < known.replace(microsecond=0)
 
 
 def newest_check(pull_request: PullRequest) -> Check | None:
@@ -227,7 +227,7 @@ def end_checks(checks: QuerySet[Check], reason: Mapping[str, Any]) -> None:
 def end_check(check: Check, reason: Mapping[str, Any]) -> bool:
     """Cancel it and its experiments: their hosts learn of it at their next heartbeat.
 
-    What is proved to be worse stays so: it has been told.
+    What is proved to be worse stays so: it has been published.
     """
     with transaction.atomic():
         # Locked: meanwhile it may be answered.
@@ -241,7 +241,7 @@ def end_check(check: Check, reason: Mapping[str, Any]) -> bool:
         active.ended_at = timezone.now()
         active.save(update_fields=["state", "reason", "ended_at"])
         experiments.cancel_experiments(Experiment.objects.filter(checked_case__of=check), reason)
-        outbox.enqueue_message(dispatch.TELL_CHECK, check.pk)
+        outbox.enqueue_message(dispatch.PUBLISH_CHECK, check.pk)
     return True
 
 
@@ -250,5 +250,5 @@ def _create_check(project: Project, **values: Any) -> Check:
     check = Check.objects.create(project=project, floor=project.check_floor, **values)
     if check.state == State.REQUESTED:
         dispatch.send_task(dispatch.PREPARE_CHECK, check.pk)
-    outbox.enqueue_message(dispatch.TELL_CHECK, check.pk)
+    outbox.enqueue_message(dispatch.PUBLISH_CHECK, check.pk)
     return check

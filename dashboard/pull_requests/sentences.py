@@ -232,15 +232,15 @@ def status_state(check: Check) -> str:
     return "failure" if check.answer == Answer.WORSE and not check.intended_by else "success"
 
 
-def told_headline(report: CheckReport) -> str:
-    """As a forge is told it, which isn't told each pair: how far it is stands on the check's page."""
+def published_headline(report: CheckReport) -> str:
+    """As it is published at a forge, which isn't done for each pair: progress stands on the check's page."""
     if is_unanswered(report.check):
         return "Prepared: measured as machines are free."
     return answer_headline(report)
 
 
 def status_description(report: CheckReport) -> str:
-    text = told_headline(report)
+    text = published_headline(report)
     return text if len(text) <= LONGEST_STATUS else f"{text[: LONGEST_STATUS - 1]}…"
 
 
@@ -256,7 +256,7 @@ def comment_marker(check: Check) -> str:
 def comment_markdown(report: CheckReport) -> str:
     """The one comment of a pull request: at most fifteen visible lines."""
     check = report.check
-    lines = [comment_marker(check), f"**Paceline · {escape_markdown(told_headline(report))}**", ""]
+    lines = [comment_marker(check), f"**Paceline · {escape_markdown(published_headline(report))}**", ""]
     lines += [f"{escape_markdown(commits_text(check))}{measured_text(report)}", ""]
     shown = report.differing[:MOST_ROWS]
     if shown:
@@ -351,14 +351,14 @@ LEFT_OUT = {
 def left_out_sentences(report: CheckReport) -> list[str]:
     """`cs2_vision isn't measured: runs nothing that it changes.` And of counters that may differ why no row
     says so."""
-    told = [f"{item['case']} isn't measured: {LEFT_OUT[item['code']]}." for item in report.check.left_out]
+    lines = [f"{item['case']} isn't measured: {LEFT_OUT[item['code']]}." for item in report.check.left_out]
     for case, counters in report.uncertain_counters.items():
         names = ", ".join(labels.lower_first(labels.metric_label(name)) for name in counters)
-        told.append(
+        lines.append(
             f"{case} seems to differ in {names}, which can't be proved: the minutes of this check weren't "
             "enough to count often enough."
         )
-    return told
+    return lines
 
 
 def row_values(row: CheckRow) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The commit status and the one comment of a pull request, kept as the check stands.
 
-What was told is kept, so that a task which comes twice tells once. A forge that is away or busy is tried
-again by the sweep; one that refuses isn't asked again for the same.
+What was published is kept, so that a task which comes twice publishes once. A forge that is away or busy is
+tried again by the sweep; one that refuses isn't asked again for the same.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ CONTEXT = "paceline"
 # After so long nobody waits for the answer any more.
 GIVE_UP_AFTER = timedelta(days=2)
 RETRY_PAUSE = timedelta(minutes=1)
-# A worker that died while it told is given up for lost after this time.
-LONGEST_TELLING = timedelta(minutes=5)
+# A worker that died while it published is given up for lost after this time.
+LONGEST_PUBLISHING = timedelta(minutes=5)
 RELATED = ("project", "pull_request", "base_commit")
 
 
-def tell_check(check_id: int) -> None:
-    """Tell the forge of a pull request how its check stands. Nobody else is told; safe to repeat.
+def publish_check(check_id: int) -> None:
+    """Publish at the forge of a pull request how its check stands; safe to repeat.
 
-    Raises Busy while another process tells something of the same pull request: both would post a comment.
+    Raises Busy while another process publishes for the same pull request: both would post a comment.
     """
     check = Check.objects.filter(pk=check_id, pull_request__isnull=False).first()
     connection = ForgeConnection.objects.filter(project__checks=check_id).select_related("project").first()
     if check is None or check.pull_request_id is None or connection is None:
         return
     mine = PullRequest.objects.filter(pk=check.pull_request_id)
-    free = Q(telling_until=None) | Q(telling_until__lte=Now())
-    if not mine.filter(free).update(telling_until=Now() + LONGEST_TELLING):
-        raise runs.Busy(f"Another process tells of {check}.")
+    free = Q(publishing_until=None) | Q(publishing_until__lte=Now())
+    if not mine.filter(free).update(publishing_until=Now() + LONGEST_PUBLISHING):
+        raise runs.Busy(f"Another process publishes {check}.")
     try:
-        tell_alone(connection, Check.objects.select_related(*RELATED).get(pk=check_id))
+        publish_alone(connection, Check.objects.select_related(*RELATED).get(pk=check_id))
     finally:
-        mine.update(telling_until=None)
+        mine.update(publishing_until=None)
 
 
-def tell_alone(connection: ForgeConnection, check: Check) -> None:
-    """As `tell_check`, with no other process beside it."""
+def publish_alone(connection: ForgeConnection, check: Check) -> None:
+    """As `publish_check`, with no other process beside it."""
     if check.pull_request is None or is_paused(check):
         return
     report = read_report(check)
@@ -63,25 +63,25 @@ def tell_alone(connection: ForgeConnection, check: Check) -> None:
         forge = forge_of(connection)
         refusal = try_status(forge, report) if is_newest_of_head(check) else None
         if is_newest(check):
-            tell_comment(forge, report, check.pull_request)
+            publish_comment(forge, report, check.pull_request)
         if refusal:
             raise refusal
     except ForgeRefused as error:
         # The rights are too few, or the repository is another one: it would refuse the same again.
-        keep_told(check, error=str(error), refused=sentences.status_description(report), again_at="")
-        logger.warning("%s of %s isn't told: %s", check, check.project, error)
+        keep_published(check, error=str(error), refused=sentences.status_description(report), again_at="")
+        logger.warning("%s of %s isn't published: %s", check, check.project, error)
     except (ForgeAway, ForgeBusy) as error:
         until = error.until if isinstance(error, ForgeBusy) else timezone.now() + RETRY_PAUSE
-        keep_told(check, error=str(error), again_at=until.isoformat())
-        logger.info("%s of %s is told later: %s", check, check.project, error)
+        keep_published(check, error=str(error), again_at=until.isoformat())
+        logger.info("%s of %s is published later: %s", check, check.project, error)
     else:
-        if "error" in check.told:
-            keep_told(check, error="", again_at="")
+        if "error" in check.published:
+            keep_published(check, error="", again_at="")
 
 
 def is_paused(check: Check) -> bool:
     """While its forge wants to be left alone, or where it refused the very same."""
-    again = check.told.get("again_at")
+    again = check.published.get("again_at")
     return bool(again) and datetime.fromisoformat(again) > timezone.now()
 
 
@@ -101,40 +101,41 @@ def try_status(forge: Forge, report: CheckReport) -> ForgeRefused | None:
     """The refusal, if there is one: it keeps no comment back. Bitbucket refuses the status of a commit that
     only a fork has."""
     try:
-        tell_status(forge, report)
+        publish_status(forge, report)
     except ForgeRefused as error:
         return error
     return None
 
 
-def tell_status(forge: Forge, report: CheckReport) -> None:
+def publish_status(forge: Forge, report: CheckReport) -> None:
     check = report.check
     state, text = sentences.status_state(check), sentences.status_description(report)
     # While it is measured each pair would be another text.
-    said = [state, str(check.state) if state == "pending" else text]
-    if check.told.get("status") == said or check.told.get("refused") == text:
+    status = [state, str(check.state) if state == "pending" else text]
+    if check.published.get("status") == status or check.published.get("refused") == text:
         return
     forge.set_status(
         check.head_hash, StatusState(state), text, sentences.check_address(check), context_of(check)
     )
-    keep_told(check, status=said)
+    keep_published(check, status=status)
 
 
 def context_of(check: Check) -> str:
     return f"{CONTEXT}/{check.project.slug}"
 
 
-def tell_comment(forge: Forge, report: CheckReport, pull_request: PullRequest) -> None:
+def publish_comment(forge: Forge, report: CheckReport, pull_request: PullRequest) -> None:
     """Post the comment, or edit the one that is there. It says nothing before there is something to say."""
     check = report.check
-    # What it has said of this check, that it waits for an approval, is taken back; each pair isn't told.
-    said_before = bool(check.told.get("comment")) and check.told.get("comment_state") != check.state
+    # That it waits for an approval is taken back once it doesn't; the progress of each pair isn't published.
+    before = check.published
+    is_outdated = bool(before.get("comment")) and before.get("comment_state") != check.state
     unanswered = check.state == Check.State.REQUESTED or sentences.is_unanswered(check)
-    if unanswered and not said_before:
+    if unanswered and not is_outdated:
         return
     text = sentences.comment_markdown(report)
     digest = sentences.comment_digest(text)
-    if check.told.get("comment") == digest:
+    if check.published.get("comment") == digest:
         return
     known = pull_request.comment_id or forge.find_own_comment(
         pull_request.number, sentences.comment_marker(check)
@@ -144,7 +145,7 @@ def tell_comment(forge: Forge, report: CheckReport, pull_request: PullRequest) -
     else:
         number = forge.post_comment(pull_request.number, text)
     PullRequest.objects.filter(pk=pull_request.pk).update(comment_id=str(number))
-    keep_told(check, comment=digest, comment_state=str(check.state))
+    keep_published(check, comment=digest, comment_state=str(check.state))
 
 
 def edit_comment(forge: Forge, pull_request: PullRequest, comment: int, text: str) -> bool:
@@ -158,15 +159,15 @@ def edit_comment(forge: Forge, pull_request: PullRequest, comment: int, text: st
     return True
 
 
-def keep_told(check: Check, **values: Any) -> None:
+def keep_published(check: Check, **values: Any) -> None:
     with transaction.atomic():
-        row = Check.objects.select_for_update().only("told").get(pk=check.pk)
-        check.told = {**row.told, **values}
-        Check.objects.filter(pk=check.pk).update(told=check.told)
+        row = Check.objects.select_for_update().only("published").get(pk=check.pk)
+        check.published = {**row.published, **values}
+        Check.objects.filter(pk=check.pk).update(published=check.published)
 
 
-def send_untold_checks() -> None:
-    """Tell what a forge was too busy for, or away."""
-    late = Check.objects.filter(~Q(told__again_at=""), told__again_at__isnull=False)
+def send_unpublished_checks() -> None:
+    """Publish what a forge was too busy for, or away."""
+    late = Check.objects.filter(~Q(published__again_at=""), published__again_at__isnull=False)
     for key in late.filter(requested_at__gt=timezone.now() - GIVE_UP_AFTER).values_list("pk", flat=True):
-        dispatch.send_task(dispatch.TELL_CHECK, key)
+        dispatch.send_task(dispatch.PUBLISH_CHECK, key)

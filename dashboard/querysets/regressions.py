@@ -261,7 +261,7 @@ _UNRESOLVED_CHANGES = CompiledQuery(_build_unresolved_changes)
 def regressions_of_check(check: Check) -> QuerySet[Regression]:
     """Those at the merge of its head: its pairs proved them, or somebody had called them intended."""
     reused = Experiment.objects.filter(pairs_of__checked_case__of=check).values("regression_link__regression")
-    called_intended = Triage.objects.filter(said_of=check).values("regression")
+    called_intended = Triage.objects.filter(merged_check=check).values("regression")
     found = Regression.objects.filter(Q(pk__in=reused) | Q(pk__in=called_intended))
     return found.select_related("first_bad").order_by("pk")
 

@@ -319,7 +319,7 @@ def _triage_as_intended(regression: Regression, check_id: int) -> None:
         regression=regression,
         person=check.intended_person,
         account=account,
-        said_of=check,
+        merged_check=check,
         action=Triage.Action.INTENDED,
     )
 

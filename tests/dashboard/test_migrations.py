@@ -358,6 +358,6 @@ def test_only_a_rest_that_is_proved_is_residual(migrated: dict[str, int]) -> Non
 def test_a_delivery_keeps_its_attempts() -> None:
     delivery = Delivery.objects.get()
     assert (delivery.attempt, delivery.lease_until) == (3, None)
-    # What was told before stays told, and no old regression is reminded of all at once.
-    assert delivery.told in ("confirmed", "recovered")
+    # What was reported before stays so, and no old regression is reminded of all at once.
+    assert delivery.reported_state in ("confirmed", "recovered")
     assert delivery.channel.remind_days == 0

@@ -14,7 +14,7 @@ from workers.site import tasks
 
 pytestmark = pytest.mark.django_db
 Sent = list[tuple[Any, ...]]
-CALL = (dispatch.TELL_CHECK, 7)
+CALL = (dispatch.PUBLISH_CHECK, 7)
 
 
 def grow_old() -> None:
@@ -42,21 +42,21 @@ def test_what_was_asked_for_twice_is_sent_again_once(sent: Sent) -> None:
 
 def test_it_is_dropped_once_it_was_done(sent: Sent, monkeypatch: pytest.MonkeyPatch) -> None:
     outbox.enqueue_message(*CALL)
-    outbox.enqueue_message(dispatch.TELL_CHECK, 8)
+    outbox.enqueue_message(dispatch.PUBLISH_CHECK, 8)
     # Meanwhile there is more to tell of the same check.
-    monkeypatch.setattr(pull_requests, "tell_check", lambda _: outbox.enqueue_message(*CALL))
-    tasks.tell_check.run(7)
+    monkeypatch.setattr(pull_requests, "publish_check", lambda _: outbox.enqueue_message(*CALL))
+    tasks.publish_check.run(7)
     assert sorted(OutboxMessage.objects.values_list("arguments__0", flat=True)) == [7, 8]
-    monkeypatch.setattr(pull_requests, "tell_check", lambda _: None)
-    tasks.tell_check.run(7)
+    monkeypatch.setattr(pull_requests, "publish_check", lambda _: None)
+    tasks.publish_check.run(7)
     assert OutboxMessage.objects.get().arguments == [8]
 
 
 def test_what_fails_is_sent_again_after_its_pauses_alone(sent: Sent, monkeypatch: pytest.MonkeyPatch) -> None:
     outbox.enqueue_message(*CALL)
-    monkeypatch.setattr(pull_requests, "tell_check", lambda _: {}["x"])
+    monkeypatch.setattr(pull_requests, "publish_check", lambda _: {}["x"])
     with pytest.raises(KeyError):
-        tasks.tell_check.run(7)
+        tasks.publish_check.run(7)
     grow_old()
     sent.clear()
     outbox.send_forgotten_messages()
@@ -98,8 +98,8 @@ def test_what_a_passing_trouble_kept_is_sent_again_soon(sent: Sent, monkeypatch:
         raise runs.Busy("Another process tells of it.")
 
     outbox.enqueue_message(*CALL)
-    monkeypatch.setattr(pull_requests, "tell_check", find_busy)
+    monkeypatch.setattr(pull_requests, "publish_check", find_busy)
     with pytest.raises(runs.Busy):
-        tasks.tell_check.__wrapped__(7)
+        tasks.publish_check.__wrapped__(7)
     soon = timezone.now() + outbox.SEND_AGAIN_AFTER + timedelta(seconds=1)
     assert OutboxMessage.objects.filter(send_again_at__lt=soon).count() == 1

@@ -362,15 +362,21 @@ def test_a_changed_byte_is_noticed(exported: Path, tmp_path: Path) -> None:
         import_file(path)
 
 
-def test_what_an_older_file_lacks_has_its_default(exported: Path, tmp_path: Path) -> None:
+def test_an_older_file_lacks_columns_and_has_former_names(exported: Path, tmp_path: Path) -> None:
     lines = read_lines(exported)
     head = line_of(lines, "run") - 1
     at = lines[head]["columns"].index("warning_codes")
     for line in lines[head : head + 1 + lines[head]["rows"]]:
         del (line["columns"] if isinstance(line, dict) else line)[at]
+    for table in TABLES:
+        former = {name: earlier for earlier, name in table.former_columns.items()}
+        columns = lines[line_of(lines, table.name) - 1]["columns"]
+        columns[:] = [former.get(name, name) for name in columns]
+    replace_value(lines, "check", "told", {"comment": "5d0b"})
     import_file(write_lines(tmp_path / "older.jsonl", lines))
     assert Run.objects.filter(commit__project__slug="copy").values_list("warning_codes", flat=True)[0] == []
     assert Document.objects.filter(run__commit__project__slug="copy").count() == 4
+    assert Check.objects.get(project__slug="copy").published == {"comment": "5d0b"}
 
 
 def test_claims_and_checks_stand_in_the_copy_as_they_stood(exported: Path) -> None:

@@ -316,7 +316,9 @@ def check_pages() -> list[str]:
     proof = Experiment.objects.filter(purpose="proof", regression_link__isnull=False).latest("pk")
     reason = {"code": "proved on the branch", "check": worse.pk}
     Experiment.objects.filter(pk=proof.pk).update(pairs_of=worse.cases.get().experiment, reason=reason)
-    proof.regression_link.regression.triages.create(action="intended", account="Ada (github)", said_of=worse)
+    proof.regression_link.regression.triages.create(
+        action="intended", account="Ada (github)", merged_check=worse
+    )
     measure_case(worse, [line[0], line[0]], 1)
     waiting = create_check(line, create_pull_request(line, 8), state="waiting")
     measuring = create_check(line, state="measuring")

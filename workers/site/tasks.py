@@ -149,12 +149,12 @@ def prepare_check(check_id: int) -> None:
     pull_requests.prepare_check(check_id, patience=NO_PATIENCE)
 
 
-@retried_task(dispatch.TELL_CHECK)
-@from_outbox(dispatch.TELL_CHECK, alone=False)
-def tell_check(check_id: int) -> None:
+@retried_task(dispatch.PUBLISH_CHECK)
+@from_outbox(dispatch.PUBLISH_CHECK, alone=False)
+def publish_check(check_id: int) -> None:
     from dashboard import pull_requests
 
-    pull_requests.tell_check(check_id)
+    pull_requests.publish_check(check_id)
 
 
 @retried_task(dispatch.COMPLETE_PULL_REQUEST)
@@ -165,12 +165,12 @@ def complete_pull_request(project_id: int, number: int) -> None:
     pull_requests.complete_pull_request(project_id, number)
 
 
-@retried_task(dispatch.OBEY_COMMENT)
-@from_outbox(dispatch.OBEY_COMMENT)
-def obey_comment(project_id: int, number: int, account: str, name: str, text: str) -> None:
+@retried_task(dispatch.HANDLE_COMMENT)
+@from_outbox(dispatch.HANDLE_COMMENT)
+def handle_comment(project_id: int, number: int, account: str, name: str, text: str) -> None:
     from dashboard import pull_requests
 
-    pull_requests.obey_comment(project_id, number, account, name, text)
+    pull_requests.handle_comment(project_id, number, account, name, text)
 
 
 @retried_task(dispatch.DELIVER)

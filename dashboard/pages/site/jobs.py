@@ -29,7 +29,7 @@ PAGES = {
     dispatch.PROVED_WORSE: "experiment",
     dispatch.PROVE: "regression",
     dispatch.PREPARE_CHECK: "check",
-    dispatch.TELL_CHECK: "check",
+    dispatch.PUBLISH_CHECK: "check",
 }
 RETRY, DROP = "retry", "drop"
 

@@ -21,7 +21,7 @@ from dashboard.regressions.explanation.phase_shares import CLOCKED, Sides
 REASON_SHARE = 0.5
 
 Place = Regression.Place
-NOWHERE = (Place.UNTOLD, "")
+NOWHERE = (Place.UNDETERMINED, "")
 
 
 def place_of_loss(series: Series, phase: str, sides: Sides, lost: float) -> tuple[str, str]:

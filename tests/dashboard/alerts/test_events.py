@@ -99,7 +99,7 @@ def test_what_a_person_puts_away_is_no_news(channel: Channel, fields: dict[str, 
 
 
 def test_a_suspicion_that_was_told_is_told_as_confirmed(channel: Channel) -> None:
-    Delivery.objects.update(told="suspected")
+    Delivery.objects.update(reported_state="suspected")
     assert told_after(state="suspected") == []
     assert told_after(state="confirmed") == ["confirmed"]
 

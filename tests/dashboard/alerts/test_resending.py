@@ -149,7 +149,7 @@ def test_what_has_recovered_meanwhile_stays_given_up(failed: Delivery, sent: lis
 
 
 def test_the_end_of_an_incident_is_made_up_for(failed: Delivery, sent: list[object]) -> None:
-    Delivery.objects.update(state="delivered", told="confirmed")
+    Delivery.objects.update(state="delivered", reported_state="confirmed")
     Regression.objects.update(recovered_by=factories.create_commit(failed.channel.project, 9))
     ending = Delivery.objects.create(
         regression=failed.regression,

@@ -57,11 +57,11 @@ def test_a_task_is_sent_by_name_and_no_judgement_waits_for_a_repository(
 ) -> None:
     monkeypatch.setattr(dispatch, "SERVICE", pool)
     monkeypatch.setattr(dispatch, "FETCHES", f"{pool}-fetches")
-    for task in (dispatch.JUDGE, dispatch.RESOLVE, dispatch.DELIVER, dispatch.POLL, dispatch.TELL_CHECK):
+    for task in (dispatch.JUDGE, dispatch.RESOLVE, dispatch.DELIVER, dispatch.POLL, dispatch.PUBLISH_CHECK):
         dispatch.send_task(task, 7)
     assert take_messages(pool) == [["workers.judge", [7]], ["workers.deliver", [7]]]
     assert take_messages(f"{pool}-fetches") == [
-        [task, [7]] for task in ("workers.resolve_trigger", "workers.poll_project", "workers.tell_check")
+        [task, [7]] for task in ("workers.resolve_trigger", "workers.poll_project", "workers.publish_check")
     ]
 
 

@@ -70,7 +70,7 @@ def test_what_is_proved_is_told_while_the_rest_is_measured(
     assert sentences.status_state(check) == "failure"
     said = "Worse: peak memory +30 % [29, 31] in walker[fast=true]. Step time is still being measured."
     assert headline_of(check) == sentences.status_description(read_report(check)) == said
-    assert sent == [(dispatch.TELL_CHECK, check.pk)]
+    assert sent == [(dispatch.PUBLISH_CHECK, check.pk)]
 
 
 def test_the_end_completes_what_was_told(check: Check, head: CheckedCase, control: CheckedCase) -> None:

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from dashboard.models import AuditEntry, Check, ForgeConnection, Project, PullRequest
-from dashboard.pull_requests.receiving import complete_pull_request, obey_comment
+from dashboard.pull_requests.receiving import complete_pull_request, handle_comment
 from dashboard.sentences.audit import describe_actor, describe_entry
 from tests.dashboard.conftest import Repository
 from tests.dashboard.forges.conftest import connection_to, open_stand_in, stand_in
@@ -138,7 +138,7 @@ def test_who_may_write_calls_it_intended(
 ) -> None:
     connection_to(stand_in, tracked).save()
     stand_in.responses[ROLE[kind]] = role_answer(kind, role)
-    obey_comment(tracked.pk, 2, ACCOUNTS[kind], "Ada", "intended")
+    handle_comment(tracked.pk, 2, ACCOUNTS[kind], "Ada", "intended")
     refused.refresh_from_db()
     assert refused.intended_by == (f"Ada ({kind})" if intended else "")
 
@@ -170,7 +170,7 @@ def test_what_a_comment_does_stands_in_the_audit_log(
     connection_to(stand_in, tracked).save()
     stand_in.responses[ROLE["github"]] = role_answer("github", "write")
     Check.objects.update(**values)
-    obey_comment(tracked.pk, 2, "ada", "Ada", said)
+    handle_comment(tracked.pk, 2, "ada", "Ada", said)
     entry = AuditEntry.objects.get()
     about = Check.objects.latest("pk")
     assert (entry.source, entry.action, entry.project, entry.user) == ("forge", action, tracked, None)
@@ -189,7 +189,7 @@ def test_what_a_comment_may_not_do_leaves_no_entry(
 ) -> None:
     connection_to(stand_in, tracked).save()
     stand_in.responses[ROLE["github"]] = role_answer("github", role)
-    obey_comment(tracked.pk, 2, "ada", "Ada", said)
+    handle_comment(tracked.pk, 2, "ada", "Ada", said)
     assert not AuditEntry.objects.exists()
 
 
@@ -203,7 +203,7 @@ def test_a_comment_approves_the_head_that_it_names(
     connection_to(stand_in, tracked).save()
     stand_in.responses[ROLE["github"]] = role_answer("github", "write")
     Check.objects.update(state="waiting", answer="")
-    obey_comment(tracked.pk, 2, "ada", "Ada", said)
+    handle_comment(tracked.pk, 2, "ada", "Ada", said)
     refused.refresh_from_db()
     assert refused.state == state
 

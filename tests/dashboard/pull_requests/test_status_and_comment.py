@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from dashboard import pull_requests, runs
 from dashboard.models import Check, Commit, Experiment, ForgeConnection, PullRequest
-from dashboard.pull_requests.status_and_comment import send_untold_checks, tell_check
+from dashboard.pull_requests.status_and_comment import publish_check, send_unpublished_checks
 from tests.dashboard.forges.conftest import connection_to, open_stand_in, stand_in
 from tests.dashboard.forges.stand_ins import Forced, StandIn
 from tests.dashboard.forges.test_answers import COMMENTS, EDIT, KINDS, STATUS
@@ -53,8 +53,8 @@ def sent_names(stand_in: StandIn) -> list[str]:
 
 
 def test_status_and_comment_are_told_once(kind: str, stand_in: StandIn, worse: Check) -> None:
-    tell_check(worse.pk)
-    tell_check(worse.pk)
+    publish_check(worse.pk)
+    publish_check(worse.pk)
     assert sent_names(stand_in) == [STATUS[kind], f"POST {COMMENTS[kind]}"]
     status = stand_in.requests[0]
     assert status.body["description"].startswith("Worse: step time +38 %")
@@ -63,20 +63,20 @@ def test_status_and_comment_are_told_once(kind: str, stand_in: StandIn, worse: C
 
 
 def test_two_workers_tell_it_one_after_the_other(kind: str, stand_in: StandIn, worse: Check) -> None:
-    PullRequest.objects.update(telling_until=timezone.now() + timedelta(minutes=1))
+    PullRequest.objects.update(publishing_until=timezone.now() + timedelta(minutes=1))
     with pytest.raises(runs.Busy):
-        tell_check(worse.pk)
+        publish_check(worse.pk)
     assert sent_names(stand_in) == []
-    PullRequest.objects.update(telling_until=timezone.now())
-    tell_check(worse.pk)
+    PullRequest.objects.update(publishing_until=timezone.now())
+    publish_check(worse.pk)
     assert len(sent_names(stand_in)) == 2
-    assert PullRequest.objects.get().telling_until is None
+    assert PullRequest.objects.get().publishing_until is None
 
 
 def test_the_comment_is_edited_in_place(kind: str, stand_in: StandIn, worse: Check) -> None:
-    tell_check(worse.pk)
+    publish_check(worse.pk)
     Check.objects.update(intended_by="grace")
-    tell_check(worse.pk)
+    publish_check(worse.pk)
     assert sent_names(stand_in)[2:] == [STATUS[kind], EDIT[kind]]
     assert "Intended, says grace" in str(stand_in.last.body)
 
@@ -84,7 +84,7 @@ def test_the_comment_is_edited_in_place(kind: str, stand_in: StandIn, worse: Che
 def test_a_comment_that_was_deleted_is_posted_anew(kind: str, stand_in: StandIn, worse: Check) -> None:
     PullRequest.objects.update(comment_id="41")
     del stand_in.responses[EDIT[kind]]
-    tell_check(worse.pk)
+    publish_check(worse.pk)
     assert sent_names(stand_in)[-1] == f"POST {COMMENTS[kind]}"
     assert PullRequest.objects.get().comment_id == "42"
 
@@ -93,9 +93,9 @@ def test_while_it_is_measured_the_status_alone_says_so(
     kind: str, stand_in: StandIn, connection: ForgeConnection, line: list[Commit]
 ) -> None:
     check = create_check(line, create_pull_request(line), state="measuring")
-    tell_check(check.pk)
+    publish_check(check.pk)
     measure_case(check, line, 1.2, state="measuring", verdict="")
-    tell_check(check.pk)
+    publish_check(check.pk)
     assert sent_names(stand_in) == [STATUS[kind]]
 
 
@@ -105,16 +105,16 @@ def test_what_is_proved_early_is_told_once_and_completed_at_the_end(
     check = create_check(line, create_pull_request(line), state="measuring")
     row = measure_case(check, line, 1.001, state="measuring", verdict="", finished_at=None)
     grow_memory(row, 1.3)
-    tell_check(check.pk)
+    publish_check(check.pk)
     pull_requests.proved_worse(row.experiment_id)
-    tell_check(check.pk)
-    tell_check(check.pk)
+    publish_check(check.pk)
+    publish_check(check.pk)
     told = [STATUS[kind], STATUS[kind], f"POST {COMMENTS[kind]}"]
     assert sent_names(stand_in) == told
     assert "Step time is still being measured" in str(stand_in.last.body)
     Experiment.objects.update(state="done", verdict="not worse")
     pull_requests.experiment_ended(row.experiment_id)
-    tell_check(check.pk)
+    publish_check(check.pk)
     assert sent_names(stand_in) == [*told, STATUS[kind], EDIT[kind]]
     states = [sent.body["state"] for sent in stand_in.requests if sent.name == STATUS[kind]]
     assert states[1] == states[2] != states[0]
@@ -125,11 +125,11 @@ def test_after_an_approval_nothing_waits_for_it(
     kind: str, stand_in: StandIn, connection: ForgeConnection, line: list[Commit]
 ) -> None:
     check = create_check(line, create_pull_request(line), state="waiting")
-    tell_check(check.pk)
+    publish_check(check.pk)
     for state in ("requested", "measuring"):
         Check.objects.update(state=state)
-        tell_check(check.pk)
-        tell_check(check.pk)
+        publish_check(check.pk)
+        publish_check(check.pk)
     told = [STATUS[kind], EDIT[kind]]
     assert sent_names(stand_in) == [STATUS[kind], f"POST {COMMENTS[kind]}", *told, *told]
     assert "Waiting for an approval" not in str(stand_in.last.body)
@@ -140,13 +140,13 @@ def test_the_comment_is_the_newest_checks(
 ) -> None:
     newer = create_check(line, worse.pull_request, state="measuring", head_hash="b" * 40)
     PullRequest.objects.update(head_hash=newer.head_hash, base_ref=newer.onto)
-    tell_check(worse.pk)
+    publish_check(worse.pk)
     assert sent_names(stand_in) == [STATUS[kind]]
     # Of the same head the status is the newer one's too.
     Check.objects.filter(pk=newer.pk).update(head_hash=worse.head_hash)
     PullRequest.objects.update(head_hash=worse.head_hash)
-    Check.objects.filter(pk=worse.pk).update(told={})
-    tell_check(worse.pk)
+    Check.objects.filter(pk=worse.pk).update(published={})
+    publish_check(worse.pk)
     assert sent_names(stand_in) == [STATUS[kind]]
 
 
@@ -155,31 +155,31 @@ def test_a_forge_that_is_away_or_busy_is_told_later(
     kind: str, stand_in: StandIn, worse: Check, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stand_in.forced.append(Forced(status, {"Retry-After": "60"}))
-    tell_check(worse.pk)
-    tell_check(worse.pk)
+    publish_check(worse.pk)
+    publish_check(worse.pk)
     assert sent_names(stand_in) == []
     sent: list[Any] = []
     monkeypatch.setattr("dashboard.dispatch.send_task", lambda *call: sent.append(call))
-    send_untold_checks()
-    assert sent == [("workers.tell_check", worse.pk)]
-    Check.objects.update(told={"again_at": "2026-01-01T00:00:00+00:00", "error": "busy"})
-    tell_check(worse.pk)
+    send_unpublished_checks()
+    assert sent == [("workers.publish_check", worse.pk)]
+    Check.objects.update(published={"again_at": "2026-01-01T00:00:00+00:00", "error": "busy"})
+    publish_check(worse.pk)
     assert len(sent_names(stand_in)) == 2
     worse.refresh_from_db()
-    assert (worse.told["error"], worse.told["again_at"]) == ("", "")
+    assert (worse.published["error"], worse.published["again_at"]) == ("", "")
 
 
 def test_a_refused_status_keeps_no_comment_back(kind: str, stand_in: StandIn, worse: Check) -> None:
     del stand_in.responses[STATUS[kind]]
-    tell_check(worse.pk)
+    publish_check(worse.pk)
     assert sent_names(stand_in) == [STATUS[kind], f"POST {COMMENTS[kind]}"]
     worse.refresh_from_db()
-    assert worse.told["refused"].startswith("Worse")
+    assert worse.published["refused"].startswith("Worse")
 
 
 def test_what_a_forge_refuses_is_kept_and_not_asked_again(kind: str, stand_in: StandIn, worse: Check) -> None:
     stand_in.authorization = ("Authorization", "of somebody else")
-    tell_check(worse.pk)
+    publish_check(worse.pk)
     worse.refresh_from_db()
-    assert worse.told["refused"].startswith("Worse")
-    assert "a-token-of-the-forge" not in str(worse.told)
+    assert worse.published["refused"].startswith("Worse")
+    assert "a-token-of-the-forge" not in str(worse.published)

@@ -196,7 +196,7 @@ def test_what_was_called_intended_is_told_to_nobody(branch: Branch) -> None:
     found = Regression.objects.get()
     assert (found.state, found.triaged, found.triaged_by) == ("confirmed", "intended", person)
     (said,) = found.triages.all()
-    assert (said.action, said.person, said.said_of) == ("intended", person, branch.check)
+    assert (said.action, said.person, said.merged_check) == ("intended", person, branch.check)
     assert not Delivery.objects.exists()
     assert not Experiment.objects.filter(state="requested").exists()
 
