@@ -63,7 +63,7 @@ def fill_site(
             )
 
 
-def _tell_planner() -> None:
+def _analyze_tables() -> None:
     """Within the transaction nobody else can: without it each case's latest states take seconds."""
     from django.db import connection
 
@@ -119,7 +119,7 @@ def _fill_project(
         _store_points(history, kinds, plan, noise)
         histories.append(history)
         if index == 0:
-            _tell_planner()
+            _analyze_tables()
     store_regressions(project, line, histories, machines[0], now, noise)
     _store_documents(histories, plan)
 

@@ -43,10 +43,10 @@ def send_issue(delivery: Delivery) -> None:
         raise PermanentDeliveryError("The project isn't connected with a forge: its Settings, Forge do that.")
     message = compose_message(delivery)
     with delivery_errors():
-        tell_issue(forge_of(connection), delivery, message)
+        update_issue(forge_of(connection), delivery, message)
 
 
-def tell_issue(forge: Forge, delivery: Delivery, message: Message) -> None:
+def update_issue(forge: Forge, delivery: Delivery, message: Message) -> None:
     """Open the issue or comment it; whether it is open is said first, since that may be said twice."""
     number = delivery.opened or opened_before(delivery)
     is_new = number == delivery.opened

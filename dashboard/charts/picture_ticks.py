@@ -32,7 +32,7 @@ def write_ticks(canvas: Canvas, ticks: Sequence[At], unit: str, right: float, un
     """`ticks`: (value, height) of each line, which begins at `right`. `unit_at`: the left top of the unit,
     where it doesn't fit beside the numbers."""
     scaled = numbers.choose_scale(unit, max(abs(value) for value, _ in ticks))
-    plain = _tell_apart([value / scaled.size for value, _ in ticks])
+    plain = _distinct_texts([value / scaled.size for value, _ in ticks])
     labels = [f"{number} {scaled.unit}".strip() for number in plain]
     room = right - GAP - MARGIN
     if max(text_width(label, LABEL_SIZE) * WIDER for label in labels) > room:
@@ -42,7 +42,7 @@ def write_ticks(canvas: Canvas, ticks: Sequence[At], unit: str, right: float, un
         canvas.write_text((right - GAP, height), label, MUTED, LABEL_SIZE, "rm")
 
 
-def _tell_apart(values: Sequence[float]) -> list[str]:
+def _distinct_texts(values: Sequence[float]) -> list[str]:
     """With as many digits as it takes for no two of them to read the same."""
     texts = [numbers.format_number(value) for value in values]
     for digits in range(4, MOST_DIGITS + 1):

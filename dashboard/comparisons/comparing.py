@@ -128,7 +128,7 @@ def compare_case(pair: CasePair) -> CaseComparison:
     before, after = (environment_values(side, documents) for side in (pair.base, pair.head))
     return CaseComparison(
         pair=pair,
-        rows=tell_thinned(metric_rows(points, [run.pk for run in pair.base.runs], recent), pair),
+        rows=mark_thinned(metric_rows(points, [run.pk for run in pair.base.runs], recent), pair),
         phases=pair_phases(phase_times(points, pair.base), phase_times(points, pair.head)),
         environment=environments.compare_environments(before, after),
         windows=window_differences(pair, documents),
@@ -141,7 +141,7 @@ def compare_case(pair: CasePair) -> CaseComparison:
     )
 
 
-def tell_thinned(rows: Sequence[MetricRow], pair: CasePair) -> list[MetricRow]:
+def mark_thinned(rows: Sequence[MetricRow], pair: CasePair) -> list[MetricRow]:
     """Where all runs of a side are thinned, what it lacks may have been there."""
     codes = {
         missing: thinned

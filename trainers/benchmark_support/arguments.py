@@ -38,10 +38,10 @@ def refuse(sentence: str) -> NoReturn:
 
 @dataclass(frozen=True)
 class SpecifiedArguments(Generic[ArgsT]):
-    """All arguments, and the names of the variant's toggles that were said and not left to the variant."""
+    """All arguments, and the names of the variant's toggles that were given and not left to the variant."""
 
     args: ArgsT
-    said: frozenset[str]
+    explicit: frozenset[str]
 
 
 class Parser(argparse.ArgumentParser):
@@ -87,11 +87,11 @@ def _complete(args: ArgsT, variants: Variants) -> SpecifiedArguments[ArgsT]:
         refuse(f"--variant is {args.variant!r}, must be one of {', '.join(variants)}")  # type: ignore[attr-defined]
     if args.seed is None:  # type: ignore[attr-defined]
         args = replace(args, seed=_measurement_seed())  # type: ignore[type-var]
-    said = frozenset(name for name in chosen if getattr(args, name) is not None)
-    args = replace(args, **{name: value for name, value in chosen.items() if name not in said})  # type: ignore[type-var]
+    explicit = frozenset(name for name in chosen if getattr(args, name) is not None)
+    args = replace(args, **{name: value for name, value in chosen.items() if name not in explicit})  # type: ignore[type-var]
     for spec in fields(args):  # type: ignore[arg-type]
         _check_bounds(spec.name, getattr(args, spec.name), spec.metadata)
-    return SpecifiedArguments(args, said)
+    return SpecifiedArguments(args, explicit)
 
 
 def _measurement_seed() -> int:

@@ -70,12 +70,12 @@ def generator_state(generator: random.Random | np.random.Generator) -> str:
 
 def restore_generator(generator: random.Random | np.random.Generator, state: str) -> None:
     """Let the generator go on from the state that generator_state returned."""
-    told = json.loads(state)
+    restored = json.loads(state)
     if isinstance(generator, random.Random):
-        version, numbers, gauss = told
+        version, numbers, gauss = restored
         generator.setstate((version, tuple(numbers), gauss))
     else:
-        generator.bit_generator.state = told
+        generator.bit_generator.state = restored
 
 
 def adam_state(optimizer: torch.optim.Adam) -> dict[str, Any]:

@@ -164,9 +164,9 @@ def fit_to_machine(
         if not getattr(args, name):
             continue
         why = rule(machine)
-        if why and name in works and name in given.said:
+        if why and name in works and name in given.explicit:
             refuse(f"--{name.replace('_', '-')} {why}")
-        stays = not why or name in given.said
+        stays = not why or name in given.explicit
         args = replace(args, **{name: stays})  # type: ignore[type-var]
         settings[name] = "on" if stays else f"off: {why.partition(',')[0]}"
     return AdaptedArguments(args, machine, settings)

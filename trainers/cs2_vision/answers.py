@@ -34,14 +34,14 @@ POSITION = re.compile(r"x = (-?[\d.]+) px, y = (-?[\d.]+) px, height = (-?[\d.]+
 
 def from_words(text: str) -> ScreenState:
     """Read an answer in sentences."""
-    said = json.loads(text)
+    answer = json.loads(text)
     target = None
-    for thing in said["objects"]:
+    for thing in answer["objects"]:
         found = POSITION.fullmatch(thing["position"])
         target = (float(found[1]), float(found[2]), float(found[3])) if found else None
-    display = {part["element"]: part["text"] for part in said["display"]}
+    display = {part["element"]: part["text"] for part in answer["display"]}
     return ScreenState(
-        said["interface"]["screen"],
+        answer["interface"]["screen"],
         target,
         float(display["health"].split()[0]),
         float(display["ammunition"].split()[0]),

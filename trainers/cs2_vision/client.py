@@ -55,10 +55,10 @@ class Service:
         command = [sys.executable, script, json.dumps(asdict(setup))]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self.process.stdout is not None  # noqa: S101 (it is asked for above)
-        said = self.process.stdout.readline()
-        if not said:
+        port = self.process.stdout.readline()
+        if not port:
             raise self.failed()
-        self.address = ("127.0.0.1", int(said))
+        self.address = ("127.0.0.1", int(port))
 
     def failed(self) -> RuntimeError:
         """Why it doesn't answer."""
@@ -169,11 +169,11 @@ class Client:
         try:
             connection = Connection(self.service.address)
             connection.send("GET /usage HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"")
-            said: dict[str, list[float]] = json.loads(connection.receive())
+            shares: dict[str, list[float]] = json.loads(connection.receive())
         except (OSError, EOFError) as error:
             raise self.service.failed() from error
         connection.close()
-        return said
+        return shares
 
     def close(self) -> None:
         for connection in self.free:

@@ -115,7 +115,7 @@ def run(args: Args, device: str, folder: Path) -> None:
         train(args, observer, agent, checkpoints)
         checkpoints.close()
         print(observer.shares.table())
-        say_qualities(args, observer, agent)
+        report_qualities(args, observer, agent)
         client.close()
     finally:
         service.close()
@@ -128,7 +128,7 @@ def service_setup(args: Args, device: str, weights: Path) -> Setup:
     return Setup(device, str(weights), int(args.parallel or 1), threads, *network)
 
 
-def say_qualities(args: Args, observer: Observer, agent: Agent) -> None:
+def report_qualities(args: Args, observer: Observer, agent: Agent) -> None:
     """Measure, report and print how well the agent plays and sees."""
     hits, right = score(args, observer, agent)
     qualities = {"score": hits, "detection": right, "agreement": agreement(observer, agent)}

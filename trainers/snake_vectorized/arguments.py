@@ -143,7 +143,7 @@ def read_arguments(arguments: Sequence[str]) -> AdaptedArguments[Args]:
         refuse("--environment is tensors, which is only for --network torch")
     found = machine.find_machine(args.device)
     if args.network == "numpy" and found.device == "cuda":
-        if "network" in given.said:
+        if "network" in given.explicit:
             refuse("--network is numpy, which has no CUDA; give --device cpu too")
         given = replace(given, args=replace(args, network="torch"))
     return machine.fit_to_machine(given, found, WORKS, PAYS)

@@ -79,7 +79,7 @@ class Command(SiteCommand):
         except ConnectingError as error:
             raise CommandError(str(error)) from error
         record_forge(command_account(), connection, "connected")
-        self.tell(connection, new)
+        self.describe_connection(connection, new)
 
     def remove_connection(self, project: Project) -> None:
         connection = ForgeConnection.objects.filter(project=project).first()
@@ -91,7 +91,7 @@ class Command(SiteCommand):
             f"{project} is connected no more: delete its webhook and its token on the forge too."
         )
 
-    def tell(self, connection: ForgeConnection, new: bool) -> None:
+    def describe_connection(self, connection: ForgeConnection, new: bool) -> None:
         url = settings.PACELINE_URL + reverse("forge-hook", args=[connection.project.slug])
         self.stdout.write(
             f"{connection.project} is connected with {connection}.\n"

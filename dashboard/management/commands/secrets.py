@@ -40,10 +40,10 @@ class Command(SiteCommand):
         if options["renew_key"]:
             self.renew_key()
         elif options["reencrypt"]:
-            self.tell(reencrypt_secrets())
-            self.tell_second_factors()
+            self.print_secrets(reencrypt_secrets())
+            self.reencrypt_factors()
         else:
-            self.tell(list_secrets())
+            self.print_secrets(list_secrets())
 
     def renew_key(self) -> None:
         if read_text("SECRET_KEY"):
@@ -58,19 +58,19 @@ class Command(SiteCommand):
             before = settings.SECRET_KEY
             settings.SECRET_KEY = renew_key(site.home)
             settings.SECRET_KEY_FALLBACKS = [before, *settings.SECRET_KEY_FALLBACKS]
-            self.tell(reencrypt_secrets())
-            self.tell_second_factors()
+            self.print_secrets(reencrypt_secrets())
+            self.reencrypt_factors()
             record_action(command_account(), AuditAction.KEY_RENEWED)
         self.stdout.write(
             f"The new key is in {site.home}. The one before is beside it in {EARLIER}, which only sessions "
             "of before need; remove it when you like."
         )
 
-    def tell_second_factors(self) -> None:
+    def reencrypt_factors(self) -> None:
         count = reencrypt_second_factors()
         self.stdout.write(f"{count} key{pluralize(count)} of second factors and recovery codes as well.")
 
-    def tell(self, secrets: list[StoredSecret]) -> None:
+    def print_secrets(self, secrets: list[StoredSecret]) -> None:
         lost = [secret for secret in secrets if secret.lost]
         for secret in secrets:
             self.stdout.write(f"The {describe_secret(secret)}.")

@@ -56,7 +56,7 @@ DASHES = "---"
 ENDED_WELL = "--- it ended without an error"
 TIMED_OUT = "--- its time limit was over"
 # Seconds in which the harness may end by itself when the time limit is over: it knows how far it was.
-TIME_TO_TELL = 10.0
+REPORT_SECONDS = 10.0
 LARGEST_DOCUMENT = document.SIZE_LIMIT
 
 
@@ -172,7 +172,7 @@ def measurement_spec(
         command=boxed.command,
         folder=measurement.checkout,
         environment=environment,
-        time_limit=measurement.time_limit + TIME_TO_TELL,
+        time_limit=measurement.time_limit + REPORT_SECONDS,
         limits=measurement.limits,
         lock=measurement.lock,
     )

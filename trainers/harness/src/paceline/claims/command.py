@@ -106,7 +106,7 @@ def run_claims(arguments: argparse.Namespace, print_message: PrintMessage) -> st
     bench = ClaimBench(measured, folder, arguments.quick, arguments.pairs, print_message, unfinished)
     measure_claims(wanted, bench, book)
     unfinished.forget_used()
-    return _tell_results(arguments, book, layout, {claim.key for claim in chosen})
+    return _report_results(arguments, book, layout, {claim.key for claim in chosen})
 
 
 def measure_claims(wanted: list[Claim], bench: ClaimBench, book: ResultBook) -> None:
@@ -146,7 +146,7 @@ def _find_file(benchmark: Benchmark, benchmarks: Mapping[str, Benchmark], folder
     return folder / (found or benchmark.script_folder / claims_file.FILE_NAME)
 
 
-def _tell_results(
+def _report_results(
     arguments: argparse.Namespace, book: ResultBook, layout: table.TableLayout, chosen: set[str]
 ) -> str:
     """Return the table of the chosen claims; the README gets one of all claims."""
