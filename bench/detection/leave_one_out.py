@@ -31,7 +31,7 @@ from bench.detection.scoring import (
 )
 from bench.detection.source_trials import PERCENTS, SourceTrials, load_source
 from bench.detection.trials import Trial
-from dashboard.detection.changepoints import (
+from dashboard.detection.history_fit import (
     Candidates,
     History,
     find_candidates,

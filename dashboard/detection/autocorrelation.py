@@ -10,7 +10,13 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from dashboard.detection.levels import drop_weakest, neighbouring_levels, residuals_of_levels, robust_level
+from dashboard.detection.levels import (
+    WINDOW_POINTS,
+    drop_weakest,
+    neighbouring_levels,
+    residuals_of_levels,
+    robust_level,
+)
 from dashboard.detection.medians import fast_median
 from dashboard.detection.noise import MAD_TO_SIGMA
 from dashboard.detection.segmentation import Floats
@@ -19,7 +25,6 @@ LAGS = 10  # points
 SLOW = 0.9  # of a slow wander that remains from point to point
 STRONGEST = 0.95
 CLIP = 2.5  # noises: an outlier says nothing about its neighbours
-WINDOW_POINTS = 30  # points on each side of a step that are worth its evidence
 # How far a correlation must stand out, in standard errors of one lag and of the average over all lags.
 DOUBT_OF_LAG, DOUBT_OF_WANDER = 1.5, 2.0
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dashboard.detection.levels import neighbouring_levels
+from dashboard.detection.levels import WINDOW_POINTS, neighbouring_levels
 from dashboard.detection.medians import fast_median
 from dashboard.detection.segmentation import Floats
 
-WINDOW_POINTS = 30  # points on each side of a step: further away a slope would be another one
 REFITS = 5
 
 

@@ -15,6 +15,8 @@ from dashboard.detection.scaling import Scale
 from dashboard.detection.segmentation import Floats
 
 LEVEL_CLIP = 1.5  # noises: Huber's bound; of Gaussians it wastes 4 % of the points, a median 36 %
+# Points on each side of a step that say whether it is one: further away a level wanders.
+WINDOW_POINTS = 30
 LEVEL_WINDOW = 20  # points next to a step that tell its size: further away, a level may have wandered
 
 

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dashboard.detection.levels import drop_weakest, robust_level
+from dashboard.detection.levels import WINDOW_POINTS, drop_weakest, robust_level
 from dashboard.detection.segmentation import Floats
 
-WINDOW_POINTS = 30  # points on each side of a step
 POINTS_EARLIER = 10  # a noisy stretch may have begun so long before the step that it looks like
 # Squares of noises: an outlier of a level counts as three off, since less would hide how much its points
 # scatter, and a point of a noisy stretch as six at most.

@@ -48,6 +48,10 @@ class Scale:
         sizes = np.abs(values[values != 0])
         return cls(magnitude=safe_median(sizes) if len(sizes) else 1.0, sign=0.0)
 
+    def holds(self, values: Floats) -> bool:
+        """Whether the scale is one for values (n,) too: those of another sign have no logarithm."""
+        return not self.logarithmic or bool((np.sign(values) == self.sign).all())
+
     def apply(self, values: Floats) -> Floats:
         """Values (n,) on the scale, in their order."""
         if self.logarithmic:

@@ -11,10 +11,10 @@ from typing import Literal
 import numpy as np
 
 from dashboard.detection import noise
-from dashboard.detection.autocorrelation import WINDOW_POINTS, Autocorrelation, estimate_autocorrelation
-from dashboard.detection.changepoints import LEAST_NOISE, SETTLED, noise_with_wander
+from dashboard.detection.autocorrelation import Autocorrelation, estimate_autocorrelation
+from dashboard.detection.history_fit import LEAST_NOISE, SETTLED, noise_with_wander
 from dashboard.detection.judgement import DETECT_FROM, FEWEST_POINTS, loss_for, noisy_starts
-from dashboard.detection.levels import residuals_of_levels
+from dashboard.detection.levels import WINDOW_POINTS, residuals_of_levels
 from dashboard.detection.readings import DISTURBED_KINDS, Readings, prepare_readings, repeats_exactly
 from dashboard.detection.relevance import EFFECT_FLOORS
 from dashboard.detection.repetitions import Repetitions

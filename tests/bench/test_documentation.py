@@ -16,8 +16,8 @@ from bench.detection import (
     verdicts,
 )
 from bench.detection.null_models import NULL_MODELS
-from dashboard.detection.changepoints import GROWTH, SETTLED
 from dashboard.detection.false_alarm_budget import DECAY
+from dashboard.detection.history_fit import GROWTH, SETTLED
 from dashboard.detection.identity import STABLE_WITHIN
 from dashboard.detection.judgement import AVERAGE_PENALTY, DETECT_FROM, FEWEST_OF_AVERAGE
 from dashboard.detection.rules import ALARM

@@ -16,7 +16,7 @@ import pytest
 from bench.detection import leave_one_out, source_trials, sources
 from bench.detection.leave_one_out import SourceScore, choose_variant
 from bench.detection.scoring import Alarms
-from dashboard.detection.changepoints import find_starts, scale_history
+from dashboard.detection.history_fit import find_starts, scale_history
 from dashboard.detection.rules import Rule
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from bench.detection.null_models import NULL_MODELS, simulate_null
 from dashboard.detection import detect, judge_series
-from dashboard.detection.changepoints import SETTLED, detect_again, learning_length, scale_history
+from dashboard.detection.changepoints import detect_again
+from dashboard.detection.history_fit import SETTLED, learning_length, scale_history
 from dashboard.detection.judgement import DETECT_FROM, drop_irrelevant
 from dashboard.detection.readings import prepare_readings
 from tests.detection.builders import noise_factors, plain_series, step_levels
