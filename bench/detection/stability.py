@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from statistics import median
+from statistics import fmean, median
 
 import numpy as np
 
@@ -24,6 +25,7 @@ LENGTHS = (100, 1_000, 2_000, 10_000)
 LEVELS = (1.0, 1.05, 1.1, 1.15)
 SAMPLES = 5
 LOOKS = 7
+GROWN = 1 / 20  # of a history: the points that come one by one
 
 
 @dataclass(slots=True)
@@ -91,19 +93,41 @@ def growing_reports(values: list[float], with_known: bool) -> Iterator[Sequence[
 
 def cost_table() -> Iterator[str]:
     """Processor time, in milliseconds: the median of some looks at histories with three steps."""
-    yield "| points | `detect` | `suspect` | `judge_series`, plain | `judge_series`, five samples a point |"
-    yield "|---|---|---|---|---|"
+    yield (
+        "| points | `detect` | the same, one point more: median, mean | `suspect` | `judge_series`, plain | "
+        "`judge_series`, five samples a point |"
+    )
+    yield "|---|---|---|---|---|---|"
     for n in LENGTHS:
         values = simulate_null("white", 1, n) * np.repeat(LEVELS, n // len(LEVELS))
         samples = values[:, None] * np.exp(np.random.default_rng(1).normal(0, 0.01, (n, SAMPLES)))
         plain = Series([Point(value) for value in values.tolist()], "lower", "time")
         sampled = Series([Point(median(row), tuple(row)) for row in samples.tolist()], "lower", "time")
         looks: list[Callable[[], object]] = [
-            partial(detect, values.tolist()),
             partial(suspect, values.tolist()),
             *(partial(judge_series, series, known_starts(series)) for series in (plain, sampled)),
         ]
-        yield f"| {n} | " + " | ".join(f"{1000 * processor_seconds(look):.1f}" for look in looks) + " |"
+        grown = [1000 * seconds for seconds in grown_look_seconds(values.tolist())]
+        cells = [
+            f"{1000 * processor_seconds(partial(detect, values.tolist())):.1f}",
+            f"{median(grown):.2f}, {fmean(grown):.2f}",
+            *(f"{1000 * processor_seconds(look):.1f}" for look in looks),
+        ]
+        yield f"| {n} | " + " | ".join(cells) + " |"
+
+
+def grown_look_seconds(values: list[float]) -> list[float]:
+    """The processor time of a look at each of the last prefixes, in the order in which points arrive."""
+    lengths = range(math.ceil((1 - GROWN) * len(values)), len(values) + 1)
+    detect(values[: lengths[0] - 1])
+    return [time_look(partial(detect, values[:n])) for n in lengths]
+
+
+def time_look(look: Callable[[], object]) -> float:
+    """Its processor time, in seconds."""
+    begun = time.process_time()
+    look()
+    return time.process_time() - begun
 
 
 def known_starts(series: Series) -> list[int]:
@@ -113,12 +137,7 @@ def known_starts(series: Series) -> list[int]:
 
 def processor_seconds(look: Callable[[], object]) -> float:
     """The median over some looks."""
-    taken = []
-    for _ in range(LOOKS):
-        begun = time.process_time()
-        look()
-        taken.append(time.process_time() - begun)
-    return median(taken)
+    return median(time_look(look) for _ in range(LOOKS))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
