@@ -56,6 +56,7 @@ MODELS = {
     "no autocorrelation": replace(ALARM, evidence=0.0),
     "no wander in the noise": replace(ALARM, reach=1),
     "no least step": replace(ALARM, least_step=0.0),
+    "paid by all points": replace(ALARM, paid_within=0),
 }
 # Two values below and two above that of the rule.
 NEIGHBOURS: dict[str, tuple[float, ...]] = {
@@ -66,6 +67,7 @@ NEIGHBOURS: dict[str, tuple[float, ...]] = {
     "least_step": (0.7, 0.8, 1.0, 1.1),
     "evidence": (6.0, 8.0, 12.0, 15.0),
     "advantage": (5.0, 6.5, 10.0, 12.0),
+    "paid_within": (20, 25, 40, 60),
 }
 Scores = Mapping[str, Mapping[str, "SourceScore"]]  # by rule and source
 Remembered = dict[int, tuple[History, Candidates] | None]

@@ -18,6 +18,7 @@ from dashboard.detection.noisy_stretches import drop_noisy_stretches
 from dashboard.detection.rules import SUSPICION, Rule
 from dashboard.detection.scaling import Scale
 from dashboard.detection.segmentation import GRID_STEP, Floats, Grid, Segmentation
+from dashboard.detection.slow_starts import drop_slow_starts
 
 LEAST_NOISE = 1e-9  # on the judging scale: a constant series has none, and any step in it is one
 # From so many points on the noise is known: learnt anew only once the series has grown by a forty-eighth, so
@@ -47,7 +48,7 @@ class Candidates:
     starts: list[int]
 
 
-def finite_values(values: Sequence[float]) -> Floats:
+def finite_values(values: Sequence[float] | Floats) -> Floats:
     """A copy (n,) of values. Raises ValueError for one that isn't finite."""
     array = np.array(values, dtype=np.float64)
     if not np.isfinite(array).all():
@@ -55,7 +56,7 @@ def finite_values(values: Sequence[float]) -> Floats:
     return array
 
 
-def scale_history(values: Sequence[float], reach: int, known: Collection[int] = ()) -> History:
+def scale_history(values: Sequence[float] | Floats, reach: int, known: Collection[int] = ()) -> History:
     """Values (n,) on the scale of their first points; wander at lags up to `reach` counts as their noise.
 
     The steps at `known` indices don't count as noise.
@@ -148,6 +149,8 @@ def proven_starts(
         starts = drop_slopes(starts, values, np.full(n, sigma), rule.cap)
     if rule.advantage:
         starts = drop_noisy_stretches(starts, values, sigma, rule.advantage, parts)
+    if rule.paid_within:
+        starts = drop_slow_starts(starts, values, sigma, rule, parts)
     return [
         b
         for a, b, c in neighbouring_levels(starts, n)

@@ -18,7 +18,8 @@ class Rule:
     which wander counts as noise. No level is left before `baseline` points: until then it is unknown.
     A step of fewer than `least_step` noises isn't worth an alarm, however sure it is. Against wander a step
     needs this `evidence`: its square over the variance that autocorrelation gives it. Two levels must fit
-    better by this `advantage` than one with a noisy stretch. Zero asks none.
+    better by this `advantage` than one with a noisy stretch. The first `paid_within` points of a new level
+    have to pay for it. Zero asks none, and lets all its points pay.
     """
 
     cap: float
@@ -28,11 +29,30 @@ class Rule:
     least_step: float
     evidence: float
     advantage: float
+    paid_within: int
 
     def loss(self, n: int) -> Loss:
         """The loss for a history of n points."""
         return Loss(self.cap, self.cap + self.growth * math.log(max(n, 10)))
 
 
-ALARM = Rule(cap=5.0, growth=3.0, reach=10, baseline=15, least_step=0.9, evidence=10.0, advantage=8.0)
-SUSPICION = Rule(cap=9.0, growth=1.5, reach=3, baseline=3, least_step=0.0, evidence=0.0, advantage=0.0)
+ALARM = Rule(
+    cap=5.0,
+    growth=3.0,
+    reach=10,
+    baseline=15,
+    least_step=0.9,
+    evidence=10.0,
+    advantage=8.0,
+    paid_within=30,
+)
+SUSPICION = Rule(
+    cap=9.0,
+    growth=1.5,
+    reach=3,
+    baseline=3,
+    least_step=0.0,
+    evidence=0.0,
+    advantage=0.0,
+    paid_within=0,
+)
