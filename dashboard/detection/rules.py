@@ -37,22 +37,8 @@ class Rule:
 
 
 ALARM = Rule(
-    cap=5.0,
-    growth=3.0,
-    reach=10,
-    baseline=15,
-    least_step=0.9,
-    evidence=10.0,
-    advantage=8.0,
-    paid_within=30,
+    cap=5.0, growth=3.0, reach=10, baseline=15, least_step=0.9, evidence=10.0, advantage=8.0, paid_within=30
 )
 SUSPICION = Rule(
-    cap=9.0,
-    growth=1.5,
-    reach=3,
-    baseline=3,
-    least_step=0.0,
-    evidence=0.0,
-    advantage=0.0,
-    paid_within=0,
+    cap=9.0, growth=1.5, reach=3, baseline=3, least_step=0.0, evidence=0.0, advantage=0.0, paid_within=0
 )
