@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from dashboard.detection.levels import WINDOW_POINTS
 from dashboard.detection.segmentation import Loss
 
 
@@ -37,7 +38,14 @@ class Rule:
 
 
 ALARM = Rule(
-    cap=5.0, growth=3.0, reach=10, baseline=15, least_step=0.9, evidence=10.0, advantage=8.0, paid_within=30
+    cap=5.0,
+    growth=3.0,
+    reach=10,
+    baseline=15,
+    least_step=0.9,
+    evidence=10.0,
+    advantage=8.0,
+    paid_within=WINDOW_POINTS,
 )
 SUSPICION = Rule(
     cap=9.0, growth=1.5, reach=3, baseline=3, least_step=0.0, evidence=0.0, advantage=0.0, paid_within=0
