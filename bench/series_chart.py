@@ -20,7 +20,7 @@ from typing import Any
 from .gunicorn_server import running_server
 from .scratch_site import scratch_site
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chromium-headless-shell")
 PAN_MOVES = 60
 RANGE = "document.querySelector('.canvas').layout.xaxis.range.join()"
 # Marks the time at which each chart was drawn, and the longest time that the page's thread was busy.

@@ -29,15 +29,20 @@ def thin_line(values: np.ndarray, most: int, kept: np.ndarray) -> np.ndarray:
     """Return the indices, in their order, of about `most` of the values (n,), and of all that are `kept`.
 
     Of each stretch the first, the last, the lowest and the highest stay, so that the line has the same
-    extremes and the same ends wherever one looks. All where they are few enough.
+    extremes and the same ends wherever one looks. All where they are few enough. The values are finite.
     """
     count = len(values)
     if count <= most:
         return np.arange(count)
     edges = np.linspace(0, count, max(1, most // 4) + 1).astype(int)
     starts = np.unique(edges[:-1])
-    # Stable by stretch and then by value: a stretch's first and last of that order are its extremes.
-    stretch = np.searchsorted(starts, np.arange(count), side="right")
-    order = np.lexsort((values, stretch))
     ends = np.append(starts[1:], count) - 1
-    return np.unique(np.concatenate([starts, ends, order[starts], order[ends], np.asarray(kept, dtype=int)]))
+    lengths = ends - starts + 1
+    lowest = np.flatnonzero(values == np.repeat(np.minimum.reduceat(values, starts), lengths))
+    highest = np.flatnonzero(values == np.repeat(np.maximum.reduceat(values, starts), lengths))
+    # Of equal ones the first of the lowest, and the last of the highest.
+    extremes = [
+        lowest[np.searchsorted(lowest, starts)],
+        highest[np.searchsorted(highest, ends, side="right") - 1],
+    ]
+    return np.unique(np.concatenate([starts, ends, *extremes, np.asarray(kept, dtype=int)]))

@@ -48,7 +48,7 @@ def series_page(request: HttpRequest, pk: int) -> HttpResponse:
         raise Http404("There is no series of that number.")
     trend = read_series_trend(request, series)
     project = series.case.project
-    newest = trend.details_of(trend.rows)
+    newest = trend.details
     siblings = sorted(
         (other for other in trend.related if other.configuration_id == series.configuration_id),
         key=lambda sibling: labels.metric_sort_key(sibling.metric.name, sibling.phase),

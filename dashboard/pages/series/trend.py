@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import attrgetter, itemgetter
 
 import numpy as np
 from django.core.exceptions import BadRequest
@@ -28,8 +29,8 @@ from dashboard.sentences.trends import line_label
 MOST_DRAWN, MOST_DRAWN_OVERLAID = 400, 240
 MOST_TAINTED_DRAWN = 80
 MOST_MARKERS = 40
-# Of the table; with lines beside it each row has a cell more for each of them.
-ROWS_PER_PAGE, ROWS_BESIDE = 50, 30
+# Of the table below the chart, which is waited for until it is laid out.
+ROWS_PER_PAGE = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,19 +92,25 @@ class SeriesTrend:
     def is_on_project_branch(self) -> bool:
         return self.branch == self.series.case.project.branch
 
+    @property
+    def details(self) -> list[SeriesPoint]:
+        """All that were read of this series' points, oldest first."""
+        return details_of_series(self.points, self.series.pk)
+
     def details_of(self, rows: Sequence[TrendRow]) -> list[SeriesPoint]:
-        return points_of_rows(self.points, self.series.pk, rows)
+        """Of those rows that have them."""
+        keys = ((self.series.pk, row.run) for row in rows)
+        return [self.points[key] for key in keys if key in self.points]
 
 
 def narrow_row(point: SeriesPoint) -> TrendRow:
     return TrendRow(point.position, point.run, point.value, point.tainted, point.environment, point.machine)
 
 
-def points_of_rows(
-    points: Mapping[tuple[int, int], SeriesPoint], series: int, rows: Iterable[TrendRow]
-) -> list[SeriesPoint]:
-    """The details of those rows of a series that have them; `points` by series and run."""
-    return [points[key] for row in rows if (key := (series, row.run)) in points]
+def details_of_series(points: Mapping[tuple[int, int], SeriesPoint], series: int) -> list[SeriesPoint]:
+    """In the order of its rows; `points` by series and run."""
+    own = (point for point in points.values() if point.series == series)
+    return sorted(own, key=attrgetter("position", "run"))
 
 
 def read_series_trend(request: HttpRequest, series: Series) -> SeriesTrend:
@@ -121,15 +128,14 @@ def read_series_trend(request: HttpRequest, series: Series) -> SeriesTrend:
     related = trends.related_series(series, [name.series for name in query.beside if name.series])
     drawn = choose_drawn(shown, [change.position for change in changes])
     beside = _read_overlaid(series, query, branch, shown, related)
-    listed = requested_page(request, list(shown[::-1]), ROWS_BESIDE if beside else ROWS_PER_PAGE)
+    listed = requested_page(request, list(shown[::-1]), ROWS_PER_PAGE)
     if details is None:
         # The newest ones are what the baseline is compared with.
         wanted = {row.run for row in (*drawn, *rows[-NOISE_POINTS - 1 :], *listed)}
         wanted |= {run for _, _, lines in beside for _, run, _ in choose_drawn_overlaid(lines, len(beside))}
         details = points_of_runs([series.pk, *(other.pk for other, _, _ in beside)], wanted)
     points = {(point.series, point.run): point for point in details}
-    newest = points_of_rows(points, series.pk, rows)
-    baseline = read_baseline(request, series, branch, newest, changes)
+    baseline = read_baseline(request, series, branch, details_of_series(points, series.pk), changes)
     reference, values = _read_reference(series, query, rows, baseline, [other for other, _, _ in beside])
     span = (shown[0].position, shown[-1].position) if shown else None
     return SeriesTrend(
@@ -202,15 +208,21 @@ def choose_drawn(
     """
     if len(rows) <= most:
         return list(rows)
-    tainted = np.array([row.tainted for row in rows])
-    positions = np.array([row.position for row in rows])
-    values = np.array([row.value for row in rows])
+    positions = column_of_rows(rows, "position", np.int64)
+    values = column_of_rows(rows, "value", np.float64)
+    tainted = column_of_rows(rows, "tainted", np.bool_)
     clean, doubtful = np.flatnonzero(~tainted), np.flatnonzero(tainted)
     after = np.searchsorted(positions[clean], change_positions)
     sides = np.concatenate([after, after - 1])
     kept = thin_line(values[clean], most, sides[(sides >= 0) & (sides < len(clean))])
     crosses = thin_line(values[doubtful], MOST_TAINTED_DRAWN, np.array([], dtype=int))
     return [rows[index] for index in np.sort(np.concatenate([clean[kept], doubtful[crosses]]))]
+
+
+def column_of_rows(rows: Sequence[TrendRow], field: str, kind: type[np.generic]) -> np.ndarray:
+    """What the rows have in a field (n,)."""
+    values = map(itemgetter(TrendRow._fields.index(field)), rows)
+    return np.fromiter(values, kind, len(rows))
 
 
 def choose_drawn_overlaid(rows: Sequence[tuple[int, int, float]], lines: int) -> list[tuple[int, int, float]]:
@@ -302,7 +314,7 @@ def environment_markers(rows: Sequence[TrendRow]) -> list[EnvironmentMarker]:
     moved = [
         (before, after)
         for before, after in pairwise(rows)
-        if (before.environment, before.machine) != (after.environment, after.machine)
+        if before.environment != after.environment or before.machine != after.machine
     ][-MOST_MARKERS:]
     values = environment_values({row.environment for pair in moved for row in pair})
     markers = []
