@@ -130,18 +130,26 @@ def points_context(request: HttpRequest, trend: SeriesTrend) -> dict[str, Any]:
     series = trend.series
     beside = [(line, {position: value for position, _, value in line.rows}) for line in trend.lines]
     crossed = {bound.run for bound in trend.limits if bound.crossed}
+    listed = [
+        (row, trend.points[row.series, row.run])
+        for row in trend.listed
+        if (row.series, row.run) in trend.points
+    ]
     rows = [
         {
             "point": point,
+            "is_own": row.branch == trend.branch,
             "change": _change_text(point.value, trend.reference.value),
             "beside": [
-                (line.name, _beside_text(values.get(point.position), series.metric.unit, line.reference))
+                (line.name, *_overlaid_texts(values.get(row.position), series.metric.unit, line.reference))
+                if line.branch == row.branch
+                else (line.name, numbers.DASH, "")
                 for line, values in beside
             ],
             "doubt": taint_reason(point.warning_codes) if point.tainted else "",
             "crossed": point.run in crossed,
         }
-        for point in trend.details_of(list(trend.listed))
+        for row, point in listed
     ]
     return {
         "rows": rows,
@@ -165,11 +173,11 @@ def _change_text(value: float, reference: float | None) -> str:
     return "" if reference is None else numbers.format_percent_change(value / reference)
 
 
-def _beside_text(value: float | None, unit: str, reference: float | None) -> str:
+def _overlaid_texts(value: float | None, unit: str, reference: float | None) -> tuple[str, str]:
+    """The value and its change, of which the latter is empty where values are absolute."""
     if value is None:
-        return numbers.DASH
-    change = _change_text(value, reference)
-    return f"{numbers.format_quantity(value, unit)} {change}".strip()
+        return numbers.DASH, ""
+    return numbers.format_quantity(value, unit), _change_text(value, reference)
 
 
 def _describe_failure(event: Any) -> dict[str, Any]:

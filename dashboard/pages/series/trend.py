@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import attrgetter, itemgetter
+from typing import NamedTuple
 
 import numpy as np
 from django.core.exceptions import BadRequest
@@ -55,6 +56,16 @@ class OverlaidLine:
     reference: float | None
 
 
+class ListedRun(NamedTuple):
+    """A row of the table: a run of the page's own branch, or one of another branch that only a line beside
+    it has. `series` is the key of the series that the run left its point in."""
+
+    position: int
+    run: int
+    series: int
+    branch: str
+
+
 @dataclass(frozen=True, slots=True)
 class EnvironmentMarker:
     """What changed beside the code before a run: in a word for the chart, and in full."""
@@ -77,7 +88,7 @@ class SeriesTrend:
     rows: Sequence[TrendRow]
     shown: Sequence[TrendRow]
     drawn: Sequence[TrendRow]
-    listed: Page[TrendRow]
+    listed: Page[ListedRun]
     points: Mapping[tuple[int, int], SeriesPoint]
     changes: Sequence[Change]
     limits: Sequence[LimitRow]
@@ -128,7 +139,8 @@ def read_series_trend(request: HttpRequest, series: Series) -> SeriesTrend:
     related = trends.related_series(series, [name.series for name in query.beside if name.series])
     drawn = choose_drawn(shown, [change.position for change in changes])
     beside = _read_overlaid(series, query, branch, shown, related)
-    listed = requested_page(request, list(shown[::-1]), ROWS_PER_PAGE)
+    runs = _list_runs(series, branch, shown, beside)
+    listed = requested_page(request, runs, ROWS_PER_PAGE)
     if details is None:
         # The newest ones are what the baseline is compared with.
         wanted = {row.run for row in (*drawn, *rows[-NOISE_POINTS - 1 :], *listed)}
@@ -232,6 +244,21 @@ def choose_drawn_overlaid(rows: Sequence[tuple[int, int, float]], lines: int) ->
 
 
 OverlaidRows = tuple[Series, str, list[tuple[int, int, float]]]
+
+
+def _list_runs(
+    series: Series, branch: str, shown: Sequence[TrendRow], beside: Sequence[OverlaidRows]
+) -> list[ListedRun]:
+    """What the table has, newest first. Another branch has other commits at the same positions: of the first
+    of its lines that has a value there each gets a row of its own."""
+    own = [ListedRun(row.position, row.run, series.pk, branch) for row in shown[::-1]]
+    others: dict[tuple[str, int], ListedRun] = {}
+    for other, line_branch, rows in beside:
+        if line_branch != branch:
+            for position, run, _ in rows[::-1]:
+                others.setdefault((line_branch, position), ListedRun(position, run, other.pk, line_branch))
+    # Sorting keeps the order of equals: at a position the page's own commit stands first.
+    return sorted([*own, *others.values()], key=lambda row: -row.position) if others else own
 
 
 def _read_overlaid(

@@ -85,19 +85,27 @@ def test_another_pool_is_drawn_beside_and_stands_in_the_table(
     where = page_of(series, f"beside={on_h100.pk}")
     newest = on_h100.points.order_by("-position").values_list("value", flat=True)[0]
     answer = client.get(where)
-    assert answer.context["rows"][0]["beside"] == [("pool h100", numbers.format_quantity(newest, "s"))]
-    assert answer.context["rows"][-1]["beside"] == [("pool h100", numbers.DASH)]
+    assert answer.context["rows"][0]["beside"] == [("pool h100", numbers.format_quantity(newest, "s"), "")]
+    assert answer.context["rows"][-1]["beside"] == [("pool h100", numbers.DASH, "")]
     line = trace_of(embedded_figure(client, where, "trend"), "pool h100")
     assert line["meta"]["positions"] == [2, 3, 4, 5]
 
 
 def test_a_branch_is_drawn_beside_also_beyond_the_projects_newest(client: Client, series: Series) -> None:
-    forked = factories.create_commit(series.case.project, 6, "feature")
-    run = builders.create_run(forked, series.case)
-    Point.objects.create(series=series, run=run, position=6, value=0.001, samples=[0.001])
+    forked = [factories.create_commit(series.case.project, position, "feature") for position in (5, 6)]
+    for commit in forked:
+        run = builders.create_run(commit, series.case)
+        Point.objects.create(series=series, run=run, position=commit.position, value=0.001, samples=[0.001])
     figure = embedded_figure(client, page_of(series, "beside=@feature"), "trend")
-    assert trace_of(figure, "branch feature")["meta"]["positions"] == [6]
+    assert trace_of(figure, "branch feature")["meta"]["positions"] == [5, 6]
     assert trace_of(figure, "value")["meta"]["positions"] == [0, 1, 2, 3, 5]
+    # In the table a row is a commit: at one position each of both branches has its own.
+    rows = client.get(page_of(series, "beside=@feature&x=date")).context["rows"][:3]
+    own = series.points.get(position=5, run__commit__branch="main").run.commit.hash
+    assert [row["point"].commit.hash for row in rows] == [forked[1].hash, own, forked[0].hash]
+    branch = ("branch feature", numbers.format_quantity(0.001, "s"), "")
+    assert [row["beside"] for row in rows] == [[branch], [("branch feature", numbers.DASH, "")], [branch]]
+    assert [row["is_own"] for row in rows] == [False, True, False]
 
 
 def test_what_may_stand_beside_is_offered_in_words(client: Client, series: Series, on_h100: Series) -> None:
@@ -142,8 +150,8 @@ def test_values_are_read_as_changes_from_a_commit(
     values = dict(series.points.values_list("position", "value"))
     change = numbers.format_percent_change(values[5] / values[at])
     assert answer.context["rows"][0]["change"] == change
-    (_, beside) = answer.context["rows"][0]["beside"][0]
-    assert beside.endswith(numbers.format_percent_change(values[5] / values[2]))
+    (_, _, beside) = answer.context["rows"][0]["beside"][0]
+    assert beside == numbers.format_percent_change(values[5] / values[2])
     assert f'data-label="Change">{change}<' in answer.content.decode()
 
 
@@ -225,7 +233,7 @@ def test_files_have_the_numbers_of_the_page(
     assert own == {}
     beside = [row for row in rows if row["line"] == "pool h100"]
     assert len(beside) == sum(
-        text != numbers.DASH for row in page.context["rows"] for _, text in row["beside"]
+        text != numbers.DASH for row in page.context["rows"] for _, text, _ in row["beside"]
     )
 
 
