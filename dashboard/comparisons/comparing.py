@@ -126,10 +126,12 @@ def compare_case(pair: CasePair) -> CaseComparison:
     near = [*pair.base.runs[:NEAREST], *pair.head.runs[:NEAREST]]
     documents = queries.measured_parts(run.pk for run in near)
     before, after = (environment_values(side, documents) for side in (pair.base, pair.head))
+    rows = mark_thinned(metric_rows(points, [run.pk for run in pair.base.runs], recent), pair)
+    own_times = {row.phase: row.verdict for row in rows if row.metric.name == PHASE_METRIC}
     return CaseComparison(
         pair=pair,
-        rows=mark_thinned(metric_rows(points, [run.pk for run in pair.base.runs], recent), pair),
-        phases=pair_phases(phase_times(points, pair.base), phase_times(points, pair.head)),
+        rows=rows,
+        phases=pair_phases(phase_times(points, pair.base), phase_times(points, pair.head), own_times),
         environment=environments.compare_environments(before, after),
         windows=window_differences(pair, documents),
         mixed=[

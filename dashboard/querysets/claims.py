@@ -82,9 +82,13 @@ def recent_values(claims: Iterable[Claim], branch: str) -> dict[int, list[float]
 
 
 def waiting_counts(project: Project) -> dict[str, int]:
-    """By benchmark how many measurements wait or are under way."""
+    """By benchmark how many claims are being measured or wait for it, at whichever commits."""
     rows = ClaimMeasurement.objects.filter(claim__project=project, state=State.REQUESTED)
-    counted = rows.values("claim__benchmark").order_by("claim__benchmark").annotate(number=Count("pk"))
+    counted = (
+        rows.values("claim__benchmark")
+        .order_by("claim__benchmark")
+        .annotate(number=Count("claim", distinct=True))
+    )
     return {row["claim__benchmark"]: row["number"] for row in counted}
 
 

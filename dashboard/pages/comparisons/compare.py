@@ -32,10 +32,13 @@ from dashboard.querysets import comparisons as queries
 from dashboard.sentences import comparisons as sentences
 
 # A page has a budget of bytes: the files and the API have all.
-MOST_DIFFERENT, MOST_ALIKE, MOST_UNKNOWN = 40, 60, 30
+MOST_METRICS = 120
+MOST_DIFFERENT, MOST_ALIKE, MOST_UNKNOWN = 100, 60, 30
+# So many of those that differ are open, the others are folded.
+MOST_OPEN = 40
 MOST_CASES = 30
 MOST_UNPAIRED = 20
-MOST_PHASES = 20
+MOST_PHASES, MOST_ALIKE_PHASES = 20, 15
 MOST_FUNCTIONS, MOST_OPERATIONS, MOST_KERNELS = 25, 15, 15
 MOST_EXPERIMENTS = 3
 MOST_FRAMES = 1_000_000
@@ -181,6 +184,10 @@ def _swapped_fields(comparison: Comparison) -> dict[str, str]:
 def chosen_context(request: HttpRequest, comparison: Comparison, compared: CaseComparison) -> dict[str, Any]:
     different, alike, unknown = compared.different, compared.alike, compared.unknown
     axis, shown = draw_forest(different[:MOST_DIFFERENT])
+    most_alike = min(MOST_ALIKE, MOST_METRICS - len(shown))
+    phases = draw_phases(compared.phases)
+    moved = [phase for phase in phases if phase.row.verdict != "~"]
+    still = [phase for phase in phases if phase.row.verdict == "~"]
     profile = compared.profile
     query = lasting_address(comparison).partition("?")[2]
     sides = (comparison.base.commit, comparison.head.commit)
@@ -189,16 +196,22 @@ def chosen_context(request: HttpRequest, comparison: Comparison, compared: CaseC
         "lead": sentences.lead_sentence(compared),
         "ticks": axis.ticks() if axis else None,
         "none_at": axis.position(1.0) if axis else None,
-        "different": shown,
+        "different": shown[:MOST_OPEN],
+        "folded": shown[MOST_OPEN:],
+        "smaller_count": max(0, len(different) - MOST_OPEN),
         "more_different": max(0, len(different) - MOST_DIFFERENT),
-        "alike": alike[:MOST_ALIKE],
-        "more_alike": max(0, len(alike) - MOST_ALIKE),
+        "alike": alike[:most_alike],
+        "more_alike": max(0, len(alike) - most_alike),
         "alike_count": len(alike),
         "unknown": unknown[:MOST_UNKNOWN],
         "more_unknown": max(0, len(unknown) - MOST_UNKNOWN),
         "unknown_count": len(unknown),
-        "phases": draw_phases(compared.phases),
-        "more_phases": max(0, len(compared.phases) - MOST_PHASES),
+        "has_phases": bool(phases),
+        "phases": moved[:MOST_PHASES],
+        "more_phases": max(0, len(moved) - MOST_PHASES),
+        "alike_phases": still[:MOST_ALIKE_PHASES],
+        "alike_phase_count": len(still),
+        "more_alike_phases": max(0, len(still) - MOST_ALIKE_PHASES),
         "icicle": draw_difference(
             profile.stacks,
             parse_whole_number(request, "frame", 0, MOST_FRAMES),
@@ -241,7 +254,7 @@ def draw_phases(rows: Sequence[PhaseRow]) -> list[ShownPhase]:
     longest = max((value or 0.0 for row in rows for value in (row.base, row.head)), default=0.0) or 1.0
     return [
         ShownPhase(row, *(round(100 * (value or 0.0) / longest, 2) for value in (row.base, row.head)))
-        for row in rows[:MOST_PHASES]
+        for row in rows
     ]
 
 
