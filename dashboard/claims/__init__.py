@@ -6,7 +6,7 @@ regressions. See docs/claims.md.
 
 from dashboard.claims.errors import ClaimsError
 from dashboard.claims.judging import experiment_ended
-from dashboard.claims.requests import RequestedClaims, request_claims
+from dashboard.claims.requests import RequestedClaims, request_claims, run_stored
 from dashboard.claims.watching import read_new_claims, sweep_claims, watch_claims
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "experiment_ended",
     "read_new_claims",
     "request_claims",
+    "run_stored",
     "sweep_claims",
     "watch_claims",
 ]

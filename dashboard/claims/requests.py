@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import F, Q
 from django.utils import timezone
 from paceline.claims.claim import Claim as ClaimText
 from paceline.claims.claims_file import parse_definition
@@ -22,7 +22,7 @@ from dashboard.claims.judging import judge_by_run
 from dashboard.claims.reading import FoundClaims, read_claims, resolve_commit
 from dashboard.claims.starting import start_measurements
 from dashboard.claims.storing import store_claims, store_listed
-from dashboard.models import Claim, ClaimMeasurement, ClaimsFile, Commit, Pool, Project
+from dashboard.models import Claim, ClaimMeasurement, ClaimsFile, Commit, Pool, Project, Run
 from dashboard.policy.project_policy import project_policy
 
 Asker = ClaimMeasurement.Asker
@@ -173,7 +173,7 @@ def request_file_claims(
         measurement: ClaimMeasurement | None = None
         if not reason and claim.before is None:
             code = measure_by_run(row, claim, file.benchmark, commit, pool, actor)
-            reason = {"code": code, "case": claim.after or {}} if code else {}
+            reason = sides.missing_run_reason(code, claim, file.benchmark) if code else {}
             by_runs += not code
         elif not reason:
             measurement = request_pairs(by_pairs, row, claim, older.pop(row.pk, None))
@@ -249,10 +249,34 @@ def measure_by_run(
         return "tainted runs" if found.exists() else "no run"
     known = ClaimMeasurement.objects.filter(claim=row, run=run, digest=row.digest)
     if not known.exists():
-        measurement = ClaimMeasurement(
-            claim=row, commit_id=run.commit_id, head=run.configuration, digest=row.digest, run=run
-        )
-        for name, value in asker_fields(actor).items():
-            setattr(measurement, name, value)
-        judge_by_run(measurement, parse_definition(row.definition))
+        measure_run(row, claim, run, actor)
     return ""
+
+
+def measure_run(row: Claim, claim: ClaimText, run: Run, actor: Actor | None) -> None:
+    """Judge a claim about one case by this run of it, called within a transaction."""
+    measurement = ClaimMeasurement(
+        claim=row, commit_id=run.commit_id, head=run.configuration, digest=row.digest, run=run
+    )
+    for name, value in asker_fields(actor).items():
+        setattr(measurement, name, value)
+    judge_by_run(measurement, claim)
+
+
+def run_stored(run_id: int) -> None:
+    """Judge what was asked before any run could tell of it, by this one. Safe to repeat."""
+    found = Run.objects.filter(pk=run_id, state=Run.State.DONE, commit__branch=F("commit__project__branch"))
+    run = found.select_related("configuration__case").first()
+    if run is None:
+        return
+    case = run.configuration.case
+    waiting = {"reason__run_of": case.key, "reason__version": run.configuration.version}
+    with transaction.atomic():
+        rows = Claim.objects.select_for_update(of=("self",)).filter(
+            project=case.project_id, benchmark=case.benchmark, listed=True, **waiting
+        )
+        for row in rows.order_by("pk"):
+            claim = parse_definition(row.definition)
+            if sides.judged_runs(Run.objects.filter(pk=run.pk), claim).exists():
+                measure_run(row, claim, run, None)
+                Claim.objects.filter(pk=row.pk).update(reason={})

@@ -67,6 +67,13 @@ def unmeasured_reason(claim: ClaimText, benchmark: Benchmark, window: UsualWindo
     return {}
 
 
+def missing_run_reason(code: str, claim: ClaimText, benchmark: Benchmark) -> dict[str, Any]:
+    """Why no run tells of a claim about one case, and of which case and version one would (`run_of`)."""
+    key = case_key(merged_params(benchmark, claim.after or {}))
+    reason = {"code": code, "case": claim.after or {}, "run_of": key, "version": benchmark.version}
+    return reason | ({"listed": True} if key in {case.key for case in benchmark.cases} else {})
+
+
 def has_device(pool: Pool) -> bool:
     """Whether a machine of the pool has said that it has a GPU."""
     return any(

@@ -147,6 +147,8 @@ def reason_text(reason: Mapping[str, Any]) -> str:
             return f"pairs don't measure {reason.get('metric')}: claim the value of one case"
         case "no run":
             case = case_key(reason.get("case") or {}) or "the case"
+            if reason.get("listed"):
+                return f"it is judged as soon as a run has measured {case}"
             return f"no run has measured {case} yet: name it among the manifest's cases"
         case "tainted runs":
             case = case_key(reason.get("case") or {}) or "the case"

@@ -87,9 +87,10 @@ def from_outbox(task: str, *, alone: bool = True) -> Callable[[Act], Act]:
 @retried_task(dispatch.JUDGE)
 def judge_run(run_id: int) -> None:
     # Not above: it imports scipy, for which a measuring worker and each child of it would wait seconds.
-    from dashboard import regressions
+    from dashboard import claims, regressions
 
     regressions.judge_run(run_id)
+    claims.run_stored(run_id)
 
 
 @retried_task(dispatch.RUN_ENDED)

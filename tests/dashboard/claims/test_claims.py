@@ -126,6 +126,24 @@ def test_phases_of_sides_in_turns_are_weighed_by_typical_steps(
     assert newest.verdict == verdict
 
 
+@pytest.mark.parametrize("tainted", [False, True])
+def test_what_no_run_could_tell_is_judged_by_the_first_that_does(
+    project: Project, repository: Repository, tainted: bool
+) -> None:
+    commit = ask_by_command(project).commit
+    asked = sentences.reason_text(get_claim("share").reason)
+    assert asked == "it is judged as soon as a run has measured the case"
+    run = factories.create_run(commit, Case.objects.get(key="fused=true,size=8"))
+    factories.add_point(run, factories.get_series(run, "step_time"), 0.01, tainted)
+    factories.add_point(run, factories.get_series(run, "phase_time", "learn"), 0.007, tainted)
+    claims.run_stored(run.pk)
+    claims.run_stored(run.pk)
+    share = get_claim("share")
+    measured = list(ClaimMeasurement.objects.filter(claim=share).values_list("run", "asker"))
+    assert measured == ([] if tainted else [(run.pk, "policy")])
+    assert (share.verdict, bool(share.reason)) == (("", True) if tainted else ("holds", False))
+
+
 def test_one_case_is_judged_by_its_newest_run(project: Project, repository: Repository) -> None:
     commit = ask_by_command(project).commit
     run = factories.create_run(commit, Case.objects.get(key="fused=true,size=8"))
