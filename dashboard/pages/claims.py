@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 from paceline.claims.claim import Claim as ClaimText
 from paceline.claims.claims_file import parse_definition
-from paceline.claims.verdicts import accepted_range
+from paceline.claims.verdicts import HOLDS, REFUTED, accepted_range
 
 from dashboard import claims
 from dashboard.access import visitor_of
@@ -31,6 +31,7 @@ from dashboard.sentences import claims as sentences
 
 ROWS_PER_PAGE = 50
 MOST_DRAWN = 60
+SURE = (HOLDS, *REFUTED)
 LONGEST = 500
 
 
@@ -129,7 +130,7 @@ def table_rows(rows: Sequence[Claim], values: dict[int, list[float]]) -> list[Cl
         text, newest = parse_definition(claim.definition), claim.newest
         before, after = sentences.sides_text(text)
         # What was measured stays shown, also where nothing here would measure it again.
-        reason = claim.reason if claim.reason or newest is None else newest.reason
+        reason = claim.reason if claim.reason or newest is None else doubt_of(newest)
         found.append(
             ClaimRow(
                 claim=claim,
@@ -158,8 +159,13 @@ def measurement_row(measurement: ClaimMeasurement) -> dict[str, Any]:
         "evidence": sentences.evidence_text(measurement),
         "verdict": "being measured" if waits else sentences.verdict_text(measurement.verdict),
         "tone": sentences.verdict_tone(measurement.verdict),
-        "reason": sentences.reason_text(measurement.reason),
+        "reason": sentences.reason_text(doubt_of(measurement)),
     }
+
+
+def doubt_of(measurement: ClaimMeasurement) -> dict[str, Any]:
+    """Why its verdict isn't clearer, as a code with values; a sure one needs no more precision."""
+    return {} if measurement.verdict in SURE else measurement.reason
 
 
 def history_of(text: ClaimText, measured: Sequence[ClaimMeasurement]) -> ClaimHistory | None:

@@ -26,11 +26,16 @@ def claim(line: list[Commit]) -> Claim:
 
 
 def test_the_table_says_what_holds_and_since_when(client: Client, claim: Claim, line: list[Commit]) -> None:
+    ClaimMeasurement.objects.filter(pk=claim.newest_id).update(reason={"code": "precision not reached"})
     page = shown_text(client.get(f"/projects/{claim.project.slug}/claims/walker/"))
     assert "1.50x 1.45 to 1.55x agrees" in page
     assert "1.01x [0.990, 1.03]" in page
     assert "6 pairs, 1 disturbed" in page
+    # A sure verdict rests on what was reached; only one that isn't known says what it lacks.
     assert "✗ refuted: no difference" in page
+    assert "minutes were spent" not in page
+    ClaimMeasurement.objects.filter(pk=claim.newest_id).update(verdict="not known")
+    assert "minutes were spent" in shown_text(client.get(f"/projects/{claim.project.slug}/claims/walker/?show=all"))
     assert "fused=false to fused=true" in page
     assert line[-1].short in page
     assert "the file says it can't be tested: there is no cluster" in page
