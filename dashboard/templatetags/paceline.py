@@ -128,8 +128,14 @@ def percent_of(value: float | None) -> float:
 
 @register.filter("breakable")
 def break_after_commas(name: object) -> SafeString:
-    """A case's name, which may break before its parameters, so that a table has room for others."""
-    return mark_safe(escape(str(name)).replace("[", "<wbr>[").replace(",", ",<wbr>"))  # noqa: S308 - escaped
+    """A case's name, which may go on in the next line after a comma: in a table it leaves room for others."""
+    return mark_safe(escape(str(name)).replace(",", ",<wbr>"))  # noqa: S308 - escaped
+
+
+@register.filter("narrow")
+def break_case_name(name: object) -> SafeString:
+    """A case's name in the head of a narrow column: it may go on in the next line at its parameters too."""
+    return mark_safe(break_after_commas(name).replace("[", "<wbr>["))  # noqa: S308 - escaped
 
 
 @register.filter("ago")
