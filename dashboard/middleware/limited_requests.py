@@ -72,6 +72,9 @@ LIMITED_REQUESTS: dict[str, tuple[str, tuple[str, ...]]] = {
     # These draw a picture anew each time.
     "project-compare-flame": ("pages", READS),
     "run-flame": ("pages", READS),
+    "run-telemetry": ("pages", READS),
+    "experiment-picture": ("pages", READS),
+    "claim-picture": ("pages", READS),
     "run-picture": ("pages", READS),
     "series-picture": ("pages", READS),
     "regression-picture": ("pages", READS),

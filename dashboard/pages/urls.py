@@ -31,7 +31,7 @@ from dashboard.pages.settings import (
     sharing,
     tokens,
 )
-from dashboard.pages.sharing import flame_pictures, share, shared_pictures, step_picture
+from dashboard.pages.sharing import chart_pictures, flame_pictures, share, shared_pictures, step_picture
 from dashboard.pages.site import accounts as site_accounts
 from dashboard.pages.site import jobs as site_jobs
 from dashboard.pages.triggers import missing_runs, trigger
@@ -127,6 +127,7 @@ RUN = [
     path("cancel/", run.cancel_run, name="run-cancel"),
     path("picture.<str:kind>", shared_pictures.run_picture, name="run-picture"),
     path("flame.<str:kind>", flame_pictures.run_flame, name="run-flame"),
+    path("telemetry.<str:kind>", chart_pictures.run_telemetry_picture, name="run-telemetry"),
     path("share/", share.share_run_page, name="run-share"),
 ]
 REGRESSION = [
@@ -140,6 +141,7 @@ EXPERIMENT = [
     path("", experiment.experiment_page, name="experiment"),
     path("status/", experiment.experiment_status_fragment, name="experiment-status"),
     path("cancel/", experiment.cancel_experiment, name="experiment-cancel"),
+    path("picture.<str:kind>", chart_pictures.experiment_picture, name="experiment-picture"),
 ]
 CHECK = [
     path("", checks.check_page, name="check"),
@@ -164,6 +166,7 @@ urlpatterns = [
     path("queue/", queue.queue_page, name="queue"),
     path("work/", overview.active_runs_fragment, name="work"),
     path("claims/<int:pk>/", claims.claim_page, name="claim"),
+    path("claims/<int:pk>/picture.<str:kind>", chart_pictures.claim_history_picture, name="claim-picture"),
     path("audit/", audit.site_audit_page, name="site-audit"),
     path("site/accounts/", site_accounts.accounts_page, name="site-accounts"),
     path("site/accounts/<int:pk>/", site_accounts.account_page, name="site-account"),

@@ -35,7 +35,9 @@ def test_the_table_says_what_holds_and_since_when(client: Client, claim: Claim, 
     assert "✗ refuted: no difference" in page
     assert "minutes were spent" not in page
     ClaimMeasurement.objects.filter(pk=claim.newest_id).update(verdict="not known")
-    assert "minutes were spent" in shown_text(client.get(f"/projects/{claim.project.slug}/claims/walker/?show=all"))
+    assert "minutes were spent" in shown_text(
+        client.get(f"/projects/{claim.project.slug}/claims/walker/?show=all")
+    )
     assert "fused=false to fused=true" in page
     assert line[-1].short in page
     assert "the file says it can't be tested: there is no cluster" in page

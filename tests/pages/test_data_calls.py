@@ -27,7 +27,7 @@ WITHOUT_DATA = {
     *("project-repository-status", "project-manifest-difference"),
     # A form, until two sides are named: then the page has its own link.
     *("project-compare", "project-compare-markdown", "project-compare-csv"),
-    *("project-compare-flame", "run-flame"),
+    *("project-compare-flame", "run-flame", "run-telemetry", "experiment-picture", "claim-picture"),
     # What they hold is secret, or at the forge.
     *("project-forge", "project-hook"),
     # Files of what a page shows, parts of it, and what is shown elsewhere.

@@ -35,6 +35,12 @@ def pairs_caption(experiment: Experiment, pairs: Sequence[ExperimentPair]) -> st
 
 def pairs_figure(experiment: Experiment, pairs: Sequence[ExperimentPair]) -> str:
     """The figure's JSON; empty where no pair can be drawn."""
+    figure = draw_experiment_pairs(experiment, pairs)
+    return theme.figure_json(figure) if figure else ""
+
+
+def draw_experiment_pairs(experiment: Experiment, pairs: Sequence[ExperimentPair]) -> theme.Figure | None:
+    """None where no pair can be drawn."""
     effect = drawn_effect(experiment)
     drawn = [
         DrawnPair(
@@ -44,9 +50,8 @@ def pairs_figure(experiment: Experiment, pairs: Sequence[ExperimentPair]) -> str
         if effect != "ratio" or pair.base > 0
     ]
     if not drawn:
-        return ""
-    known = known_effect(experiment, effect)
-    return theme.figure_json(draw_pairs(drawn, experiment.metric.unit, effect, known))
+        return None
+    return draw_pairs(drawn, experiment.metric.unit, effect, known_effect(experiment, effect))
 
 
 def drawn_effect(experiment: Experiment) -> Effect:

@@ -86,11 +86,24 @@ def repetition_context(run: Run, document: Json, index: int, overlaid: bool = Fa
     }
 
 
+def draw_run_telemetry(run: Run, document: Json, index: int) -> theme.Figure | None:
+    """What was read during one repetition, its window shaded; None where nothing of it is kept."""
+    shown = next((row for row in document.get("repetitions") or [] if row["index"] == index), None)
+    if shown is None:
+        return None
+    channels = [_telemetry_channel(row) for row in run_queries.repetition_telemetry(run, index)]
+    return telemetry.draw_telemetry(channels, _window_of(shown))
+
+
+def _window_of(shown: Json) -> tuple[float, float] | None:
+    window = shown.get("window") or {}
+    return (window["start"], window["end"]) if "start" in window and "end" in window else None
+
+
 def _draw_repetition(
     shown: Json, channels: list[telemetry.Channel], others: dict[int, list[telemetry.Channel]]
 ) -> theme.Figure | None:
-    window = shown.get("window") or {}
-    span = (window["start"], window["end"]) if "start" in window and "end" in window else None
+    span = _window_of(shown)
     drawn = telemetry.draw_telemetry(channels, span)
     if drawn is None:
         return None
