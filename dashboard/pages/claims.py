@@ -106,7 +106,8 @@ def claim_page(request: HttpRequest, pk: int) -> HttpResponse:
     )
     claim = get_object_or_404(related, pk=pk)
     (row,) = table_rows([claim], {})
-    drawn = claim_queries.measured_along_branch(claim, MOST_DRAWN)
+    history = history_of(row.text, claim_queries.measured_along_branch(claim, MOST_DRAWN))
+    image = reverse("claim-picture", args=[claim.pk, "png"]) if history else ""
     listed = requested_page(request, claim_queries.measurements_of(claim), ROWS_PER_PAGE)
     context = {
         "project": claim.project,
@@ -114,9 +115,9 @@ def claim_page(request: HttpRequest, pk: int) -> HttpResponse:
         "row": row,
         "claim": claim,
         "hand_command": sentences.hand_command(claim),
-        "history": history_of(row.text, drawn),
+        "history": history,
         "preview": preview_of_page(
-            claim.project, claim.get_absolute_url(), claim.text, sentences.standing_sentence(claim)
+            claim.project, claim.get_absolute_url(), claim.text, sentences.standing_sentence(claim), image
         ),
         "page": listed,
         "measurements": [measurement_row(measurement) for measurement in listed],

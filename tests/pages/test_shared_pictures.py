@@ -170,7 +170,7 @@ def test_pictures_cost_as_much_of_a_long_history(
             assert client.get(address).status_code == 200
 
 
-def test_pages_without_a_picture_are_previewed_by_a_sentence(
+def test_pages_are_previewed_by_a_sentence_and_their_picture(
     client: Client, regression: Regression, make_private: Callable[[], Project]
 ) -> None:
     line = list(regression.project.commits.order_by("position"))
@@ -185,7 +185,8 @@ def test_pages_without_a_picture_are_previewed_by_a_sentence(
         page = unescape(client.get(address).text)
         assert f'<meta property="og:description" content="{sentence}">' in page
         assert f'<meta property="og:url" content="{settings.PACELINE_URL}{address}">' in page
-        assert "og:image" not in page
+        # A project has none.
+        assert (f"{settings.PACELINE_URL}{address}picture.png" in page) == ("/projects/" not in address)
     client.force_login(create_member("vera", "viewer", make_private()))
     assert not [address for address in pages if "og:" in client.get(address).text]
 

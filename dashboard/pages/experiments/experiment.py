@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.core.exceptions import BadRequest
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import HttpResponseClientRefresh
 
@@ -132,6 +133,7 @@ def _experiment_context(experiment: Experiment) -> dict[str, Any]:
             experiment.get_absolute_url(),
             f"Experiment {experiment.pk}: {sentences.sides_text(experiment)}",
             answer,
+            reverse("experiment-picture", args=[experiment.pk, "png"]) if pairs else "",
         ),
         "ended": sentences.ended_sentence(experiment, len(pairs)),
         "direction": sentences.effect_direction(experiment),
