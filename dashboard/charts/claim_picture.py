@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dashboard.charts.canvas import BAD, BAND, GOOD, GRID, INK, MUTED, Canvas, fit_text
 from dashboard.charts.claim_history import HEIGHT as CHART_HEIGHT
-from dashboard.charts.claim_history import WIDTH, ClaimHistory, DrawnPoint
+from dashboard.charts.claim_history import WIDTH as CHART_WIDTH
+from dashboard.charts.claim_history import ClaimHistory, DrawnPoint
 from dashboard.charts.picture_ticks import LABEL_SIZE
 
 TOP = 60
-HEIGHT = TOP + CHART_HEIGHT
+WIDTH, HEIGHT = CHART_WIDTH, TOP + CHART_HEIGHT
 LEFT, RIGHT = 16, WIDTH - 16
 TITLE_SIZE, CAPTION_SIZE = 15, 11
 # By the tone of a verdict: more than claimed is no loss, but a square as on the page.

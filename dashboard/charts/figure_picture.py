@@ -181,10 +181,10 @@ def _draw_trace(canvas: Canvas, trace: theme.Trace, before: theme.Trace | None, 
     line = trace.get("line", {})
     if trace.get("fill") == "tonexty" and before is not None:
         edge = plot.locate(before["x"], before["y"])
-        canvas.draw_area(_points(np.concatenate([edge, places[::-1]])), COLOURS[trace["fillcolor"]])
+        canvas.draw_area(_pixel_points(np.concatenate([edge, places[::-1]])), COLOURS[trace["fillcolor"]])
     elif "lines" in trace["mode"] and line.get("width"):
         for part in _known_parts(places):
-            canvas.draw_line(_points(part), COLOURS[line["color"]], line["width"])
+            canvas.draw_line(_pixel_points(part), COLOURS[line["color"]], line["width"])
     if "markers" in trace["mode"]:
         _draw_marks(canvas, trace, places)
 
@@ -202,7 +202,7 @@ def _draw_marks(canvas: Canvas, trace: theme.Trace, places: np.ndarray) -> None:
     sizes = np.broadcast_to(_as_numbers(marker["size"]), count).tolist()
     colours = _for_each(marker.get("color", trace.get("line", {}).get("color")), count)
     symbols = _for_each(marker.get("symbol", "circle"), count)
-    for place, size, colour, symbol in zip(_points(places), sizes, colours, symbols, strict=True):
+    for place, size, colour, symbol in zip(_pixel_points(places), sizes, colours, symbols, strict=True):
         if not size or not all(map(math.isfinite, place)):
             continue
         shape, _, rest = symbol.partition("-")
@@ -225,7 +225,7 @@ def _for_each(value: Any, count: int) -> list[str]:
     return [value] * count if isinstance(value, str) else list(value)
 
 
-def _points(places: np.ndarray) -> list[At]:
+def _pixel_points(places: np.ndarray) -> list[At]:
     return [(float(x), float(y)) for x, y in places]
 
 

@@ -243,13 +243,16 @@ def form_page(project: Project, written: dict[str, str]) -> str:
 
 
 def asked_sentence(asked: claims.RequestedClaims) -> str:
-    """`12 claims are being measured at abc1234567, 3 were judged by runs, 2 can't be measured here.`"""
-    parts = [
-        f"{asked.experiments} {'claim is' if asked.experiments == 1 else 'claims are'} being measured"
-        f" at {asked.commit.short}"
-    ]
+    """`At abc1234567: 12 claims are being measured, 3 were judged by runs.`"""
+    parts = []
+    if asked.experiments:
+        parts.append(
+            f"{asked.experiments} {'claim is' if asked.experiments == 1 else 'claims are'} being measured"
+        )
     if asked.by_runs:
-        parts.append(f"{asked.by_runs} judged by runs")
-    if asked.unmeasured:
-        parts.append(f"{asked.unmeasured} can't be measured here, their rows say why")
-    return f"{', '.join(parts)}."
+        parts.append(f"{asked.by_runs} {'was' if asked.by_runs == 1 else 'were'} judged by runs")
+    if asked.unmeasured == 1:
+        parts.append("1 isn't measured now, its row says why")
+    elif asked.unmeasured:
+        parts.append(f"{asked.unmeasured} aren't measured now, their rows say why")
+    return f"At {asked.commit.short}: {', '.join(parts) or 'nothing is claimed'}."

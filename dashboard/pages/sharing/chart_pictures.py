@@ -54,13 +54,13 @@ def claim_history_picture(request: HttpRequest, pk: int, kind: str) -> HttpRespo
     history = history_of(
         parse_definition(claim.definition), claim_queries.measured_along_branch(claim, MOST_DRAWN)
     )
-    canvas = make_canvas(_known(kind), claim_picture.WIDTH, claim_picture.HEIGHT, claim.text)
+    canvas = make_canvas(_checked_kind(kind), claim_picture.WIDTH, claim_picture.HEIGHT, claim.text)
     caption = claim_sentences.standing_sentence(claim)
     body = claim_picture.draw_claim_picture(canvas, history, claim.text, caption)
     return send_picture(Picture(body, canvas.content_type), public=is_public(claim.project))
 
 
-def _known(kind: str) -> str:
+def _checked_kind(kind: str) -> str:
     if kind not in KINDS:
         raise Http404(f"A picture is one of {', '.join(KINDS)}.")
     return kind
@@ -70,6 +70,6 @@ def _send_figure(
     figure: Figure | None, title: str, caption: str, kind: str, project: Project
 ) -> HttpResponse:
     height = figure_picture.picture_height(figure)
-    canvas = make_canvas(_known(kind), figure_picture.WIDTH, height, title)
+    canvas = make_canvas(_checked_kind(kind), figure_picture.WIDTH, height, title)
     body = figure_picture.draw_figure_picture(canvas, figure, title, caption)
     return send_picture(Picture(body, canvas.content_type), public=is_public(project))
