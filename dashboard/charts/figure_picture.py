@@ -169,7 +169,7 @@ def _write_columns(canvas: Canvas, axis: Mapping[str, Any], plot: FigurePlot) ->
     low, high = plot.x_range
     values = round_ticks(low, high, COLUMNS)
     if axis.get("dtick"):
-        values = [value for value in values if value == round(value) and value >= axis["tick0"]]
+        values = [value for value in values if float(value).is_integer() and value >= axis["tick0"]]
     for value, (x, _) in zip(values, plot.locate(values, [0] * len(values)), strict=True):
         canvas.write_text((x, plot.bottom + 6), numbers.format_number(value), MUTED, LABEL_SIZE, "mt")
     middle = (LEFT + RIGHT) / 2

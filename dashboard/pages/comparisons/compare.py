@@ -198,7 +198,6 @@ def chosen_context(request: HttpRequest, comparison: Comparison, compared: CaseC
         "none_at": axis.position(1.0) if axis else None,
         "different": shown[:MOST_OPEN],
         "folded": shown[MOST_OPEN:],
-        "smaller_count": max(0, len(different) - MOST_OPEN),
         "more_different": max(0, len(different) - MOST_DIFFERENT),
         "alike": alike[:most_alike],
         "more_alike": max(0, len(alike) - most_alike),
