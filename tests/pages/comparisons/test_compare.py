@@ -22,6 +22,7 @@ from dashboard.detection.comparison import ENOUGH_SAMPLES
 from dashboard.detection.many_intervals import FALSE_DISCOVERIES
 from dashboard.environments import Difference
 from dashboard.models import Commit, Metric, Point, Project, Run
+from dashboard.pages.comparisons import compare
 from dashboard.pages.comparisons.compare import draw_forest
 from dashboard.policy.baselines import ASSUMED_NOISE
 from dashboard.sentences.comparisons import summary_text
@@ -90,6 +91,20 @@ def test_a_planted_difference_is_found_on_page_files_and_api(client: Client, pla
     assert (float(told["ratio"]), told["verdict"], told["reason"]) == (row["ratio"], "higher", "worse")
     markdown = client.get("/projects/snake/compare.md", query).content.decode()
     assert "`copy_all" in markdown
+
+
+def test_what_differs_by_less_is_folded_and_no_phase_without_a_difference_is_open(
+    client: Client, planted: list[Commit], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compare, "MOST_OPEN", 1)
+    page = client.get(PAGE, {"base": "v1.0", "head": planted[-1].hash[:8]})
+    differing = page.context["compared"].different
+    shown = [row.row for row in (*page.context["different"], *page.context["folded"])]
+    assert shown == differing
+    assert f"{len(differing) - 1} more differ by less" in shown_text(page)
+    moved = {row.phase for row in differing if row.metric.name == "phase_self_time"}
+    assert moved <= {shown.row.path for shown in page.context["phases"]}
+    assert not moved & {shown.row.path for shown in page.context["alike_phases"]}
 
 
 def test_a_chat_previews_a_comparison(client: Client, planted: list[Commit]) -> None:
