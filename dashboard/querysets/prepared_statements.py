@@ -14,6 +14,7 @@ from typing import Any
 
 import psycopg
 from django.conf import settings
+from psycopg.pq import TransactionStatus
 
 # Questions after which psycopg would prepare what nobody asked it to.
 NEVER_BY_ITSELF = 10**9
@@ -25,20 +26,27 @@ MOST_PREPARED = 250
 class PreparingCursor(psycopg.Cursor[Any]):
     """Prepares what it runs; psycopg keeps the statements of a connection that were used last."""
 
+    is_binary = False
+
     def execute(self, query: Any, params: Any = None, **_options: Any) -> PreparingCursor:
-        super().execute(query, params, prepare=True)
-        return self
+        try:
+            return super().execute(query, params, prepare=True, binary=self.is_binary)
+        except psycopg.errors.FeatureNotSupported:
+            # "cached plan must not change result type": a table has got other columns meanwhile. Within a
+            # transaction nothing more can be asked, and its rollback forgets what is prepared.
+            if self.connection.pgconn.transaction_status != TransactionStatus.IDLE:
+                raise
+            self.connection.execute("DEALLOCATE ALL", prepare=False)
+            return super().execute(query, params, prepare=True, binary=self.is_binary)
 
 
-class BinaryCursor(psycopg.Cursor[Any]):
+class BinaryCursor(PreparingCursor):
     """The same, and is answered in PostgreSQL's own format.
 
     To write an array of floats as text and to read it again takes longer than to look it up.
     """
 
-    def execute(self, query: Any, params: Any = None, **_options: Any) -> BinaryCursor:
-        super().execute(query, params, prepare=True, binary=True)
-        return self
+    is_binary = True
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import DataError, connection
+from django.db import DataError, NotSupportedError, connection
 from django.db.models import Count, IntegerField, QuerySet, Window
 from django.db.models.functions import RowNumber
 from django.test.utils import CaptureQueriesContext
@@ -243,6 +243,34 @@ def test_what_is_prepared_outlives_its_transaction_unless_it_failed(divisor: int
         with other.cursor() as cursor:
             cursor.execute("SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%AS outlives'")
             assert cursor.fetchone() == (left,)
+
+
+@pytest.mark.parametrize("is_binary", [False, True])
+def test_a_column_that_changes_its_type_is_read_again_at_once(is_binary: bool) -> None:
+    other = connection.copy()
+
+    def read_number() -> Any:
+        with preparing_statements(other, binary=is_binary), other.cursor() as cursor:
+            cursor.execute("SELECT number FROM altered")
+            return cursor.fetchone()
+
+    def alter_column(kind: str) -> None:
+        # Outside of what prepares: psycopg doesn't notice, as if another process altered it.
+        with other.cursor() as cursor:
+            cursor.execute(f"ALTER TABLE altered ALTER number TYPE {kind} USING number::{kind}")
+
+    with closing(other):
+        with other.cursor() as cursor:
+            cursor.execute("CREATE TEMPORARY TABLE altered AS SELECT 7 AS number")
+        assert read_number() == (7,)
+        alter_column("text")
+        assert read_number() == ("7",)
+        alter_column("int")
+        other.set_autocommit(False)
+        with pytest.raises(NotSupportedError):
+            read_number()
+        other.rollback()
+        assert read_number() == (7,)
 
 
 def test_a_connection_keeps_what_many_pages_ask() -> None:
