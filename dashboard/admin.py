@@ -99,8 +99,9 @@ class ProjectAdmin(Audited):
     list_display = ("slug", "repository", "branch", "created_at")
     search_fields = ("slug", "repository")
     exclude = ("hook_secret", "credentials")
-    # Its settings rename it, and keep what the name of before leads to.
-    readonly_fields = ("slug", "secrets")
+    # Its settings rename it, and keep what the name of before leads to. There too a repository is tested, and
+    # a manifest and a policy are checked before they count: whoever sets these decides what hosts run.
+    readonly_fields = ("slug", "repository", "branch", "manifest", "policy", "secrets")
 
     @admin.display(description="secrets")
     def secrets(self, project: Project) -> str:

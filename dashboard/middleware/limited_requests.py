@@ -69,6 +69,11 @@ LIMITED_REQUESTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "project-compare-markdown": ("pages", READS),
     "project-compare-csv": ("pages", READS),
     "search": ("pages", READS),
+    # Lists that are looked through for words.
+    "project-runs": ("pages", READS),
+    "project-commits": ("pages", READS),
+    "project-regressions": ("pages", READS),
+    "regressions": ("pages", READS),
     # These draw a picture anew each time.
     "project-compare-flame": ("pages", READS),
     "run-flame": ("pages", READS),

@@ -6,7 +6,7 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.core.management import CommandError, call_command
 from django.test import Client
 
@@ -66,14 +66,26 @@ def test_the_settings_of_a_project_say_which_are_lost(lost: Project, client: Cli
     assert "secret of channel webhook" in channel
 
 
-def test_a_password_typed_into_the_administration_is_kept_apart(project: Project, client: Client) -> None:
-    client.force_login(User.objects.create_superuser("ada"))
+def test_the_administration_sets_nothing_that_decides_what_hosts_run(
+    project: Project, client: Client
+) -> None:
+    staff = User.objects.create_user("ann", is_staff=True)
+    staff.user_permissions.add(Permission.objects.get(codename="change_project"))
+    client.force_login(staff)
     address = f"/admin/dashboard/project/{project.pk}/change/"
     form = client.get(address).context["adminform"].form
     given = {name: form.initial.get(name) for name in form.fields if form.initial.get(name) is not None}
-    client.post(address, {**given, "repository": "https://ann:hunter2@git.example/x"})
+    own = {
+        "repository": "https://git.example/x",
+        "branch": "mine",
+        "manifest": "[benchmarks.x]",
+        "policy": "#",
+    }
+    assert not own.keys() & form.fields.keys()
+    client.post(address, {**given, **own, "experiment_pairs": 7})
     changed = Project.objects.get()
-    assert (changed.repository, changed.credentials) == ("https://git.example/x", "ann:hunter2")
+    assert changed.experiment_pairs == 7
+    assert {name: getattr(changed, name) for name in own} == {name: getattr(project, name) for name in own}
 
 
 def test_a_hook_without_its_secret_says_so(lost: Project, client: Client) -> None:
