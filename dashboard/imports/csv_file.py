@@ -126,7 +126,9 @@ def _name_fields(columns: list[str], row: list[str]) -> Row:
 
 
 def _add_row(contents: CsvContents, row: Row, line: int) -> None:
-    commit = _match_field(row, "commit", COMMIT, "a hash or a name of at most 64 characters without blanks")
+    commit = _match_field(
+        row, "commit", COMMIT, "a hash, a tag or a name of at most 64 letters, digits and . _ / + -"
+    )
     _add_commit(contents, commit, _parse_date(row), _parse_branch(row), line)
     metric, factor = _parse_metric(row)
     key = RunIdentity(commit, _parse_benchmark(row), _parse_params(row), _parse_pool(row))

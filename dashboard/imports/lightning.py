@@ -20,10 +20,11 @@ from dashboard.imports.results import (
 from dashboard.name_lengths import LONGEST_PHASE
 
 LONGEST_REPORT = 64 * 1024 * 1024
-# A row of the SimpleProfiler: action, mean, calls, total, percent; before 1.5 without calls and percent.
+# A row of the SimpleProfiler: action, mean, calls, total, percent; without calls and percent before 1.5, and
+# with `extended=False`.
 ROW = re.compile(
     r"^\|?\s*(?P<action>\S.*?)\s*\|\s*(?P<mean>[-+.\deE]+)\s*\|"
-    r"(?:\s*(?P<calls>\d+)\s*\|)?\s*(?P<total>[-+.\deE]+)\s*(?:\|\s*[-+.\deE]+\s*\|?)?\s*$"
+    r"(?:\s*(?P<calls>\d+)\s*\|)?\s*(?P<total>[-+.\deE]+)\s*(?:\|(?:\s*[-+.\deE]+\s*\|?)?)?\s*$"
 )
 # What the AdvancedProfiler says of an action: the profile of all its calls together.
 ACTION = re.compile(r"^\s*Profile stats for: (?P<action>.+?)(?: rank: \d+)?\s*$")
@@ -48,7 +49,10 @@ def read_lightning(
     commit, date = locate_commit(origin, path)
     values = tuple(_read_simple(lines)) or tuple(_read_advanced(lines))
     if not values:
-        raise ImportRefused(f"{path} holds no report of the SimpleProfiler or the AdvancedProfiler.")
+        raise ImportRefused(
+            f"{path} holds no report of the SimpleProfiler or the AdvancedProfiler; of the PyTorchProfiler "
+            "its trace can be imported, by --format chrome-trace."
+        )
     if report_progress:
         report_progress(1, 1)
     benchmark = origin.benchmark or "lightning"
@@ -56,13 +60,16 @@ def read_lightning(
 
 
 def _read_simple(lines: list[str]) -> Iterator[ImportedValue]:
-    """Where the training's batches are counted: the seconds of each action per batch, which is a step."""
-    actions: dict[str, tuple[int, float]] = {}
+    """Of training batches: the seconds of each action per batch, which is a step."""
+    actions: dict[str, tuple[float, float]] = {}
     for line in lines:
         row = ROW.match(line)
         if row and row["action"] != "Total" and (total := _parse_seconds(row["total"])) is not None:
-            actions[row["action"]] = (int(row["calls"] or 0), total)
-    steps, batch_seconds = actions.get(BATCH, (0, 0.0))
+            # Where calls aren't counted, the mean tells how many they were, to five digits.
+            mean = _parse_seconds(row["mean"])
+            calls = float(row["calls"]) if row["calls"] else total / mean if mean else 0.0
+            actions[row["action"]] = (calls, total)
+    steps, batch_seconds = actions.get(BATCH, (0.0, 0.0))
     if not steps:
         yield from _total_times((action, total) for action, (_, total) in actions.items())
         return

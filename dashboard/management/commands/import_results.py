@@ -36,7 +36,7 @@ READERS: dict[str, Callable[[Path, ImportOrigin, ReportProgress], ImportedResult
 }
 ORIGIN = ("commit", "date", "pool", "benchmark")
 PATTERNS = {
-    "commit": (csv_file.COMMIT, "a hash or a name of at most 64 characters without blanks"),
+    "commit": (csv_file.COMMIT, "a hash, a tag or a name of at most 64 letters, digits and . _ / + -"),
     "pool": (csv_file.POOL, "letters, digits, - and _, at most 60"),
     "benchmark": (re.compile(r"[^\x00-\x1f\x7f]{1,100}"), "a name of at most 100 characters"),
 }
