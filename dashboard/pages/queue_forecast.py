@@ -9,6 +9,7 @@ from datetime import datetime
 from heapq import heapify, heappop, heappush
 
 from dashboard.models import Experiment, Pool, Project, Run
+from dashboard.project_setup.expected_durations import seconds_left_by_progress
 from dashboard.querysets.experiment_order import take_turns
 
 Job = Run | Experiment
@@ -76,7 +77,10 @@ class JobLengths:
         if isinstance(job, Experiment):
             usual = whole if whole is not None and job.seconds < whole else job.most_seconds
             return max(0.0, usual - job.seconds)
-        if whole is None or job.claimed_at is None:
+        if whole is None:
+            measured = (now - job.measuring_at).total_seconds() if job.measuring_at else 0.0
+            return seconds_left_by_progress(job.progress, measured)
+        if job.claimed_at is None:
             return None
         return max(0.0, whole - (now - job.claimed_at).total_seconds())
 

@@ -44,12 +44,21 @@ def remaining_sentence(expected: ExpectedDuration) -> str:
     return f"{text}; {expected.unknown} more ran never before." if expected.unknown else f"{text}."
 
 
-def run_end_sentence(took: float | None, elapsed: float | None) -> str:
-    """When a run will have ended, by what the newest run of its case took; empty where nothing tells."""
+def run_end_sentence(
+    took: float | None, elapsed: float | None, by_progress: float | None, time_limit: float
+) -> str:
+    """When a run will have ended, all in seconds: by what the newest run of its case took, else by its own
+    progress, else by its time limit.
+
+    `elapsed`: since it was claimed; `by_progress`: what is left by that; None where nothing tells.
+    """
+    left = f"About {format_duration(by_progress)} are left by its progress" if by_progress is not None else ""
     if took is None:
-        return ""
+        never = "No run of its case has ended yet"
+        return f"{left}." if left else f"{never}: it may take {format_duration(time_limit)} at most."
     newest = f"its case's newest run took {format_duration(took)}"
     if elapsed is None:
         return f"Once it has begun it will take about as long as before: {newest}."
-    left = took - elapsed
-    return f"About {format_duration(left)} are left: {newest}." if left > 0 else f"It takes long: {newest}."
+    if took > elapsed:
+        return f"About {format_duration(took - elapsed)} are left: {newest}."
+    return f"It takes long: {newest}.{f' {left}.' if left else ''}"

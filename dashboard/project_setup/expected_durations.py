@@ -7,6 +7,14 @@ from dataclasses import dataclass
 
 from dashboard.project_setup.manifests import PlannedBenchmark
 
+# So much of a measurement must be behind it before that tells how long the rest will take.
+LEAST_PROGRESS = 0.1
+
+
+def seconds_left_by_progress(progress: float, elapsed: float) -> float | None:
+    """Of a measurement whose share `progress` took `elapsed` seconds; None where that is too little."""
+    return elapsed * (1 - progress) / progress if progress >= LEAST_PROGRESS else None
+
 
 @dataclass(frozen=True, slots=True)
 class ExpectedDuration:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
+from django.utils import timezone
+
 from dashboard.host_protocol import OLDEST_PROTOCOL
-from dashboard.models import Machine
+from dashboard.models import Experiment, Machine, Run
 from dashboard.querysets.machines import WaitingWork
 from dashboard.querysets.projects import SILENT_AFTER
 from dashboard.sentences import numbers
@@ -95,6 +97,23 @@ def waiting_work_text(waiting: WaitingWork) -> str:
     counts = [(waiting.runs, "run"), (waiting.experiments, "experiment")]
     named = [f"{number} {noun}{'' if number == 1 else 's'}" for number, noun in counts if number]
     return f"{' and '.join(named)} {'waits' if waiting.runs + waiting.experiments == 1 else 'wait'}"
+
+
+def held_time(job: Run | Experiment) -> str:
+    """`for 12 min`: since a machine has had it; empty where none has."""
+    since = _held_since(job)
+    return f"for {numbers.format_duration((timezone.now() - since).total_seconds())}" if since else ""
+
+
+def is_past_limit(job: Run | Experiment) -> bool:
+    """Whether it is being measured for longer than it may be: its machine should be looked at."""
+    since = job.measuring_at or _held_since(job)
+    limit = job.time_limit if isinstance(job, Run) else job.most_seconds
+    return since is not None and timezone.now() - since > timedelta(seconds=limit)
+
+
+def _held_since(job: Run | Experiment) -> datetime | None:
+    return job.claimed_at if isinstance(job, Run) else job.measuring_at
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,6 +108,8 @@ for label_filter in (
     labels.triager_name,
     labels.upper_first,
     numbers.hours_text,
+    machines.held_time,
+    machines.is_past_limit,
     machines.warning_advice,
     machines.warning_cause,
     machines.warning_label,

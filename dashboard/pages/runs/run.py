@@ -36,6 +36,7 @@ from dashboard.pages.runs.scaling import job_context, limits_context, scaling_co
 from dashboard.pages.runs.summary import summary_context
 from dashboard.pages.sharing.shared_pictures import preview_of
 from dashboard.project_setup.duration_sentences import run_end_sentence
+from dashboard.project_setup.expected_durations import seconds_left_by_progress
 from dashboard.querysets import run_points
 from dashboard.querysets import runs as run_queries
 from dashboard.querysets.durations import newest_duration
@@ -198,8 +199,11 @@ def _common_context(run: Run, document: Json | None = None) -> dict[str, Any]:
 
 
 def _expected_end(run: Run) -> str:
-    elapsed = (timezone.now() - run.claimed_at).total_seconds() if run.claimed_at else None
-    return run_end_sentence(newest_duration(run), elapsed)
+    now = timezone.now()
+    elapsed = (now - run.claimed_at).total_seconds() if run.claimed_at else None
+    measured = (now - run.measuring_at).total_seconds() if run.measuring_at else 0.0
+    left = seconds_left_by_progress(run.progress, measured)
+    return run_end_sentence(newest_duration(run), elapsed, left, run.time_limit)
 
 
 def _progress_stages(run: Run) -> list[tuple[str, str]]:

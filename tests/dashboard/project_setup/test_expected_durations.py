@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.project_setup.duration_sentences import expected_sentence, expected_text
-from dashboard.project_setup.expected_durations import ExpectedDuration, expect_benchmarks
+from dashboard.project_setup.duration_sentences import expected_sentence, expected_text, run_end_sentence
+from dashboard.project_setup.expected_durations import (
+    ExpectedDuration,
+    expect_benchmarks,
+    seconds_left_by_progress,
+)
 from dashboard.project_setup.manifests import PlannedBenchmark
 
 BENCHMARKS = [
@@ -52,3 +56,20 @@ def test_nothing_is_said_of_nothing() -> None:
 
 def test_what_no_time_limit_bounds_has_no_most() -> None:
     assert expected_text(ExpectedDuration(known=1, seconds=78.0, unknown=1)) == "more than 1 min 18 s"
+
+
+@pytest.mark.parametrize(
+    ("took", "elapsed", "progress", "sentence"),
+    [
+        (100, None, 0.0, "Once it has begun it will take about as long as before: its case's newest run"),
+        (100, 40, 0.9, "About 1 min are left: its case's newest run took 1 min 40 s."),
+        (100, 160, 0.8, "It takes long: its case's newest run took 1 min 40 s. About 40 s are left by its "),
+        (None, 160, 0.8, "About 40 s are left by its progress."),
+        (None, 160, 0.05, "No run of its case has ended yet: it may take 30 min at most."),
+    ],
+)
+def test_a_run_always_says_when_it_will_have_ended(
+    took: float | None, elapsed: float | None, progress: float, sentence: str
+) -> None:
+    left = seconds_left_by_progress(progress, elapsed or 0)
+    assert run_end_sentence(took, elapsed, left, 1800).startswith(sentence)
