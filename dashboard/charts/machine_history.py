@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from statistics import median
 
 from dashboard.charts import theme
@@ -13,6 +13,7 @@ from dashboard.sentences import numbers
 HEIGHT = 240
 # What is drawn flat: a range of so much of the median, however little the values vary.
 LEAST_RANGE = 0.1
+LEAST_PERIOD = timedelta(hours=1)
 ROOM = 0.08
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "pentagon", "hexagon", "star")
 
@@ -72,7 +73,7 @@ def draw_calibration(marks: Sequence[CalibrationMark]) -> theme.Figure:
     figure = theme.create_figure(
         [trace],
         HEIGHT,
-        xaxis=_time_axis(),
+        xaxis=_time_axis([mark.at for mark in marks]),
         yaxis={"title": {"text": scaled.unit}, "range": _value_range(values, level / scaled.size)},
     )
     _draw_level(figure, level / scaled.size)
@@ -86,7 +87,7 @@ def draw_sentinels(lines: Sequence[SentinelLine]) -> theme.Figure:
     figure = theme.create_figure(
         traces,
         HEIGHT,
-        xaxis=_time_axis(),
+        xaxis=_time_axis([mark.at for line in lines for mark in line.marks]),
         yaxis={
             "title": {"text": "step time against its median"},
             "ticksuffix": " %",
@@ -137,8 +138,13 @@ def _moment_text(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
-def _time_axis() -> dict[str, object]:
-    return {"type": "date", "showgrid": False}
+def _time_axis(moments: Sequence[datetime]) -> dict[str, object]:
+    axis: dict[str, object] = {"type": "date", "showgrid": False}
+    missing = LEAST_PERIOD - (max(moments) - min(moments))
+    if missing > timedelta(0):
+        # Else a single run is labelled with parts of its second.
+        axis["range"] = [min(moments) - missing / 2, max(moments) + missing / 2]
+    return axis
 
 
 def _draw_level(figure: theme.Figure, height: float) -> None:

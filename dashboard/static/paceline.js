@@ -28,14 +28,29 @@
   // Whoever comes back to the page may send it again.
   addEventListener("pageshow", () => { sentAt = new WeakMap(); });
 
-  for (const button of document.querySelectorAll("[data-copies]")) {
-    if (!navigator.clipboard) continue;
+  const copyOnClick = (button, text) => {
+    const label = button.textContent;
     button.hidden = false;
     button.addEventListener("click", async () => {
-      await navigator.clipboard.writeText(document.getElementById(button.dataset.copies).textContent);
+      await navigator.clipboard.writeText(text.textContent);
       button.textContent = "Copied";
-      setTimeout(() => { button.textContent = "Copy"; }, 1500);
+      setTimeout(() => { button.textContent = label; }, 1500);
     });
+  };
+  if (navigator.clipboard) {
+    for (const button of document.querySelectorAll("[data-copies]")) {
+      copyOnClick(button, document.getElementById(button.dataset.copies));
+    }
+    // Each other command gets a button of its own.
+    for (const text of document.querySelectorAll("pre.shell:not(.copyable pre)")) {
+      const box = document.createElement("div");
+      const button = document.createElement("button");
+      box.className = "copyable";
+      Object.assign(button, { type: "button", className: "plain copy", textContent: "Copy" });
+      text.replaceWith(box);
+      box.append(text, button);
+      copyOnClick(button, text);
+    }
   }
 
   // On a phone the tabs may be wider than the screen: the one that is shown is in sight.

@@ -420,7 +420,7 @@ def test_paper_is_light_and_has_nothing_folded(site: Site) -> None:
     site.go(page, "/projects/snake/commits/")
     expect(page.locator("td.compared").first).to_be_visible()
     page.emulate_media(media="print")
-    expect(page.locator("button:visible, .compared:visible")).to_have_count(0)
+    expect(page.locator("button:visible, .compared:visible, .tools:visible")).to_have_count(0)
 
 
 def test_two_commits_are_compared_by_keyboard(site: Site) -> None:

@@ -100,7 +100,10 @@ def test_each_has_both_kinds_of_picture(client: Client, regression: Regression, 
     assert client.get(reverse(f"{name}-picture", args=[subject.pk, "gif"])).status_code == 404
     page = client.get(subject.get_absolute_url())
     address = f"{settings.PACELINE_URL}{reverse(f'{name}-picture', args=[subject.pk, 'png'])}"
-    assert f'<meta property="og:image" content="{address}">' in page.text
+    preview = f'<meta property="og:image" content="{address}">'
+    assert preview in page.text
+    Document.objects.filter(run=run).delete()
+    assert preview in client.get(subject.get_absolute_url()).text
 
 
 def test_a_run_shows_its_phases(client: Client, regression: Regression) -> None:
@@ -178,6 +181,7 @@ def test_pages_are_previewed_by_a_sentence_and_their_picture(
     experiment = create_ended(line[:2])
     pages = {
         regression.project.get_absolute_url(): "1 open regression, 1 case.",
+        reverse("commit", args=[regression.project.slug, line[0].hash]): "1 measured case in snake.",
         claim.get_absolute_url(): "Refuted: no difference. Measured 1.01x [0.990, 1.03], claimed 1.50x.",
         experiment.get_absolute_url(): answer_sentence(experiment),
     }

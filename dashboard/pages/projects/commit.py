@@ -11,6 +11,7 @@ from typing import Any
 from django.core.paginator import Page
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from dashboard.metric_scale import NamedScale
@@ -19,9 +20,10 @@ from dashboard.pages.list_filters import matches_words
 from dashboard.pages.paging import requested_page
 from dashboard.pages.projects.case_grid import Movement, measure_movement, shown_columns
 from dashboard.pages.requested_project import requested_project
+from dashboard.pages.sharing.shared_pictures import preview_of_page
 from dashboard.querysets import commits
 from dashboard.querysets.commits import BaseValue, MeasuredValue
-from dashboard.sentences import labels
+from dashboard.sentences import labels, numbers
 
 CASES_PER_PAGE = 50
 # By so much less a growth of memory counts in the order of cases than a ratio.
@@ -128,6 +130,12 @@ def _commit_context(request: HttpRequest, project: Project, commit: Commit) -> d
         "triggers": list(commits.triggers_of_commit(commit)[: commits.LISTED]),
         "missing": missing[:NAMED_CASES],
         "more_missing": max(0, len(missing) - NAMED_CASES),
+        "preview": preview_of_page(
+            project,
+            reverse("commit", args=[project.slug, commit.hash]),
+            f"{commit.short} {commit.subject}",
+            f"{numbers.format_count(len(compared), 'measured case')} in {project.slug}.",
+        ),
         "missing_benchmarks": sorted({configuration.case.benchmark for configuration in missing}),
     }
 

@@ -44,8 +44,7 @@ def regressions_page(request: HttpRequest) -> HttpResponse:
         rows = _filter_rows(regression_queries.filter_regressions(state, chosen), filters)
         details = regression_queries.REGRESSIONS_OF_KEYS
         listed = requested_page(request, rows, ROWS_PER_PAGE, details=details)
-    repositories = dict(visible.order_by("slug").values_list("slug", "repository")[:MOST_PROJECTS])
-    slugs = list(repositories)
+    slugs = list(visible.order_by("slug").values_list("slug", flat=True)[:MOST_PROJECTS])
     context = {
         "page": listed,
         "regressions": list(listed),
@@ -59,7 +58,6 @@ def regressions_page(request: HttpRequest) -> HttpResponse:
         "single_project": project if project and len(slugs) == 1 else None,
         "single_case": project_queries.has_single_case(project) if project else False,
         "tally": tally_sentence(tally_proofs(chosen)),
-        "example": _measurable_project({project.slug: project.repository} if project else repositories),
     }
     return render(request, "regressions/inbox.html", context, status=400 if refused else 200)
 
@@ -88,15 +86,6 @@ def _filter_rows(rows: QuerySet[Regression], filters: ListFilter) -> QuerySet[Re
         )
         found = found.filter(Exists(points))
     return found.filter(filters.match_period("opened_at"))
-
-
-def _measurable_project(repositories: Mapping[str, str]) -> str:
-    """The only one, if it has a repository to measure; a made-up name where there is no project at all."""
-    if not repositories:
-        return "my-training"
-    return next(
-        (slug for slug, repository in repositories.items() if repository and len(repositories) == 1), ""
-    )
 
 
 def filter_tabs(shown: str, counts: Mapping[str, int]) -> list[tuple[str, int]]:

@@ -45,6 +45,8 @@ from dashboard.sentences.numbers import format_count
 
 # The warning that the page leaves out: its table of limits says more.
 LIMIT_WARNING = "limit_crossed"
+# Of a run without a document so many values are seen at once, its headlines first.
+SHOWN_VALUES = 12
 
 
 def _find_run(pk: int) -> Run:
@@ -69,7 +71,11 @@ def run_page(request: HttpRequest, pk: int) -> HttpResponse:
             context["comparisons"] = run_links(run, context["previous"])
     elif run.state == Run.State.DONE:  # It was imported, or has become too old for its document.
         points = sorted(run_points.points_of_run(run.pk), key=_listed_place)
-        context |= {"points": points, "points_have_intervals": any(point.low is not None for point in points)}
+        context |= {
+            "points": points[:SHOWN_VALUES],
+            "other_points": points[SHOWN_VALUES:],
+            "points_have_intervals": any(point.low is not None for point in points),
+        }
     context["preview"] = preview_of(run)
     return render(request, "runs/run.html", context)
 

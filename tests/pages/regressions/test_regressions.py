@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
@@ -110,7 +111,9 @@ def test_a_command_names_a_project_only_where_it_is_meant(client: Client) -> Non
         builders.create_project(slug)
     assert "manage.py trigger" not in get_page(client, "/regressions/")
     Project.objects.filter(slug="snake").update(repository="git@example.org:snake")
-    assert "manage.py trigger snake --last 20" in get_page(client, "/regressions/?project=snake")
+    assert "manage.py trigger snake --last 5" in get_page(client, "/regressions/?project=snake")
+    client.force_login(User.objects.create_superuser("ada"))
+    assert "Measure the last commits" in get_page(client, "/regressions/?project=snake")
 
 
 def test_an_unknown_project_is_refused(client: Client) -> None:

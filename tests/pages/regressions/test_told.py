@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
@@ -35,7 +36,10 @@ def why_nobody(client: Client, regression: Regression, **fields: Any) -> str:
 
 def test_without_a_channel_it_says_how_to_add_one(client: Client, regression: Regression) -> None:
     text = why_nobody(client, regression)
-    assert text.startswith("Nobody: the project has no channel. Add one: <code>python manage.py add_channel")
+    assert text.startswith("Nobody: the project has no channel. An admin of the project can add one.")
+    client.force_login(User.objects.create_superuser("ada"))
+    address = f'<a href="/projects/{regression.project.slug}/settings/channels/">Add a channel</a>'
+    assert address in why_nobody(client, regression)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +66,7 @@ def test_it_says_what_keeps_a_channel_from_being_told(
 ) -> None:
     text = why_nobody(client, regression, **fields)
     assert text.startswith(sentence)
-    assert "add_channel" not in text
+    assert "can add one" not in text
 
 
 def test_while_it_is_bisected_it_says_that_the_channels_are_told_then(
