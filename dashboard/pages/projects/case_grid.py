@@ -30,6 +30,8 @@ from dashboard.sentences import labels, numbers
 CASES_PER_PAGE = 40
 # Up to so many cases each value has its trend beside it, and they stand in the order of their names.
 FEW_CASES = 12
+# As many headline metrics as a case has at most: imported benchmarks have some of their own each.
+MOST_COLUMNS = 6
 SORTS = ("name", "moved", "measured")
 ENOUGH_VALUES = 5
 STALE_AFTER = timedelta(days=14)
@@ -148,7 +150,7 @@ def grid_context(request: HttpRequest, project: Project) -> dict[str, Any]:
     shown = [state for state in states if matches_words(f"{state.case} {state.pool}", asked.words)]
     rows = _order_rows(_measure_rows(asked, shown, base_commit), asked)
     page = requested_page(request, rows, CASES_PER_PAGE)
-    columns, filled = _fill_cells(project, list(page), base_commit)
+    columns, rarer, filled = _fill_cells(project, list(page), base_commit)
     return {
         "grid": asked,
         "states": states,
@@ -156,6 +158,7 @@ def grid_context(request: HttpRequest, project: Project) -> dict[str, Any]:
         "base_commit": base_commit,
         "cases": page,
         "columns": columns,
+        "rarer_metrics": rarer,
         "rows": filled,
         "groups": summarize_groups(rows, asked.metric) if asked.group else {},
         "group_names": [BENCHMARK, *params],
@@ -291,8 +294,9 @@ def mean_movement(rows: Sequence[GridRow], metric: str) -> str:
 
 def _fill_cells(
     project: Project, rows: Sequence[GridRow], base_commit: Commit | None
-) -> tuple[list[str], list[GridRow]]:
-    """(columns, rows with their cells): all headline metrics of the cases of one page."""
+) -> tuple[list[str], list[tuple[str, str]], list[GridRow]]:
+    """(columns, names and labels of rarer metrics, rows with their cells): the headline metrics of the cases
+    of one page, of many those that most of the cases have."""
     found = headlines_of(row.state.configuration for row in rows)
     changes = regressions.changes_by_series(
         project, [latest.pk for states in found.values() for latest in states]
@@ -301,7 +305,9 @@ def _fill_cells(
         {(latest.series.metric.name, latest.series.phase): latest for latest in states}
         for states in (found.get(row.state.configuration, []) for row in rows)
     ]
-    columns = shown_columns(by_row)
+    every = shown_columns(by_row)
+    often = sorted(every, key=lambda column: -sum(column in cells for cells in by_row))[:MOST_COLUMNS]
+    columns = [column for column in every if column in often]
     filled = []
     for row, states in zip(rows, by_row, strict=True):
         cells = [
@@ -309,7 +315,8 @@ def _fill_cells(
             for column in columns
         ]
         filled.append(replace(row, cells=cells))
-    return [labels.metric_label(*column) for column in columns], filled
+    rarer = [(name, labels.metric_label(name)) for name, phase in every if (name, phase) not in columns]
+    return [labels.metric_label(*column) for column in columns], rarer, filled
 
 
 def _make_cell(latest: SeriesLatest, changes: Mapping[int, Change], *, compared: bool) -> SeriesCell:

@@ -12,7 +12,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.models import Commit, Project, SeriesLatest
+from dashboard.models import Commit, Metric, Project, Series, SeriesLatest
 from dashboard.pages.projects import case_grid
 from dashboard.pages.projects.heatmap import TAINTED, HeatCell, shade_value
 from dashboard.querysets.case_grid import read_case_states
@@ -120,6 +120,21 @@ def test_too_little_data_is_a_state_with_its_reason(
 ) -> None:
     create_cases(1, **fields)
     assert sentence in shown_text(client.get("/projects/snake/"))
+
+
+def test_of_many_metrics_those_of_most_cases_are_columns(client: Client) -> None:
+    create_cases(3)
+    latest = SeriesLatest.objects.select_related("series__configuration").order_by("pk")[0]
+    configuration = latest.series.configuration
+    for name in ("gauge.a", "gauge.b", "gauge.c", "gauge.d"):
+        metric = Metric.objects.create(name=name, unit="1", better="lower", kind="time")
+        latest.series = Series.objects.create(configuration=configuration, metric=metric, headline=True)
+        latest.save(force_insert=True)
+    answer = client.get("/projects/snake/")
+    common = ["Throughput", "Step time", "Peak memory"]
+    assert answer.context["columns"] == [*common, "a (gauge)", "b (gauge)", "c (gauge)"]
+    assert "Fewer cases have d (gauge)." in shown_text(answer)
+    assert 'href="?metric=gauge.d"' in answer.text
 
 
 def test_what_was_not_measured_for_long_says_so(client: Client) -> None:
