@@ -133,7 +133,7 @@ def test_of_many_metrics_those_of_most_cases_are_columns(client: Client) -> None
     answer = client.get("/projects/snake/")
     common = ["Throughput", "Step time", "Peak memory"]
     assert answer.context["columns"] == [*common, "a (gauge)", "b (gauge)", "c (gauge)"]
-    assert "Fewer cases have d (gauge)." in shown_text(answer)
+    assert "Fewer cases have d (gauge)" in shown_text(answer)
     assert 'href="?metric=gauge.d"' in answer.text
 
 
