@@ -41,6 +41,14 @@ class ExpectedJob:
         return self.job if isinstance(self.job, Experiment) else None
 
     @property
+    def unknown_start(self) -> str:
+        """Why `starts` is None, in words."""
+        if self.run is not None and self.takes is None:
+            return "not known"
+        named = self.run is not None and self.run.only_on_id is not None
+        return f"once {'its machine' if named else 'a machine of its pool'} takes work"
+
+    @property
     def project(self) -> Project:
         return project_of(self.job)
 

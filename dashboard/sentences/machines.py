@@ -105,11 +105,14 @@ def held_time(job: Run | Experiment) -> str:
     return f"for {numbers.format_duration((timezone.now() - since).total_seconds())}" if since else ""
 
 
-def is_past_limit(job: Run | Experiment) -> bool:
-    """Whether it is being measured for longer than it may be: its machine should be looked at."""
+def past_limit_text(job: Run | Experiment) -> str:
+    """Of what is measured for longer than it may be: its machine should be looked at. Else empty."""
     since = job.measuring_at or _held_since(job)
     limit = job.time_limit if isinstance(job, Run) else job.most_seconds
-    return since is not None and timezone.now() - since > timedelta(seconds=limit)
+    if since is None or timezone.now() - since <= timedelta(seconds=limit):
+        return ""
+    name = "time limit" if isinstance(job, Run) else "budget"
+    return f"past its {name} of {numbers.format_duration(limit)}"
 
 
 def _held_since(job: Run | Experiment) -> datetime | None:

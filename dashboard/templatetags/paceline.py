@@ -109,7 +109,7 @@ for label_filter in (
     labels.upper_first,
     numbers.hours_text,
     machines.held_time,
-    machines.is_past_limit,
+    machines.past_limit_text,
     machines.warning_advice,
     machines.warning_cause,
     machines.warning_label,

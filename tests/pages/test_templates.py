@@ -40,6 +40,7 @@ from dashboard.models import (
     Series,
     Trigger,
 )
+from dashboard.pages.projects import case_grid
 from dashboard.structured_logs import log_context
 from tests.dashboard.accounts.conftest import PASSWORD, set_up_second_factor, sign_in
 from tests.dashboard.accounts.openid_provider import CLIENT_ID, CLIENT_SECRET, start_provider
@@ -155,6 +156,9 @@ def visit_everything(client: Client, folder: Path) -> None:
         asked_by_claim.get_absolute_url(),
     ):
         assert client.get(where).status_code == 200, where
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(case_grid, "MOST_COLUMNS", 1)
+        assert client.get("/projects/snake/?sort=moved").status_code == 200
     for query in ("", "?branch=main", "?case=nothing"):
         assert client.get(f"/projects/runs/runs/waiting/cancel/{query}").status_code == 200
     visit_accounts()
