@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from paceline.command_line.script_command import LAUNCHERS, read_launcher
 
 from tests.harness.conftest import Project
 from tests.harness.strangers import UNCOMPILED
@@ -64,6 +66,33 @@ def check_ranks(raw: dict[str, Any]) -> None:
 
 def test_mpirun(tmp_path: Path) -> None:
     check_ranks(measure_launched(tmp_path, "mpirun", "-n", "2", "python", "train.py"))
+
+
+@pytest.mark.parametrize(
+    ("words", "started"),
+    [
+        ("srun -n 2 python3 train.py --a 1", f"srun -n 2 {sys.executable} -m"),
+        (
+            "srun -J torchrun -n 1 torchrun --standalone train.py --a 1",
+            "srun -J torchrun -n 1 {} --standalone -m",
+        ),
+        ("mpirun -n 1 python -m torch.distributed.run train.py --a 1", "mpirun -n 1 {} -m"),
+    ],
+)
+def test_a_scheduler_that_starts_the_launcher(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, started: str
+) -> None:
+    (tmp_path / "train.py").touch()
+    monkeypatch.chdir(tmp_path)
+    script, *behind = words.split()
+    arguments = Namespace(script=Path(script), module=False, nproc=1, arguments=behind)
+    read_launcher(arguments)
+    assert " ".join(arguments.launcher) == started.format(" ".join(LAUNCHERS["torchrun"]))
+    assert (arguments.script, arguments.module, arguments.arguments) == (
+        Path("train.py"),
+        False,
+        ["--a", "1"],
+    )
 
 
 def test_accelerate_launch(tmp_path: Path) -> None:

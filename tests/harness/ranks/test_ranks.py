@@ -245,7 +245,7 @@ def test_a_kind_that_never_comes_is_told_with_what_was_seen(tmp_path: Path) -> N
     [
         (("torchrun", "--nproc-per-node", "2"), "torchrun: its line names no script"),
         (("-m", "torch.distributed.run", "--nproc-per-node", "2"), "torchrun: its line names no script"),
-        (("mpirun", "-n", "2", "train.py"), "mpirun: its line must hold python and then the script"),
+        (("mpirun", "-n", "2", "train.py"), "mpirun: its line must hold python or torchrun"),
         (("--nproc", "2", "torchrun", "train.py"), "--nproc and torchrun: name one of them"),
         (("--nproc", "0", "train.py"), "--nproc is 0, must be between 1 and 256"),
     ],

@@ -269,6 +269,15 @@ def test_each_label_of_the_tree_is_told(busy: subprocess.Popen[bytes]) -> None:
     assert sum(share.resident for share in reading.shares.values()) == reading.resident
 
 
+def test_ranks_of_a_service_belong_to_the_tree(busy: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    """As Slurm starts them: who launched them is none of their ancestors."""
+    wait_for_child(busy.pid)
+    launcher = process_tree.descendant_pids(busy.pid)[0]
+    (tmp_path / f"presence-{busy.pid}").touch()
+    assert busy.pid not in ProcessTree(launcher).pids()
+    assert busy.pid in ProcessTree(launcher, tmp_path).pids()
+
+
 def test_what_was_written_to_disk_is_told(tmp_path: Path) -> None:
     read = ProcessTree(os.getpid())
     first = read.read()

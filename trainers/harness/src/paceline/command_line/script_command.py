@@ -53,6 +53,8 @@ _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 RUNNERS = ("uv", "poetry", "pdm", "hatch", "pipenv", "conda", "pixi", "rye")
 # These start any program, Python among them.
 PROGRAM_LAUNCHERS = ("mpirun", "mpiexec", "srun")
+# The word behind these is no program.
+JOB_NAMES = ("-J", "--job-name")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -102,7 +104,7 @@ def measure_script(arguments: argparse.Namespace, progress: protocol.Progress) -
     A script that ends by itself before its steps are taken is measured again with the steps that it has.
     Raises ManifestError and MeasurementError.
     """
-    _read_launcher(arguments)
+    read_launcher(arguments)
     _complete_python_path(arguments)
     try:
         return _measure_window(arguments, progress)
@@ -150,7 +152,7 @@ def _measure_until_long_enough(
     raise AssertionError("the last attempt returns or raises")
 
 
-def _read_launcher(arguments: argparse.Namespace) -> None:
+def read_launcher(arguments: argparse.Namespace) -> None:
     """Part a launcher's line into the launcher and the script that it starts; raises ManifestError."""
     arguments.launcher = ()
     name = arguments.script.name
@@ -161,20 +163,16 @@ def _read_launcher(arguments: argparse.Namespace) -> None:
     if arguments.nproc != 1:
         raise ManifestError(f"--nproc and {name}: name one of them, both start ranks")
     words: list[str] = arguments.arguments
-    first = 0
+    before = LAUNCHERS[name]
     if name in PROGRAM_LAUNCHERS:
-        programs = [place for place, word in enumerate(words) if Path(word).name.startswith("python")]
-        if not programs:
-            raise ManifestError(f"{name}: its line must hold python and then the script")
-        first = programs[0] + 1
-        words[programs[0]] = sys.executable
+        name, before, words = _read_program(name, words)
     absent = ""
-    for place in range(first, len(words)):
+    for place in range(len(words)):
         absent = absent or (words[place] if words[place].endswith(".py") else "")
         is_module = words[place] in ("-m", "--module") and place + 1 < len(words)
         if is_module or (words[place].endswith(".py") and Path(words[place]).is_file()):
             flag = "--module" if name == "deepspeed" else "-m"
-            arguments.launcher = (*LAUNCHERS[name], *words[:place], flag)
+            arguments.launcher = (*before, *words[:place], flag)
             arguments.module = is_module
             arguments.script = Path(words[place + is_module])
             arguments.arguments = words[place + is_module + 1 :]
@@ -182,6 +180,28 @@ def _read_launcher(arguments: argparse.Namespace) -> None:
     if absent:
         raise ManifestError(f"{name}: {absent} is not a file here, in {Path.cwd()}")
     raise ManifestError(f"{name}: its line names no script, a file that ends in .py or -m MODULE")
+
+
+def _read_program(name: str, words: Sequence[str]) -> tuple[str, tuple[str, ...], list[str]]:
+    """Part what starts any program by what it starts: Python, or the launcher of one host's ranks.
+
+    Return the launcher that starts the script, the words until there, and those behind; raises ManifestError.
+    """
+    nested = LAUNCHERS.keys() - PROGRAM_LAUNCHERS
+    for place, word in enumerate(words):
+        program = Path(word).name
+        named = words[place - 1] if place else ""
+        if named in JOB_NAMES or not (program.startswith("python") or program in nested):
+            continue
+        behind = list(words[place + 1 :])
+        started = (*LAUNCHERS[name], *words[:place])
+        if program in nested:
+            return program, (*started, *LAUNCHERS[program]), behind
+        module = LAUNCHER_MODULES.get(behind[1], "") if behind[:1] == ["-m"] and behind[1:] else ""
+        if module:
+            return module, (*started, *LAUNCHERS[module]), behind[2:]
+        return name, (*started, sys.executable), behind
+    raise ManifestError(f"{name}: its line must hold python or torchrun, and then the script")
 
 
 def _find_missing_module(output: str, python_path: Sequence[str]) -> str:

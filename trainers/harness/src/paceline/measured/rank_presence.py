@@ -19,6 +19,8 @@ from .shared_memory import share_memory
 FIELDS = 4
 RANK, ARRIVED, LEFT, KIND = range(FIELDS)
 NAMED_RANKS = 5
+# Of a file's name, with the number of its process.
+PREFIX = "presence-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class PresenceRecord:
     def _share_numbers(self, folder: Path) -> None:
         self._folder = None
         # The harness and its folder may be gone, while its script goes on.
-        shared = share_memory(folder / f"presence-{os.getpid()}", 8 * FIELDS)
+        shared = share_memory(folder / f"{PREFIX}{os.getpid()}", 8 * FIELDS)
         if shared is not None:
             self._numbers = memoryview(shared).cast("q")
             identity = find_rank()
@@ -73,11 +75,16 @@ class PresenceRecord:
 def read_presence(folder: Path) -> list[RankPresence]:
     """Return where all ranks stand, by rank."""
     found = []
-    for path in folder.glob("presence-*"):
+    for path in folder.glob(f"{PREFIX}*"):
         numbers = array("q", path.read_bytes().ljust(8 * FIELDS, b"\0")[: 8 * FIELDS])
         rank, arrived, left, kind = numbers
         found.append(RankPresence(rank, arrived, left, KINDS[kind]))
     return sorted(found, key=lambda presence: presence.rank)
+
+
+def present_pids(folder: Path) -> list[int]:
+    """Return the processes that have come to a collective; some may have ended."""
+    return [int(path.name.removeprefix(PREFIX)) for path in folder.glob(f"{PREFIX}*")]
 
 
 def describe_hang(ranks: list[RankPresence]) -> str:

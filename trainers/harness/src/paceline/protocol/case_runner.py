@@ -184,7 +184,8 @@ class _CaseRunner:
         # Before anything that the process may print: its last line is to stand last.
         self._report_progress(min(index, wanted - 1), text)
         with self._start_process(self._make_plan("timing"), f"repetition-{index}") as process:
-            sampler = Sampler(ProcessTree(process.pid), self._devices, process.started)
+            tree = ProcessTree(process.pid, process.launched_ranks)
+            sampler = Sampler(tree, self._devices, process.started)
             with OutputForwarder(process.output, sys.stderr) as output:
                 while not process.wait(sampler.until_next()):
                     # A training that goes on for days would fill the memory with what nobody reads.

@@ -123,6 +123,11 @@ class MeasuredProcess:
             os.close(self._pidfd)
             self._pidfd = None
 
+    @property
+    def launched_ranks(self) -> Path | None:
+        """Return the folder in which ranks of another's launcher say where they stand; None without one."""
+        return self._folder if self.plan.launcher else None
+
     def _may_go_on(self, kind: type[BaseException]) -> bool:
         """Whether a failure of ours leaves the script alone; who asks us to end asks it as well."""
         return self.plan.keep_running and issubclass(kind, Exception)

@@ -8,7 +8,9 @@ import signal
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from ..measured.rank_presence import present_pids
 from . import process_usage
 from .process_usage import ProcessUsage, cheap_descendant_pids, descendant_pids, orphaned_pids
 
@@ -57,10 +59,15 @@ class TreeReading:
 
 
 class ProcessTree:
-    """Reads a process tree again and again. A process that ended keeps what it used until then."""
+    """Reads a process tree again and again. A process that ended keeps what it used until then.
 
-    def __init__(self, pid: int) -> None:
+    `ranks` is the folder in which ranks say where they stand: those that a service of the host has started,
+    as Slurm's does, descend from that one.
+    """
+
+    def __init__(self, pid: int, ranks: Path | None = None) -> None:
         self.pid = pid
+        self._ranks = ranks
         self._labels: dict[int, str] = {pid: MAIN}
         self._copies: set[int] = set()
         # Of each living process, how much of its use is in readings already.
@@ -113,9 +120,10 @@ class ProcessTree:
         self._copies = copies | {pid for pid, name in labels.items() if name == FORKED}
 
     def _find_pids(self, orphans: Sequence[int]) -> list[int]:
-        """Return what descends from the process, also by parents that have ended meanwhile."""
+        """Return what descends from the process, also by parents that have ended meanwhile, and the ranks."""
         found = dict.fromkeys(cheap_descendant_pids(self.pid))
-        for pid in (*self._labels, *self._copies, *orphans):
+        ranks = present_pids(self._ranks) if self._ranks is not None else []
+        for pid in (*self._labels, *self._copies, *orphans, *ranks):
             if pid != self.pid and pid not in found:
                 found |= dict.fromkeys((pid, *cheap_descendant_pids(pid)))
         return list(found)
