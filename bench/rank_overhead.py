@@ -33,6 +33,7 @@ BATCH = 64
 STARTS = 4
 BLOCK = 20
 PERCENT = 2.0
+ENDING_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,11 @@ class Training:
         return 1000 * seconds / steps, 1000 * processor / steps
 
 
-def _open_training(pipes: list[str]) -> Training:
-    return Training(open(pipes[0], "w"), open(pipes[1]))  # noqa: PTH123  # ended with the processes
+@contextmanager
+def _open_training(pipes: list[str]) -> Iterator[Training]:
+    """Give it turns; it ends where they do."""
+    with Path(pipes[0]).open("w") as turns, Path(pipes[1]).open() as done:
+        yield Training(turns, done)
 
 
 @contextmanager
@@ -66,7 +70,11 @@ def _bare_training() -> Iterator[Training]:
             subprocess.Popen(command, env={**os.environ, **group, "RANK": str(rank)}) for rank in range(RANKS)
         ]
         try:
-            yield _open_training(pipes)
+            with _open_training(pipes) as training:
+                yield training
+            # By itself: one that is killed has the others complain of their lost connection.
+            for rank in ranks:
+                rank.wait(ENDING_SECONDS)
         finally:
             for rank in ranks:
                 rank.kill()
@@ -78,8 +86,12 @@ def _measured_training() -> Iterator[Training]:
     with tempfile.TemporaryDirectory() as name:
         pipes = make_pipes(Path(name))
         plan = _timing_plan([str(BATCH), *pipes])
-        with MeasuredProcess(plan, Path(name), dict(os.environ)) as process, sample_alongside(process):
-            yield _open_training(pipes)
+        with (
+            MeasuredProcess(plan, Path(name), dict(os.environ)) as process,
+            sample_alongside(process),
+            _open_training(pipes) as training,
+        ):
+            yield training
 
 
 def _timing_plan(arguments: list[str]) -> ProcessPlan:
