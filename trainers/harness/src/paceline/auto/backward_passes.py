@@ -38,9 +38,11 @@ def end_optimizer_step(optimizer: object, wrapper: object) -> None:
 
     Of one that a CUDA graph captures, each replay ends a step.
     """
-    # Mostly nobody is inside a pass: then this is all that is asked.
+    # Mostly nobody is inside a pass, and no graph is captured: then this is all that is asked.
     caller = _find_caller() if _inside else None
-    if graphs.keep_captured_step(optimizer, wrapper, get_ident() if caller is None else caller):
+    if graphs.captures and graphs.keep_captured_step(
+        optimizer, wrapper, get_ident() if caller is None else caller
+    ):
         return
     if caller is None:
         step_finder.end_owner_step(OPTIMIZER, optimizer, wrapper)

@@ -18,7 +18,7 @@ import paceline
 
 from ..measured.collective_log import KINDS, Collective, log
 from ..measured.cuda_device import is_captured
-from ..measured.rank_presence import presence
+from ..measured.rank_presence import ONE_ARRIVAL, POSITION, presence, presence_marker
 from . import gradient_reduction
 from .passthrough import call_original
 from .tensor_sizes import describe_tensors
@@ -105,6 +105,7 @@ def _wrap_collective(
     given_at = names.index(argument) if argument in names else len(names)
     group_at = names.index("group") if "group" in names else len(names)
     number = KINDS.index(kind)
+    marker = presence_marker(number)
 
     @functools.wraps(original)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -115,20 +116,25 @@ def _wrap_collective(
             return original(*args, **kwargs)
         _inside.add(ident)
         arrived = perf_counter()
-        presence.arrive_at(number)
+        presence.arrived = position = presence.arrived + ONE_ARRIVAL
+        presence.numbers[POSITION] = position + marker
         try:
             with paceline.phase(kind):
                 work = call_original(original, args, kwargs)
         finally:
             _inside.discard(ident)
         left = perf_counter()
-        presence.leave()
+        presence.numbers[POSITION] = position
         if not log.is_open:
             return work
-        given = args[given_at] if given_at < len(args) else kwargs.get(argument or "")
+        given: Any = args[given_at] if given_at < len(args) else kwargs.get(argument or "")
         group = args[group_at] if group_at < len(args) else kwargs.get("group")
         of_all = is_collective and (group is None or _is_of_all(group, distributed))
-        size, on_device = describe_tensors(given)
+        try:
+            # A tensor is asked in this line: a call costs as much again.
+            size, on_device = given.nbytes, given.is_cuda
+        except (AttributeError, RuntimeError):
+            size, on_device = describe_tensors(given)
         if on_device:
             log.on_device = True
         if work is None or not hasattr(work, "wait"):
@@ -151,10 +157,11 @@ def _wrap_wait(original: Function) -> Function:
         # In a captured graph the question would end the capture with an error.
         had_ended = not is_captured() and self.is_completed()
         began = perf_counter()
-        presence.arrive_at(launched.kind)
+        presence.arrived = position = presence.arrived + ONE_ARRIVAL
+        presence.numbers[POSITION] = position + presence_marker(launched.kind)
         with paceline.phase(KINDS[launched.kind]):
             result = call_original(original, (self, *args), kwargs)
-        presence.leave()
+        presence.numbers[POSITION] = position
         log.finish(launched, began, perf_counter(), had_ended=had_ended)
         return result
 

@@ -22,11 +22,12 @@ from typing import Any
 import paceline
 
 from ..measured.collective_log import BEHIND_BACKWARD, KINDS, log
-from ..measured.rank_presence import presence
+from ..measured.rank_presence import ONE_ARRIVAL, POSITION, presence, presence_marker
 from .tensor_sizes import describe_tensors
 
 ALL_REDUCE = "all_reduce"
 NUMBER = KINDS.index(ALL_REDUCE)
+MARKER = presence_marker(NUMBER)
 # How often DistributedDataParallel times its own parts, of which it does one in a hundred by itself.
 RUNTIME_SAMPLE_RATE = 10
 
@@ -79,8 +80,7 @@ class GradientReduction:
         self._of_all = model.process_group.size() == torch.distributed.get_world_size()
         self._torch = torch
         self._queue = torch.autograd.Variable._execution_engine.queue_callback
-        self._arrived = 0.0
-        self._waiting: AbstractContextManager[None] = nullcontext()
+        self._begin = self._enclose_waiting()
         accumulation = _find_sure_accumulation(model)
         self.hooks_outputs = accumulation is None
         if accumulation is not None:
@@ -104,26 +104,36 @@ class GradientReduction:
             # sees it.
             output.register_hook(self._begin)
 
-    def _begin(self, _gradients: Any) -> None:
-        if self.is_expected:
-            self.is_expected = False
-            self._queue(self._end_computing)
+    def _enclose_waiting(self) -> Callable[[Any], None]:
+        """Return the hook of a gradient or an output; what it and its callbacks need lies in cells."""
+        queue, size, of_all, on_device = self._queue, self._size, self._of_all, self.is_on_device
+        arrived = 0.0
+        waiting: AbstractContextManager[None] = nullcontext()
 
-    def _end_computing(self) -> None:
-        self._arrived = perf_counter()
-        presence.arrive_at(NUMBER)
-        self._waiting = paceline.phase(ALL_REDUCE)
-        self._waiting.__enter__()
-        self._queue(self._end_waiting)
+        def begin(_gradients: Any) -> None:
+            if self.is_expected:
+                self.is_expected = False
+                queue(end_computing)
 
-    def _end_waiting(self) -> None:
-        self._waiting.__exit__(None, None, None)
-        presence.leave()
-        if log.is_open:
-            log.add(NUMBER, self._size, self._of_all, self._arrived, perf_counter(), BEHIND_BACKWARD)
-            self.count += 1
-            if self.is_on_device:
-                log.on_device = True
+        def end_computing() -> None:
+            nonlocal arrived, waiting
+            arrived = perf_counter()
+            presence.arrived = position = presence.arrived + ONE_ARRIVAL
+            presence.numbers[POSITION] = position + MARKER
+            waiting = paceline.phase(ALL_REDUCE)
+            waiting.__enter__()
+            queue(end_waiting)
+
+        def end_waiting() -> None:
+            waiting.__exit__(None, None, None)
+            presence.numbers[POSITION] = presence.arrived
+            if log.is_open:
+                log.add(NUMBER, size, of_all, arrived, perf_counter(), BEHIND_BACKWARD)
+                self.count += 1
+                if on_device:
+                    log.on_device = True
+
+        return begin
 
 
 def _watch_model(model: Any, torch: Any) -> GradientReduction:

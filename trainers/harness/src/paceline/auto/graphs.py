@@ -19,7 +19,7 @@ REPLAY = "graph_replay"
 Reference = Callable[[], object]
 
 # Those that are captured right now, each with its thread: what others do meanwhile becomes no part of it.
-_open: list[tuple[int, Any]] = []
+captures: list[tuple[int, Any]] = []
 # By graph: the optimizers that stepped in it by their ids, each with what the code called.
 _captured: WeakKeyDictionary[Any, dict[int, tuple[Reference, Reference]]] = WeakKeyDictionary()
 
@@ -39,7 +39,7 @@ def patch_graph_class(graph: Any) -> None:
 
 def keep_captured_step(optimizer: object, wrapper: object, thread: int) -> bool:
     """Keep the step of an optimizer for the replays of the graph that this thread captures; False without."""
-    graph = next((graph for capturing, graph in reversed(_open) if capturing == thread), None)
+    graph = next((graph for capturing, graph in reversed(captures) if capturing == thread), None)
     if graph is None:
         return False
     steps = _captured.setdefault(graph, {})
@@ -50,7 +50,7 @@ def keep_captured_step(optimizer: object, wrapper: object, thread: int) -> bool:
 
 def forget_calls() -> None:
     """Forget in a forked process what its parent captures."""
-    _open.clear()
+    captures.clear()
 
 
 def _wrap_begin(original: Function) -> Function:
@@ -58,7 +58,7 @@ def _wrap_begin(original: Function) -> Function:
     def capture_begin(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(self, *args, **kwargs)
         _captured.pop(self, None)
-        _open.append((get_ident(), self))
+        captures.append((get_ident(), self))
         return result
 
     return capture_begin
@@ -67,7 +67,7 @@ def _wrap_begin(original: Function) -> Function:
 def _wrap_end(original: Function) -> Function:
     @functools.wraps(original)
     def capture_end(self: Any, *args: Any, **kwargs: Any) -> Any:
-        _open[:] = [entry for entry in _open if entry[1] is not self]
+        captures[:] = [entry for entry in captures if entry[1] is not self]
         return original(self, *args, **kwargs)
 
     return capture_end

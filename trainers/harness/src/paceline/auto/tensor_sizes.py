@@ -7,7 +7,6 @@ from typing import Any
 
 def describe_tensors(value: Any) -> tuple[int, bool]:
     """Return the bytes of a tensor or of all in a list, and whether they lie on a device; else (0, False)."""
-    # A tensor is asked at once: this is called once for each collective.
     try:
         return value.nbytes, value.is_cuda
     except (AttributeError, RuntimeError):  # sparse tensors refuse the first

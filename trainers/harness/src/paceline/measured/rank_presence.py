@@ -1,7 +1,7 @@
 """Where each rank stands, in a file that is up to date at every moment: for a training that hangs.
 
-A rank that waits in a collective can't say so any more. It keeps how many it has come to and left, and the
-kind of the last, in memory that it shares with the harness.
+A rank that waits in a collective can't say so any more. It keeps how many it has come to, and the kind of the
+one that it is in, in memory that it shares with the harness.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from .collective_log import KINDS
 from .rank_identity import find_rank
 from .shared_memory import share_memory
 
-FIELDS = 4
-RANK, ARRIVED, LEFT, KIND = range(FIELDS)
+FIELDS = 2
+RANK, POSITION = range(FIELDS)
+# A position is one number: how many collectives the rank has come to, times this, and within one its marker.
+ONE_ARRIVAL = 2**6
 NAMED_RANKS = 5
 # Of a file's name, with the number of its process.
 PREFIX = "presence-"
@@ -25,7 +27,7 @@ PREFIX = "presence-"
 
 @dataclass(frozen=True, slots=True)
 class RankPresence:
-    """How many collectives a rank has come to and left, and the kind of the last."""
+    """How many collectives a rank has come to and left, and the kind of the one that it is in."""
 
     rank: int
     arrived: int
@@ -34,42 +36,47 @@ class RankPresence:
 
 
 class PresenceRecord:
-    """This process's own record; until it comes to a collective, and without a folder, it is kept nowhere."""
+    """This process's own record; until it comes to a collective, and without a folder, it is kept nowhere.
 
-    __slots__ = ("_arrived", "_folder", "_left", "_numbers")
+    Who comes to a collective adds ONE_ARRIVAL to `arrived`, and writes that with the marker of its kind into
+    `numbers` at POSITION; who leaves it writes `arrived`. In lines and not by calls: between two collectives
+    a training computes, and each function that is called has left the processor's caches meanwhile.
+    """
+
+    __slots__ = ("arrived", "numbers")
 
     def __init__(self) -> None:
-        self._folder: Path | None = None
-        self._numbers: Any = array("q", bytes(8 * FIELDS))
-        self._arrived = self._left = 0
+        self.arrived = 0
+        self.numbers: Any = array("q", bytes(8 * FIELDS))
 
     def keep_in(self, folder: Path) -> None:
         """Begin anew, in a file of this folder once there is something to keep."""
+        self.arrived = 0
+        self.numbers = _UnsharedNumbers(self, folder)
+
+
+class _UnsharedNumbers:
+    """Makes the file when a number is written, in this place."""
+
+    def __init__(self, record: PresenceRecord, folder: Path) -> None:
+        self._record = record
         self._folder = folder
-        self._numbers = array("q", bytes(8 * FIELDS))
-        self._arrived = self._left = 0
 
-    def arrive_at(self, kind: int) -> None:
-        """Note that this rank has come to a collective or message of the kind with this number."""
-        if self._folder is not None:
-            self._share_numbers(self._folder)
-        self._arrived += 1
-        self._numbers[KIND] = kind
-        self._numbers[ARRIVED] = self._arrived
-
-    def leave(self) -> None:
-        """Note that it goes on."""
-        self._left += 1
-        self._numbers[LEFT] = self._left
-
-    def _share_numbers(self, folder: Path) -> None:
-        self._folder = None
+    def __setitem__(self, place: int, number: int) -> None:
         # The harness and its folder may be gone, while its script goes on.
-        shared = share_memory(folder / f"{PREFIX}{os.getpid()}", 8 * FIELDS)
-        if shared is not None:
-            self._numbers = memoryview(shared).cast("q")
-            identity = find_rank()
-            self._numbers[RANK] = identity.rank if identity is not None else 0
+        shared = share_memory(self._folder / f"{PREFIX}{os.getpid()}", 8 * FIELDS)
+        if shared is None:
+            self._record.numbers = array("q", bytes(8 * FIELDS))
+            return
+        self._record.numbers = numbers = memoryview(shared).cast("q")
+        identity = find_rank()
+        numbers[RANK] = identity.rank if identity is not None else 0
+        numbers[place] = number
+
+
+def presence_marker(kind: int) -> int:
+    """Return what is added to a position by who is in a collective of the kind with this number."""
+    return 2 * kind + 1
 
 
 def read_presence(folder: Path) -> list[RankPresence]:
@@ -77,8 +84,9 @@ def read_presence(folder: Path) -> list[RankPresence]:
     found = []
     for path in folder.glob(f"{PREFIX}*"):
         numbers = array("q", path.read_bytes().ljust(8 * FIELDS, b"\0")[: 8 * FIELDS])
-        rank, arrived, left, kind = numbers
-        found.append(RankPresence(rank, arrived, left, KINDS[kind]))
+        arrived, within = divmod(numbers[POSITION], ONE_ARRIVAL)
+        kind, waits = divmod(within, 2)
+        found.append(RankPresence(numbers[RANK], arrived, arrived - waits, KINDS[kind]))
     return sorted(found, key=lambda presence: presence.rank)
 
 
