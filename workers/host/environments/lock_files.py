@@ -99,9 +99,15 @@ def find_program(lock: LockFile, host_variables: Mapping[str, str]) -> Path:
     raise BuildError(f"{lock.name} can't be installed on this machine: it needs {needed}.")
 
 
+def program_folder(program: Path) -> Path:
+    """What it needs of this machine: its folder, or the whole environment that conda or mamba came with."""
+    folder = program.resolve().parent
+    return folder.parent if (folder.parent / "conda-meta").is_dir() else folder
+
+
 def build_environment(lock: LockFile, program: Path, step: BuildStep, runner: BuildRunner) -> None:
     """Fill the step's folder."""
-    seen = (*step.seen, program.resolve().parent)
+    seen = (*step.seen, program_folder(program))
     if lock.is_uv:
         build_by_uv(lock, program, step, runner, seen)
         return

@@ -130,13 +130,18 @@ def test_a_missing_tool_is_named(monkeypatch: pytest.MonkeyPatch, name: str, nee
 
 
 def test_a_program_of_condas_family_makes_the_folder(tmp_path: Path, checkout: Path) -> None:
-    """By a stand-in that says how it was called: no such program comes as a Python package."""
+    """By a stand-in that says how it was called, and has its parts beside it as conda and mamba have."""
     (checkout / "linux-64.lock").write_text("@EXPLICIT\n")
-    program = tmp_path / "bin" / "conda"
-    program.parent.mkdir()
-    program.write_text('#!/bin/sh\necho "$@"\nmkdir -p "$4/bin"\nln -s /usr/bin/python3 "$4/bin/python"\n')
+    program = tmp_path / "conda" / "bin" / "conda"
+    program.parent.mkdir(parents=True)
+    program.write_text('#!/bin/sh\n. "$(dirname "$0")/../conda-meta/parts"\n')
     program.chmod(0o755)
-    runner = BuildRunner(tmp_path / "home", log := Log(), host_variables={"PATH": str(program.parent)})
+    parts = program.parent.parent / "conda-meta" / "parts"
+    parts.parent.mkdir()
+    parts.write_text('echo "$@"\nmkdir -p "$4/bin"\nln -s /usr/bin/python3 "$4/bin/python"\n')
+    box = small_box("bubblewrap", tmp_path / "box", Sandbox(network="none", build_disk=400 * MIB))
+    variables = {"PATH": str(program.parent)}
+    runner = BuildRunner(tmp_path / "home", log := Log(), host_variables=variables, box=box)
     base = Environments(runner).base(checkout, Environment(lock="linux-64.lock"))
     assert base.python.is_symlink()
     assert f"create --yes --prefix {base.folders[0]} --file linux-64.lock" in log.finish()
