@@ -1,9 +1,11 @@
 import math
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -276,6 +278,20 @@ def test_ranks_of_a_service_belong_to_the_tree(busy: subprocess.Popen[bytes], tm
     (tmp_path / f"presence-{busy.pid}").touch()
     assert busy.pid not in ProcessTree(launcher).pids()
     assert busy.pid in ProcessTree(launcher, tmp_path).pids()
+
+
+def test_ranks_of_a_service_end_with_the_measurement(tmp_path: Path) -> None:
+    code = [sys.executable, "-c", "input()"]
+    plans = (tmp_path / "plan.json", tmp_path / "other" / "plan.json")
+    with ExitStack() as ended:
+        rank, other = (
+            ended.enter_context(subprocess.Popen([*code, str(plan)], stdin=subprocess.PIPE)) for plan in plans
+        )
+        for started in (rank, other):
+            (tmp_path / f"presence-{started.pid}").touch()
+        process_tree.kill_ranks(tmp_path)
+        assert rank.wait(20) == -signal.SIGKILL
+        assert other.poll() is None
 
 
 def test_what_was_written_to_disk_is_told(tmp_path: Path) -> None:

@@ -112,6 +112,8 @@ class MeasuredProcess:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None and self._may_go_on(kind):
             self._process.wait()
+        if self.launched_ranks and not (self.plan.keep_running and self._process.returncode is not None):
+            process_tree.kill_ranks(self.launched_ranks)
         if self._process.returncode is None:
             process_tree.kill_tree(self.pid)
         elif not self.plan.keep_running:

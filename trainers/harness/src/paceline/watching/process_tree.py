@@ -14,7 +14,10 @@ from ..measured.rank_presence import present_pids
 from . import process_usage
 from .process_usage import ProcessUsage, cheap_descendant_pids, descendant_pids, orphaned_pids
 
-__all__ = ["MAIN", "LabelUsage", "ProcessTree", "TreeReading", "descendant_pids", "kill_orphans", "kill_tree"]
+__all__ = [
+    *("MAIN", "LabelUsage", "ProcessTree", "TreeReading"),
+    *("descendant_pids", "kill_orphans", "kill_ranks", "kill_tree"),
+]
 
 MAIN = "main"
 FORKED = "main (forked)"
@@ -204,6 +207,14 @@ def kill_tree(pid: int) -> None:
 def kill_orphans(group: int) -> None:
     """Kill what a process that led its own session, and has ended, left running in it."""
     _kill_processes(set(), group)
+
+
+def kill_ranks(folder: Path) -> None:
+    """Kill the ranks that were started with a file of this folder, and their descendants."""
+    for pid in present_pids(folder):
+        # Another process may have got the number of one that has ended.
+        if any(Path(word).parent == folder for word in process_usage.command_line(pid)):
+            _send_kill({*descendant_pids(pid), pid})
 
 
 def _kill_processes(members: set[int], group: int) -> None:
