@@ -139,11 +139,10 @@ def read_series_trend(request: HttpRequest, series: Series) -> SeriesTrend:
     related = trends.related_series(series, [name.series for name in query.beside if name.series])
     drawn = choose_drawn(shown, [change.position for change in changes])
     beside = _read_overlaid(series, query, branch, shown, related)
-    runs = _list_runs(series, branch, shown, beside)
-    listed = requested_page(request, runs, ROWS_PER_PAGE)
+    listed = _list_runs(request, series, branch, shown, beside)
     if details is None:
         # The newest ones are what the baseline is compared with.
-        wanted = {row.run for row in (*drawn, *rows[-NOISE_POINTS - 1 :], *listed)}
+        wanted = {row.run for row in (*drawn, *rows[-NOISE_POINTS - 1 :])} | {row.run for row in listed}
         wanted |= {run for _, _, lines in beside for _, run, _ in choose_drawn_overlaid(lines, len(beside))}
         details = points_of_runs([series.pk, *(other.pk for other, _, _ in beside)], wanted)
     points = {(point.series, point.run): point for point in details}
@@ -247,18 +246,29 @@ OverlaidRows = tuple[Series, str, list[tuple[int, int, float]]]
 
 
 def _list_runs(
-    series: Series, branch: str, shown: Sequence[TrendRow], beside: Sequence[OverlaidRows]
-) -> list[ListedRun]:
+    request: HttpRequest,
+    series: Series,
+    branch: str,
+    shown: Sequence[TrendRow],
+    beside: Sequence[OverlaidRows],
+) -> Page[ListedRun]:
     """What the table has, newest first. Another branch has other commits at the same positions: of the first
     of its lines that has a value there each gets a row of its own."""
-    own = [ListedRun(row.position, row.run, series.pk, branch) for row in shown[::-1]]
     others: dict[tuple[str, int], ListedRun] = {}
     for other, line_branch, rows in beside:
         if line_branch != branch:
             for position, run, _ in rows[::-1]:
                 others.setdefault((line_branch, position), ListedRun(position, run, other.pk, line_branch))
-    # Sorting keeps the order of equals: at a position the page's own commit stands first.
-    return sorted([*own, *others.values()], key=lambda row: -row.position) if others else own
+    listed: list[TrendRow | ListedRun] = [*shown[::-1], *others.values()]
+    if others:
+        # Sorting keeps the order of equals: at a position the page's own commit stands first.
+        listed.sort(key=lambda row: -row.position)
+    page = requested_page(request, listed, ROWS_PER_PAGE)
+    page.object_list = [
+        row if isinstance(row, ListedRun) else ListedRun(row.position, row.run, series.pk, branch)
+        for row in page
+    ]
+    return page
 
 
 def _read_overlaid(
