@@ -137,8 +137,9 @@ def table_rows(rows: Sequence[Claim], values: dict[int, list[float]]) -> list[Cl
                 claim=claim,
                 text=text,
                 expected=sentences.claimed_text(text),
-                accepted=sentences.accepted_text(text),
-                metric=sentences.metric_text(text),
+                # What can't be tested names no metric and no case.
+                accepted="" if text.untestable else sentences.accepted_text(text),
+                metric="" if text.untestable else sentences.metric_text(text),
                 measured=sentences.measured_text(newest) if newest else "",
                 evidence=sentences.evidence_text(newest) if newest else "",
                 verdict=sentences.verdict_text(claim.verdict),

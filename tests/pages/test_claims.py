@@ -41,6 +41,7 @@ def test_the_table_says_what_holds_and_since_when(client: Client, claim: Claim, 
     assert "fused=false to fused=true" in page
     assert line[-1].short in page
     assert "the file says it can't be tested: there is no cluster" in page
+    assert "the case as it is" not in page
     only = shown_text(client.get(f"/projects/{claim.project.slug}/claims/walker/?show=refuted"))
     assert "cluster" not in only
     assert client.get(f"/projects/{claim.project.slug}/claims/walker/?show=good").status_code == 400
