@@ -158,6 +158,7 @@ def visit_everything(client: Client, folder: Path) -> None:
         assert client.get(where).status_code == 200, where
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(case_grid, "MOST_COLUMNS", 1)
+        patch.setattr(case_grid, "COMMON_SHARE", 2)
         assert client.get("/projects/snake/?sort=moved").status_code == 200
     for query in ("", "?branch=main", "?case=nothing"):
         assert client.get(f"/projects/runs/runs/waiting/cancel/{query}").status_code == 200

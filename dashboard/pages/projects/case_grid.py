@@ -32,6 +32,7 @@ CASES_PER_PAGE = 40
 FEW_CASES = 12
 # As many headline metrics as a case has at most: imported benchmarks have some of their own each.
 MOST_COLUMNS = 6
+COMMON_SHARE = 0.5
 SORTS = ("name", "moved", "measured")
 ENOUGH_VALUES = 5
 STALE_AFTER = timedelta(days=14)
@@ -306,8 +307,10 @@ def _fill_cells(
         for states in (found.get(row.state.configuration, []) for row in rows)
     ]
     every = shown_columns(by_row)
-    often = sorted(every, key=lambda column: -sum(column in cells for cells in by_row))[:MOST_COLUMNS]
-    columns = [column for column in every if column in often]
+    columns = every
+    if len(every) > MOST_COLUMNS:
+        least = COMMON_SHARE * len(by_row)
+        columns = [column for column in every if sum(column in cells for cells in by_row) >= least]
     filled = []
     for row, states in zip(rows, by_row, strict=True):
         cells = [

@@ -131,9 +131,8 @@ def test_of_many_metrics_those_of_most_cases_are_columns(client: Client) -> None
         latest.series = Series.objects.create(configuration=configuration, metric=metric, headline=True)
         latest.save(force_insert=True)
     answer = client.get("/projects/snake/")
-    common = ["Throughput", "Step time", "Peak memory"]
-    assert answer.context["columns"] == [*common, "a (gauge)", "b (gauge)", "c (gauge)"]
-    assert "Fewer cases have d (gauge)" in shown_text(answer)
+    assert answer.context["columns"] == ["Throughput", "Step time", "Peak memory"]
+    assert "Fewer cases have a (gauge) , b (gauge) , c (gauge) or d (gauge)" in shown_text(answer)
     assert 'href="?metric=gauge.d"' in answer.text
 
 

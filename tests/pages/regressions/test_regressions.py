@@ -313,7 +313,13 @@ def test_where_counters_were_taken_over_the_memory_is_that_of_the_counted_commit
 
 def test_without_documents_it_says_how_to_get_them(client: Client, regression: Regression) -> None:
     Document.objects.all().delete()
-    assert "manage.py trigger snake --range" in get_page(client, f"/regressions/{regression.pk}/")
+    assert "Measure both again" not in get_page(client, f"/regressions/{regression.pk}/")
+    client.force_login(User.objects.create_superuser("ada"))
+    span = f"{regression.last_good.short}~..{regression.first_bad.short}"
+    found = f'<a href="/projects/snake/trigger/?which=range&amp;range={span}">Measure both again</a>'
+    assert found in client.get(f"/regressions/{regression.pk}/").text
+    form = client.get(f"/projects/snake/trigger/?which=range&range={span}").text
+    assert f'name="range" value="{span}"' in form
 
 
 @pytest.mark.parametrize(
