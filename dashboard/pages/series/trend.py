@@ -105,8 +105,8 @@ class SeriesTrend:
 
     @property
     def details(self) -> list[SeriesPoint]:
-        """All that were read of this series' points, oldest first."""
-        return details_of_series(self.points, self.series.pk)
+        """All that were read of the rows' points, oldest first."""
+        return details_of_rows(self.points, self.series.pk, self.rows)
 
     def details_of(self, rows: Sequence[TrendRow]) -> list[SeriesPoint]:
         """Of those rows that have them."""
@@ -118,9 +118,13 @@ def narrow_row(point: SeriesPoint) -> TrendRow:
     return TrendRow(point.position, point.run, point.value, point.tainted, point.environment, point.machine)
 
 
-def details_of_series(points: Mapping[tuple[int, int], SeriesPoint], series: int) -> list[SeriesPoint]:
-    """In the order of its rows; `points` by series and run."""
-    own = (point for point in points.values() if point.series == series)
+def details_of_rows(
+    points: Mapping[tuple[int, int], SeriesPoint], series: int, rows: Sequence[TrendRow]
+) -> list[SeriesPoint]:
+    """Those that these rows of a series have, in their order; `points` by series and run."""
+    # Beside them are those of the same series on other branches.
+    runs = {row.run for row in rows}
+    own = (point for point in points.values() if point.series == series and point.run in runs)
     return sorted(own, key=attrgetter("position", "run"))
 
 
@@ -146,7 +150,8 @@ def read_series_trend(request: HttpRequest, series: Series) -> SeriesTrend:
         wanted |= {run for _, _, lines in beside for _, run, _ in choose_drawn_overlaid(lines, len(beside))}
         details = points_of_runs([series.pk, *(other.pk for other, _, _ in beside)], wanted)
     points = {(point.series, point.run): point for point in details}
-    baseline = read_baseline(request, series, branch, details_of_series(points, series.pk), changes)
+    own = details_of_rows(points, series.pk, rows)
+    baseline = read_baseline(request, series, branch, own, changes)
     reference, values = _read_reference(series, query, rows, baseline, [other for other, _, _ in beside])
     span = (shown[0].position, shown[-1].position) if shown else None
     return SeriesTrend(

@@ -125,11 +125,14 @@ def test_what_the_policy_pins_is_read_unasked(client: Client, step_time: Series)
     assert chosen_baseline(client.get(page_of(step_time, against="rolling"))) == "rolling"
 
 
-def test_another_branch_is_read_against_its_merge_base(client: Client, step_time: Series) -> None:
+@pytest.mark.parametrize("beside", [{}, {"beside": "@main"}])
+def test_another_branch_is_read_against_its_merge_base(
+    client: Client, step_time: Series, beside: dict[str, str]
+) -> None:
     measure_branch(step_time, NEW)
-    answer = client.get(page_of(step_time, branch="topic"))
+    answer = client.get(page_of(step_time, branch="topic", **beside))
     said = shown_text(answer)
-    hashes = [row["point"].commit.hash for row in answer.context["rows"]]
+    hashes = [row["point"].commit.hash for row in answer.context["rows"] if row["is_own"]]
     assert [Commit.objects.get(hash=name).branch for name in hashes] == ["topic"]
     assert chosen_baseline(answer) == "merge base"
     assert f"at {commit_at(2).short}" in said
