@@ -266,7 +266,8 @@ def measure_run(row: Claim, claim: ClaimText, run: Run, actor: Actor | None) -> 
 def run_stored(run_id: int) -> None:
     """Judge what was asked before any run could tell of it, by this one. Safe to repeat."""
     found = Run.objects.filter(pk=run_id, state=Run.State.DONE, commit__branch=F("commit__project__branch"))
-    run = found.select_related("configuration__case").first()
+    # Its own noise is all that a sentinel's run says.
+    run = found.exclude(origin=Run.Origin.SENTINEL).select_related("configuration__case").first()
     if run is None:
         return
     case = run.configuration.case
@@ -277,6 +278,10 @@ def run_stored(run_id: int) -> None:
         )
         for row in rows.order_by("pk"):
             claim = parse_definition(row.definition)
+            if not sides.has_measured(run, claim):
+                continue
             if sides.judged_runs(Run.objects.filter(pk=run.pk), claim).exists():
                 measure_run(row, claim, run, None)
                 Claim.objects.filter(pk=row.pk).update(reason={})
+            else:
+                Claim.objects.filter(pk=row.pk).update(reason={**row.reason, "code": "tainted runs"})

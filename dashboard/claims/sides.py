@@ -120,7 +120,7 @@ def runs_of_claim(
         commit__branch=project.branch,
         commit__position__lte=position,
         state=Run.State.DONE,
-    )
+    ).exclude(origin=Run.Origin.SENTINEL)
     if pool:
         found = found.filter(configuration__pool__name=pool)
     return found.select_related("configuration").order_by("configuration__quick", "-commit__position", "-pk")
@@ -132,6 +132,13 @@ def judged_runs(found: QuerySet[Run], claim: ClaimText) -> QuerySet[Run]:
     return found.exclude(
         Exists(Point.objects.filter(run=OuterRef("pk"), series__metric__name__in=names, tainted=True))
     )
+
+
+def has_measured(run: Run, claim: ClaimText) -> bool:
+    """Whether a run has left points of all that a claim is read from."""
+    names = metric_names(claim.metric)
+    found = Point.objects.filter(run=run, series__metric__name__in=names)
+    return found.values("series__metric__name").distinct().count() == len(names)
 
 
 def metric_names(spelling: str) -> list[str]:
