@@ -54,8 +54,8 @@ def run_end_sentence(
     """
     left = f"About {format_duration(by_progress)} are left by its progress" if by_progress is not None else ""
     if took is None:
-        never = "No run of its case has ended yet"
-        return f"{left}." if left else f"{never}: it may take {format_duration(time_limit)} at most."
+        most = f"it is measured for {format_duration(time_limit)} at most, its environment comes on top"
+        return f"{left}." if left else f"No run of its case was measured yet: {most}."
     newest = f"its case's newest run took {format_duration(took)}"
     if elapsed is None:
         return f"Once it has begun it will take about as long as before: {newest}."

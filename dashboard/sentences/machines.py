@@ -17,6 +17,8 @@ from dashboard.sentences import numbers
 from dashboard.sentences.disturbances import ADVICE
 from dashboard.sentences.labels import field_label, upper_first
 
+# Within which an experiment has its environments built, as a rule: its budget doesn't count that.
+BUILDS_OF_EXPERIMENT = timedelta(hours=1)
 # Where a line must not end.
 TIED = "\N{NO-BREAK SPACE}"
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -107,12 +109,13 @@ def held_time(job: Run | Experiment) -> str:
 
 def past_limit_text(job: Run | Experiment) -> str:
     """Of what is measured for longer than it may be: its machine should be looked at. Else empty."""
-    since = job.measuring_at or _held_since(job)
+    is_run = isinstance(job, Run)
     limit = job.time_limit if isinstance(job, Run) else job.most_seconds
-    if since is None or timezone.now() - since <= timedelta(seconds=limit):
+    # A run's environment is there when it begins to measure; an experiment's budget counts its pairs alone.
+    longest = timedelta(seconds=limit) if is_run else timedelta(seconds=limit) + BUILDS_OF_EXPERIMENT
+    if job.measuring_at is None or timezone.now() - job.measuring_at <= longest:
         return ""
-    name = "time limit" if isinstance(job, Run) else "budget"
-    return f"past its {name} of {numbers.format_duration(limit)}"
+    return f"{'past its time limit' if is_run else 'far past its budget'} of {numbers.format_duration(limit)}"
 
 
 def _held_since(job: Run | Experiment) -> datetime | None:

@@ -14,7 +14,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from dashboard import hosts
-from dashboard.models import Commit, JoinCode, Machine, Metric, Pool, Run, Sentinel
+from dashboard.models import Commit, Experiment, JoinCode, Machine, Metric, Pool, Run, Sentinel
 from dashboard.pages.machines.machines import count_codes
 from dashboard.querysets.machines import NEWEST_RUNS
 from dashboard.secrets.tokens import hash_token
@@ -136,17 +136,19 @@ def test_what_is_measured_stands_with_its_progress(client: Client, machine: Mach
 def test_what_is_measured_for_too_long_is_told(client: Client, machine: Machine) -> None:
     line = builders.create_commits(builders.create_project(), 2)
     case = builders.create_case(line[0].project)
-    since = timezone.now() - timedelta(minutes=40)
+    since = timezone.now() - timedelta(minutes=100)
     held = {"machine": machine, "measuring_at": since}
     builders.create_run(line[0], case, "measuring", claimed_at=since, time_limit=1800, **held)
     create_experiment(line, state="measuring", most_seconds=600, **held)
     for where in ("/machines/", machine.get_absolute_url()):
         text = page_text(client, where)
-        assert "measuring for 40 min" in text
+        assert "measuring for 1 h 40 min" in text
         assert "past its time limit of 30 min" in text
-        assert "past its budget of 10 min" in text
+        assert "far past its budget of 10 min" in text
+    # What came before, and what an experiment builds, is no measuring.
     Run.objects.update(measuring_at=timezone.now())
-    assert "past its time limit" not in page_text(client)
+    Experiment.objects.update(measuring_at=timezone.now() - timedelta(minutes=60))
+    assert "past its" not in page_text(client)
 
 
 def test_a_pool_says_what_waits_for_it(client: Client, machine: Machine, line: list[Commit]) -> None:

@@ -65,7 +65,7 @@ def test_what_no_time_limit_bounds_has_no_most() -> None:
         (100, 40, 0.9, "About 1 min are left: its case's newest run took 1 min 40 s."),
         (100, 160, 0.8, "It takes long: its case's newest run took 1 min 40 s. About 40 s are left by its "),
         (None, 160, 0.8, "About 40 s are left by its progress."),
-        (None, 160, 0.05, "No run of its case has ended yet: it may take 30 min at most."),
+        (None, 160, 0.05, "No run of its case was measured yet: it is measured for 30 min at most, its "),
     ],
 )
 def test_a_run_always_says_when_it_will_have_ended(
