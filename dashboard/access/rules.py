@@ -231,6 +231,7 @@ RULES: dict[str, Rule] = {
     "run-picture": Rule(Audience.VIEW, "run", api=True),
     "run-flame": Rule(Audience.VIEW, "run", api=True),
     "run-telemetry": Rule(Audience.VIEW, "run", api=True),
+    "run-step-times": Rule(Audience.VIEW, "run", api=True),
     "experiment-picture": Rule(Audience.VIEW, "experiment", api=True),
     "claim-picture": Rule(Audience.VIEW, "claim", api=True),
     "series-share": Rule(Audience.OPERATE, "series"),

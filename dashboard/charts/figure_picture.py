@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import unescape
 from typing import Any
 
 import numpy as np
@@ -18,23 +19,30 @@ from dashboard.charts.canvas import (
     GRID,
     INK,
     MUTED,
+    WIDER,
     At,
     Canvas,
     fit_text,
     text_width,
 )
-from dashboard.charts.picture_ticks import LABEL_SIZE, round_ticks
-from dashboard.sentences import numbers
+from dashboard.charts.picture_axes import PictureAxis
+from dashboard.charts.picture_marks import cut_dashes, draw_mark
+from dashboard.charts.picture_ticks import LABEL_SIZE
 
 WIDTH = 900
 LEFT, TOP, RIGHT = 76, 94, 880
 # Below the plot, where its horizontal axis is written, and between two plots for the title of the lower one.
 BELOW, BETWEEN = 44, 34
 TITLE_SIZE, CAPTION_SIZE = 15, 11
-LEGEND_AT, LEGEND_GAP = 62, 18
+# Of the legend: where its first row is, and how far its rows and the names in them are apart.
+LEGEND_AT, LEGEND_ROW, LEGEND_GAP, LEGEND_STROKE = 62, 16, 18, 14
+# The title of an axis above its drawing; where marks are named there, over these.
+TITLE_ABOVE, NAMES_ABOVE = 16, 22
+# Between a line and its name, and between a name and the picture's edge.
+NAME_GAP, MARGIN = 3, 4
 TICKS, COLUMNS = 5, 9
-# A range that the figure doesn't name reaches beyond the values by this part.
-ROOM = 0.05
+# So far to the left of the drawing a label below it may begin, for the vertical axis' own to stay free.
+LEFTMOST = 24
 # Colours of the pages in the light that can be told apart on white.
 COLOURS: Mapping[str, str] = {
     theme.INK: INK,
@@ -45,6 +53,7 @@ COLOURS: Mapping[str, str] = {
     theme.BAND: BAND,
     theme.WINDOW: "#eef3fb",
     theme.WORSE: BAD,
+    theme.DOUBT: "#7a5a00",
     **dict(
         zip(
             theme.HUES,
@@ -53,31 +62,34 @@ COLOURS: Mapping[str, str] = {
         )
     ),
 }
-DIAMOND = 1.25
+
+# Each row of a legend: (where it begins, the trace, its name).
+Legend = list[list[tuple[float, theme.Trace, str]]]
 
 
 @dataclass(frozen=True, slots=True)
 class FigurePlot:
     """One drawing of the figure: where its values lie in the picture, in its pixels."""
 
-    x_range: tuple[float, float]
-    y_range: tuple[float, float]
+    x: PictureAxis
+    y: PictureAxis
     top: float
     bottom: float
 
-    def locate(self, x: object, y: object) -> np.ndarray:
+    def locate(self, x: Any, y: Any) -> np.ndarray:
         """The places (n, 2) of values; NaN where one is missing."""
-        (left, right), (low, high) = self.x_range, self.y_range
-        across = (_as_numbers(x) - left) / (right - left)
-        up = (_as_numbers(y) - low) / (high - low)
-        return np.column_stack(
-            [LEFT + across * (RIGHT - LEFT), self.bottom - up.clip(0, 1) * (self.bottom - self.top)]
-        )
+        return np.column_stack([self.across(self.x.shares(x)), self.upwards(self.y.shares(y).clip(0, 1))])
+
+    def across(self, share: Any) -> Any:
+        return LEFT + share * (RIGHT - LEFT)
+
+    def upwards(self, share: Any) -> Any:
+        return self.bottom - share * (self.bottom - self.top)
 
 
 def picture_height(figure: theme.Figure | None) -> int:
     """Of what `draw_figure_picture` draws."""
-    return TOP + (figure["layout"]["height"] + BELOW if figure else 0)
+    return _top_of(figure) + figure["layout"]["height"] + BELOW if figure else TOP
 
 
 def draw_figure_picture(canvas: Canvas, figure: theme.Figure | None, title: str, caption: str) -> bytes:
@@ -87,35 +99,46 @@ def draw_figure_picture(canvas: Canvas, figure: theme.Figure | None, title: str,
     if figure is None:
         return canvas.encode()
     layout, plots = figure["layout"], _place_plots(figure)
-    shapes = layout.get("shapes", ())
+    shapes, names = layout.get("shapes", ()), layout.get("annotations", ())
     for shape in shapes:
         if shape["type"] == "rect":
             _draw_stretch(canvas, shape, plots)
     for name, plot in plots.items():
-        _draw_grid(canvas, layout[_layout_name(name)], plot)
+        _draw_grid(canvas, layout[_layout_name(name)], plot, TITLE_ABOVE + (NAMES_ABOVE if names else 0))
     for shape in shapes:
-        if shape["type"] == "line":
+        if shape["type"] == "line" and shape.get("yref") != "paper":
             _draw_level(canvas, shape, plots["y"])
     for trace, before in zip(figure["data"], [None, *figure["data"]], strict=False):
         _draw_trace(canvas, trace, before, plots[trace.get("yaxis", "y")])
+    for shape in shapes:
+        if shape.get("yref") == "paper" and shape["type"] == "line":
+            _draw_upright(canvas, shape, plots["y"])
+    for name in names:
+        _write_name(canvas, name, plots["y"])
     _write_columns(canvas, layout["xaxis"], list(plots.values())[-1])
-    if layout.get("showlegend"):
-        _write_legend(canvas, figure["data"])
+    for index, row in enumerate(_legend_rows(figure)):
+        _write_legend_row(canvas, row, LEGEND_AT + index * LEGEND_ROW)
     return canvas.encode()
+
+
+def _top_of(figure: theme.Figure) -> int:
+    """Where the uppermost drawing begins: below each row of its legend and the names of its marks."""
+    named = NAMES_ABOVE if figure["layout"].get("annotations") else 0
+    return TOP + LEGEND_ROW * max(0, len(_legend_rows(figure)) - 1) + named
 
 
 def _place_plots(figure: theme.Figure) -> dict[str, FigurePlot]:
     """By the name of their vertical axis, the uppermost first."""
     layout, traces = figure["layout"], figure["data"]
     names = list(dict.fromkeys(trace.get("yaxis", "y") for trace in traces))
-    x_range = _range_of(layout["xaxis"], [trace["x"] for trace in traces])
+    x_axis = PictureAxis.of_values(layout["xaxis"], [trace["x"] for trace in traces])
     height = (layout["height"] - BETWEEN * (len(names) - 1)) / len(names)
     plots = {}
     for index, name in enumerate(names):
-        axis = layout[_layout_name(name)]
         values = [trace["y"] for trace in traces if trace.get("yaxis", "y") == name]
-        top = TOP + index * (height + BETWEEN)
-        plots[name] = FigurePlot(x_range, _range_of(axis, values), top, top + height)
+        y_axis = PictureAxis.of_values(layout[_layout_name(name)], values)
+        top = _top_of(figure) + index * (height + BETWEEN)
+        plots[name] = FigurePlot(x_axis, y_axis, top, top + height)
     return plots
 
 
@@ -123,70 +146,93 @@ def _layout_name(axis: str) -> str:
     return f"yaxis{axis[1:]}"
 
 
-def _range_of(axis: Mapping[str, Any], values: Sequence[object]) -> tuple[float, float]:
-    if "range" in axis:
-        low, high = axis["range"]
-        return float(low), float(high)
-    known = np.concatenate([_as_numbers(part) for part in values])
-    known = known[np.isfinite(known)]
-    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
-    if axis.get("rangemode") == "tozero":
-        low, high = min(low, 0.0), max(high, 0.0)
-    return low, high + (ROOM * (high - low) or 1.0)
-
-
-def _as_numbers(values: object) -> np.ndarray:
-    return np.asarray(values, dtype=np.float64)
-
-
 def _draw_stretch(canvas: Canvas, shape: Mapping[str, Any], plots: Mapping[str, FigurePlot]) -> None:
     """Over all drawings."""
     first, *_, last = (*plots.values(), *plots.values())
-    (left, _), (right, _) = first.locate([shape["x0"], shape["x1"]], [0, 0])
+    left, right = first.across(first.x.shares([shape["x0"], shape["x1"]]))
     corners = [(left, first.top), (right, first.top), (right, last.bottom), (left, last.bottom)]
     canvas.draw_area(corners, COLOURS[shape["fillcolor"]])
 
 
 def _draw_level(canvas: Canvas, shape: Mapping[str, Any], plot: FigurePlot) -> None:
-    low, high = plot.y_range
-    if low <= shape["y0"] <= high:
-        ((_, y),) = plot.locate([0], [shape["y0"]])
+    (share,) = plot.y.shares([shape["y0"]])
+    if 0 <= share <= 1:
+        y = float(plot.upwards(share))
         canvas.draw_line([(LEFT, y), (RIGHT, y)], COLOURS[shape["line"]["color"]], 1)
 
 
-def _draw_grid(canvas: Canvas, axis: Mapping[str, Any], plot: FigurePlot) -> None:
-    """Lines at round values with their numbers beside them, and the axis' title above."""
-    values = round_ticks(*plot.y_range, TICKS)
-    suffix = axis.get("ticksuffix", "")
-    for value, (_, y) in zip(values, plot.locate([0] * len(values), values), strict=True):
+def _draw_upright(canvas: Canvas, shape: Mapping[str, Any], plot: FigurePlot) -> None:
+    """At one value, as high as the drawing."""
+    (share,) = plot.x.shares([shape["x0"]])
+    if 0 <= share <= 1:
+        x = float(plot.across(share))
+        canvas.draw_line([(x, plot.top), (x, plot.bottom)], COLOURS[shape["line"]["color"]], 1)
+
+
+def _write_name(canvas: Canvas, annotation: Mapping[str, Any], plot: FigurePlot) -> None:
+    """Of an upright line, above it at the side that the figure says."""
+    text = unescape(annotation["text"])
+    # Unlike a shape's, its place on a logarithmic axis is a logarithm.
+    x = plot.across((annotation["x"] - plot.x.low) / (plot.x.high - plot.x.low))
+    y = plot.top - annotation.get("yshift", 0) - 1
+    if annotation["xanchor"] == "right":
+        canvas.write_text((x - NAME_GAP, y), text, COLOURS[annotation["font"]["color"]], CAPTION_SIZE, "rb")
+        return
+    last = WIDTH - MARGIN - WIDER * text_width(text, CAPTION_SIZE)
+    canvas.write_text(
+        (min(x + NAME_GAP, last), y), text, COLOURS[annotation["font"]["color"]], CAPTION_SIZE, "lb"
+    )
+
+
+def _draw_grid(canvas: Canvas, axis: Mapping[str, Any], plot: FigurePlot, above: float) -> None:
+    """Lines at round values with their numbers beside them, and the axis' title `above`."""
+    for share, label in plot.y.ticks(TICKS):
+        y = float(plot.upwards(share))
         canvas.draw_line([(LEFT, y), (RIGHT, y)], GRID, 1)
-        canvas.write_text((LEFT - 8, y), f"{numbers.format_number(value)}{suffix}", MUTED, LABEL_SIZE, "rm")
-    canvas.write_text((LEFT, plot.top - 16), axis["title"]["text"], MUTED, CAPTION_SIZE, "lt")
+        canvas.write_text((LEFT - 8, y), label, MUTED, LABEL_SIZE, "rm")
+    title = unescape(axis["title"]["text"])
+    canvas.write_text((LEFT, plot.top - above), title, MUTED, CAPTION_SIZE, "lt")
 
 
 def _write_columns(canvas: Canvas, axis: Mapping[str, Any], plot: FigurePlot) -> None:
-    """Round numbers below the lowest drawing; those of what is counted are whole."""
-    low, high = plot.x_range
-    values = round_ticks(low, high, COLUMNS)
-    if axis.get("dtick"):
-        values = [value for value in values if float(value).is_integer() and value >= axis["tick0"]]
-    for value, (x, _) in zip(values, plot.locate(values, [0] * len(values)), strict=True):
-        canvas.write_text((x, plot.bottom + 6), numbers.format_number(value), MUTED, LABEL_SIZE, "mt")
-    middle = (LEFT + RIGHT) / 2
-    canvas.write_text((middle, plot.bottom + 24), axis["title"]["text"], MUTED, CAPTION_SIZE, "mt")
+    """Below the lowest drawing; what would touch its neighbour is left out."""
+    free = -math.inf
+    for share, label in plot.x.ticks(COLUMNS):
+        x, half = float(plot.across(share)), WIDER * text_width(label, LABEL_SIZE) / 2
+        if max(free, LEFT - LEFTMOST) < x - half and x + half < WIDTH:
+            canvas.write_text((x, plot.bottom + 6), label, MUTED, LABEL_SIZE, "mt")
+            free = x + half + MARGIN
+    title = unescape(axis.get("title", {}).get("text", ""))
+    canvas.write_text(((LEFT + RIGHT) / 2, plot.bottom + 24), title, MUTED, CAPTION_SIZE, "mt")
 
 
 def _draw_trace(canvas: Canvas, trace: theme.Trace, before: theme.Trace | None, plot: FigurePlot) -> None:
     places = plot.locate(trace["x"], trace["y"])
     line = trace.get("line", {})
+    if line.get("shape") == "hv":
+        places = _with_steps(places)
     if trace.get("fill") == "tonexty" and before is not None:
         edge = plot.locate(before["x"], before["y"])
         canvas.draw_area(_pixel_points(np.concatenate([edge, places[::-1]])), COLOURS[trace["fillcolor"]])
+    elif trace.get("fill") == "tozeroy":
+        edge = np.column_stack([places[[-1, 0], 0], [plot.bottom, plot.bottom]])
+        canvas.draw_area(_pixel_points(np.concatenate([places, edge])), COLOURS[trace["fillcolor"]])
     elif "lines" in trace["mode"] and line.get("width"):
         for part in _known_parts(places):
-            canvas.draw_line(_pixel_points(part), COLOURS[line["color"]], line["width"])
+            _draw_stroke(canvas, _pixel_points(part), line, line["width"])
     if "markers" in trace["mode"]:
         _draw_marks(canvas, trace, places)
+
+
+def _draw_stroke(canvas: Canvas, points: Sequence[At], line: Mapping[str, Any], width: float) -> None:
+    for part in cut_dashes(points, line.get("dash", "solid")):
+        canvas.draw_line(part, COLOURS[line["color"]], width)
+
+
+def _with_steps(places: np.ndarray) -> np.ndarray:
+    """Each height kept up to the next place."""
+    corners = np.column_stack([places[1:, 0], places[:-1, 1]])
+    return np.concatenate([np.stack([places[:-1], corners], axis=1).reshape(-1, 2), places[-1:]])
 
 
 def _known_parts(places: np.ndarray) -> Iterator[np.ndarray]:
@@ -199,26 +245,17 @@ def _known_parts(places: np.ndarray) -> Iterator[np.ndarray]:
 
 def _draw_marks(canvas: Canvas, trace: theme.Trace, places: np.ndarray) -> None:
     marker, count = trace["marker"], len(places)
-    sizes = np.broadcast_to(_as_numbers(marker["size"]), count).tolist()
-    colours = _for_each(marker.get("color", trace.get("line", {}).get("color")), count)
+    sizes = np.broadcast_to(np.asarray(marker["size"], dtype=np.float64), count).tolist()
+    colours = _for_each(_mark_colour(trace), count)
     symbols = _for_each(marker.get("symbol", "circle"), count)
     for place, size, colour, symbol in zip(_pixel_points(places), sizes, colours, symbols, strict=True):
-        if not size or not all(map(math.isfinite, place)):
-            continue
-        shape, _, rest = symbol.partition("-")
-        if shape == "diamond":
-            _draw_diamond(canvas, place, DIAMOND * size / 2, COLOURS[colour], hollow=bool(rest))
-        else:
-            canvas.draw_dot(place, size / 2, COLOURS[colour], hollow=bool(rest))
+        if size and all(map(math.isfinite, place)):
+            draw_mark(canvas, place, size, COLOURS[colour], symbol)
 
 
-def _draw_diamond(canvas: Canvas, at: At, reach: float, colour: str, *, hollow: bool) -> None:
-    x, y = at
-    corners = [(x, y - reach), (x + reach, y), (x, y + reach), (x - reach, y)]
-    if hollow:
-        canvas.draw_line([*corners, corners[0]], colour, 1)
-    else:
-        canvas.draw_area(corners, colour)
+def _mark_colour(trace: theme.Trace) -> Any:
+    """One for all, or one for each mark."""
+    return trace["marker"].get("color", trace.get("line", {}).get("color"))
 
 
 def _for_each(value: Any, count: int) -> list[str]:
@@ -229,13 +266,29 @@ def _pixel_points(places: np.ndarray) -> list[At]:
     return [(float(x), float(y)) for x, y in places]
 
 
-def _write_legend(canvas: Canvas, traces: Iterable[theme.Trace]) -> None:
-    """Each line's name after a stroke of it, as many as fit."""
-    x = float(LEFT)
-    for trace in traces:
-        name = str(trace["name"])
-        if x + LEGEND_GAP + text_width(name, CAPTION_SIZE) > RIGHT:
-            break
-        canvas.draw_line([(x, LEGEND_AT), (x + 14, LEGEND_AT)], COLOURS[trace["line"]["color"]], 3)
-        canvas.write_text((x + LEGEND_GAP, LEGEND_AT), name, MUTED, CAPTION_SIZE, "lm")
-        x += LEGEND_GAP + 1.12 * text_width(name, CAPTION_SIZE) + LEGEND_GAP
+def _legend_rows(figure: theme.Figure) -> Legend:
+    """The names of all lines, in as many rows as they take."""
+    rows: Legend = []
+    x = math.inf
+    for trace in figure["data"] if figure["layout"].get("showlegend") else ():
+        name = fit_text(unescape(trace["name"]), CAPTION_SIZE, RIGHT - LEFT - LEGEND_GAP)
+        width = LEGEND_GAP + WIDER * text_width(name, CAPTION_SIZE)
+        if x + width > RIGHT:
+            rows.append([])
+            x = float(LEFT)
+        rows[-1].append((x, trace, name))
+        x += width + LEGEND_GAP
+    return rows
+
+
+def _write_legend_row(canvas: Canvas, row: Sequence[tuple[float, theme.Trace, str]], y: float) -> None:
+    """Each name after a stroke of its line and a mark of its own shape."""
+    for x, trace, name in row:
+        if "lines" in trace["mode"]:
+            _draw_stroke(canvas, [(x, y), (x + LEGEND_STROKE, y)], trace["line"], 3)
+        if "markers" in trace["mode"] and "symbol" in trace["marker"]:
+            marker = trace["marker"]
+            symbol, colour = (_for_each(value, 1)[0] for value in (marker["symbol"], _mark_colour(trace)))
+            size = float(np.max(marker["size"]))
+            draw_mark(canvas, (x + LEGEND_STROKE / 2, y), size, COLOURS[colour], symbol)
+        canvas.write_text((x + LEGEND_GAP, y), name, MUTED, CAPTION_SIZE, "lm")

@@ -78,6 +78,7 @@ LIMITED_REQUESTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "project-compare-flame": ("pages", READS),
     "run-flame": ("pages", READS),
     "run-telemetry": ("pages", READS),
+    "run-step-times": ("pages", READS),
     "experiment-picture": ("pages", READS),
     "claim-picture": ("pages", READS),
     "run-picture": ("pages", READS),

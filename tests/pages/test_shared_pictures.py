@@ -307,15 +307,16 @@ def test_the_flame_graph_of_a_difference_is_a_picture(client: Client) -> None:
     assert refused.status_code == 400
 
 
-def test_pairs_claims_and_telemetry_are_pictures(client: Client, line: list[Commit]) -> None:
+def test_the_charts_of_pages_are_pictures(client: Client, line: list[Commit]) -> None:
     experiment, claim = create_ended(line), create_watched(line)
     run = builders.create_measured_run(line[0], builders.create_case(line[0].project), 0.01)
-    shown = {
-        f"/experiments/{experiment.pk}/": ("picture", "head against base", 1800),
-        f"/claims/{claim.pk}/": ("picture", "Refuted: no difference", 1440),
-        f"/runs/{run.pk}/": ("telemetry", "CPU utilization", 1800),
-    }
-    for page, (name, text, width) in shown.items():
+    shown = [
+        (f"/experiments/{experiment.pk}/", "picture", "head against base", 1800),
+        (f"/claims/{claim.pk}/", "picture", "Refuted: no difference", 1440),
+        (f"/runs/{run.pk}/", "telemetry", "CPU utilization", 1800),
+        (f"/runs/{run.pk}/", "step-times", "p50 | p90 | p99 | ", 1800),
+    ]
+    for page, name, text, width in shown:
         assert f'href="{page}{name}.png' in client.get(page).text
         assert text in svg_texts(client.get(f"{page}{name}.svg").content)
         assert Image.open(BytesIO(client.get(f"{page}{name}.png").content)).width == width
@@ -323,7 +324,5 @@ def test_pairs_claims_and_telemetry_are_pictures(client: Client, line: list[Comm
     beyond = client.get(f"/runs/{run.pk}/telemetry.svg?repetition=99").content
     assert "No telemetry is kept" in svg_texts(beyond)
     Project.objects.update(visibility="private")
-    assert {Client().get(f"{page}{name}.svg").status_code for page, (name, _, _) in shown.items()} <= {
-        302,
-        404,
-    }
+    hidden = {Client().get(f"{page}{name}.svg").status_code for page, name, _, _ in shown}
+    assert hidden <= {302, 404}

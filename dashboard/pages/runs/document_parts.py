@@ -66,13 +66,14 @@ def repetition_context(run: Run, document: Json, index: int, overlaid: bool = Fa
     """What one repetition looked like over time; `index` is its index in the document. `overlaid`: with the
     others behind it."""
     rows_of_all = document.get("repetitions") or []
-    shown = next((repetition for repetition in rows_of_all if repetition["index"] == index), None)
+    shown = _find_repetition(document, index)
     if shown is None:
         return {"repetitions": rows_of_all, "repetition": None}
     rows = run_queries.repetition_telemetry(run, index)
     channels = [_telemetry_channel(row) for row in rows]
     others = _other_repetitions(run, index) if overlaid else {}
     drawn = _draw_repetition(shown, channels, others)
+    counted = _draw_histogram(shown)
     return {
         "repetitions": rows_of_all,
         "repetition": shown,
@@ -82,17 +83,27 @@ def repetition_context(run: Run, document: Json, index: int, overlaid: bool = Fa
             for row, channel in zip(rows, channels, strict=True)
         ],
         "telemetry": theme.figure_json(drawn) if drawn else "",
-        "histogram": _histogram_json(shown),
+        "histogram": theme.figure_json(counted) if counted else "",
     }
 
 
 def draw_run_telemetry(run: Run, document: Json, index: int) -> theme.Figure | None:
     """What was read during one repetition, its window shaded; None where nothing of it is kept."""
-    shown = next((row for row in document.get("repetitions") or [] if row["index"] == index), None)
+    shown = _find_repetition(document, index)
     if shown is None:
         return None
     channels = [_telemetry_channel(row) for row in run_queries.repetition_telemetry(run, index)]
     return telemetry.draw_telemetry(channels, _window_of(shown))
+
+
+def draw_step_times(document: Json, index: int) -> theme.Figure | None:
+    """How long the steps of one repetition took; None where they aren't kept."""
+    shown = _find_repetition(document, index)
+    return _draw_histogram(shown) if shown else None
+
+
+def _find_repetition(document: Json, index: int) -> Json | None:
+    return next((row for row in document.get("repetitions") or [] if row["index"] == index), None)
 
 
 def _window_of(shown: Json) -> tuple[float, float] | None:
@@ -126,13 +137,13 @@ def _telemetry_channel(row: Telemetry) -> telemetry.Channel:
     return telemetry.Channel(row.channel, row.unit, row.start, row.interval, row.values, row.device)
 
 
-def _histogram_json(repetition: Json) -> str:
+def _draw_histogram(repetition: Json) -> theme.Figure | None:
     counted = (repetition.get("step_times") or {}).get("histogram") or {}
     if not counted.get("counts"):
-        return ""
+        return None
     times = repetition.get("step_time") or {}
     marks = {name: times[name] for name in ("p50", "p90", "p99") if times.get(name) is not None}
-    return theme.figure_json(histogram.draw_step_times(counted["edges"], counted["counts"], marks))
+    return histogram.draw_step_times(counted["edges"], counted["counts"], marks)
 
 
 def processes_context(document: Json) -> Json:

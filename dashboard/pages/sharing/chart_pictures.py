@@ -13,7 +13,7 @@ from dashboard.models import Claim, Project
 from dashboard.pages.claims import MOST_DRAWN, history_of
 from dashboard.pages.experiments.pairs import draw_experiment_pairs
 from dashboard.pages.paging import parse_whole_number
-from dashboard.pages.runs.document_parts import draw_run_telemetry
+from dashboard.pages.runs.document_parts import draw_run_telemetry, draw_step_times
 from dashboard.pages.sharing.shared_pictures import is_public, send_picture
 from dashboard.pictures import KINDS, Picture
 from dashboard.pictures.drawing import make_canvas
@@ -45,6 +45,17 @@ def run_telemetry_picture(request: HttpRequest, pk: int, kind: str) -> HttpRespo
     figure = draw_run_telemetry(run, document, index)
     title = f"{run.case} at {run.commit.short}"
     caption = f"Repetition {index}, the measured window shaded" if figure else "No telemetry is kept of it"
+    return _send_figure(figure, title, caption, kind, run.case.project)
+
+
+@require_safe
+def run_step_times_picture(request: HttpRequest, pk: int, kind: str) -> HttpResponse:
+    """`repetition`: whose steps, as on the run's page."""
+    run = get_object_or_404(run_queries.runs_with_related(), pk=pk)
+    index = parse_whole_number(request, "repetition", 0, MOST_REPETITIONS)
+    figure = draw_step_times(run_queries.document_without_telemetry(run) or {}, index)
+    title = f"{run.case} at {run.commit.short}"
+    caption = f"Step times of repetition {index}'s measured window" if figure else "No step times were kept"
     return _send_figure(figure, title, caption, kind, run.case.project)
 
 

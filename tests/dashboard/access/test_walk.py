@@ -93,7 +93,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
     **{f"{name}-picture": {"pk": name, "kind": "kind"} for name in ("series", "regression", "run")},
     **{f"series-{name}": {"pk": "series"} for name in ("badge", "embed")},
     **{f"shared-{name}": {"token": "picture"} for name in ("page", "badge")},
-    **{name: {"pk": "run", "kind": "kind"} for name in ("run-flame", "run-telemetry")},
+    **{name: {"pk": "run", "kind": "kind"} for name in ("run-flame", "run-telemetry", "run-step-times")},
     **{f"{name}-picture": {"pk": name, "kind": "kind"} for name in ("experiment", "claim")},
     "project-compare-flame": {"slug": "slug", "kind": "kind"},
     "shared-picture": {"token": "picture", "kind": "kind"},
