@@ -232,6 +232,9 @@ RULES: dict[str, Rule] = {
     "run-flame": Rule(Audience.VIEW, "run", api=True),
     "run-telemetry": Rule(Audience.VIEW, "run", api=True),
     "run-step-times": Rule(Audience.VIEW, "run", api=True),
+    **dict.fromkeys(
+        ("machine-calibration", "machine-sentinels"), Rule(Audience.ANYBODY, api=True, spans_projects=True)
+    ),
     "experiment-picture": Rule(Audience.VIEW, "experiment", api=True),
     "claim-picture": Rule(Audience.VIEW, "claim", api=True),
     "series-share": Rule(Audience.OPERATE, "series"),

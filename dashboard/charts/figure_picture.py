@@ -202,7 +202,8 @@ def _write_columns(canvas: Canvas, axis: Mapping[str, Any], plot: FigurePlot) ->
         if max(free, LEFT - LEFTMOST) < x - half and x + half < WIDTH:
             canvas.write_text((x, plot.bottom + 6), label, MUTED, LABEL_SIZE, "mt")
             free = x + half + MARGIN
-    title = unescape(axis.get("title", {}).get("text", ""))
+    unnamed = "UTC" if axis.get("type") == "date" else ""
+    title = unescape(axis.get("title", {}).get("text", unnamed))
     canvas.write_text(((LEFT + RIGHT) / 2, plot.bottom + 24), title, MUTED, CAPTION_SIZE, "mt")
 
 
@@ -287,8 +288,9 @@ def _write_legend_row(canvas: Canvas, row: Sequence[tuple[float, theme.Trace, st
         if "lines" in trace["mode"]:
             _draw_stroke(canvas, [(x, y), (x + LEGEND_STROKE, y)], trace["line"], 3)
         if "markers" in trace["mode"] and "symbol" in trace["marker"]:
-            marker = trace["marker"]
-            symbol, colour = (_for_each(value, 1)[0] for value in (marker["symbol"], _mark_colour(trace)))
-            size = float(np.max(marker["size"]))
+            symbol, colour = trace["marker"]["symbol"], _for_each(_mark_colour(trace), 1)[0]
+            # Where each mark has its own, some are hollow.
+            symbol = symbol if isinstance(symbol, str) else symbol[0].removesuffix("-open")
+            size = float(np.max(trace["marker"]["size"]))
             draw_mark(canvas, (x + LEGEND_STROKE / 2, y), size, COLOURS[colour], symbol)
         canvas.write_text((x + LEGEND_GAP, y), name, MUTED, CAPTION_SIZE, "lm")

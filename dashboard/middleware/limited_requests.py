@@ -79,6 +79,8 @@ LIMITED_REQUESTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "run-flame": ("pages", READS),
     "run-telemetry": ("pages", READS),
     "run-step-times": ("pages", READS),
+    "machine-calibration": ("pages", READS),
+    "machine-sentinels": ("pages", READS),
     "experiment-picture": ("pages", READS),
     "claim-picture": ("pages", READS),
     "run-picture": ("pages", READS),

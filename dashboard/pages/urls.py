@@ -31,7 +31,14 @@ from dashboard.pages.settings import (
     sharing,
     tokens,
 )
-from dashboard.pages.sharing import chart_pictures, flame_pictures, share, shared_pictures, step_picture
+from dashboard.pages.sharing import (
+    chart_pictures,
+    flame_pictures,
+    machine_pictures,
+    share,
+    shared_pictures,
+    step_picture,
+)
 from dashboard.pages.site import accounts as site_accounts
 from dashboard.pages.site import jobs as site_jobs
 from dashboard.pages.triggers import missing_runs, trigger
@@ -152,6 +159,8 @@ CHECK = [
 MACHINE = [
     path("", machine.machine_page, name="machine"),
     path("status/", machine.machine_status_fragment, name="machine-status"),
+    path("calibration.<str:kind>", machine_pictures.machine_calibration_picture, name="machine-calibration"),
+    path("sentinels.<str:kind>", machine_pictures.machine_sentinels_picture, name="machine-sentinels"),
     path("state/", machine.change_machine_state, name="machine-state"),
 ]
 SHARED = [

@@ -120,31 +120,45 @@ def _noise_context(machine: Machine, configurations: Sequence[int]) -> dict[str,
 
 def _calibration_context(found: Sequence[CalibratedRun]) -> dict[str, Any]:
     """The drawing of the calibration loop over the newest runs, and what to read from it."""
-    if not found:
+    figure = draw_machine_calibration(found)
+    if figure is None:
         return {"calibration": "", "calibrated": 0}
-    marks = [
-        CalibrationMark(row.claimed_at, row.seconds, row.drifted, row.run, reverse("run", args=[row.run]))
-        for row in found
-    ]
     return {
-        "calibration": theme.figure_json(draw_calibration(marks)),
+        "calibration": theme.figure_json(figure),
         "calibrated": len(found),
         "typical": numbers.format_quantity(median(row.seconds for row in found), "s"),
         "drifted": sum(row.drifted for row in found),
     }
 
 
+def draw_machine_calibration(found: Sequence[CalibratedRun]) -> theme.Figure | None:
+    """None where no run timed the loop."""
+    marks = [
+        CalibrationMark(row.claimed_at, row.seconds, row.drifted, row.run, reverse("run", args=[row.run]))
+        for row in found
+    ]
+    return draw_calibration(marks) if marks else None
+
+
 def _sentinel_context(machine: Machine, visibility: ProjectVisibility) -> dict[str, Any]:
     """(sentinel, its line) of those that were measured last, and the drawing of all of them."""
-    lines = [
-        (sentinel, sentinel_line(sentinel, hue))
-        for hue, sentinel in enumerate(machine_queries.sentinels_with_points(machine, visibility))
-    ]
-    drawn = [line for _, line in lines if line.marks]
+    sentinels = machine_queries.sentinels_with_points(machine, visibility)
+    lines = sentinel_lines(sentinels)
+    figure = draw_machine_sentinels(lines)
     return {
-        "sentinels": [_sentinel_row(sentinel, line) for sentinel, line in lines],
-        "sentinel_figure": theme.figure_json(draw_sentinels(drawn)) if drawn else "",
+        "sentinels": [_sentinel_row(*found) for found in zip(sentinels, lines, strict=True)],
+        "sentinel_figure": theme.figure_json(figure) if figure else "",
     }
+
+
+def draw_machine_sentinels(lines: Sequence[SentinelLine]) -> theme.Figure | None:
+    """None where none of them was measured."""
+    drawn = [line for line in lines if line.marks]
+    return draw_sentinels(drawn) if drawn else None
+
+
+def sentinel_lines(sentinels: Sequence[Any]) -> list[SentinelLine]:
+    return [sentinel_line(sentinel, hue) for hue, sentinel in enumerate(sentinels)]
 
 
 def sentinel_line(sentinel: Any, hue: int) -> SentinelLine:

@@ -9,7 +9,7 @@ from paceline.claims.claims_file import parse_definition
 
 from dashboard.charts import claim_picture, figure_picture
 from dashboard.charts.theme import Figure
-from dashboard.models import Claim, Project
+from dashboard.models import Claim
 from dashboard.pages.claims import MOST_DRAWN, history_of
 from dashboard.pages.experiments.pairs import draw_experiment_pairs
 from dashboard.pages.paging import parse_whole_number
@@ -33,7 +33,7 @@ def experiment_picture(request: HttpRequest, pk: int, kind: str) -> HttpResponse
     figure = draw_experiment_pairs(experiment, list(experiment.pairs.order_by("index")))
     title = f"{labels.experiment_metric_label(experiment)} of {experiment.base_configuration.case}"
     caption = experiment_sentences.answer_sentence(experiment) if figure else "No pair was measured yet"
-    return _send_figure(figure, title, caption, kind, experiment.project)
+    return send_figure(figure, title, caption, kind, public=is_public(experiment.project))
 
 
 @require_safe
@@ -45,7 +45,7 @@ def run_telemetry_picture(request: HttpRequest, pk: int, kind: str) -> HttpRespo
     figure = draw_run_telemetry(run, document, index)
     title = f"{run.case} at {run.commit.short}"
     caption = f"Repetition {index}, the measured window shaded" if figure else "No telemetry is kept of it"
-    return _send_figure(figure, title, caption, kind, run.case.project)
+    return send_figure(figure, title, caption, kind, public=is_public(run.case.project))
 
 
 @require_safe
@@ -56,7 +56,7 @@ def run_step_times_picture(request: HttpRequest, pk: int, kind: str) -> HttpResp
     figure = draw_step_times(run_queries.document_without_telemetry(run) or {}, index)
     title = f"{run.case} at {run.commit.short}"
     caption = f"Step times of repetition {index}'s measured window" if figure else "No step times were kept"
-    return _send_figure(figure, title, caption, kind, run.case.project)
+    return send_figure(figure, title, caption, kind, public=is_public(run.case.project))
 
 
 @require_safe
@@ -77,10 +77,9 @@ def _checked_kind(kind: str) -> str:
     return kind
 
 
-def _send_figure(
-    figure: Figure | None, title: str, caption: str, kind: str, project: Project
-) -> HttpResponse:
+def send_figure(figure: Figure | None, title: str, caption: str, kind: str, *, public: bool) -> HttpResponse:
+    """`public`: everybody sees the same. Without a figure the caption says why."""
     height = figure_picture.picture_height(figure)
     canvas = make_canvas(_checked_kind(kind), figure_picture.WIDTH, height, title)
     body = figure_picture.draw_figure_picture(canvas, figure, title, caption)
-    return send_picture(Picture(body, canvas.content_type), public=is_public(project))
+    return send_picture(Picture(body, canvas.content_type), public=public)

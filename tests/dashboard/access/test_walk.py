@@ -95,6 +95,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
     **{f"shared-{name}": {"token": "picture"} for name in ("page", "badge")},
     **{name: {"pk": "run", "kind": "kind"} for name in ("run-flame", "run-telemetry", "run-step-times")},
     **{f"{name}-picture": {"pk": name, "kind": "kind"} for name in ("experiment", "claim")},
+    **{f"machine-{name}": {"pk": "machine", "kind": "kind"} for name in ("calibration", "sentinels")},
     "project-compare-flame": {"slug": "slug", "kind": "kind"},
     "shared-picture": {"token": "picture", "kind": "kind"},
     "api-commit": {"slug": "slug", "commit": "commit"},
