@@ -161,6 +161,7 @@ RULES: dict[str, Rule] = {
     "project-compare-markdown": Rule(Audience.VIEW, "slug", api=True),
     "project-compare-csv": Rule(Audience.VIEW, "slug", api=True),
     "project-compare-flame": Rule(Audience.VIEW, "slug", api=True),
+    "project-compare-metrics": Rule(Audience.VIEW, "slug", api=True),
     "project-experiments": VIEW_PROJECT,
     "project-claims": VIEW_PROJECT,
     "benchmark-claims": VIEW_PROJECT,

@@ -75,6 +75,7 @@ LIMITED_REQUESTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "project-regressions": ("pages", READS),
     "regressions": ("pages", READS),
     # These draw a picture anew each time.
+    "project-compare-metrics": ("pages", READS),
     "project-compare-flame": ("pages", READS),
     "run-flame": ("pages", READS),
     "run-telemetry": ("pages", READS),

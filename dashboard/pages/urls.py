@@ -98,6 +98,11 @@ PROJECT: list[URLPattern | URLResolver] = [
     path("costs/", run_costs.costs_page, name="project-costs"),
     path("compare/", compare.compare_page, name="project-compare"),
     path("compare/flame.<str:kind>", flame_pictures.difference_flame, name="project-compare-flame"),
+    path(
+        "compare/metrics.<str:kind>",
+        chart_pictures.comparison_metrics_picture,
+        name="project-compare-metrics",
+    ),
     path("compare.md", compare.comparison_markdown, name="project-compare-markdown"),
     path("compare.csv", compare.comparison_csv, name="project-compare-csv"),
     path("experiments/", experiment.experiments_page, name="project-experiments"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Callable
-from html import unescape
+from html import escape, unescape
 from io import BytesIO
 from xml.etree import ElementTree
 
@@ -296,7 +296,7 @@ def test_the_flame_graph_of_a_run_is_a_picture(client: Client, regression: Regre
     assert Client().get(address).status_code in (302, 404)
 
 
-def test_the_flame_graph_of_a_difference_is_a_picture(client: Client) -> None:
+def test_a_difference_is_two_pictures(client: Client) -> None:
     plant_difference("compared")
     page = client.get("/projects/compared/compare/?base=v1.0&head=main")
     address = unescape(re.search(r'href="([^"]+/compare/flame\.svg[^"]*)"', page.text)[1])  # type: ignore[index]
@@ -304,6 +304,10 @@ def test_the_flame_graph_of_a_difference_is_a_picture(client: Client) -> None:
     assert "Red: more time at the head" in svg_texts(drawn.content)
     # What moved much has the colour of it.
     assert b"#ea9a90" in drawn.content
+    forest = client.get(address.replace("flame.svg", "metrics.svg"))
+    assert f'href="{escape(address.replace("flame", "metrics"))}"' in page.text
+    assert "Step time | +38 % [" in svg_texts(forest.content)
+    assert client.get(address.replace("flame.svg", "metrics.gif")).status_code == 404
     refused = client.get("/projects/compared/compare/flame.svg?base=nope&head=main")
     assert refused.status_code == 400
 

@@ -189,7 +189,6 @@ def chosen_context(request: HttpRequest, comparison: Comparison, compared: CaseC
     moved = [phase for phase in phases if phase.row.verdict != "~"]
     still = [phase for phase in phases if phase.row.verdict == "~"]
     profile = compared.profile
-    query = lasting_address(comparison).partition("?")[2]
     sides = (comparison.base.commit, comparison.head.commit)
     return {
         "compared": compared,
@@ -217,13 +216,17 @@ def chosen_context(request: HttpRequest, comparison: Comparison, compared: CaseC
             by_calls=_is_drawn_by_calls(request, profile),
         ),
         "tables": profile_tables(compared),
-        "flames": [
-            f"{reverse('project-compare-flame', args=[comparison.project.slug, kind])}?{query}"
-            for kind in KINDS
-        ],
+        "flames": _picture_addresses(comparison, "project-compare-flame"),
+        "forests": _picture_addresses(comparison, "project-compare-metrics"),
         "measured": queries.experiments_of_pair(*sides, MOST_EXPERIMENTS),
         "experiment": experiment_fields(comparison, compared),
     }
+
+
+def _picture_addresses(comparison: Comparison, name: str) -> list[str]:
+    """One for each of KINDS."""
+    query = lasting_address(comparison).partition("?")[2]
+    return [f"{reverse(name, args=[comparison.project.slug, kind])}?{query}" for kind in KINDS]
 
 
 def _is_drawn_by_calls(request: HttpRequest, profile: ProfileComparison) -> bool:

@@ -1,4 +1,4 @@
-"""The pairs of an experiment, a claim over commits, and a run's telemetry as pictures for other places."""
+"""The charts of pages as pictures for other places."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 from paceline.claims.claims_file import parse_definition
 
-from dashboard.charts import claim_picture, figure_picture
+from dashboard.charts import claim_picture, figure_picture, forest_picture
+from dashboard.charts.forest_picture import ForestLine
 from dashboard.charts.theme import Figure
+from dashboard.comparisons.comparing import Comparison
 from dashboard.models import Claim
 from dashboard.pages.claims import MOST_DRAWN, history_of
+from dashboard.pages.comparisons.compare import MOST_OPEN, answer_comparison, draw_forest
 from dashboard.pages.experiments.pairs import draw_experiment_pairs
 from dashboard.pages.paging import parse_whole_number
 from dashboard.pages.runs.document_parts import draw_run_telemetry, draw_step_times
@@ -21,6 +24,7 @@ from dashboard.querysets import claims as claim_queries
 from dashboard.querysets import experiments as experiment_queries
 from dashboard.querysets import runs as run_queries
 from dashboard.sentences import claims as claim_sentences
+from dashboard.sentences import comparisons as comparison_sentences
 from dashboard.sentences import experiments as experiment_sentences
 from dashboard.sentences import labels
 
@@ -69,6 +73,35 @@ def claim_history_picture(request: HttpRequest, pk: int, kind: str) -> HttpRespo
     caption = claim_sentences.standing_sentence(claim)
     body = claim_picture.draw_claim_picture(canvas, history, claim.text, caption)
     return send_picture(Picture(body, canvas.content_type), public=is_public(claim.project))
+
+
+@require_safe
+def comparison_metrics_picture(request: HttpRequest, slug: str, kind: str) -> HttpResponse:
+    """What differs, as many as the page shows unfolded; the address is the comparison's."""
+
+    def draw(comparison: Comparison) -> HttpResponse:
+        compared = comparison.chosen
+        axis, shown = draw_forest(compared.different[:MOST_OPEN] if compared else [])
+        lines = [
+            ForestLine(
+                comparison_sentences.metric_row_label(found.row),
+                comparison_sentences.effect_text(found.row),
+                found.row.direction,
+                found.place,
+            )
+            for found in shown
+        ]
+        title = f"{comparison.request.base} to {comparison.request.head} in {comparison.project}"
+        caption = comparison_sentences.nothing_sentence(comparison)
+        if compared:
+            title = f"{title}: {compared.pair.base.configuration.case}"
+            caption = comparison_sentences.lead_sentence(compared)
+        height = forest_picture.picture_height(lines)
+        canvas = make_canvas(_checked_kind(kind), forest_picture.WIDTH, height, title)
+        body = forest_picture.draw_forest_picture(canvas, axis, lines, title, caption)
+        return send_picture(Picture(body, canvas.content_type), public=is_public(comparison.project))
+
+    return answer_comparison(request, slug, draw)
 
 
 def _checked_kind(kind: str) -> str:

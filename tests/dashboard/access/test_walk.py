@@ -96,7 +96,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
     **{name: {"pk": "run", "kind": "kind"} for name in ("run-flame", "run-telemetry", "run-step-times")},
     **{f"{name}-picture": {"pk": name, "kind": "kind"} for name in ("experiment", "claim")},
     **{f"machine-{name}": {"pk": "machine", "kind": "kind"} for name in ("calibration", "sentinels")},
-    "project-compare-flame": {"slug": "slug", "kind": "kind"},
+    **{f"project-compare-{name}": {"slug": "slug", "kind": "kind"} for name in ("flame", "metrics")},
     "shared-picture": {"token": "picture", "kind": "kind"},
     "api-commit": {"slug": "slug", "commit": "commit"},
     **{name: {"slug": "slug", "pk": "trigger"} for name in ("api-trigger", "api-trigger-cancel")},
