@@ -261,7 +261,7 @@ def read_commit_manifests(
     for facts in commits:
         text = kept or texts.get(facts.hash)
         if text is None:
-            yield facts, ManifestError(f"Commit {facts.hash[:10]} has no {manifests.FILE_NAME}.")
+            yield facts, ManifestError(describe_missing_manifest(facts.hash))
             continue
         if isinstance(text, ManifestError):
             yield facts, text
@@ -270,6 +270,14 @@ def read_commit_manifests(
             where = f"The manifest of {project}" if kept else f"{manifests.FILE_NAME} of {facts.hash[:10]}"
             parsed[text] = _parse_manifest(text, where)
         yield facts, parsed[text]
+
+
+def describe_missing_manifest(commit: str) -> str:
+    """A file that is pushed counts for the commits that have it; one that is kept here, for all."""
+    return (
+        f"Commit {commit[:10]} has no {manifests.FILE_NAME}. Write one with paceline init and push it; "
+        "or keep one in the project's settings, which counts for all its commits."
+    )
 
 
 def _parse_manifest(text: str, where: str) -> Manifest | ManifestError:

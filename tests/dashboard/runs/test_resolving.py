@@ -54,7 +54,9 @@ def test_a_trigger_can_name_benchmarks(tracked: Project) -> None:
 def test_a_commit_without_a_manifest_is_refused(tracked: Project, repository: Repository) -> None:
     trigger = resolve_new_trigger(tracked, revisions={"commit": "HEAD~"})
     first = repository.git("rev-parse", "HEAD~")[:10]
-    assert (trigger.state, trigger.detail) == ("refused", f"Commit {first} has no paceline.toml.")
+    assert trigger.state == Trigger.State.REFUSED
+    assert trigger.detail.startswith(f"Commit {first} has no paceline.toml. Write one with paceline init")
+    assert "or keep one in the project's settings" in trigger.detail
     assert Commit.objects.get().manifest_problem == trigger.detail
     tracked.manifest = MANIFEST
     tracked.save()
