@@ -18,6 +18,9 @@ from dashboard.pages.queue_forecast import ExpectedJob, Job, JobLengths, expect_
 from dashboard.querysets import queue
 from dashboard.querysets.experiment_order import LONG_WAIT
 
+# So many that wait are seen at once, and the others by one click; fewer than LEAST_FOLDED aren't worth it.
+NEXT_WAITING, LEAST_FOLDED = 12, 5
+
 
 @require_safe
 def queue_page(request: HttpRequest) -> HttpResponse:
@@ -43,6 +46,7 @@ def queue_page(request: HttpRequest) -> HttpResponse:
     listed = sum(row.job.state == "requested" for row in shown)
     context = {
         "rows": shown,
+        **fold_waiting(shown),
         "hidden": len(expected) - len(shown),
         "more": max(0, queue.count_waiting(visible) - listed) if is_full else 0,
         "has_experiments": any(row.experiment for row in shown),
@@ -50,6 +54,19 @@ def queue_page(request: HttpRequest) -> HttpResponse:
         "last": max((row.ends for row in expected if row.ends is not None), default=None),
     }
     return render(request, "queue.html", context)
+
+
+def fold_waiting(rows: list[ExpectedJob]) -> dict[str, object]:
+    """`next_rows`: what is measured and what begins next; `later_rows` begin after that, the first of them in
+    `later_starts` seconds where that is known."""
+    end = sum(row.job.state != Run.State.REQUESTED for row in rows) + NEXT_WAITING
+    end = end if len(rows) - end >= LEAST_FOLDED else len(rows)
+    later = rows[end:]
+    return {
+        "next_rows": rows[:end],
+        "later_rows": later,
+        "later_starts": later[0].starts if later else None,
+    }
 
 
 def cancellable_projects(

@@ -11,6 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.models import Commit, Experiment, Project, Regression, Run, Trigger
+from dashboard.pages.queue import LEAST_FOLDED, NEXT_WAITING, fold_waiting
 from dashboard.querysets.queue import MOST_WAITING
 from dashboard.querysets.search import find_commits
 from dashboard.querysets.visibility import ProjectVisibility, VisibilityRule
@@ -170,7 +171,14 @@ def test_of_many_that_wait_those_are_listed_that_may_begin(client: Client) -> No
     Run.objects.bulk_create(
         Run(commit=commit, **common, **(later if commit is not line[-1] else {})) for commit in line
     )
-    assert line[-1] in [row.run.commit for row in client.get("/queue/").context["rows"]]
+    answer = client.get("/queue/")
+    rows = answer.context["rows"]
+    assert line[-1] in [row.run.commit for row in rows]
+    # What begins later is folded, not left out; a few more aren't worth a click.
+    shown = answer.context["next_rows"]
+    assert (len(shown), [*shown, *answer.context["later_rows"]]) == (NEXT_WAITING, rows)
+    assert f"{len(rows) - NEXT_WAITING} more wait" in shown_text(answer)
+    assert not fold_waiting(rows[: NEXT_WAITING + LEAST_FOLDED - 1])["later_rows"]
 
 
 def test_a_run_of_one_machine_is_not_expected_on_another(client: Client) -> None:
