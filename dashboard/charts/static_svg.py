@@ -24,6 +24,12 @@ WIDE, HIGH = 2000, 1000
 # Pixels between two lines of the grid, at least.
 GRID_SPACING = 35
 DATE_LABELS = 5
+# Widths of a plot in pixels: of the narrowest one that is no phone's, and of one on a phone, where
+# the stylesheet hides what is `second`.
+LEAST_WIDTH, PHONE_WIDTH = 520, 230
+LETTER_WIDTH, LABEL_GAP, LABEL_HEIGHT = 6.5, 8, 16
+# What of a label is left of the place that it belongs to.
+ANCHORS: Mapping[str, float] = {"left": 0.0, "center": 0.5, "right": 1.0}
 DASHES: Mapping[str, str] = {"dot": "2 3", "dash": "6 4", "dashdot": "6 3 2 3", "longdash": "10 4"}
 # Of those who left no value, and of those that don't count.
 SYMBOLS: Mapping[str, str] = {"square-open": "□", "x-thin-open": "\N{MULTIPLICATION SIGN}"}
@@ -72,7 +78,7 @@ def draw_static_svg(figure: Figure) -> str:
             *_draw_traces(figure["data"], plot),
             "</svg>",
             *(_write_symbols(trace, plot) for trace in figure["data"]),
-            *(_write_annotation(annotation, plot) for annotation in layout.get("annotations", ())),
+            *_write_arrows(layout.get("annotations", ()), plot),
             _write_positions(layout["xaxis"], plot),
             "</svg>",
         ]
@@ -215,15 +221,49 @@ def _is_second(from_the_end: int) -> str:
     return ' class="second"' if from_the_end % 2 == 0 else ""
 
 
-def _write_annotation(annotation: Mapping[str, Any], plot: _Plot) -> str:
-    """What an arrow says, at its end. The script places labels without one: it knows the width."""
-    if not annotation.get("showarrow", True):
-        return ""
-    share = 100 * float(plot.x_shares(annotation["x"]))
-    y = plot.height * float(plot.y_shares(annotation["y"])) + annotation["ay"]
-    place = f'x="{share:.2f}%" y="{y:.0f}" fill="{annotation["font"]["color"]}"'
-    anchor = annotation.get("xanchor", "center")
-    return f'<text class="arrow {anchor}" {place}>{_clean_text(annotation["text"])}</text>'
+def _write_arrows(annotations: Sequence[Mapping[str, Any]], plot: _Plot) -> list[str]:
+    """What arrows say, at their ends. The script places labels without one: it knows the width.
+
+    Where two would overlap, the later one is left out, and so is one of a place outside of the plot: the list
+    below the chart has all of them.
+    """
+    arrows = [row for row in annotations if row.get("showarrow", True) and _is_inside(row, plot)]
+    kept = _without_overlap(arrows, plot, LEAST_WIDTH)
+    on_phones = _without_overlap(kept, plot, PHONE_WIDTH)
+    return [_write_arrow(arrow, plot, on_phones=arrow in on_phones) for arrow in kept]
+
+
+def _is_inside(arrow: Mapping[str, Any], plot: _Plot) -> bool:
+    return all(0 <= float(share) <= 1 for share in (plot.x_shares(arrow["x"]), plot.y_shares(arrow["y"])))
+
+
+def _without_overlap(
+    arrows: Sequence[Mapping[str, Any]], plot: _Plot, width: float
+) -> list[Mapping[str, Any]]:
+    """Those whose text covers none of an earlier one's where the plot has this width in pixels."""
+    kept, taken = [], list[tuple[float, float, float]]()
+    for arrow in arrows:
+        size = LETTER_WIDTH * len(unescape(arrow["text"])) + LABEL_GAP
+        left = float(plot.x_shares(arrow["x"])) * width - size * ANCHORS[arrow.get("xanchor", "center")]
+        y = _arrow_height(arrow, plot)
+        if all(
+            left >= other + other_size or other >= left + size or abs(y - other_y) >= LABEL_HEIGHT
+            for other, other_size, other_y in taken
+        ):
+            kept.append(arrow)
+            taken.append((left, size, y))
+    return kept
+
+
+def _arrow_height(arrow: Mapping[str, Any], plot: _Plot) -> float:
+    return float(plot.height * float(plot.y_shares(arrow["y"])) + arrow["ay"])
+
+
+def _write_arrow(arrow: Mapping[str, Any], plot: _Plot, *, on_phones: bool) -> str:
+    share = 100 * float(plot.x_shares(arrow["x"]))
+    place = f'x="{share:.2f}%" y="{_arrow_height(arrow, plot):.0f}" fill="{arrow["font"]["color"]}"'
+    style = f"arrow {arrow.get('xanchor', 'center')}{'' if on_phones else ' second'}"
+    return f'<text class="{style}" {place}>{_clean_text(arrow["text"])}</text>'
 
 
 def _clean_text(text: str) -> str:

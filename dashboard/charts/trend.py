@@ -109,11 +109,11 @@ def draw_trend(trend: Trend, height: int = HEIGHT) -> theme.Figure:
     if trend.baseline:
         draw_baseline(drawn, trend.baseline, values.scale_value(trend.baseline.value), shown)
     first, last = trend.points[0].position, trend.points[-1].position
-    # Where labels have too little room those come first that the page is about, then the newest.
-    for change in sorted(trend.changes, key=lambda change: (change.muted, -change.position)):
-        if first <= change.position <= last:
-            near = [point.value for point in trend.clean if point.position == change.position]
-            theme.add_annotation(drawn, **trend_marks.change_arrow(change, near, commits, values))
+    for change in trend_marks.order_labels(
+        change for change in trend.changes if first <= change.position <= last
+    ):
+        near = [point.value for point in trend.clean if point.position == change.position]
+        theme.add_annotation(drawn, **trend_marks.change_arrow(change, near, commits, values))
     for marker in trend.markers:
         trend_marks.draw_marker(drawn, marker, commits)
     return drawn

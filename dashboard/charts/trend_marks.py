@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -61,6 +61,18 @@ class TrendStep:
 
     last_good: int
     first_bad: int
+
+
+def order_labels(changes: Iterable[TrendChange]) -> list[TrendChange]:
+    """Where labels have too little room the last ones give way: first come those that the page is about, of
+    them the newest, then the worst."""
+    found = sorted(changes, key=lambda change: -change.position)
+    newest = found[:1]
+
+    def rank(change: TrendChange) -> tuple[bool, bool, bool, float]:
+        return change.muted, change not in newest, not change.worse, -abs(change.after - change.before)
+
+    return sorted(found, key=rank)
 
 
 def change_arrow(

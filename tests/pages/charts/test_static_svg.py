@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import numpy as np
@@ -13,7 +14,7 @@ from dashboard.charts.limit_lines import TrendLimit
 from dashboard.charts.phase_stack import StackedPhase, StackedRun, draw_phase_stack
 from dashboard.charts.static_svg import HIGH, WIDE, choose_step, draw_static_svg
 from dashboard.charts.trend import Trend, draw_trend
-from dashboard.charts.trend_marks import TrendFailure, TrendMarker, TrendStep
+from dashboard.charts.trend_marks import TrendChange, TrendFailure, TrendMarker, TrendStep
 from tests.pages.charts.test_trend import STEP, trend_points
 
 
@@ -64,6 +65,24 @@ def test_all_that_a_trend_marks_is_in_it() -> None:
     assert all(text in shown for text in ("worse +40 %", "\N{MULTIPLICATION SIGN}", "□"))
     assert all(f"c{position}" in shown for position in range(4))
     assert "var(--chart-line)" in still
+
+
+def test_labels_with_too_little_room_give_way_to_the_newest_and_the_worst() -> None:
+    """Seven changes five commits apart, the third one the largest; and one to a level outside."""
+    levels = (1.000, 1.001, 1.002, 1.009, 1.010, 1.011, 1.012, 1.013)
+    points = trend_points(1.2, *(level for level in levels for _ in range(5)))
+    changes = [
+        TrendChange(6 + 5 * index, before, after, f"{index}", worse=True)
+        for index, (before, after) in enumerate(pairwise(levels))
+    ]
+    changes.append(TrendChange(3, 1.0, 9.0, "outside", worse=True))
+    still = draw_static_svg(draw_trend(Trend(points, "s", changes=changes)))
+    texts = ElementTree.fromstring(still).iter("text")  # noqa: S314 - of our own
+    labels = [label for label in texts if "arrow" in label.get("class", "")]
+    on_phones = [label.text for label in labels if "second" not in label.attrib["class"]]
+    assert {label.text for label in labels} == {f"worse {index}" for index in range(7)}
+    assert on_phones[:2] == ["worse 6", "worse 2"]
+    assert len(on_phones) == 4
 
 
 def test_dates_are_named() -> None:
