@@ -84,7 +84,12 @@ def keep_manifest(actor: Actor, project: Project, text: str) -> list[str]:
     """Keep a manifest for all commits, or with an empty text count each commit's own. Raises SetupError."""
     if text:
         plan_benchmarks(text)
-    return change_settings(actor, project, {"manifest": text})
+    with transaction.atomic():
+        changed = change_settings(actor, project, {"manifest": text})
+        if changed:
+            # What was wrong with another manifest says nothing of this one: commits can be asked for again.
+            project.commits.exclude(manifest_problem="").update(manifest_problem="")
+    return changed
 
 
 def renew_hook_secret(actor: Actor, project: Project) -> str:

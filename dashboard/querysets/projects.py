@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import BooleanField, Count, Exists, ExpressionWrapper, OuterRef, Q, QuerySet, Subquery
+from django.db.models.fields.json import KT
 from django.db.models.functions import Coalesce
 
 from dashboard.models import (
@@ -96,9 +97,10 @@ def project_commits(project: Project) -> QuerySet[Commit]:
 
 
 def unmeasured_commits(project: Project) -> list[Commit]:
-    """Of the LOOKED_AT newest commits of its branch those with neither a whole run nor one under way.
+    """Of the LOOKED_AT newest commits of its branch those with neither a whole run nor one under way, and
+    which no request names that is still to be read.
 
-    Without those whose manifests can't be read: asking again measures none of them.
+    Those with a `manifest_problem` are among them: asking again measures none of these.
     """
     return _UNMEASURED.read_rows(project=project.pk, branch=project.branch)
 
@@ -109,7 +111,9 @@ def _build_unmeasured() -> QuerySet[Commit]:
     )
     runs = Run.objects.filter(commit=OuterRef("pk")).exclude(origin=Run.Origin.SENTINEL)
     whole = runs.exclude(state__in=(Run.State.FAILED, Run.State.CANCELLED))
-    return newest.filter(pk__in=newest.values("pk")[:LOOKED_AT]).filter(~Exists(whole), manifest_problem="")
+    waiting = Trigger.objects.filter(project=OuterRef("project"), state=Trigger.State.RECEIVED)
+    asked = waiting.annotate(named=KT("revisions__commit")).filter(named=OuterRef("hash"))
+    return newest.filter(pk__in=newest.values("pk")[:LOOKED_AT]).filter(~Exists(whole), ~Exists(asked))
 
 
 _UNMEASURED = CompiledQuery(_build_unmeasured)

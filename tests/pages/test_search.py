@@ -225,6 +225,13 @@ def test_what_is_missing_is_asked_for_by_who_may(client: Client, regression: Reg
     client.post(button)
     asked = {trigger.revisions["commit"] for trigger in Trigger.objects.all()}
     assert asked == set(Commit.objects.filter(position__in=(1, 3)).values_list("hash", flat=True))
+    # Until a worker has read these none of them is asked for again.
+    assert "Nothing is missing: each of the newest commits" in shown_text(client.post(button, follow=True))
+    Trigger.objects.update(state=Trigger.State.REFUSED)
+    Commit.objects.filter(position=3).update(manifest_problem="Commit 0123456789 has no paceline.toml.")
+    shown = shown_text(client.get(page))
+    assert "1 of the newest 40 commits that were read has no result." in shown
+    assert "1 has no manifest that can be read" in shown
 
 
 def test_the_search_of_a_page_holds_what_was_searched_for_alone(signed_in: Client) -> None:

@@ -3,6 +3,7 @@ them and ask for them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import messages
@@ -11,7 +12,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from dashboard.access import visitor_of
-from dashboard.models import Project
+from dashboard.models import Commit, Project
 from dashboard.page_cache.revisions import revise_project
 from dashboard.pages.requested_project import requested_project
 from dashboard.querysets.durations import newest_durations
@@ -27,25 +28,33 @@ MOST_ASKED = 20
 
 
 def missing_context(project: Project) -> dict[str, Any]:
-    """`missing_asked` of `missing` commits would be asked for, which takes about `missing_takes`."""
-    missing = unmeasured_commits(project)
+    """`missing_asked` of `missing` commits would be asked for, which takes about `missing_takes`;
+    `unmeasurable` more have no manifest that can be read."""
+    found = unmeasured_commits(project)
+    missing = measurable(found)
+    counted = {"missing_among": LOOKED_AT, "unmeasurable": len(found) - len(missing)}
     if not missing or not project.repository:
-        return {"missing": 0, "missing_among": LOOKED_AT}
+        return {**counted, "missing": 0}
     asked = min(len(missing), MOST_ASKED)
     seconds = sum(newest_durations(Project.objects.filter(pk=project.pk)).values())
     return {
+        **counted,
         "missing": len(missing),
-        "missing_among": LOOKED_AT,
         "missing_asked": asked,
         "missing_takes": format_duration(seconds * asked) if seconds else "",
     }
+
+
+def measurable(commits: Iterable[Commit]) -> list[Commit]:
+    return [commit for commit in commits if not commit.manifest_problem]
 
 
 @require_POST
 def measure_missing(request: HttpRequest, slug: str) -> HttpResponse:
     """Ask for each of the newest commits that lack a result; what the policy budgets for a commit holds."""
     project = requested_project(request, slug)
-    missing = unmeasured_commits(project)[:MOST_ASKED]
+    found = unmeasured_commits(project)
+    missing = measurable(found)[:MOST_ASKED]
     try:
         for commit in missing:
             create_web_trigger(project, visitor_of(request), {"commit": commit.hash})
@@ -53,11 +62,22 @@ def measure_missing(request: HttpRequest, slug: str) -> HttpResponse:
         messages.error(request, str(error))
         return redirect("project-commits", slug)
     if missing:
-        number = len(missing)
-        messages.success(request, f"Requested: {number} commit{'s' if number > 1 else ''} without a result.")
+        messages.success(
+            request,
+            f"Requested: {format_count(len(missing), 'commit')} without a result, each by a trigger of its "
+            "own. The runs are in the queue once the repository has been read.",
+        )
+    elif found:
+        messages.success(
+            request,
+            f"Nothing more can be asked for: {format_count(len(found), 'commit')} without a result "
+            f"ha{'s' if len(found) == 1 else 've'} no manifest that can be read.",
+        )
     else:
-        messages.success(request, "Nothing is missing: each of the newest commits has a result or a run.")
-    return redirect("project-triggers", slug)
+        messages.success(
+            request, "Nothing is missing: each of the newest commits has a result, or was asked for."
+        )
+    return redirect("project-triggers" if missing else "project-commits", slug)
 
 
 @require_POST

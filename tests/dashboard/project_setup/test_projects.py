@@ -31,6 +31,7 @@ from dashboard.project_setup.errors import SetupError
 from dashboard.project_setup.manifests import EXAMPLE, compare_texts, plan_benchmarks, read_manifest_text
 from dashboard.project_setup.removal import delete_project, remove_project
 from dashboard.project_setup.repository_tests import perform_test, request_test
+from tests.dashboard import factories
 from tests.dashboard.conftest import MANIFEST, Repository
 
 pytestmark = pytest.mark.django_db
@@ -130,7 +131,11 @@ def test_a_number_has_a_comma_or_a_point() -> None:
 
 
 def test_a_manifest_is_kept_and_given_up(ada: Visitor, project: Project) -> None:
+    (commit,) = factories.create_commits(project, 1)
+    Commit.objects.update(manifest_problem="Commit 0123456789 has no paceline.toml.")
     keep_manifest(ada, project, MANIFEST)
+    commit.refresh_from_db()
+    assert commit.manifest_problem == ""
     project.refresh_from_db()
     assert project.manifest == MANIFEST
     assert AuditEntry.objects.get().details == {"fields": ["manifest"], "values": {}}
