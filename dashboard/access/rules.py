@@ -233,6 +233,7 @@ RULES: dict[str, Rule] = {
     "run-flame": Rule(Audience.VIEW, "run", api=True),
     "run-telemetry": Rule(Audience.VIEW, "run", api=True),
     "run-step-times": Rule(Audience.VIEW, "run", api=True),
+    "run-scaling": Rule(Audience.VIEW, "run", api=True),
     **dict.fromkeys(
         ("machine-calibration", "machine-sentinels"), Rule(Audience.ANYBODY, api=True, spans_projects=True)
     ),

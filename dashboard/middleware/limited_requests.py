@@ -80,6 +80,7 @@ LIMITED_REQUESTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "run-flame": ("pages", READS),
     "run-telemetry": ("pages", READS),
     "run-step-times": ("pages", READS),
+    "run-scaling": ("pages", READS),
     "machine-calibration": ("pages", READS),
     "machine-sentinels": ("pages", READS),
     "experiment-picture": ("pages", READS),

@@ -140,6 +140,7 @@ RUN = [
     path("picture.<str:kind>", shared_pictures.run_picture, name="run-picture"),
     path("flame.<str:kind>", flame_pictures.run_flame, name="run-flame"),
     path("telemetry.<str:kind>", chart_pictures.run_telemetry_picture, name="run-telemetry"),
+    path("scaling.<str:kind>", chart_pictures.run_scaling_picture, name="run-scaling"),
     path("step-times.<str:kind>", chart_pictures.run_step_times_picture, name="run-step-times"),
     path("share/", share.share_run_page, name="run-share"),
 ]

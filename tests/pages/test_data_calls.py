@@ -28,7 +28,7 @@ WITHOUT_DATA = {
     # A form, until two sides are named: then the page has its own link.
     *("project-compare", "project-compare-markdown", "project-compare-csv"),
     *("project-compare-flame", "run-flame", "run-telemetry", "experiment-picture", "claim-picture"),
-    *("project-compare-metrics", "run-step-times", "machine-calibration", "machine-sentinels"),
+    *("project-compare-metrics", "run-scaling", "run-step-times", "machine-calibration", "machine-sentinels"),
     # What they hold is secret, or at the forge.
     *("project-forge", "project-hook"),
     # Files of what a page shows, parts of it, and what is shown elsewhere.

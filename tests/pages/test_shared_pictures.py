@@ -316,13 +316,16 @@ def test_the_charts_of_pages_are_pictures(client: Client, line: list[Commit]) ->
     experiment, claim = create_ended(line), create_watched(line)
     machine = builders.create_machine("gpu-1")
     case = builders.create_case(line[0].project)
-    run = builders.create_measured_run(line[0], case, 0.01, machine=machine, calibration=0.01)
+    run = builders.create_measured_run(
+        line[0], case, 0.01, body=complete_document(), machine=machine, calibration=0.01
+    )
     create_sentinel(run, 0.01, 0.012)
     shown = [
         (f"/experiments/{experiment.pk}/", "picture", "head against base", 1800),
         (f"/claims/{claim.pk}/", "picture", "Refuted: no difference", 1440),
         (f"/runs/{run.pk}/", "telemetry", "CPU utilization", 1800),
         (f"/runs/{run.pk}/", "step-times", "p50 | p90 | p99 | ", 1800),
+        (f"/runs/{run.pk}/", "scaling", "in proportion | fit: 1", 1800),
         (f"/machines/{machine.pk}/", "calibration", "median 10 ms; a cross", 1800),
         (f"/machines/{machine.pk}/", "sentinels", str(case), 1800),
     ]
@@ -331,6 +334,8 @@ def test_the_charts_of_pages_are_pictures(client: Client, line: list[Commit]) ->
         assert text in svg_texts(client.get(f"{page}{name}.svg").content)
         assert Image.open(BytesIO(client.get(f"{page}{name}.png").content)).width == width
         assert client.get(f"{page}{name}.gif").status_code == 404
+    of_step = client.get(f"/runs/{run.pk}/scaling.svg?of=step").content
+    assert "Time of one step over" in svg_texts(of_step)
     beyond = client.get(f"/runs/{run.pk}/telemetry.svg?repetition=99").content
     assert "No telemetry is kept" in svg_texts(beyond)
     Project.objects.update(visibility="private")

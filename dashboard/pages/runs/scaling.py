@@ -60,23 +60,32 @@ class ExponentRow:
 def scaling_context(document: Json, series: dict[tuple[str, str | None], int]) -> Json:
     """Empty where the manifest sweeps nothing."""
     sweep = document.get("scaling") or {}
-    points = [point for point in sweep.get("points") or [] if point["value"] > 0 and point["seconds"] > 0]
-    if not points:
+    loop_figure, step_figure = draw_loop_growth(document), draw_step_growth(document)
+    if loop_figure is None:
         return {}
+    points = _sweep_points(sweep)
     rows = _exponent_rows(sweep, points, series)
-    parameter = sweep["parameter"]
-    values = {row.name: row.value for row in rows if row.phase is None}
     return {
-        "parameter": parameter,
+        "parameter": sweep["parameter"],
         "sweep_params": sorted((sweep.get("params") or {}).items()),
         "exponents": [row for row in rows if row.phase is None],
         "phase_exponents": sorted(
             (row for row in rows if row.phase), key=lambda row: (-(row.seconds or 0.0), row.phase)
         ),
         "sweep": _sweep_rows(points),
-        "loop_figure": theme.figure_json(_loop_figure(points, values.get(LOOP), parameter)),
-        "step_figure": _step_figure(points, values.get(STEP_TIME), parameter),
+        "loop_figure": theme.figure_json(loop_figure),
+        "step_figure": theme.figure_json(step_figure) if step_figure else "",
     }
+
+
+def _sweep_points(sweep: Json) -> list[Json]:
+    return [point for point in sweep.get("points") or [] if point["value"] > 0 and point["seconds"] > 0]
+
+
+def _known_exponent(sweep: Json, name: str) -> float | None:
+    """Of the whole loop, of its steps or of one: not of a phase."""
+    rows = sweep.get("exponents") or []
+    return next((row["value"] for row in rows if row["name"] == name and row["phase"] is None), None)
 
 
 def _exponent_rows(
@@ -107,24 +116,41 @@ def _sweep_rows(points: list[Json]) -> list[Json]:
     return rows
 
 
-def _loop_figure(points: list[Json], exponent: float | None, parameter: str) -> Any:
+def draw_loop_growth(document: Json) -> theme.Figure | None:
+    """The whole loop and its longest phases; None where the manifest sweeps nothing."""
+    sweep = document.get("scaling") or {}
+    points = _sweep_points(sweep)
+    if not points:
+        return None
     paths = {path for point in points for path in point["phases"]}
     outer = {path for path in paths if not any(path.startswith(f"{other}/") for other in paths)}
     phases = {
         path: [(point["value"], point["phases"].get(path, 0.0)) for point in points] for path in sorted(outer)
     }
-    pairs = [(point["value"], point["seconds"]) for point in points]
     return scaling.draw_growth(
-        pairs, exponent, parameter, reference=EXPECTED[LOOP], title="for the whole loop", phases=phases
+        [(point["value"], point["seconds"]) for point in points],
+        _known_exponent(sweep, LOOP),
+        sweep["parameter"],
+        reference=EXPECTED[LOOP],
+        title="for the whole loop",
+        phases=phases,
     )
 
 
-def _step_figure(points: list[Json], exponent: float | None, parameter: str) -> str:
-    pairs = [(point["value"], point["seconds"] / point["steps"]) for point in points if point["steps"]]
+def draw_step_growth(document: Json) -> theme.Figure | None:
+    """None where the manifest sweeps nothing, or the steps weren't counted."""
+    sweep = document.get("scaling") or {}
+    pairs = [
+        (point["value"], point["seconds"] / point["steps"])
+        for point in _sweep_points(sweep)
+        if point["steps"]
+    ]
     if not pairs:
-        return ""
-    drawn = scaling.draw_growth(pairs, exponent, parameter, reference=EXPECTED[STEP_TIME], title="per step")
-    return theme.figure_json(drawn)
+        return None
+    exponent = _known_exponent(sweep, STEP_TIME)
+    return scaling.draw_growth(
+        pairs, exponent, sweep["parameter"], reference=EXPECTED[STEP_TIME], title="per step"
+    )
 
 
 def job_context(document: Json) -> Json:

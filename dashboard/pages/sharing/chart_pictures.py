@@ -17,6 +17,7 @@ from dashboard.pages.comparisons.compare import MOST_OPEN, answer_comparison, dr
 from dashboard.pages.experiments.pairs import draw_experiment_pairs
 from dashboard.pages.paging import parse_whole_number
 from dashboard.pages.runs.document_parts import draw_run_telemetry, draw_step_times
+from dashboard.pages.runs.scaling import draw_loop_growth, draw_step_growth
 from dashboard.pages.sharing.shared_pictures import is_public, send_picture
 from dashboard.pictures import KINDS, Picture
 from dashboard.pictures.drawing import make_canvas
@@ -60,6 +61,21 @@ def run_step_times_picture(request: HttpRequest, pk: int, kind: str) -> HttpResp
     figure = draw_step_times(run_queries.document_without_telemetry(run) or {}, index)
     title = f"{run.case} at {run.commit.short}"
     caption = f"Step times of repetition {index}'s measured window" if figure else "No step times were kept"
+    return send_figure(figure, title, caption, kind, public=is_public(run.case.project))
+
+
+@require_safe
+def run_scaling_picture(request: HttpRequest, pk: int, kind: str) -> HttpResponse:
+    """`of=step`: of one step in place of the whole loop."""
+    run = get_object_or_404(run_queries.runs_with_related(), pk=pk)
+    document = run_queries.document_without_telemetry(run) or {}
+    of_step = request.GET.get("of") == "step"
+    figure = draw_step_growth(document) if of_step else draw_loop_growth(document)
+    title = f"{run.case} at {run.commit.short}"
+    caption = "Nothing was swept in this run"
+    if figure:
+        grown = "one step" if of_step else "the whole loop"
+        caption = f"Time of {grown} over {document['scaling']['parameter']}, each ring a process"
     return send_figure(figure, title, caption, kind, public=is_public(run.case.project))
 
 

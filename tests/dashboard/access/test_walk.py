@@ -93,9 +93,12 @@ EXAMPLES: dict[str, dict[str, str]] = {
     **{f"{name}-picture": {"pk": name, "kind": "kind"} for name in ("series", "regression", "run")},
     **{f"series-{name}": {"pk": "series"} for name in ("badge", "embed")},
     **{f"shared-{name}": {"token": "picture"} for name in ("page", "badge")},
-    **{name: {"pk": "run", "kind": "kind"} for name in ("run-flame", "run-telemetry", "run-step-times")},
+    **{
+        name: {"pk": "run", "kind": "kind"}
+        for name in ("run-flame", "run-telemetry", "run-step-times", "run-scaling")
+    },
     **{f"{name}-picture": {"pk": name, "kind": "kind"} for name in ("experiment", "claim")},
-    **{f"machine-{name}": {"pk": "machine", "kind": "kind"} for name in ("calibration", "sentinels")},
+    **{f"machine-{name}": {"pk": "machine", "kind": "drawing"} for name in ("calibration", "sentinels")},
     **{f"project-compare-{name}": {"slug": "slug", "kind": "kind"} for name in ("flame", "metrics")},
     "shared-picture": {"token": "picture", "kind": "kind"},
     "api-commit": {"slug": "slug", "commit": "commit"},
@@ -198,7 +201,7 @@ class Site:
             "channel": self.project.channels.create(kind="email", address="ada@example.org").pk,
             "commit": line[0].hash,
             "trigger": builders.create_refused_trigger(self.project).pk,
-            **{"kind": "slack", "picture": "x", "number": 1},
+            **{"kind": "slack", "drawing": "svg", "picture": "x", "number": 1},
         }
         people: dict[str, User | None] = {
             role: create_member(role, role, self.project) for role in ("viewer", "operator", "admin")
