@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from django.db.models import F, QuerySet, Window
+from django.db.models import Exists, F, OuterRef, QuerySet, Subquery, Window
 from django.db.models.functions import RowNumber
 
 from dashboard.models import Change, Point, Project, Run, Series, SeriesLatest
@@ -40,6 +40,15 @@ _OF_KEY = CompiledQuery(lambda: series_with_related().filter(pk=Parameter("pk"))
 
 def find_series(pk: int) -> Series | None:
     return next(iter(_OF_KEY.read_rows(pk=pk)), None)
+
+
+def has_dropped_points(series: Series) -> bool:
+    """Whether a run since its first point, which always stays, has lost its own with age."""
+    first = Point.objects.filter(series=series).order_by("position").values("position")[:1]
+    thinned = Run.objects.filter(
+        configuration=series.configuration_id, points_thinned=True, commit__position__gt=Subquery(first)
+    )
+    return thinned.filter(~Exists(Point.objects.filter(series=series, run=OuterRef("pk")))).exists()
 
 
 def points_with_related() -> QuerySet[Point]:

@@ -64,6 +64,14 @@ def points_moved_sentence(change: Change) -> str:
     return f"The points, measured at other hours, moved by {points}; what pairs measured side by side counts."
 
 
+def dropped_points_sentence(days: int, every: int) -> str:
+    """Why old runs have no point in a series that nothing is judged by."""
+    return (
+        f"Old points went with age: of runs that ended more than {numbers.format_count(days, 'day')} ago "
+        f"one in {every} commits keeps its point here. Nothing is judged by this series."
+    )
+
+
 def thinned_sentence(drawn: int, shown: int) -> str:
     """What a long line leaves out; empty where it leaves out nothing."""
     if drawn >= shown:

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 
 from dashboard.charts import theme
 from dashboard.charts.trend import MOST_MARKED
-from dashboard.models import Series
+from dashboard.models import Project, Series
 from dashboard.pages.experiments.links import series_fields
 from dashboard.pages.series.baseline import baseline_context
 from dashboard.pages.series.controls import control_context, part_text
@@ -21,15 +21,17 @@ from dashboard.pages.series.figure import draw_series
 from dashboard.pages.series.phases import PhaseTable, draw_phases, has_phases, phase_rows, read_phases
 from dashboard.pages.series.trend import SeriesTrend, read_series_trend
 from dashboard.pages.sharing.shared_pictures import preview_of
+from dashboard.policy.project_policy import project_policy
 from dashboard.querysets import series as series_queries
 from dashboard.querysets.alarm_tallies import alarm_precision, with_alarm_counts
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.noise import with_noise_facts
 from dashboard.querysets.regressions import learning_lost_at
+from dashboard.retention import kept_days
 from dashboard.sentences import labels, numbers
 from dashboard.sentences.costs import precision_sentence
 from dashboard.sentences.limits import format_bounds
-from dashboard.sentences.trends import failure_text, taint_reason, thinned_sentence
+from dashboard.sentences.trends import dropped_points_sentence, failure_text, taint_reason, thinned_sentence
 
 
 def _series_rows() -> QuerySet[Series]:
@@ -70,6 +72,7 @@ def series_page(request: HttpRequest, pk: int) -> HttpResponse:
         "no_gain": learning_lost_at(trend.changes),
         "precision": precision_sentence(alarm_precision(series)),
         "effect": describe_effect(series, trend),
+        "dropped_points": describe_dropped_points(series, project),
         "limit": newest_limit,
         "bound": format_bounds(newest_limit.minimum, newest_limit.maximum, unit) if newest_limit else "",
         "crossed": {bound.run for bound in trend.limits if bound.crossed},
@@ -79,6 +82,14 @@ def series_page(request: HttpRequest, pk: int) -> HttpResponse:
         "others": [sibling for sibling in siblings if not sibling.headline],
     }
     return render(request, "series/series.html", context)
+
+
+def describe_dropped_points(series: Series, project: Project) -> str:
+    """Empty where the project keeps all points, or has lost none of this series."""
+    (days,) = (kept.days for kept in kept_days(project) if kept.kind == "points")
+    if not days or not series_queries.has_dropped_points(series):
+        return ""
+    return dropped_points_sentence(days, project_policy(project).points_every)
 
 
 @require_safe

@@ -31,7 +31,7 @@ def missing_context(project: Project) -> dict[str, Any]:
     """`missing_asked` of `missing` commits would be asked for, which takes about `missing_takes`;
     `unmeasurable` more have no manifest that can be read."""
     found = unmeasured_commits(project)
-    missing = measurable(found)
+    missing = measurable_commits(found)
     counted = {"missing_among": LOOKED_AT, "unmeasurable": len(found) - len(missing)}
     if not missing or not project.repository:
         return {**counted, "missing": 0}
@@ -45,7 +45,7 @@ def missing_context(project: Project) -> dict[str, Any]:
     }
 
 
-def measurable(commits: Iterable[Commit]) -> list[Commit]:
+def measurable_commits(commits: Iterable[Commit]) -> list[Commit]:
     return [commit for commit in commits if not commit.manifest_problem]
 
 
@@ -54,7 +54,7 @@ def measure_missing(request: HttpRequest, slug: str) -> HttpResponse:
     """Ask for each of the newest commits that lack a result; what the policy budgets for a commit holds."""
     project = requested_project(request, slug)
     found = unmeasured_commits(project)
-    missing = measurable(found)[:MOST_ASKED]
+    missing = measurable_commits(found)[:MOST_ASKED]
     try:
         for commit in missing:
             create_web_trigger(project, visitor_of(request), {"commit": commit.hash})

@@ -6,15 +6,19 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.test import Client
 from pytest_django.plugin import DjangoDbBlocker
 
 from dashboard import retention
-from dashboard.models import Commit, Point, Project, Run
+from dashboard.models import Commit, Point, Project, Run, Series
 from tests.dashboard import factories
 from tests.dashboard.retention.histories import KEEP_A_DAY, measure_values, points_of
 from tests.dashboard.shared_rows import share_rows
+from tests.pages.conftest import shown_text
 
 pytestmark = pytest.mark.django_db
+# Thinned, and judged.
+NAMES = ("cpu_utilization", "step_time")
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +42,18 @@ def project_of(history: list[Run]) -> Project:
     return history[0].commit.project
 
 
-def test_only_what_nothing_reads_goes(history: list[Run]) -> None:
+def test_only_what_nothing_reads_goes(history: list[Run], client: Client) -> None:
     positions = list(range(60))
+    sentence = "of runs that ended more than 1 day ago one in 4 commits keeps its point here"
+    thinned, judged = (Series.objects.get(metric__name=name, phase="") for name in NAMES)
+    assert sentence not in shown_text(client.get(thinned.get_absolute_url()))
     retention.prune_runs(seconds=60)
+    assert sentence in shown_text(client.get(thinned.get_absolute_url()))
+    assert sentence not in shown_text(client.get(judged.get_absolute_url()))
+    lost = Run.objects.filter(points_thinned=True)[0]
+    assert "of its values those are that something is judged by" in shown_text(
+        client.get(lost.get_absolute_url())
+    )
     for metric, phase in (("step_time", ""), ("peak_memory", ""), ("phase_self_time", "act")):
         assert points_of(project_of(history), metric, phase) == positions
     # The first of every four, and as many of the newest as overviews show.
