@@ -156,6 +156,8 @@ def run_pages() -> list[str]:
     active = builders.create_run(line[2], case, Run.State.MEASURING, quick=True)
     imported = builders.create_run(line[0], case, origin="imported", version=2)
     builders.create_points(imported, body["metrics"][:2])
+    old = builders.create_measured_run(line[0], builders.create_case(project, "old"), 0.001)
+    old.document.delete()
     posted = builders.create_run(line[0], case, origin="posted", version=3)
     token = make_token(Visitor(person), project, "ci", ["view"])[0]
     give_costs(measured[0])
@@ -169,7 +171,7 @@ def run_pages() -> list[str]:
     moved = {"code": "moved", "from": ["env"], "to": ["rollout/env"], "share": 0.042}
     builders.create_change(read, line[1], line[2], 1.0, doubts=[moved])
     Change.objects.filter(series=read, first_bad=line[2]).update(direction="moved")
-    runs = [*measured, plain, *failed, cancelled, waiting, active, imported, posted]
+    runs = [*measured, plain, *failed, cancelled, waiting, active, imported, posted, old]
     last = measured[-1].pk
     return [
         *("/projects/runs/costs/", "/projects/runs/commits/"),
@@ -398,7 +400,8 @@ def site_pages() -> list[str]:
         moved_after=timezone.now(), moved_before=timezone.now(),
     )  # fmt: skip
     Heartbeat.objects.create(name="scheduler", seen_at=timezone.now() - timedelta(hours=1))
-    builders.create_run(commit, case, Run.State.REQUESTED, pool=builders.get_pool("gpu"))
+    for version in range(1, 20):
+        builders.create_run(commit, case, Run.State.REQUESTED, pool=builders.get_pool("gpu"), version=version)
     for number in range(25):
         builders.create_project(f"project-{number}")
         builders.create_case(commit.project, "walker", n=number)
