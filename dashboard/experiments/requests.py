@@ -62,19 +62,26 @@ class ExperimentDesign:
     by_means_alone: bool = False
     requested_by: Any = None
 
+    @property
+    def compared(self) -> dict[str, Any]:
+        """The columns that say what is weighed, of which sides."""
+        return {
+            "question": self.question,
+            "base_commit": self.base.commit,
+            "head_commit": self.head.commit,
+            "base_configuration": self.base.configuration,
+            "head_configuration": self.head.configuration,
+            "metric": self.metric,
+            "phase": self.phase,
+        }
+
 
 def request_experiment(project: Project, design: ExperimentDesign) -> Experiment:
     """Store it as requested; a machine of the configurations' pool is woken on commit."""
     experiment = Experiment.objects.create(
         project=project,
+        **design.compared,
         purpose=design.purpose,
-        question=design.question,
-        base_commit=design.base.commit,
-        head_commit=design.head.commit,
-        base_configuration=design.base.configuration,
-        head_configuration=design.head.configuration,
-        metric=design.metric,
-        phase=design.phase,
         phases_with_step=list(design.phases_with_step),
         before=design.before,
         after=design.after,
@@ -98,16 +105,7 @@ def request_estimate(project: Project, design: ExperimentDesign) -> tuple[Experi
     precision = DEFAULT_PRECISION if design.precision is None else design.precision
     check_sides(design.base, design.head)
     check_budget(precision, design.minutes)
-    same = Experiment.objects.filter(
-        state__in=Experiment.ACTIVE,
-        question=design.question,
-        base_commit=design.base.commit,
-        head_commit=design.head.commit,
-        base_configuration=design.base.configuration,
-        head_configuration=design.head.configuration,
-        metric=design.metric,
-        phase=design.phase,
-    )
+    same = Experiment.objects.filter(state__in=Experiment.ACTIVE, **design.compared)
     if known := same.first():
         return known, False
     design = replace(design, precision=precision, most_pairs=max(project.experiment_pairs, ESTIMATE_PAIRS))

@@ -11,12 +11,12 @@ from dashboard.charts import claim_picture, figure_picture, forest_picture
 from dashboard.charts.forest_picture import ForestLine
 from dashboard.charts.theme import Figure
 from dashboard.comparisons.comparing import Comparison
-from dashboard.models import Claim
+from dashboard.models import Claim, Run
 from dashboard.pages.claims import MOST_DRAWN, history_of
 from dashboard.pages.comparisons.compare import MOST_OPEN, answer_comparison, draw_forest
 from dashboard.pages.experiments.pairs import draw_experiment_pairs
 from dashboard.pages.paging import parse_whole_number
-from dashboard.pages.runs.document_parts import draw_run_telemetry, draw_step_times
+from dashboard.pages.runs.document_parts import Json, draw_run_telemetry, draw_step_times
 from dashboard.pages.runs.scaling import draw_loop_growth, draw_step_growth
 from dashboard.pages.sharing.shared_pictures import is_public, send_picture
 from dashboard.pictures import KINDS, Picture
@@ -44,39 +44,34 @@ def experiment_picture(request: HttpRequest, pk: int, kind: str) -> HttpResponse
 @require_safe
 def run_telemetry_picture(request: HttpRequest, pk: int, kind: str) -> HttpResponse:
     """`repetition`: whose readings, as on the run's page."""
-    run = get_object_or_404(run_queries.runs_with_related(), pk=pk)
+    run, document = _read_run(pk)
     index = parse_whole_number(request, "repetition", 0, MOST_REPETITIONS)
-    document = run_queries.document_without_telemetry(run) or {}
     figure = draw_run_telemetry(run, document, index)
-    title = f"{run.case} at {run.commit.short}"
     caption = f"Repetition {index}, the measured window shaded" if figure else "No telemetry is kept of it"
-    return send_figure(figure, title, caption, kind, public=is_public(run.case.project))
+    return _send_run_figure(run, figure, caption, kind)
 
 
 @require_safe
 def run_step_times_picture(request: HttpRequest, pk: int, kind: str) -> HttpResponse:
     """`repetition`: whose steps, as on the run's page."""
-    run = get_object_or_404(run_queries.runs_with_related(), pk=pk)
+    run, document = _read_run(pk)
     index = parse_whole_number(request, "repetition", 0, MOST_REPETITIONS)
-    figure = draw_step_times(run_queries.document_without_telemetry(run) or {}, index)
-    title = f"{run.case} at {run.commit.short}"
+    figure = draw_step_times(document, index)
     caption = f"Step times of repetition {index}'s measured window" if figure else "No step times were kept"
-    return send_figure(figure, title, caption, kind, public=is_public(run.case.project))
+    return _send_run_figure(run, figure, caption, kind)
 
 
 @require_safe
 def run_scaling_picture(request: HttpRequest, pk: int, kind: str) -> HttpResponse:
     """`of=step`: of one step in place of the whole loop."""
-    run = get_object_or_404(run_queries.runs_with_related(), pk=pk)
-    document = run_queries.document_without_telemetry(run) or {}
+    run, document = _read_run(pk)
     of_step = request.GET.get("of") == "step"
     figure = draw_step_growth(document) if of_step else draw_loop_growth(document)
-    title = f"{run.case} at {run.commit.short}"
     caption = "Nothing was swept in this run"
     if figure:
         grown = "one step" if of_step else "the whole loop"
         caption = f"Time of {grown} over {document['scaling']['parameter']}, each ring a process"
-    return send_figure(figure, title, caption, kind, public=is_public(run.case.project))
+    return _send_run_figure(run, figure, caption, kind)
 
 
 @require_safe
@@ -118,6 +113,17 @@ def comparison_metrics_picture(request: HttpRequest, slug: str, kind: str) -> Ht
         return send_picture(Picture(body, canvas.content_type), public=is_public(comparison.project))
 
     return answer_comparison(request, slug, draw)
+
+
+def _read_run(pk: int) -> tuple[Run, Json]:
+    """(a run, its document without telemetry: empty where none is kept)."""
+    run = get_object_or_404(run_queries.runs_with_related(), pk=pk)
+    return run, run_queries.document_without_telemetry(run) or {}
+
+
+def _send_run_figure(run: Run, figure: Figure | None, caption: str, kind: str) -> HttpResponse:
+    title = f"{run.case} at {run.commit.short}"
+    return send_figure(figure, title, caption, kind, public=is_public(run.case.project))
 
 
 def _checked_kind(kind: str) -> str:
