@@ -23,6 +23,8 @@
     // By this name and class Plotly knows that it needs no styles of its own.
     load("link", { rel: "stylesheet", href: addressOf("plotly-styles"), id: "plotly.js-style-global", className: "no-inline-styles" }),
     load("script", { src: addressOf("plotly") }),
+    // Of the page, for charts that are drawn.
+    ...[...document.querySelectorAll('meta[name="chart-script"]')].map(({ content }) => load("script", { src: content })),
   ]));
 
   const resolveColours = (value, style) => {

@@ -1,4 +1,5 @@
-// Small comforts; every page works without them.
+// What every page has: small comforts, without which it works, and two keys. One file, since each that is asked
+// for puts off the first paint.
 "use strict";
 
 (() => {
@@ -65,4 +66,38 @@
     for (const details of folded) details.open = true;
   });
   addEventListener("afterprint", () => { for (const details of folded) details.open = false; });
+})();
+
+// `/` goes to the search, `?` lists the keys of the page: its own two, and those of elements with data-key.
+(() => {
+  const keys = document.getElementById("keys");
+  const typing = (target) => target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
+
+  const listKeys = () => {
+    const list = keys.querySelector("dl");
+    list.querySelectorAll("[data-of-page]").forEach((row) => row.remove());
+    for (const element of document.querySelectorAll("[data-key]")) {
+      // What stands in two places is shown in one of them.
+      if (!element.getClientRects().length) continue;
+      const row = document.createElement("div");
+      row.dataset.ofPage = "";
+      const key = document.createElement("dt");
+      key.append(Object.assign(document.createElement("kbd"), { textContent: element.dataset.key }));
+      const label = element.dataset.keyLabel || element.title || element.getAttribute("aria-label") || element.textContent.trim();
+      row.append(key, Object.assign(document.createElement("dd"), { textContent: label }));
+      list.append(row);
+    }
+  };
+
+  document.addEventListener("keydown", (event) => {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+    if (event.key === "/") {
+      event.preventDefault();
+      document.getElementById("site-search").focus();
+    } else if (event.key === "?" && !keys.open) {
+      event.preventDefault();
+      listKeys();
+      keys.showModal();
+    }
+  });
 })();
