@@ -8,9 +8,10 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from dashboard.charts.claim_history import HistoryPoint, layout_history
-from dashboard.models import Claim, ClaimMeasurement, Commit, Project
+from dashboard.models import Claim, ClaimMeasurement, ClaimsFile, Commit, Project
 from dashboard.sentences.claims import claim_sentence
 from tests.dashboard.access.conftest import create_member
 from tests.pages.claim_builders import claim_pages, create_claim, create_watched, measure_claim
@@ -132,6 +133,16 @@ def count_queries(client: Client, address: str) -> int:
 
 def test_an_empty_page_shows_how_to_write_one(client: Client, project_page: str) -> None:
     assert 'id = "fused"' in shown_text(client.get(project_page))
+
+
+def test_a_first_file_that_cannot_be_read_leaves_no_claims(client: Client, project_page: str) -> None:
+    project = Project.objects.get()
+    at = timezone.now()
+    problem = "claims[0].id: is missing."
+    ClaimsFile.objects.create(project=project, benchmark="walker", problem=problem, asked_at=at)
+    page = shown_text(client.get(f"{project_page}walker/"))
+    assert "The newest file can't be read: claims[0].id: is missing." in page
+    assert "No claim has been read yet." in page
 
 
 @pytest.fixture
