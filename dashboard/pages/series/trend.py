@@ -56,6 +56,10 @@ class OverlaidLine:
     reference: float | None
 
 
+# A line beside the page's own as it was read: its series, its branch, and its (position, run, value).
+OverlaidRows = tuple[Series, str, list[tuple[int, int, float]]]
+
+
 class ListedRun(NamedTuple):
     """A row of the table: a run of the page's own branch, or one of another branch that only a line beside
     it has. `series` is the key of the series that the run left its point in."""
@@ -146,9 +150,7 @@ def read_series_trend(request: HttpRequest, series: Series) -> SeriesTrend:
     listed = _list_runs(request, series, branch, shown, beside)
     if details is None:
         # The newest ones are what the baseline is compared with.
-        wanted = {row.run for row in (*drawn, *rows[-NOISE_POINTS - 1 :])} | {row.run for row in listed}
-        wanted |= {run for _, _, lines in beside for _, run, _ in choose_drawn_overlaid(lines, len(beside))}
-        details = points_of_runs([series.pk, *(other.pk for other, _, _ in beside)], wanted)
+        details = _read_details(series, [*drawn, *rows[-NOISE_POINTS - 1 :], *listed], beside)
     points = {(point.series, point.run): point for point in details}
     own = details_of_rows(points, series.pk, rows)
     baseline = read_baseline(request, series, branch, own, changes)
@@ -199,6 +201,15 @@ def _read_few_points(series: Series, branch: str, query: TrendQuery) -> list[Ser
     return points if len(points) <= MOST_DRAWN else None
 
 
+def _read_details(
+    series: Series, rows: Sequence[TrendRow | ListedRun], beside: Sequence[OverlaidRows]
+) -> list[SeriesPoint]:
+    """Of these rows, and of those that the lines beside them draw, in one query."""
+    wanted = {row.run for row in rows}
+    wanted |= {run for _, _, line in beside for _, run, _ in choose_drawn_overlaid(line, len(beside))}
+    return points_of_runs([series.pk, *(other.pk for other, _, _ in beside)], wanted)
+
+
 def rows_within(rows: Sequence[TrendRow], zoom: tuple[int, int] | None) -> Sequence[TrendRow]:
     """The rows between two positions; all where none is there."""
     if zoom is None:
@@ -245,9 +256,6 @@ def choose_drawn_overlaid(rows: Sequence[tuple[int, int, float]], lines: int) ->
     values = np.array([value for _, _, value in rows])
     kept = thin_line(values, MOST_DRAWN_OVERLAID // max(1, lines), np.array([], dtype=int))
     return [rows[index] for index in kept]
-
-
-OverlaidRows = tuple[Series, str, list[tuple[int, int, float]]]
 
 
 def _list_runs(
