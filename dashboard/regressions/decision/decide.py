@@ -95,6 +95,7 @@ from dashboard.regressions.decision.reused_proofs import (
 from dashboard.regressions.decision.series_kinds import BETTER, is_same_measurement
 from dashboard.regressions.decision.wanted_measurements import (
     NextStep,
+    Placement,
     ProofContext,
     ResidualCause,
     WantedExperiment,
@@ -214,11 +215,13 @@ class _Decider:
         if self.missing:
             return Decision(missing=frozenset(self.missing))
         return Decision(
-            tuple(outcomes),
-            tuple(branch_causes),
-            self._released(drafts, branch_causes),
+            outcomes=tuple(outcomes),
+            branch_causes=tuple(branch_causes),
+            released=self._released(drafts, branch_causes),
             # Of one commit one: the first.
-            tuple({residual.bad.pk: residual for residual in reversed(residuals) if residual}.values()),
+            residuals=tuple(
+                {residual.bad.pk: residual for residual in reversed(residuals) if residual}.values()
+            ),
             released_limits=released_limits,
         )
 
@@ -243,8 +246,10 @@ class _Decider:
         if at_home or not group.members or group.is_gradual:
             return group, None
         keys = tuple(change.pk for change in group.changes if change.pk)
-        for key in sorted(holder for holder in holders if holder in self.foreign):
-            return group, BranchCause(key, keys, self._repair_here(self.foreign[key], group), True)
+        stored = min((holder for holder in holders if holder in self.foreign), default=None)
+        if stored is not None:
+            repair = self._repair_here(self.foreign[stored], group)
+            return group, BranchCause(stored, keys, repair, repair_known=True)
         key_found = self.facts.answer_to(CauseOnOtherBranch(foremost_change(group.members)))
         return group, BranchCause(key_found, keys) if key_found else None
 
@@ -361,66 +366,6 @@ class _Decider:
             intended_by_check=None if step.proof else intended,
         )
 
-    def _next_step(self, draft: _Draft, *, proving: bool, expected: bool) -> NextStep:
-        """What is measured next; nothing for what somebody expects, though a proof is reused."""
-        regression = draft.regression
-        if expected and draft.primary.state != State.SUSPECTED:
-            return NextStep()
-        if not proving or (regression and (regression.triaged_away or regression.active)):
-            return NextStep(waiting=True)
-        if draft.is_gradual:
-            return NextStep()  # Its counter knows all of its steps.
-        context = self._proof_context(draft)
-        step = end_repeated_bisection(context, plan_next_step(context))
-        step = with_proof_on_branch(context, step, self.snapshot.checked)
-        step = without_repeated(step, draft.primary.state, draft.range.width, self.facts)
-        if expected and not step.proof:
-            return NextStep(waiting=True)
-        return with_refutation_for_another(context, step)
-
-    def _proof_context(self, draft: _Draft) -> ProofContext:
-        regression = draft.regression
-        return ProofContext(
-            key=regression.pk if regression else None,
-            good=draft.good,
-            bad=draft.bad,
-            primary=draft.primary,
-            changes=draft.continued.group.changes,
-            verdicts=draft.verdicts,
-            other_steps=self._other_steps(draft),
-            proved_again=draft.primary.state in NOT_PROVED and self._is_proved_again(draft),
-            nearby=self.snapshot.verdicts,
-            facts=self.facts,
-        )
-
-    def _intended(self, draft: _Draft, size: Size) -> int | None:
-        """The check whose slowdown somebody called intended, where the step is that one, at its merge.
-
-        While other commits are left beside it, one of them may be the cause.
-        """
-        change, regression = draft.primary.change, draft.regression
-        if draft.primary.state in NOT_PROVED or (regression and regression.triaged_away):
-            return None
-        key = regression.pk if regression else None
-        merge = MergedChecks(
-            change.series, draft.bad, change.before, change.after, key, change.phases_with_step
-        )
-        found = merged_checks(merge, self.snapshot.checked, self.facts)
-        for merged in found:
-            alone = draft.good.position >= merged.before.position
-            if alone and merged.intended_up_to is not None:
-                return merged.check if least_worse(change.series, size) <= merged.intended_up_to else None
-        return None
-
-    def _other_steps(self, draft: _Draft) -> tuple[int, ...]:
-        """The positions at which the primary series of a draft steps, for another cause."""
-        own = {change.pk for change in draft.continued.group.changes}
-        return tuple(
-            change.first_bad.position
-            for change in self.snapshot.changes
-            if change.pk not in own and is_same_measurement(change.series, draft.primary.change.series)
-        )
-
     def _is_proving(self, draft: _Draft, resized: bool) -> bool:
         """Whether it is to be proved, or goes on being proved; what opens in an old history isn't.
 
@@ -488,6 +433,68 @@ class _Decider:
         judged = self.facts.answer_to(PointsJudgedSince(series, draft.bad, tried[0].experiment, enough))
         return judged >= enough
 
+    def _intended(self, draft: _Draft, size: Size) -> int | None:
+        """The check whose slowdown somebody called intended, where the step is that one, at its merge.
+
+        While other commits are left beside it, one of them may be the cause.
+        """
+        change, regression = draft.primary.change, draft.regression
+        if draft.primary.state in NOT_PROVED or (regression and regression.triaged_away):
+            return None
+        key = regression.pk if regression else None
+        merge = MergedChecks(
+            change.series, draft.bad, change.before, change.after, key, change.phases_with_step
+        )
+        found = merged_checks(merge, self.snapshot.checked, self.facts)
+        for merged in found:
+            alone = draft.good.position >= merged.before.position
+            if alone and merged.intended_up_to is not None:
+                return merged.check if least_worse(change.series, size) <= merged.intended_up_to else None
+        return None
+
+    # What is measured next
+
+    def _next_step(self, draft: _Draft, *, proving: bool, expected: bool) -> NextStep:
+        """What is measured next; nothing for what somebody expects, though a proof is reused."""
+        regression = draft.regression
+        if expected and draft.primary.state != State.SUSPECTED:
+            return NextStep()
+        if not proving or (regression and (regression.triaged_away or regression.active)):
+            return NextStep(waiting=True)
+        if draft.is_gradual:
+            return NextStep()  # Its counter knows all of its steps.
+        context = self._proof_context(draft)
+        step = end_repeated_bisection(context, plan_next_step(context))
+        step = with_proof_on_branch(context, step, self.snapshot.checked)
+        step = without_repeated(step, draft.primary.state, draft.range.width, self.facts)
+        if expected and not step.proof:
+            return NextStep(waiting=True)
+        return with_refutation_for_another(context, step)
+
+    def _proof_context(self, draft: _Draft) -> ProofContext:
+        regression = draft.regression
+        return ProofContext(
+            key=regression.pk if regression else None,
+            good=draft.good,
+            bad=draft.bad,
+            primary=draft.primary,
+            changes=draft.continued.group.changes,
+            verdicts=draft.verdicts,
+            other_steps=self._other_steps(draft),
+            proved_again=draft.primary.state in NOT_PROVED and self._is_proved_again(draft),
+            nearby=self.snapshot.verdicts,
+            facts=self.facts,
+        )
+
+    def _other_steps(self, draft: _Draft) -> tuple[int, ...]:
+        """The positions at which the primary series of a draft steps, for another cause."""
+        own = {change.pk for change in draft.continued.group.changes}
+        return tuple(
+            change.first_bad.position
+            for change in self.snapshot.changes
+            if change.pk not in own and is_same_measurement(change.series, draft.primary.change.series)
+        )
+
     def _stays_ended(self, draft: _Draft) -> bool:
         """Whether the proof of the same suspicion has ended, since its pairs have answered often already.
 
@@ -499,25 +506,22 @@ class _Decider:
         same = regression.series.pk == primary.change.series.pk
         return same and regression.state == State.UNDECIDED and is_answered_often(regression.bisection)
 
+    # What a row says
+
     def _decided_row(
         self, draft: _Draft, size: Size, step: NextStep, *, answered_often: bool, proving: bool
     ) -> DecidedRow:
         """`answered_often`: its proof has ended, since its pairs have answered often already."""
         regression, primary = draft.regression, draft.primary
-        culprit, bisection = None, None
         state = State.UNDECIDED if answered_often and primary.state == State.SUSPECTED else primary.state
+        placement = step.placement
         if draft.is_gradual:
             steps = len(draft.continued.group.changes)
-            bisection = Evidence.of(GRADUAL, commits=draft.range.width, steps=steps)
-        elif step.placement:
-            culprit, bisection = step.placement.culprit, step.placement.bisection
-        elif answered_often:
-            bisection = answered_often_evidence(draft.range.width)
-        elif regression and regression.first_bad.pk == draft.bad.pk and not is_gradual_counter(regression):
-            # Bisection said it of the commit that it was; what it didn't find, of its range and state too.
-            culprit, bisection = regression.culprit, regression.bisection
-            moved = regression.state != state or regression.range != draft.range
-            bisection = None if is_answered_often(bisection) and (proving or moved) else bisection
+            placement = Placement(bisection=Evidence.of(GRADUAL, commits=draft.range.width, steps=steps))
+        elif answered_often and placement is None:
+            placement = Placement(bisection=answered_often_evidence(draft.range.width))
+        placement = placement or self._known_placement(draft, state, proving=proving)
+        culprit = placement.culprit
         difference = (draft.good.hash, draft.bad.hash)
         if culprit and culprit.parents:
             difference = (culprit.parents[0], culprit.hash)
@@ -532,7 +536,7 @@ class _Decider:
             proving=proving,
             recovered_by=regression.recovered_by if merged and regression else self._repair(draft, explained),
             culprit=culprit,
-            bisection=bisection,
+            bisection=placement.bisection,
             explained=explained,
             explained_for=explained_for,
             learning=learning_of(primary, draft.verdicts, draft.bad, regression),
@@ -540,14 +544,15 @@ class _Decider:
         cause, decided_for = self._cause(draft, decided, difference)
         return replace(decided, cause=cause, decided_for=decided_for)
 
-    def _repair(self, draft: _Draft, explained: StepExplanation | None) -> int | None:
-        """What took the step back where pairs have placed it, in the phase that explains it."""
-        step, known = draft.primary.change, explained or draft.regression
-        if draft.primary.proof and draft.primary.state == State.CONFIRMED:
-            # Beside them detection may have seen noise, and in its runs another phase.
-            step = replace(step, last_good=draft.good, first_bad=draft.bad)
-        phase = known.phase if known and (known.phase_share or 0.0) >= LEAST_SHARE else ""
-        return find_repair(step, self.snapshot.changes, self.facts, phase)
+    def _known_placement(self, draft: _Draft, state: str, *, proving: bool) -> Placement:
+        """Where its bisection has ended before, while it lies at the same commit."""
+        regression = draft.regression
+        if not regression or regression.first_bad.pk != draft.bad.pk or is_gradual_counter(regression):
+            return Placement()
+        # That pairs have answered often was said of its range and state.
+        moved = regression.state != state or regression.range != draft.range
+        outdated = is_answered_often(regression.bisection) and (proving or moved)
+        return Placement(regression.culprit, None if outdated else regression.bisection)
 
     def _explanation(
         self, draft: _Draft, difference: tuple[str, str], proving: bool
@@ -576,6 +581,15 @@ class _Decider:
             return None, known
         request = Explanation(change, draft.good, draft.bad, difference, experiment)
         return self.facts.answer_to(request), key
+
+    def _repair(self, draft: _Draft, explained: StepExplanation | None) -> int | None:
+        """What took the step back where pairs have placed it, in the phase that explains it."""
+        step, known = draft.primary.change, explained or draft.regression
+        if draft.primary.proof and draft.primary.state == State.CONFIRMED:
+            # Beside them detection may have seen noise, and in its runs another phase.
+            step = replace(step, last_good=draft.good, first_bad=draft.bad)
+        phase = known.phase if known and (known.phase_share or 0.0) >= LEAST_SHARE else ""
+        return find_repair(step, self.snapshot.changes, self.facts, phase)
 
     def _cause(
         self, draft: _Draft, decided: DecidedRow, difference: tuple[str, str]
