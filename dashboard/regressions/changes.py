@@ -68,8 +68,8 @@ class SyncedChanges:
     unopened: bool = False
     # Regressions that lost a change, or the improvement that had repaired them.
     left: set[int] = field(default_factory=set)
-    # Where the surroundings changed with the code: by the change's key.
-    surroundings: dict[int, FoundChange] = field(default_factory=dict)
+    # Those at which the system or the software changed with the code, by the change's key.
+    at_new_environment: dict[int, FoundChange] = field(default_factory=dict)
 
 
 def find_changes(
@@ -94,7 +94,7 @@ def find_changes(
         for run in runs_beside(past, change.index)
     )
     return {
-        past.series.pk: [with_surroundings(past, change, environments) for change in changes[past.series.pk]]
+        past.series.pk: [with_environment(past, change, environments) for change in changes[past.series.pk]]
         for past in histories
     }
 
@@ -190,7 +190,7 @@ def runs_beside(history: History, index: int) -> list[int]:
     return [history.measured[place].runs[-1] for place in (history.untainted_before(index), index)]
 
 
-def with_surroundings(
+def with_environment(
     history: History, change: detection.Change, environments: RunEnvironments
 ) -> FoundChange:
     """A change with the commits on both its sides, and what of the environment differs between their runs."""
@@ -356,7 +356,7 @@ class ChangeWrites:
             if kind != "kept":
                 synced.altered.append(row)
             if found.system or found.software:
-                synced.surroundings[row.pk] = found
+                synced.at_new_environment[row.pk] = found
 
     def of_kind(self, kind: str) -> list[Change]:
         return [row for noted, row, _ in self.noted if noted == kind]

@@ -16,18 +16,18 @@ from dashboard.regressions.row_facts import commit_fact
 
 
 def mark_environment_only(
-    rows: Sequence[Change], surroundings: Mapping[int, FoundChange], facts: GatheredFacts
+    rows: Sequence[Change], at_new_environment: Mapping[int, FoundChange], facts: GatheredFacts
 ) -> None:
-    """Mark the changes for which no commit is blamed. Raises FactsToGather.
+    """Mark the changes for which no commit is blamed, of those `at_new_environment`. Raises FactsToGather.
 
     A driver, a system or a harness never is the commits' doing. Torch, Python and packages are, if the
     commits touched a file that says what is installed.
     """
     missing = []
     for row in rows:
-        around = surroundings.get(row.pk)
+        found = at_new_environment.get(row.pk)
         try:
-            environment_only = around is not None and not is_commits_doing(row, around, facts)
+            environment_only = found is not None and not is_commits_doing(row, found, facts)
         except FactNotGathered as lacking:
             missing.append(lacking.request)
             continue
@@ -38,7 +38,7 @@ def mark_environment_only(
         raise FactsToGather(missing)
 
 
-def is_commits_doing(row: Change, around: FoundChange, facts: GatheredFacts) -> bool:
-    if around.system:
+def is_commits_doing(row: Change, found: FoundChange, facts: GatheredFacts) -> bool:
+    if found.system:
         return False
     return facts.answer_to(AsksForEnvironment(commit_fact(row.last_good), commit_fact(row.first_bad)))

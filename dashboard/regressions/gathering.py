@@ -20,6 +20,7 @@ from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.deferred_joins import PAIR_DETAILS
 from dashboard.regressions.branch_causes import find_cause_on_other_branch
 from dashboard.regressions.decision import facts, requested_facts
+from dashboard.regressions.decision.cause_class import Confounders, TouchedFiles
 from dashboard.regressions.decision.requested_facts import (
     AskedProof,
     AsksForEnvironment,
@@ -27,6 +28,7 @@ from dashboard.regressions.decision.requested_facts import (
     CommitRow,
     CommitRuns,
     CommitsBetween,
+    DifferencesAtStep,
     Explanation,
     GatheredFacts,
     HistoryOfMerge,
@@ -44,13 +46,12 @@ from dashboard.regressions.decision.requested_facts import (
     ReusedProof,
     RunsAtCommits,
     StepInPairs,
-    SurroundingsRequest,
     TimesAnswered,
 )
 from dashboard.regressions.explanation.commit_difference import asks_for_other_environment
+from dashboard.regressions.explanation.confounders import read_differences_at_step
 from dashboard.regressions.explanation.explain import explain_step
 from dashboard.regressions.explanation.left_over import phase_left_over
-from dashboard.regressions.explanation.surroundings import read_surroundings
 from dashboard.regressions.false_alarm_budget import error_of_next_proof
 from dashboard.regressions.judged_rows import read_commits, read_series
 from dashboard.regressions.merged_checks import merged_check_facts
@@ -174,8 +175,8 @@ def explanation_of_step(lines: BranchLines, request: Explanation) -> requested_f
     return explain_step(lines.project, lines.of_branch(request.change.first_bad.branch), request)
 
 
-def surroundings_of_step(lines: BranchLines, request: SurroundingsRequest) -> Any:
-    return read_surroundings(lines.project, request)
+def differences_at_step(lines: BranchLines, request: DifferencesAtStep) -> tuple[Confounders, TouchedFiles]:
+    return read_differences_at_step(lines.project, request)
 
 
 # From rows
@@ -429,5 +430,5 @@ ANSWERS: dict[type[Request[Any]], Callable[[BranchLines, Any], Any]] = {
     MergedChecks: merged_checks,
     CauseOnOtherBranch: cause_on_other_branch,
     Explanation: explanation_of_step,
-    SurroundingsRequest: surroundings_of_step,
+    DifferencesAtStep: differences_at_step,
 }

@@ -315,7 +315,7 @@ def find_all_changes(
         for row in rows
         if row.position > judged.histories[row.series_id].frozen_until and may_open_regression(row)
     ]
-    mark_environment_only(opening, synced.surroundings, facts)
+    mark_environment_only(opening, synced.at_new_environment, facts)
     judged.touched.changes |= {row.pk for row in opening}
     improved = [row for row in synced.altered if row.direction == Change.Direction.IMPROVEMENT]
     judged.touched.maybe_recovered = unrecovered_regressions(branch, improved)

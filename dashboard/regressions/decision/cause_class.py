@@ -60,13 +60,12 @@ class SentinelMove:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class Confounders:
     """What moved beside the commits between the last run of the old level and the first of the new one."""
 
     system: tuple[Difference, ...] = ()
     software: tuple[Difference, ...] = ()
     machines: tuple[Difference, ...] = ()
-    touched: TouchedFiles = field(default_factory=TouchedFiles)
     sentinel: SentinelMove | None = None
     # What the calibration loop took at the first bad commit to what it took at the last good one.
     calibration: float | None = None
@@ -83,11 +82,12 @@ class CauseFacts:
     limit_alone: bool = False
     # An exact counter stands for it.
     by_counter: bool = False
-    # All its changes lie where the surroundings changed.
+    # All its changes lie where the environment changed.
     environment_only: bool = False
     proof: ExperimentVerdict | None = None
     suspects: tuple[tuple[str, bool], ...] = ()  # place, and whether the commits changed it
-    around: Surroundings = field(default_factory=Surroundings)
+    confounders: Confounders = field(default_factory=Confounders)
+    touched: TouchedFiles = field(default_factory=TouchedFiles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def decide_cause(facts: CauseFacts) -> CauseClass:
     if facts.limit_alone:
         return CauseClass()
     if facts.environment_only and facts.proof is None:
-        return cause_around(facts)
+        return cause_of_environment(facts)
     if facts.state == State.CONFIRMED:
         return cause_of_commits(facts)
     if facts.state in (State.REFUTED, State.UNDECIDED):
@@ -110,14 +110,15 @@ def decide_cause(facts: CauseFacts) -> CauseClass:
     return CauseClass()
 
 
-def cause_around(facts: CauseFacts) -> CauseClass:
-    """The surroundings changed at the very step, and no commit asked for it."""
-    around = facts.around
-    if around.system:
-        rest = (evidence_list("installed otherwise too", around.software),) if around.software else ()
-        moved = evidence_list("system changed", around.system)
-        return CauseClass(Cause.SYSTEM, (moved, *rest, *machine_evidence(facts)))
-    installed = evidence_list("installed otherwise", around.software)
+def cause_of_environment(facts: CauseFacts) -> CauseClass:
+    """The environment changed at the very step, and no commit asked for it."""
+    system, software = facts.confounders.system, facts.confounders.software
+    if system:
+        rest = (evidence_list("installed otherwise too", software),) if software else ()
+        return CauseClass(
+            Cause.SYSTEM, (evidence_list("system changed", system), *rest, *machine_evidence(facts))
+        )
+    installed = evidence_list("installed otherwise", software)
     return CauseClass(
         Cause.DEPENDENCY, (installed, Evidence.of("no commit asked for it"), *machine_evidence(facts))
     )
@@ -125,7 +126,7 @@ def cause_around(facts: CauseFacts) -> CauseClass:
 
 def cause_of_commits(facts: CauseFacts) -> CauseClass:
     """Confirmed: the commits did it. By what they changed: code, what is installed, or the benchmark."""
-    touched, software, proof = facts.around.touched, facts.around.software, proof_evidence(facts)
+    touched, software, proof = facts.touched, facts.confounders.software, proof_evidence(facts)
     blamed = [place for place, changed in facts.suspects[:MOST_SUSPECTS] if changed]
     is_code_cleared = not touched.code or (bool(facts.suspects) and not blamed)
     if touched.definition and is_code_cleared:
@@ -149,15 +150,17 @@ def cause_of_commits(facts: CauseFacts) -> CauseClass:
 
 def cause_beside_commits(facts: CauseFacts) -> CauseClass:
     """Refuted or undecided: what moved beside the commits is the cause; without any it was noise."""
-    refuted, around = facts.state == State.REFUTED, facts.around
+    refuted, confounders = facts.state == State.REFUTED, facts.confounders
     proof, machine = proof_evidence(facts), machine_evidence(facts)
-    if around.system:
-        return CauseClass(Cause.SYSTEM, (evidence_list("system changed", around.system), *proof, *machine))
-    moved, slower = moved_by(around.sentinel), calibration_ratio(around.calibration)
+    if confounders.system:
+        changed = evidence_list("system changed", confounders.system)
+        return CauseClass(Cause.SYSTEM, (changed, *proof, *machine))
+    moved, slower = moved_by(confounders.sentinel), calibration_ratio(confounders.calibration)
     if explains_step(moved, facts.worse) or explains_step(slower, facts.worse):
         return CauseClass(Cause.MACHINE, (*machine, *proof))
-    if around.machines and refuted:
-        return CauseClass(Cause.MACHINE, (evidence_list("other machine", around.machines), *proof, *machine))
+    if confounders.machines and refuted:
+        other = evidence_list("other machine", confounders.machines)
+        return CauseClass(Cause.MACHINE, (other, *proof, *machine))
     if refuted:
         return CauseClass(Cause.NOISE, (Evidence.of("no difference by pairs"), *proof, *machine))
     return CauseClass("", machine)
@@ -196,7 +199,7 @@ def proof_evidence(facts: CauseFacts) -> tuple[Evidence, ...]:
 def machine_evidence(facts: CauseFacts) -> tuple[Evidence, ...]:
     """What the sentinel and the calibration loop say of the machine, moved or not."""
     evidence = []
-    if moved := facts.around.sentinel:
+    if moved := facts.confounders.sentinel:
         evidence.append(
             Evidence.of(
                 "sentinel",
@@ -211,7 +214,7 @@ def machine_evidence(facts: CauseFacts) -> tuple[Evidence, ...]:
                 moved=moved.moved,
             )
         )
-    if (ratio := calibration_ratio(facts.around.calibration)) is not None:
+    if (ratio := calibration_ratio(facts.confounders.calibration)) is not None:
         evidence.append(Evidence.of("calibration", ratio=ratio))
     return tuple(evidence)
 

@@ -77,6 +77,7 @@ from dashboard.regressions.decision.repair import LEAST_SHARE, find_repair
 from dashboard.regressions.decision.repeated_pairs import answered_often_evidence, without_repeated
 from dashboard.regressions.decision.requested_facts import (
     CauseOnOtherBranch,
+    DifferencesAtStep,
     Explanation,
     FactNotGathered,
     GatheredFacts,
@@ -85,7 +86,6 @@ from dashboard.regressions.decision.requested_facts import (
     RegressionsBetween,
     Request,
     StepExplanation,
-    SurroundingsRequest,
 )
 from dashboard.regressions.decision.reused_proofs import (
     merged_checks,
@@ -103,7 +103,7 @@ from dashboard.regressions.decision.wanted_measurements import (
 )
 
 # Classes of what moved around the commits, proved by nothing but where it lies.
-SURROUNDING_CAUSES = (Row.Cause.SYSTEM, Row.Cause.DEPENDENCY)
+ENVIRONMENT_CAUSES = (Row.Cause.SYSTEM, Row.Cause.DEPENDENCY)
 # A proof that couldn't be measured is asked for again once so many points more show the step: what stood in
 # its way may be over. A commit that never runs is tried so often again.
 POINTS_BEFORE_PROVED_AGAIN = 5
@@ -393,7 +393,7 @@ class _Decider:
             return self._is_proved_again(draft)
         # What a counter alone had confirmed is suspected again once a time joins it, and proved then; what no
         # commit was blamed for, once a blamed change joins it.
-        joined = regression.cause in SURROUNDING_CAUSES and not draft.verdicts
+        joined = regression.cause in ENVIRONMENT_CAUSES and not draft.verdicts
         moved = regression.state != State.SUSPECTED or self._left_its_pairs(draft)
         return state == State.SUSPECTED and (resized or joined or moved)
 
@@ -621,7 +621,7 @@ class _Decider:
         self, draft: _Draft, decided: DecidedRow, proof: ExperimentVerdict | None, difference: tuple[str, str]
     ) -> CauseFacts:
         regression = draft.regression
-        request = SurroundingsRequest(
+        request = DifferencesAtStep(
             decided.series,
             decided.last_good,
             decided.first_bad,
@@ -632,6 +632,7 @@ class _Decider:
             suspects = suspect_places(decided.explained)
         else:
             suspects = regression.suspects if regression else ()
+        confounders, touched = self.facts.answer_to(request)
         return CauseFacts(
             state=decided.state,
             worse=times_worse(decided.series, decided.size),
@@ -640,7 +641,8 @@ class _Decider:
             environment_only=draft.is_environment_only,
             proof=proof,
             suspects=suspects,
-            around=self.facts.answer_to(request),
+            confounders=confounders,
+            touched=touched,
         )
 
     # Regressions without changes

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
-from dashboard.regressions.decision.cause_class import Difference, Surroundings
+from dashboard.regressions.decision.cause_class import Confounders, Difference, TouchedFiles
 from dashboard.regressions.decision.facts import Change, Commit, Regression, Series
 
 Answer = TypeVar("Answer")
@@ -316,7 +316,7 @@ class Explanation(Request[StepExplanation]):
 
 
 @dataclass(frozen=True, slots=True)
-class SurroundingsRequest(Request[Surroundings]):
+class DifferencesAtStep(Request[tuple[Confounders, TouchedFiles]]):
     """What moved beside the code at a step, and what the commits of a difference touched."""
 
     series: Series

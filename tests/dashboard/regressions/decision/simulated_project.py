@@ -16,7 +16,7 @@ from dashboard.experiments.verdicts import place_step
 from dashboard.measured_kinds import is_exact_counter
 from dashboard.models import Experiment, ExperimentPair
 from dashboard.models import Metric as MetricRow
-from dashboard.regressions.decision.cause_class import Surroundings
+from dashboard.regressions.decision.cause_class import Confounders, TouchedFiles
 from dashboard.regressions.decision.decide import decide
 from dashboard.regressions.decision.facts import Change, ExperimentVerdict, Regression, Series, Snapshot
 from dashboard.regressions.decision.gradual_changes import Step, is_gradual_counter, steps_weighed_together
@@ -28,6 +28,7 @@ from dashboard.regressions.decision.requested_facts import (
     CommitRow,
     CommitRuns,
     CommitsBetween,
+    DifferencesAtStep,
     Explanation,
     GatheredFacts,
     PhaseLeftOver,
@@ -42,7 +43,6 @@ from dashboard.regressions.decision.requested_facts import (
     RunsAtCommits,
     StepExplanation,
     StepInPairs,
-    SurroundingsRequest,
     TimesAnswered,
 )
 from dashboard.regressions.decision.series_kinds import BETTER, WORSE
@@ -400,8 +400,8 @@ class TrueFacts(GatheredFacts):
                 )
             case Explanation():
                 return StepExplanation()
-            case SurroundingsRequest():
-                return Surroundings()
+            case DifferencesAtStep():
+                return Confounders(), TouchedFiles()
             case PhaseLeftOver() | CauseOnOtherBranch():
                 return None
         raise AssertionError(request)

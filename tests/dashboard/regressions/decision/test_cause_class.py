@@ -9,8 +9,8 @@ import pytest
 from dashboard.regressions.decision.cause_class import (
     CauseClass,
     CauseFacts,
+    Confounders,
     SentinelMove,
-    Surroundings,
     TouchedFiles,
     decide_cause,
 )
@@ -47,12 +47,12 @@ def proof_with(verdict: str) -> ExperimentVerdict:
     return ExperimentVerdict(1, 1, "proof", series, base, head, verdict, 1.0, 1.4, machine="bench-1")
 
 
-AROUND = ("touched", "software", "system", "machines", "sentinel", "calibration")
+CONFOUNDERS = ("software", "system", "machines", "sentinel", "calibration")
 
 
 def cause_facts(state: str, **facts: Any) -> CauseFacts:
-    around = {name: facts.pop(name) for name in AROUND if name in facts}
-    return CauseFacts(state=state, around=Surroundings(**around), **facts)
+    moved = {name: facts.pop(name) for name in CONFOUNDERS if name in facts}
+    return CauseFacts(state=state, confounders=Confounders(**moved), **facts)
 
 
 def decided_cause(state: str, **facts: Any) -> str:
@@ -118,11 +118,11 @@ def test_what_nobody_has_proved_has_no_cause_yet() -> None:
         ({"software": NUMPY}, "dependency"),
     ],
 )
-def test_new_surroundings_are_told_as_what_they_are(facts: dict[str, Any], cause: str) -> None:
+def test_a_new_environment_is_told_as_what_it_is(facts: dict[str, Any], cause: str) -> None:
     assert decided_cause("suspected", environment_only=True, **facts) == cause
 
 
-def test_a_proof_outweighs_the_surroundings() -> None:
+def test_a_proof_outweighs_the_environment() -> None:
     assert (
         decided_cause(
             "confirmed", environment_only=True, system=DRIVER, proof=proof_with("confirmed"), touched=CODE

@@ -1,8 +1,9 @@
-"""What moved beside the commits at a step: environments, machines, sentinels, and the files touched."""
+"""What moved beside the commits at a step: environments, machines, sentinels. And the files they touched."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from statistics import median
 
 from django.db.models import F, QuerySet
@@ -10,8 +11,8 @@ from django.db.models import F, QuerySet
 from dashboard import environments, sentinels
 from dashboard.environments import RunEnvironments
 from dashboard.models import Document, Project, Run, Series
-from dashboard.regressions.decision.cause_class import Difference, SentinelMove, Surroundings
-from dashboard.regressions.decision.requested_facts import SurroundingsRequest
+from dashboard.regressions.decision.cause_class import Confounders, Difference, SentinelMove, TouchedFiles
+from dashboard.regressions.decision.requested_facts import DifferencesAtStep
 from dashboard.regressions.explanation.phase_shares import CLOCKED
 from dashboard.regressions.explanation.touched_files import read_touched_files
 from dashboard.regressions.judged_rows import read_series
@@ -19,20 +20,21 @@ from dashboard.regressions.judged_rows import read_series
 SYSTEM_LABELS = frozenset(environments.LABELS.get(name, name) for name in environments.SYSTEM)
 
 
-def read_surroundings(project: Project, request: SurroundingsRequest) -> Surroundings:
+def read_differences_at_step(
+    project: Project, request: DifferencesAtStep
+) -> tuple[Confounders, TouchedFiles]:
     """Compares the last run of the old level with the first of the new one, by their documents."""
     series = read_series(request.series.pk)
     bad = run_after_step(series, request.bad.pk)
     good = run_before_step(series, request.good.pk, bad)
     seen = compare_environments(good, bad)
-    return Surroundings(
+    confounders = replace(
+        seen,
         system=seen.system or system_markers(request.markers),
-        software=seen.software,
-        machines=seen.machines,
-        touched=read_touched_files(project, series.configuration, *request.difference),
         sentinel=sentinel_between(series, good, bad),
         calibration=seen.calibration if series.metric.kind in CLOCKED else None,
     )
+    return confounders, read_touched_files(project, series.configuration, *request.difference)
 
 
 def run_after_step(series: Series, bad: int) -> Run | None:
@@ -53,25 +55,21 @@ def runs_at_commit(series: Series, commit: int) -> QuerySet[Run]:
     )
 
 
-def compare_environments(good: Run | None, bad: Run | None) -> Surroundings:
+def compare_environments(good: Run | None, bad: Run | None) -> Confounders:
     """What differs between the documents of two runs."""
     if good is None or bad is None:
-        return Surroundings()
+        return Confounders()
     known = RunEnvironments()
     known.read_runs([good.pk, bad.pk])
     before, after = known.of_run(good.pk), known.of_run(bad.pk)
     loops = calibration_seconds([good.pk, bad.pk])
     comparable = good.pk in loops and bad.pk in loops and good.machine_id == bad.machine_id
-    return Surroundings(
-        system=as_triples(environments.system_differences(before, after)),
-        software=as_triples(environments.software_differences(before, after)),
-        machines=as_triples(environments.machine_differences(before, after)),
+    return Confounders(
+        system=tuple(environments.system_differences(before, after)),
+        software=tuple(environments.software_differences(before, after)),
+        machines=tuple(environments.machine_differences(before, after)),
         calibration=loops[bad.pk] / loops[good.pk] if comparable else None,
     )
-
-
-def as_triples(differences: Iterable[environments.Difference]) -> tuple[Difference, ...]:
-    return tuple((label, before, after) for label, before, after in differences)
 
 
 def system_markers(markers: Iterable[Difference]) -> tuple[Difference, ...]:
