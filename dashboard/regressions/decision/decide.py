@@ -99,7 +99,7 @@ from dashboard.regressions.decision.wanted_measurements import (
     ProofContext,
     ResidualCause,
     WantedExperiment,
-    is_answered_often,
+    says_answered_often,
 )
 
 # Classes of what moved around the commits, proved by nothing but where it lies.
@@ -402,7 +402,7 @@ class _Decider:
         regression, primary = draft.regression, draft.primary
         if regression is None or draft.opens or draft.is_environment_only or primary.state != State.SUSPECTED:
             return False
-        if regression.triaged_away or regression.recovered_by or is_answered_often(regression.bisection):
+        if regression.triaged_away or regression.recovered_by or says_answered_often(regression.bisection):
             return False
         step_verdicts = verdicts_on_step(draft.verdicts, primary.change.series)
         if not any(row.verdict in (Verdict.REFUTED, *INCONCLUSIVE) for row in step_verdicts):
@@ -504,7 +504,7 @@ class _Decider:
         if regression is None or regression.active or primary.state != State.SUSPECTED:
             return False
         same = regression.series.pk == primary.change.series.pk
-        return same and regression.state == State.UNDECIDED and is_answered_often(regression.bisection)
+        return same and regression.state == State.UNDECIDED and says_answered_often(regression.bisection)
 
     # What a row says
 
@@ -551,7 +551,7 @@ class _Decider:
             return Placement()
         # That pairs have answered often was said of its range and state.
         moved = regression.state != state or regression.range != draft.range
-        outdated = is_answered_often(regression.bisection) and (proving or moved)
+        outdated = says_answered_often(regression.bisection) and (proving or moved)
         return Placement(regression.culprit, None if outdated else regression.bisection)
 
     def _explanation(

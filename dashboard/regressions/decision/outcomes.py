@@ -10,7 +10,7 @@ from dashboard.regressions.decision.cause_class import CauseClass
 from dashboard.regressions.decision.facts import Commit, Evidence, Regression, Series
 from dashboard.regressions.decision.primary_change import Size
 from dashboard.regressions.decision.requested_facts import Request, StepExplanation
-from dashboard.regressions.decision.wanted_measurements import NextStep, ResidualCause, is_answered_often
+from dashboard.regressions.decision.wanted_measurements import NextStep, ResidualCause, says_answered_often
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def row_as_stored(regression: Regression, state: str, *, proving: bool) -> Decid
 
     What pairs left unknown was said of the state that it had.
     """
-    outdated = is_answered_often(regression.bisection) and (proving or regression.state != state)
+    outdated = says_answered_often(regression.bisection) and (proving or regression.state != state)
     return DecidedRow(
         last_good=regression.last_good,
         first_bad=regression.first_bad,

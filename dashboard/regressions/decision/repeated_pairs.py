@@ -11,7 +11,12 @@ from dashboard.models import Experiment
 from dashboard.regressions.decision.facts import Evidence
 from dashboard.regressions.decision.proofs import State
 from dashboard.regressions.decision.requested_facts import GatheredFacts, TimesAnswered
-from dashboard.regressions.decision.wanted_measurements import NextStep, Placement, WantedExperiment
+from dashboard.regressions.decision.wanted_measurements import (
+    ANSWERED_OFTEN,
+    NextStep,
+    Placement,
+    WantedExperiment,
+)
 
 # The same two commits are measured for a series and a purpose until they have answered so often.
 MOST_ANSWERS = 3
@@ -23,7 +28,7 @@ def without_repeated(step: NextStep, state: str, commits: int, facts: GatheredFa
     `commits`: how many its range holds, which the pairs were to tell apart or to prove. What isn't decided by
     these pairs, as another series of a proved cause, is only left out.
     """
-    left = tuple(wanted for wanted in step.experiments if not is_answered_often(wanted, facts))
+    left = tuple(wanted for wanted in step.experiments if not have_answered_often(wanted, facts))
     repeated = [wanted for wanted in step.experiments if wanted not in left]
     if not repeated:
         return step
@@ -35,10 +40,11 @@ def without_repeated(step: NextStep, state: str, commits: int, facts: GatheredFa
 
 
 def answered_often_evidence(commits: int) -> Evidence:
-    return Evidence.of("answered", times=MOST_ANSWERS, commits=commits)
+    return Evidence.of(ANSWERED_OFTEN, times=MOST_ANSWERS, commits=commits)
 
 
-def is_answered_often(wanted: WantedExperiment, facts: GatheredFacts) -> bool:
+def have_answered_often(wanted: WantedExperiment, facts: GatheredFacts) -> bool:
+    """Whether pairs of its commits would tell nothing new for its purpose."""
     return times_answered(wanted, facts) >= MOST_ANSWERS
 
 

@@ -15,6 +15,9 @@ from dashboard.regressions.decision.series_kinds import is_quality
 
 Purpose = Experiment.Purpose
 
+# The code of a bisection that has ended since the pairs that it needs have answered often already.
+ANSWERED_OFTEN = "answered"
+
 
 @dataclass(frozen=True, slots=True)
 class WantedExperiment:
@@ -87,7 +90,7 @@ class NextStep:
     @property
     def ended_answered_often(self) -> bool:
         """The same pairs have answered so often that they aren't measured again."""
-        return self.ended and self.placement is not None and is_answered_often(self.placement.bisection)
+        return self.ended and self.placement is not None and says_answered_often(self.placement.bisection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +147,9 @@ class ProofContext:
         return [change for change in self.primary.members if is_exact_counter(change.series)]
 
 
-def is_answered_often(bisection: Evidence | None) -> bool:
+def says_answered_often(bisection: Evidence | None) -> bool:
     """Whether a proof has ended since the pairs that it needs have answered often already."""
-    return bisection is not None and bisection.code == "answered"
+    return bisection is not None and bisection.code == ANSWERED_OFTEN
 
 
 def measure_in_full(context: ProofContext, commits: Sequence[Commit]) -> NextStep:
