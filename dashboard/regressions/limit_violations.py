@@ -18,6 +18,7 @@ from django.db.models.functions import Coalesce, Least
 from dashboard.models import Change, Limit, Run, Series
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.regressions.decision import facts
+from dashboard.regressions.decision.limit_outcomes import crossed_range
 from dashboard.regressions.row_facts import series_fact
 from dashboard.regressions.series.branch_line import BranchLine, given_line
 from dashboard.regressions.series.limit_episodes import (
@@ -339,26 +340,10 @@ def is_settled(group: Group, standing: Mapping[int, LimitRow]) -> bool:
     if len({link.regression for link in links}) != 1 or links[0].regression not in standing:
         return False
     row = standing[links[0].regression]
-    span = spanned_by([episode for _, episode in group])
-    return row.has_changes or (row.last_good, row.first_bad, row.recovered_by) == span
-
-
-def spanned_by(episodes: Sequence[Episode]) -> tuple[int, int, int | None]:
-    """The keys of the commits before, at the beginning and at the end of episodes that begin together.
-
-    What isn't measured any more ends where the others have gone on without it: up to there it was crossed.
-    """
-    first = episodes[0].first.commit
-    before = [episode.before.commit for episode in episodes if episode.before]
-    over = [
-        commit for episode in episodes if (commit := episode.kept.commit if episode.kept else episode.gone)
-    ]
-    all_over = len(over) == len(episodes) and any(episode.kept for episode in episodes)
-    return (
-        max(before, key=lambda commit: commit.position, default=first).pk,
-        first.pk,
-        max(over, key=lambda commit: commit.position).pk if all_over else None,
-    )
+    crossed = crossed_range([episode.commits for _, episode in group])
+    commits = (crossed.last_good, crossed.first_bad, crossed.recovered_by)
+    stored = (row.last_good, row.first_bad, row.recovered_by)
+    return row.has_changes or stored == tuple(commit.pk if commit else None for commit in commits)
 
 
 def with_series(episodes: Sequence[tuple[int, Episode]]) -> Iterator[facts.LimitEpisode]:
@@ -366,16 +351,16 @@ def with_series(episodes: Sequence[tuple[int, Episode]]) -> Iterator[facts.Limit
     keys = {series for series, _ in episodes}
     rows = Series.objects.select_related("metric", "configuration").in_bulk(keys) if keys else {}
     for series, episode in episodes:
-        first, before, kept = episode.first, episode.before, episode.kept
+        first, commits = episode.first, episode.commits
         yield facts.LimitEpisode(
             limit=first.row,
             series=series_fact(rows[series]),
-            commit=first.commit,
+            commit=commits.first,
             value=first.value,
             bound=first.bound,
-            before=before.commit if before else None,
-            value_before=before.value if before else None,
-            kept=kept.commit if kept else None,
+            before=commits.before,
+            value_before=episode.before.value if episode.before else None,
+            kept=commits.kept,
             links=episode.links,
-            gone=episode.gone,
+            gone=commits.gone,
         )

@@ -249,6 +249,17 @@ class LimitLink:
 
 
 @dataclass(frozen=True, slots=True)
+class EpisodeCommits:
+    """The commits of a limit's episode: the one before it, the first that crosses the limit, the first that
+    keeps it again, and the first without the series, which isn't measured any more."""
+
+    first: Commit
+    before: Commit | None = None
+    kept: Commit | None = None
+    gone: Commit | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class LimitEpisode:
     """Commits of a line over a limit of their manifest: from `commit` on, `kept` is the first that keeps it.
 
@@ -267,6 +278,10 @@ class LimitEpisode:
     kept: Commit | None = None
     links: tuple[LimitLink, ...] = ()
     gone: Commit | None = None
+
+    @property
+    def commits(self) -> EpisodeCommits:
+        return EpisodeCommits(self.commit, self.before, self.kept, self.gone)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from dashboard.regressions.decision.facts import Commit, LimitEpisode, Regression, Snapshot
+from dashboard.regressions.decision.facts import Commit, EpisodeCommits, LimitEpisode, Regression, Snapshot
 from dashboard.regressions.decision.outcomes import DecidedRow, Outcome, row_as_stored
 from dashboard.regressions.decision.primary_change import Size
 from dashboard.regressions.decision.proofs import State
@@ -190,25 +190,46 @@ def crossed_commits(episodes: Iterable[LimitEpisode]) -> list[CrossedCommit]:
     return list(by_commit.values())
 
 
-def row_of_limits(episodes: Sequence[LimitEpisode]) -> DecidedRow:
-    """Of a regression by crossed limits alone; it is described by the first of its series.
+@dataclass(frozen=True, slots=True)
+class CrossedRange:
+    """Between which commits limits began to be crossed, and the one by which all of that was over."""
 
-    It has recovered once all of them are kept again, or aren't measured any more where others are kept.
+    last_good: Commit
+    first_bad: Commit
+    recovered_by: Commit | None
+
+
+def crossed_range(episodes: Sequence[EpisodeCommits]) -> CrossedRange:
+    """Of episodes that begin at one commit.
+
+    They are over once all limits are kept again, or aren't measured any more where others are kept: up to
+    there they were crossed.
     """
-    first = min(episodes, key=lambda episode: episode.series.pk)
+    first = episodes[0].first
     good = [episode.before for episode in episodes if episode.before]
     over = [commit for episode in episodes if (commit := episode.kept or episode.gone)]
     all_over = len(over) == len(episodes) and any(episode.kept for episode in episodes)
+    return CrossedRange(
+        last_good=max(good, key=lambda commit: commit.position, default=first),
+        first_bad=first,
+        recovered_by=max(over, key=lambda commit: commit.position) if all_over else None,
+    )
+
+
+def row_of_limits(episodes: Sequence[LimitEpisode]) -> DecidedRow:
+    """Of a regression by crossed limits alone; it is described by the first of its series."""
+    first = min(episodes, key=lambda episode: episode.series.pk)
+    crossed = crossed_range([episode.commits for episode in episodes])
     before = first.bound if first.value_before is None else first.value_before
     ratio = first.value / first.value_before if first.value_before else None
     return DecidedRow(
-        last_good=max(good, key=lambda commit: commit.position, default=first.commit),
-        first_bad=first.commit,
+        last_good=crossed.last_good,
+        first_bad=crossed.first_bad,
         series=first.series,
         size=Size(before, first.value, ratio, None, None),
         state=State.CONFIRMED,
         proving=False,
-        recovered_by=max(over, key=lambda commit: commit.position).pk if all_over else None,
+        recovered_by=crossed.recovered_by.pk if crossed.recovered_by else None,
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dashboard.detection.noise import neighbour_noise
-from dashboard.regressions.decision.facts import Commit, LimitLink
+from dashboard.regressions.decision.facts import Commit, EpisodeCommits, LimitLink
 
 # A limit is kept again where a value lies so many noises within it; a value that hovers at it does so rarely.
 CLEAR_OF_NOISE = 3.0
@@ -73,6 +73,11 @@ class Episode:
     clear: int | None = None
     links: tuple[LimitLink, ...] = ()
     gone: Commit | None = None
+
+    @property
+    def commits(self) -> EpisodeCommits:
+        before, kept = (point.commit if point else None for point in (self.before, self.kept))
+        return EpisodeCommits(self.first.commit, before, kept, self.gone)
 
 
 def find_episodes(points: Sequence[LimitPoint]) -> list[Episode]:
