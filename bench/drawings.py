@@ -243,7 +243,7 @@ def draw_bisection() -> Drawing:
     rounds: list[tuple[int, int, int | None, str]] = []
     verdicts: dict[str, str] = {}
     while True:
-        left = narrow_range(line[0], line[1:-1], line[-1], verdicts)
+        left = narrow_range(line, verdicts)
         good, bad = int(left.good), int(left.bad)
         if left.middle is None:
             rounds.append((good, bad, None, ""))

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from dashboard.models import Experiment
+from dashboard.regressions.decision.ranges import Range
 
 Verdict = Experiment.Verdict
 
@@ -28,21 +29,18 @@ class RangeLeft:
 
 
 def narrow_range(
-    good: str,
-    between: Sequence[str],
-    bad: str,
+    line: Sequence[str],
     verdicts: Mapping[str, str],
     cleared: Collection[str] = frozenset(),
     seen: tuple[str, str] | None = None,
 ) -> RangeLeft:
-    """Narrow a range by the verdicts on the commits `between`, oldest first, its ends left out.
+    """Narrow a range by the verdicts on its commits. `line`: their hashes, the last good one first.
 
     A commit that doesn't run, or on which the budget was spent, is left out as `git bisect skip` would: the
     middle of the others is measured instead. `cleared` are commits of which a proof inside the range has said
     that the step isn't theirs: they are believed only as far as they say where to measure next. So are runs
     of commits inside the range, by which detection has `seen` the step between two.
     """
-    line = [good, *between, bad]
     low, high, with_part = 0, len(line) - 1, None
     for index, commit in enumerate(line[1:-1], start=1):
         verdict = verdicts.get(commit)
@@ -56,32 +54,32 @@ def narrow_range(
             with_part = commit
     # The middle of those that may tell, so that each verdict halves them, wherever others were left out.
     testable = [commit for commit in line[low + 1 : high] if commit not in verdicts]
-    middle = end_of_seen(line, low, high, testable, cleared, seen) if seen else None
+    middle = end_of_seen(line, Range(low, high), testable, cleared, seen) if seen else None
     middle = middle or middle_of_suspects([*testable, line[high]], cleared)
     return RangeLeft(line[low], line[high], middle, with_part)
 
 
 def end_of_seen(
     line: Sequence[str],
-    low: int,
-    high: int,
+    left: Range,
     testable: Collection[str],
     cleared: Collection[str],
     seen: tuple[str, str],
 ) -> str | None:
     """That end of what detection has seen which leaves fewer commits, if the step is there.
 
-    None where halving takes no more experiments than both ends do, or pairs have refuted the step there.
+    `left`: by the places in the line. None where halving takes no more experiments than both ends do, or
+    pairs have refuted the step there.
     """
     if not set(seen) <= set(line):
         return None
     first, last = (line.index(end) for end in seen)
-    inside = line[max(first, low) + 1 : min(last, high) + 1]
-    ends = {line[last]: high - last, line[first]: first - low}
+    inside = Range(first, last).overlap(left)
+    ends = {line[last]: left.bad - last, line[first]: first - left.good}
     ends = {end: commits for end, commits in ends.items() if end in testable}
-    if not ends or not inside or set(inside) & set(cleared):
+    if not ends or inside is None or set(line[inside.good + 1 : inside.bad + 1]) & set(cleared):
         return None
-    if len(ends) + (len(inside) - 1).bit_length() >= len(testable).bit_length():
+    if len(ends) + (inside.width - 1).bit_length() >= len(testable).bit_length():
         return None
     return max(ends, key=lambda end: ends[end])
 

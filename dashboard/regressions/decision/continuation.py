@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dashboard.measured_kinds import CLOCKED_KINDS
 from dashboard.regressions.decision.facts import Change, Commit, Regression, Snapshot
@@ -80,13 +81,26 @@ def merge_groups(first: ContinuedGroup, second: ContinuedGroup, bad: Commit) -> 
     return ContinuedGroup(group, rows[0] if rows else None, absorbed)
 
 
-def claims_on(
-    group: Group, regressions: dict[int, Regression], groups: Sequence[Group]
-) -> dict[int, tuple[int, bool, bool, int]]:
-    """By regression, smaller first: how well each one is continued by a group."""
-    claims: dict[int, tuple[int, bool, bool, int]] = {}
+class Claim(NamedTuple):
+    """How well a group continues a regression: the smaller the better, by the first field that differs."""
+
+    rank: int
+    withdrawn: bool = False
+    is_elsewhere: bool = False
+    is_beside_foremost: bool = False
+    # As a negative number: the more of its changes it holds, the better.
+    held: int = 0
+
+
+# The ranks of claims: it was proved there; it stands at the group's commit; it holds changes of the group's.
+PROVED_THERE, STANDS_THERE, HOLDS_CHANGES = range(3)
+
+
+def claims_on(group: Group, regressions: dict[int, Regression], groups: Sequence[Group]) -> dict[int, Claim]:
+    """By the keys of the regressions that a group may continue."""
+    claims: dict[int, Claim] = {}
     if not group.members:
-        return dict.fromkeys(group.owners, (0, False, False, 0))
+        return dict.fromkeys(group.owners, Claim(PROVED_THERE))
     bad = foremost_bad(group)
     owned = Counter(key for key in held_by(group, regressions) if key in regressions)
     foremost = foremost_change(group.members).regression_id
@@ -94,11 +108,16 @@ def claims_on(
     for key, regression in regressions.items():
         here = regression.first_bad.position == bad and is_gradual_counter(regression) == group.is_gradual
         if key in group.owners:
-            claims[key] = (0, False, False, 0)
+            claims[key] = Claim(PROVED_THERE)
         elif here and key not in holding and not any(key in other.owners for other in groups):
-            claims[key] = (1, regression.withdrawn, False, 0)
+            claims[key] = Claim(STANDS_THERE, withdrawn=regression.withdrawn)
         elif key in owned and not regression.withdrawn:
-            claims[key] = (2, not here, key != foremost, -owned[key])
+            claims[key] = Claim(
+                HOLDS_CHANGES,
+                is_elsewhere=not here,
+                is_beside_foremost=key != foremost,
+                held=-owned[key],
+            )
     return claims
 
 

@@ -17,7 +17,6 @@ from dashboard.regressions.decision.facts import Change, ExperimentVerdict, Regr
 from dashboard.regressions.decision.gradual_changes import gradual_changes
 from dashboard.regressions.decision.primary_change import primary_rank, spanned_range
 from dashboard.regressions.decision.proofs import (
-    Purpose,
     State,
     Verdict,
     bisection_steps,
@@ -25,6 +24,7 @@ from dashboard.regressions.decision.proofs import (
     has_part,
     make_proof,
     newest_first,
+    verdicts_confirmed,
     verdicts_on_step,
 )
 from dashboard.regressions.decision.ranges import Range
@@ -57,7 +57,7 @@ class Group:
     verdicts: list[ExperimentVerdict] = field(default_factory=list)
     # The series that pairs have shown to step between their levels, and at no place yet: what else lies in so
     # wide a range is of other causes.
-    alone: Sequence[Series] = ()
+    unplaced: Sequence[Series] = ()
     # What its members span, and how many they were: every change is held against every group.
     _span: tuple[int, Range] | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -164,16 +164,16 @@ def anchored_groups(
         for index, place in enumerate(places):
             owners = [regression.pk] if index == 0 else []
             wide = place.verdicts if place.range.width > 1 else []
-            alone = [row.series for row in wide if is_wide_proof(row, own)]
-            groups.append(Group(anchors=[place.range], owners=owners, verdicts=place.verdicts, alone=alone))
+            unplaced = [row.series for row in verdicts_confirmed(wide) if is_between_levels_alone(row, own)]
+            groups.append(
+                Group(anchors=[place.range], owners=owners, verdicts=place.verdicts, unplaced=unplaced)
+            )
     return groups
 
 
-def is_wide_proof(verdict: ExperimentVerdict, own: Sequence[ExperimentVerdict]) -> bool:
+def is_between_levels_alone(confirmed: ExperimentVerdict, own: Sequence[ExperimentVerdict]) -> bool:
     """True for the proof of a step between its levels, while bisection hasn't found its place."""
-    if verdict.purpose != Purpose.PROOF or verdict.verdict != Verdict.CONFIRMED:
-        return False
-    proof = make_proof(verdict, own)
+    proof = make_proof(confirmed, own)
     return proof.between_levels and proof.range.width > 1
 
 
@@ -188,9 +188,7 @@ class ProvedRange:
 def proved_ranges(own: Sequence[ExperimentVerdict]) -> list[ProvedRange]:
     """Where series say that a cause lies: of ranges that overlap what is in each."""
     places: list[ProvedRange] = []
-    for verdict in own:
-        if verdict.purpose != Purpose.PROOF or verdict.verdict != Verdict.CONFIRMED:
-            continue
+    for verdict in verdicts_confirmed(own):
         proved = make_proof(verdict, own).range
         near = next((place for place in places if proved.overlap(place.range)), None)
         if near is None:
@@ -252,7 +250,7 @@ def best_group(
             continue
         if any(member.series.pk == change.series.pk for member in group.members):
             continue
-        if group.alone and is_apart_from_levels(change, group):
+        if group.unplaced and is_apart_from_levels(change, group):
             continue
         seen_beside = is_seen_beside(change, group, changes)
         for place in group.ranges:
@@ -281,7 +279,7 @@ def is_far_from(change: Change, group: Group) -> bool:
 def is_apart_from_levels(change: Change, group: Group) -> bool:
     """True for another series in the range of what pairs have shown between its levels, but at the place that
     they have refuted: there both seemed to be one step."""
-    if any(is_same_measurement(series, change.series) for series in group.alone):
+    if any(is_same_measurement(series, change.series) for series in group.unplaced):
         return False
     refuted = [row.range for row in group.verdicts if row.verdict == Verdict.REFUTED]
     return not any(place.overlap(change.range) for place in refuted)
@@ -293,20 +291,16 @@ def may_be_of_others(change: Change, group: Group, place: Range) -> bool:
     Of two commits in a range one may break the learning and another one be slow: that one of the two is known
     more exactly says nothing of the other. At one commit they are one cause.
     """
-    return is_guest(change, group) and not change.range.holds(place)
+    return is_of_other_kind(change, group) and not change.range.holds(place)
 
 
-def is_guest(change: Change, group: Group) -> bool:
+def is_of_other_kind(change: Change, group: Group) -> bool:
     """True for a loss of quality in a group that begins with a cost, and the other way round; what pairs have
     confirmed comes before what detection sees.
     """
-    proofs = [
-        verdict
-        for verdict in group.verdicts
-        if verdict.purpose == Purpose.PROOF and verdict.verdict == Verdict.CONFIRMED
-    ]
-    hosts = {is_quality(host.series) for host in proofs or group.members[:1]}
-    return bool(hosts) and is_quality(change.series) not in hosts
+    foremost = verdicts_confirmed(group.verdicts) or group.members[:1]
+    qualities = {is_quality(known.series) for known in foremost}
+    return bool(qualities) and is_quality(change.series) not in qualities
 
 
 def group_beside(change: Change, groups: Iterable[Group], changes: Sequence[Change]) -> Group | None:

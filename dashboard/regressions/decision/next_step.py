@@ -187,18 +187,12 @@ def narrow_confirmed(context: ProofContext) -> NextStep:
         return narrow_by_counter(context, proof)
     confirmed = proof.verdict
     good, bad = confirmed.base, confirmed.head
-    line = context.facts.answer_to(CommitsBetween(good, bad))
+    line = [good.hash, *context.facts.answer_to(CommitsBetween(good, bad)), bad.hash]
     steps = bisection_steps(context.verdicts, confirmed)
     verdicts = {step.head.hash: step.verdict for step in steps}
     change = context.primary.change
-    left = bisection.narrow_range(
-        good.hash,
-        line,
-        bad.hash,
-        verdicts,
-        cleared_commits(context, [good.hash, *line, bad.hash]),
-        (change.last_good.hash, change.first_bad.hash),
-    )
+    seen = (change.last_good.hash, change.first_bad.hash)
+    left = bisection.narrow_range(line, verdicts, cleared_commits(context, line), seen)
     if left.middle is not None:
         middle = context.facts.answer_to(CommitRow(left.middle))
         return NextStep((context.experiment(Purpose.BISECTION, good, middle, whole=confirmed),))
@@ -257,13 +251,13 @@ def narrow_by_counter(context: ProofContext, proof: Proof | None) -> NextStep:
     """
     facts, good, bad = context.facts, context.good, context.bad
     series = context.primary.change.series
-    line = facts.answer_to(CommitsBetween(good, bad))
-    tried = facts.answer_to(RunsAtCommits(series, line, context.key)) if line else {}
+    between = facts.answer_to(CommitsBetween(good, bad))
+    tried = facts.answer_to(RunsAtCommits(series, between, context.key)) if between else {}
     if any(run.under_way for run in tried.values()):
         return NextStep(waiting=True)
     # Those that a counter was read at are the range's ends by now.
     verdicts = dict.fromkeys(tried, str(Verdict.UNTESTABLE))
-    left = bisection.narrow_range(good.hash, line, bad.hash, verdicts)
+    left = bisection.narrow_range([good.hash, *between, bad.hash], verdicts)
     if left.middle is not None:
         middle = facts.answer_to(CommitRow(left.middle))
         step = measure_in_full(context, [middle])

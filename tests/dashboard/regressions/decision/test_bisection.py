@@ -7,13 +7,14 @@ import pytest
 
 from dashboard.regressions.decision.bisection import narrow_branch, narrow_range
 
-BETWEEN = list("bcdefg")
+LINE = list("abcdefgh")
+BETWEEN = LINE[1:-1]
 
 
 def bisect_range(verdict_of: dict[str, str]) -> tuple[str, str, str | None, int]:
     """Bisect a ... h with a truth; the range that is left, the second cause's commit, and the steps taken."""
     verdicts: dict[str, str] = {}
-    while (left := narrow_range("a", BETWEEN, "h", verdicts)).middle:
+    while (left := narrow_range(LINE, verdicts)).middle:
         verdicts[left.middle] = verdict_of[left.middle]
     return left.good, left.bad, left.with_part, len(verdicts)
 
@@ -30,7 +31,7 @@ def test_every_single_culprit_is_found(culprit: str) -> None:
 def test_what_a_proof_has_cleared_is_not_halved(culprit: str, measured: str) -> None:
     """Noise had placed the step between c and e, and pairs refuted it."""
     verdicts: dict[str, str] = {}
-    while middle := (left := narrow_range("a", "bcdef", "g", verdicts, cleared="de")).middle:
+    while middle := (left := narrow_range("abcdefg", verdicts, cleared="de")).middle:
         verdicts[middle] = "whole" if middle >= culprit else "none"
     assert (left.bad, "".join(verdicts)) == (culprit, measured)
 
@@ -39,7 +40,7 @@ def test_what_a_proof_has_cleared_is_not_halved(culprit: str, measured: str) -> 
 @pytest.mark.parametrize("cleared", ["cd", "bcdefgh", "fgh"])
 def test_a_proof_that_erred_hides_no_culprit(culprit: str, cleared: str) -> None:
     verdicts: dict[str, str] = {}
-    while middle := (left := narrow_range("a", BETWEEN, "h", verdicts, cleared)).middle:
+    while middle := (left := narrow_range(LINE, verdicts, cleared)).middle:
         verdicts[middle] = "whole" if middle >= culprit else "none"
     assert (chr(ord(left.good) + 1), left.bad) == (culprit, culprit)
 
@@ -47,7 +48,7 @@ def test_a_proof_that_erred_hides_no_culprit(culprit: str, cleared: str) -> None
 def measured_commits(culprit: str, seen: tuple[str, str], cleared: str = "") -> str:
     """What is measured of b to o, one after the other, where detection sees the step between two commits."""
     verdicts: dict[str, str] = {}
-    while middle := (left := narrow_range("a", "bcdefghijklmno", "p", verdicts, cleared, seen)).middle:
+    while middle := (left := narrow_range("abcdefghijklmnop", verdicts, cleared, seen)).middle:
         verdicts[middle] = "whole" if middle >= culprit else "none"
     assert (chr(ord(left.good) + 1), left.bad) == (culprit, culprit)
     return "".join(verdicts)
@@ -71,9 +72,7 @@ def test_where_pairs_refuted_the_step_stored_runs_are_not_believed() -> None:
 
 
 def test_a_few_commits_are_halved_whatever_stored_runs_show() -> None:
-    assert (
-        narrow_range("a", "bcd", "e", {}, seen=("b", "c")).middle == narrow_range("a", "bcd", "e", {}).middle
-    )
+    assert narrow_range("abcde", {}, seen=("b", "c")).middle == narrow_range("abcde", {}).middle
 
 
 @pytest.mark.parametrize("skipped", ["untestable", "undecided"])
@@ -94,7 +93,7 @@ def test_a_part_of_the_step_means_a_second_cause_behind_it() -> None:
 
 
 def test_neighbours_need_no_measurement() -> None:
-    assert narrow_range("a", [], "b", {}).middle is None
+    assert narrow_range("ab", {}).middle is None
 
 
 def random_branches(chance: random.Random) -> dict[str, list[str]]:
@@ -154,8 +153,8 @@ def test_runs_of_commits_that_do_not_run_cost_a_step_each_at_most() -> None:
             place for place in (*range(start, start + length), chance.randint(1, count)) if place < count
         }
         culprit, verdicts = chance.randint(1, count), dict[str, str]()
-        line = [str(place) for place in range(1, count)]
-        while middle := (left := narrow_range("0", line, str(count), verdicts)).middle:
+        line = [str(place) for place in range(count + 1)]
+        while middle := (left := narrow_range(line, verdicts)).middle:
             verdicts[middle] = "whole" if int(middle) >= culprit else "none"
             verdicts[middle] = "untestable" if int(middle) in broken else verdicts[middle]
         runs = [place for place in range(count + 1) if place not in broken]
