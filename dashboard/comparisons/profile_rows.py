@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Literal
 
-from dashboard.experiments.paired_functions import Costs, PairedCosts, pair_costs, sum_costs
+from dashboard.experiments.paired_functions import Costs, PairedCosts, sum_costs
 from dashboard.models import Run
 from dashboard.profile_tallies import (
+    NOTHING,
     ON_DEVICE,
     SLOWED_FACTOR,
     operation_rows,
@@ -28,7 +29,6 @@ MUCH_OF_ALL = 0.1
 # Of the runs of a side, the newest ones may lend their profile.
 NEAREST = 3
 LINE = re.compile(r":\d+$")
-NONE = (0.0, 0.0)
 
 Profile = Mapping[str, Any]
 
@@ -125,7 +125,9 @@ def compare_kernels(documents: Iterable[Mapping[str, Any] | None]) -> Sequence[P
 def differing_rows(before: Costs, after: Costs, *, has_times: bool = True) -> list[ProfileRow]:
     """What is done otherwise, by the time that moved; what is done as often last, where much of all moved."""
     names = dict.fromkeys((*before, *after))
-    rows = [ProfileRow(*pair_costs(before, after, name), *name, has_times) for name in names]
+    rows = [
+        ProfileRow(before.get(name, NOTHING), after.get(name, NOTHING), *name, has_times) for name in names
+    ]
     moved = sum(abs(row.own_difference) for row in rows)
     kept = [
         row
@@ -150,14 +152,14 @@ def pair_stacks(base: Iterable[Mapping[str, Any]], head: Iterable[Mapping[str, A
     if not all(sums):
         return []
     names = dict.fromkeys((*sums[0], *sums[1]))
-    return [StackPair(name, sums[0].get(name, NONE), sums[1].get(name, NONE)) for name in names]
+    return [StackPair(name, sums[0].get(name, NOTHING), sums[1].get(name, NOTHING)) for name in names]
 
 
 def _sum_stacks(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, ...], tuple[float, float]]:
     sums: dict[tuple[str, ...], tuple[float, float]] = {}
     for row in rows:
         name = tuple(LINE.sub("", frame) for frame in row["stack"])
-        own, calls = sums.get(name, NONE)
+        own, calls = sums.get(name, NOTHING)
         sums[name] = own + row["self"], calls + row["calls"]
     return sums
 

@@ -6,19 +6,35 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dashboard.profile_tallies import NOTHING, Tally
+
 Profile = Mapping[str, Any]
-# By function and file: calls and own seconds, per step. Not by line: an edit above a function moves it.
-Costs = Mapping[tuple[str, str], tuple[float, float]]
+# By function and file. Not by line: an edit above a function moves it.
+Costs = Mapping[tuple[str, str], Tally]
 
 
 @dataclass(frozen=True, slots=True)
 class PairedCosts:
     """Calls and own seconds on both sides, per step; a side without any has zeros."""
 
-    calls_base: float
-    calls_head: float
-    own_base: float
-    own_head: float
+    base: Tally
+    head: Tally
+
+    @property
+    def calls_base(self) -> float:
+        return self.base[0]
+
+    @property
+    def calls_head(self) -> float:
+        return self.head[0]
+
+    @property
+    def own_base(self) -> float:
+        return self.base[1]
+
+    @property
+    def own_head(self) -> float:
+        return self.head[1]
 
     @property
     def own_difference(self) -> float:
@@ -46,7 +62,7 @@ def function_rows(base: Profile, head: Profile) -> list[FunctionRow]:
         for row in (*base["functions"], *head["functions"])
     }
     rows = [
-        FunctionRow(*pair_costs(before, after, name), *name, phases[name])
+        FunctionRow(before.get(name, NOTHING), after.get(name, NOTHING), *name, phases[name])
         for name in dict.fromkeys((*before, *after))
     ]
     differing = [row for row in rows if row.own_difference or row.calls_difference]
@@ -56,16 +72,10 @@ def function_rows(base: Profile, head: Profile) -> list[FunctionRow]:
     )
 
 
-def pair_costs(before: Costs, after: Costs, name: tuple[str, str]) -> tuple[float, float, float, float]:
-    """The numbers of PairedCosts."""
-    base, head = before.get(name, (0.0, 0.0)), after.get(name, (0.0, 0.0))
-    return base[0], head[0], base[1], head[1]
-
-
 def sum_costs(functions: Iterable[Mapping[str, Any]]) -> Costs:
-    sums: dict[tuple[str, str], tuple[float, float]] = {}
+    sums: dict[tuple[str, str], Tally] = {}
     for row in functions:
         name = (str(row["function"]), str(row["file"]))
-        calls, own = sums.get(name, (0.0, 0.0))
+        calls, own = sums.get(name, NOTHING)
         sums[name] = calls + row["calls"], own + row["self"]
     return sums
