@@ -124,13 +124,13 @@ def bound_metric(
     least = smallest_relevant(metric, [value for value, _ in measured], floor, scale)
     return BoundedDifference(
         metric,
-        estimate.pairs,
-        scale.logarithmic,
-        least,
-        estimate.share,
-        estimate.low,
-        estimate.high,
-        estimate is not share,
+        pairs=estimate.pairs,
+        logarithmic=scale.logarithmic,
+        floor=least,
+        middle=estimate.share,
+        low=estimate.low,
+        high=estimate.high,
+        by_steps=estimate is not share,
     )
 
 

@@ -95,6 +95,27 @@ class ExperimentResult:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class StepEstimates:
+    """What pairs say of a suspected step, look by look: by the means of their windows, by single steps and by
+    the phases that show it, where these tell. `error`: that of each look."""
+
+    scale: StepScale
+    error: float
+    means: pairs.ShareEstimate
+    steps: pairs.ShareEstimate | None
+    phases: PhaseSteps | None
+
+    @property
+    def narrower(self) -> pairs.ShareEstimate:
+        """Of the whole step, the one that tells more."""
+        return narrower_estimate(self.means, self.steps)
+
+    @property
+    def phase_reason(self) -> dict[str, Any]:
+        return self.phases.as_json() if self.phases else {}
+
+
 def evaluate_experiment(
     experiment: Experiment, measured: Sequence[ExperimentPair], seconds: float
 ) -> ExperimentResult:
@@ -129,15 +150,16 @@ def evaluate_experiment(
         surely_worse = any(each.is_surely_worse for each in (*([bounded] if bounded else []), *others))
     else:
         phases = evaluate_phases(experiment, [pair for pair in measured if not pair.disturbed], error)
-        verdict, reason = _decided_verdict(experiment, share, steps, scale, spent, phases, error)
+        found = StepEstimates(scale, error, share, steps, phases)
+        verdict, reason = _step_verdict(experiment, found, spent)
     interval = _interval_of(estimate, scale)
     return ExperimentResult(
-        interval if scale.logarithmic else None,
-        None if scale.logarithmic else interval,
-        verdict,
-        {**reason, **took} if reason else {},
-        estimate is not share,
-        surely_worse,
+        ratio=interval if scale.logarithmic else None,
+        difference=None if scale.logarithmic else interval,
+        verdict=verdict,
+        reason={**reason, **took} if reason else {},
+        by_steps=estimate is not share,
+        surely_worse=surely_worse,
     )
 
 
@@ -222,41 +244,39 @@ def as_verdict(found: pairs.StepVerdict | pairs.PlaceVerdict) -> str:
     return "" if found == OPEN else Verdict(found).value
 
 
-def _decided_verdict(
-    experiment: Experiment,
-    share: pairs.ShareEstimate,
-    steps: pairs.ShareEstimate | None,
-    scale: StepScale,
-    spent: float,
-    phases: PhaseSteps | None,
-    error: float,
-) -> tuple[str, dict[str, Any]]:
-    """Of a test or a place, with the reason where it isn't clear. `error`: that of each look."""
-    sized = phases.as_json() if phases else {}
-    if experiment.question == Question.TEST:
-        least = least_share(experiment, scale)
-        alone = decide_step(share, steps, None, least, error)
-        found = decide_step(share, steps, phases.found if phases else None, least, error)
-        verdict = Verdict.REFUTED.value if found == "moved" else as_verdict(found)
-        reason = {} if found == alone else sized
-        if found == "moved":
-            reason = {**sized, "code": "work moved"}
-    else:
-        # Whatever has the step has it where it was seen.
-        weighed = phases.found.parts if phases else narrower_estimate(share, steps)
-        verdict = as_verdict(pairs.place_verdict(weighed, spent))
-        early = verdict and as_verdict(pairs.place_verdict(weighed)) != verdict
-        reason = {**sized, "code": "budget spent", "sure": verdict} if early else sized
+def _step_verdict(experiment: Experiment, found: StepEstimates, spent: float) -> tuple[str, dict[str, Any]]:
+    """Of a test or a place, with the reason where it isn't clear."""
+    test = experiment.question == Question.TEST
+    verdict, reason = _test_verdict(experiment, found) if test else _place_verdict(found, spent)
     if verdict:
         return verdict, reason
     if spent >= 1:
         return Verdict.UNDECIDED, {"code": "both answers possible"}
-    estimate = narrower_estimate(share, steps)
-    if experiment.question == Question.TEST and not phases and estimate.pairs >= FEWEST_PAIRS_OF_HOPELESS:
-        most = int(estimate.pairs / spent)
-        if pairs.chance_to_decide(estimate, most, least_share(experiment, scale), error) < HOPELESS_CHANCE:
+    estimate = found.narrower
+    if test and not found.phases and estimate.pairs >= FEWEST_PAIRS_OF_HOPELESS:
+        most, least = int(estimate.pairs / spent), least_share(experiment, found.scale)
+        if pairs.chance_to_decide(estimate, most, least, found.error) < HOPELESS_CHANCE:
             return Verdict.UNDECIDED, {"code": "too noisy", "most": most}
     return "", {}
+
+
+def _test_verdict(experiment: Experiment, found: StepEstimates) -> tuple[str, dict[str, Any]]:
+    """Whether the step is there; with what phases have said, where that differs from the whole by itself."""
+    least, parts = least_share(experiment, found.scale), found.phases.found if found.phases else None
+    whole = decide_step(found.means, found.steps, None, least, found.error)
+    decided = decide_step(found.means, found.steps, parts, least, found.error)
+    if decided == "moved":
+        return Verdict.REFUTED.value, {**found.phase_reason, "code": "work moved"}
+    return as_verdict(decided), {} if decided == whole else found.phase_reason
+
+
+def _place_verdict(found: StepEstimates, spent: float) -> tuple[str, dict[str, Any]]:
+    """How much of the step the head has: whatever has it has it where it was seen."""
+    weighed = found.phases.found.parts if found.phases else found.narrower
+    verdict = as_verdict(pairs.place_verdict(weighed, spent))
+    if verdict and as_verdict(pairs.place_verdict(weighed)) != verdict:
+        return verdict, {**found.phase_reason, "code": "budget spent", "sure": verdict}
+    return verdict, found.phase_reason
 
 
 def least_share(experiment: Experiment, scale: StepScale) -> float:
