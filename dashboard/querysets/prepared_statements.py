@@ -23,6 +23,16 @@ NEVER_BY_ITSELF = 10**9
 MOST_PREPARED = 250
 
 
+# PostgreSQL's function that refuses a plan whose answer would have other columns than before.
+REVALIDATION = "RevalidateCachedQuery"
+
+
+class OutdatedPlan(psycopg.OperationalError):
+    """A table has got other columns since the statement was prepared: asked once more it is answered."""
+
+    sqlstate = psycopg.errors.FeatureNotSupported.sqlstate
+
+
 class PreparingCursor(psycopg.Cursor[Any]):
     """Prepares what it runs; psycopg keeps the statements of a connection that were used last."""
 
@@ -31,11 +41,12 @@ class PreparingCursor(psycopg.Cursor[Any]):
     def execute(self, query: Any, params: Any = None, **_options: Any) -> PreparingCursor:
         try:
             return super().execute(query, params, prepare=True, binary=self.is_binary)
-        except psycopg.errors.FeatureNotSupported:
-            # "cached plan must not change result type": a table has got other columns meanwhile. Within a
-            # transaction nothing more can be asked, and its rollback forgets what is prepared.
-            if self.connection.pgconn.transaction_status != TransactionStatus.IDLE:
+        except psycopg.errors.FeatureNotSupported as error:
+            if error.diag.source_function != REVALIDATION:
                 raise
+            # Within a transaction nothing more can be asked, and its rollback forgets what is prepared.
+            if self.connection.pgconn.transaction_status != TransactionStatus.IDLE:
+                raise OutdatedPlan(str(error)) from error
             self.connection.execute("DEALLOCATE ALL", prepare=False)
             return super().execute(query, params, prepare=True, binary=self.is_binary)
 
