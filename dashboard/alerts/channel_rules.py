@@ -18,7 +18,7 @@ MOST_RULES = 50
 
 def read_rule(written: Mapping[str, str], states: Sequence[str]) -> dict[str, Any]:
     """Raises ChannelError with the field."""
-    values: dict[str, Any] = {"tell": written.get("tell", "yes") != "no"}
+    values: dict[str, Any] = {"notifies": written.get("notifies", "yes") != "no"}
     for name, (label, most) in PATTERNS.items():
         text = written.get(name, "")
         if len(text) > most or not text.isprintable():

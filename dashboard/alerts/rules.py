@@ -66,12 +66,12 @@ def wants_regression(rules: Iterable[AlertRule], facts: RegressionFacts) -> bool
     """What meets no rule isn't reported."""
     for rule in rules:
         if meets_rule(rule, facts):
-            return rule.tell
+            return rule.notifies
     return False
 
 
 def wants_suspicions(rules: Iterable[AlertRule]) -> bool:
-    return any(rule.tell and SUSPECTED in rule.states for rule in rules)
+    return any(rule.notifies and SUSPECTED in rule.states for rule in rules)
 
 
 def meets_rule(rule: AlertRule, facts: RegressionFacts) -> bool:

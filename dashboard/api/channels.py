@@ -40,7 +40,7 @@ class AlertRuleRow(BaseModel):
     branch: str
     minimum_percent: float
     states: list[str]
-    tell: bool = Field(description="False: what meets it is left out.")
+    notifies: bool = Field(description="False: what meets it is left out.")
 
 
 class ChannelRow(BaseModel):
@@ -267,5 +267,5 @@ def describe_rule(rule: AlertRule) -> AlertRuleRow:
         branch=rule.branch,
         minimum_percent=rule.minimum_percent,
         states=rule.states,
-        tell=rule.tell,
+        notifies=rule.notifies,
     )

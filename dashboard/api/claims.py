@@ -41,7 +41,7 @@ class ClaimMeasurementRow(BaseModel):
     reason: Json = Field(description="Why there is no clearer verdict.")
     experiment: int | None
     run: int | None
-    asker: str
+    requester: str
     requested_at: datetime
     measured_at: datetime | None
 
@@ -189,7 +189,7 @@ def describe_claim_measurement(measurement: ClaimMeasurement) -> ClaimMeasuremen
         reason=measurement.reason,
         experiment=measurement.experiment_id,
         run=measurement.run_id,
-        asker=measurement.asker,
+        requester=measurement.requester,
         requested_at=measurement.requested_at,
         measured_at=measurement.measured_at,
     )

@@ -168,6 +168,7 @@ TABLES = (
         ClaimMeasurement,
         "claim__project",
         ~Q(state=ClaimMeasurement.State.REQUESTED),
+        former_columns={"asker": "requester"},
     ),
     # The comment is the other site's: a copy answers with one of its own.
     ArchiveTable(
@@ -214,7 +215,7 @@ TABLES = (
         left_out=frozenset({"enabled", "muted_until", "next_digest_at"}),
         imported_as={"enabled": False},
     ),
-    ArchiveTable("alert_rule", AlertRule, "channel__project"),
+    ArchiveTable("alert_rule", AlertRule, "channel__project", former_columns={"tell": "notifies"}),
     # What is still to be sent is sent by the site that decided on it.
     ArchiveTable(
         "delivery",

@@ -12,7 +12,7 @@ from django.utils import timezone
 from dashboard import experiments
 from dashboard.models import ClaimMeasurement, Commit, Experiment
 
-State, Asker = ClaimMeasurement.State, ClaimMeasurement.Asker
+State, Requester = ClaimMeasurement.State, ClaimMeasurement.Requester
 NEWER_COMMIT = {"code": "newer commit"}
 
 
@@ -26,14 +26,14 @@ def follow_to_commit(benchmark: str, commit: Commit) -> dict[int, ClaimMeasureme
         claim__project=commit.project_id,
         claim__benchmark=benchmark,
         state=State.REQUESTED,
-        asker=Asker.POLICY,
+        requester=Requester.POLICY,
         commit__branch=commit.branch,
         commit__position__lt=commit.position,
     )
     held = waiting.filter(experiment__isnull=False).values("experiment")
     not_started = Experiment.objects.filter(pk__in=held, state=Experiment.State.REQUESTED, pairs=None)
     keys = set(not_started.select_for_update(of=("self",)).values_list("pk", flat=True))
-    others = ~Q(asker=Asker.POLICY) | Q(commit__position__gte=commit.position)
+    others = ~Q(requester=Requester.POLICY) | Q(commit__position__gte=commit.position)
     shared = ClaimMeasurement.objects.filter(others, state=State.REQUESTED, experiment__in=keys)
     keys -= set(shared.values_list("experiment", flat=True))
     kept: dict[int, ClaimMeasurement] = {}

@@ -25,7 +25,7 @@ from dashboard.claims.storing import store_claims, store_listed
 from dashboard.models import Claim, ClaimMeasurement, ClaimsFile, Commit, Pool, Project, Run
 from dashboard.policy.project_policy import project_policy
 
-Asker = ClaimMeasurement.Asker
+Requester = ClaimMeasurement.Requester
 # A person's browser waits for the answer.
 PAGE_SECONDS = 20.0
 
@@ -188,13 +188,13 @@ def request_file_claims(
     return waiting, by_runs, unmeasured
 
 
-def asker_fields(actor: Actor | None) -> dict[str, Any]:
+def requester_fields(actor: Actor | None) -> dict[str, Any]:
     if actor is None:
-        return {"asker": Asker.POLICY, "requested_by": None}
+        return {"requester": Requester.POLICY, "requested_by": None}
     visitor = actor if isinstance(actor, Visitor) else None
     by_script = visitor is None or visitor.token is not None
     return {
-        "asker": Asker.SCRIPT if by_script else Asker.PERSON,
+        "requester": Requester.SCRIPT if by_script else Requester.PERSON,
         "requested_by": visitor.user if visitor else None,
     }
 
@@ -233,7 +233,7 @@ def request_pairs(
             "digest": row.digest,
             "base": base,
             "minutes": request.minutes,
-            **asker_fields(request.actor),
+            **requester_fields(request.actor),
         },
     )
     return measurement
@@ -258,7 +258,7 @@ def measure_run(row: Claim, claim: ClaimText, run: Run, actor: Actor | None) -> 
     measurement = ClaimMeasurement(
         claim=row, commit_id=run.commit_id, head=run.configuration, digest=row.digest, run=run
     )
-    for name, value in asker_fields(actor).items():
+    for name, value in requester_fields(actor).items():
         setattr(measurement, name, value)
     judge_by_run(measurement, claim)
 

@@ -23,7 +23,7 @@ from dashboard.policy.project_policy import project_policy
 
 logger = logging.getLogger(__name__)
 
-State, Asker = ClaimMeasurement.State, ClaimMeasurement.Asker
+State, Requester = ClaimMeasurement.State, ClaimMeasurement.Requester
 LOOK_BACK = timedelta(hours=24)
 MOST_ENDED = 500
 

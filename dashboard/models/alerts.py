@@ -89,7 +89,7 @@ class AlertRule(models.Model):
     states = ArrayField(
         models.CharField(max_length=20, choices=State.choices), help_text="Those in which it is reported."
     )
-    tell = models.BooleanField(default=True, help_text="False: what meets it is left out.")
+    notifies = models.BooleanField(default=True, help_text="False: what meets it is left out.")
 
     class Meta:
         verbose_name = "alert rule"

@@ -91,7 +91,7 @@ class ClaimMeasurement(models.Model):
         DONE = "done"
         CANCELLED = "cancelled"
 
-    class Asker(models.TextChoices):
+    class Requester(models.TextChoices):
         PERSON = "person"
         SCRIPT = "script"
         POLICY = "policy"
@@ -99,7 +99,7 @@ class ClaimMeasurement(models.Model):
     claim = models.ForeignKey(Claim, on_delete=models.CASCADE, related_name="measurements")
     commit = models.ForeignKey(Commit, on_delete=models.CASCADE, related_name="+")
     digest = models.CharField(max_length=16, help_text="The claim's, as it was then.")
-    asker = models.CharField(max_length=10, choices=Asker.choices)
+    requester = models.CharField(max_length=10, choices=Requester.choices)
     requested_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )

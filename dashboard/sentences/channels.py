@@ -20,7 +20,7 @@ def alert_scope(channel: Channel) -> str:
 
 def rule_text(rule: AlertRule) -> str:
     """`report suspected or confirmed, of snake_*, metric *memory, on release/*, of 5 % and more`."""
-    parts = [f"{'report' if rule.tell else 'leave out'} {' or '.join(rule.states)}"]
+    parts = [f"{'report' if rule.notifies else 'leave out'} {' or '.join(rule.states)}"]
     parts += [f"of {rule.case}"] if rule.case else []
     parts += [f"metric {rule.metric}"] if rule.metric else []
     parts += [f"on branch {rule.branch}"] if rule.branch else []

@@ -51,7 +51,7 @@ def measure_claim(
         claim=claim,
         commit=commit,
         digest=claim.digest,
-        asker="person",
+        requester="person",
         base=get_configuration(commit, fused="false"),
         head=get_configuration(commit, fused="true"),
         experiment=create_ended([commit], purpose="claim"),
@@ -91,7 +91,7 @@ def claim_pages() -> list[str]:
     measured = claim.measurements.latest("pk")
     gone = create_claim(line, "gone")
     ClaimMeasurement.objects.create(
-        claim=gone, commit=line[0], digest="other", asker="policy", head=measured.head
+        claim=gone, commit=line[0], digest="other", requester="policy", head=measured.head
     )
     by_run = create_claim(line, "share", claim="It is", metric="phase_share:learn", at_least=0.5, case={})
     run = builders.create_measured_run(line[-1], measured.head.case, 0.004, seed=3)

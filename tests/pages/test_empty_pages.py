@@ -82,7 +82,7 @@ def test_an_experiment_links_the_claim_that_it_measures(line: list[Commit], clie
     ClaimMeasurement.objects.create(
         claim=claim,
         commit=line[-1],
-        asker="person",
+        requester="person",
         head=experiment.head_configuration,
         experiment=experiment,
     )

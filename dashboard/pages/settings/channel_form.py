@@ -29,7 +29,7 @@ SETTINGS = (
     *("name", "minimum_percent", "remind_days", "digest", "digest_at", "quiet_from", "quiet_until"),
     "time_zone",
 )
-RULE_FIELDS = ("case", "metric", "branch", "minimum_percent", "states", "tell")
+RULE_FIELDS = ("case", "metric", "branch", "minimum_percent", "states", "notifies")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -33,7 +33,7 @@ def is_told(channel: Channel, *rules: dict[str, Any]) -> bool:
         ({"branch": "release/*"}, False),
         ({"minimum_percent": 38.5}, False),
         ({"states": ["suspected"]}, False),
-        ({"tell": False}, False),
+        ({"notifies": False}, False),
     ],
 )
 def test_a_rule_asks_for_each_of_its_conditions(channel: Channel, rule: dict[str, Any], told: bool) -> None:
@@ -42,7 +42,7 @@ def test_a_rule_asks_for_each_of_its_conditions(channel: Channel, rule: dict[str
 
 @pytest.mark.parametrize("leave_out_first", [True, False])
 def test_the_first_rule_that_is_met_decides(channel: Channel, leave_out_first: bool) -> None:
-    rules: list[dict[str, Any]] = [{"case": "snake*", "tell": False}, {}]
+    rules: list[dict[str, Any]] = [{"case": "snake*", "notifies": False}, {}]
     assert is_told(channel, *(rules if leave_out_first else rules[::-1])) is not leave_out_first
 
 

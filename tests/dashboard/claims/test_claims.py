@@ -145,7 +145,7 @@ def test_what_no_run_could_tell_is_judged_by_the_first_that_does(
     claims.run_stored(run.pk)
     claims.run_stored(run.pk)
     share = get_claim("share")
-    measured = list(ClaimMeasurement.objects.filter(claim=share).values_list("run", "asker"))
+    measured = list(ClaimMeasurement.objects.filter(claim=share).values_list("run", "requester"))
     assert measured == ([] if tainted else [(run.pk, "policy")])
     assert (share.verdict, share.reason.get("code")) == (("", "tainted runs") if tainted else ("holds", None))
 
@@ -312,7 +312,7 @@ def test_the_policy_asks_when_its_time_has_come(project: Project, repository: Re
     assert (ClaimsFile.objects.get().problem, ClaimMeasurement.objects.count()) == ("", 0)
     ClaimsFile.objects.update(asked_at=timezone.now() - timedelta(days=8))
     watch_project(Project.objects.get())
-    waiting = ClaimMeasurement.objects.filter(asker="policy", experiment=None)
+    waiting = ClaimMeasurement.objects.filter(requester="policy", experiment=None)
     assert waiting.count() == 2
     # Nothing new is there to measure.
     ClaimsFile.objects.update(asked_at=timezone.now() - timedelta(days=8))

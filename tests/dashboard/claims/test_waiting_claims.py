@@ -69,7 +69,7 @@ def test_what_has_begun_is_measured_to_its_end(
 def test_what_a_person_asked_for_stays_at_its_commit(
     project: Project, repository: Repository, waiting: list[ClaimMeasurement]
 ) -> None:
-    ClaimMeasurement.objects.filter(claim__key="fused").update(asker="person")
+    ClaimMeasurement.objects.filter(claim__key="fused").update(requester="person")
     newer = due_at_each_commit(project, repository)
     older = waiting[0].commit.hash
     assert set(waiting_commits()) == {("fused", older), ("fused", newer.hash), ("together", newer.hash)}

@@ -97,7 +97,7 @@ def measure_claim(runs: list[Run]) -> None:
     claim = Claim.objects.create(
         project=runs[0].commit.project, benchmark="snake_dqn", key="fast", definition={}, position=0
     )
-    of = {"claim": claim, "asker": "policy", "commit": runs[2].commit, "head": runs[2].configuration}
+    of = {"claim": claim, "requester": "policy", "commit": runs[2].commit, "head": runs[2].configuration}
     ClaimMeasurement.objects.create(**of, run=runs[2])
 
 

@@ -228,7 +228,7 @@ def test_what_was_done_is_recorded(keeper: Client, channel: Channel) -> None:
 def test_rules_are_added_moved_and_removed(keeper: Client, channel: Channel) -> None:
     rules = f"{PAGE}{channel.pk}/rules/"
     for case in ("snake_*", "zelda_*"):
-        keeper.post(rules, {"action": "add", "case": case, "states": ["confirmed"], "tell": "no"})
+        keeper.post(rules, {"action": "add", "case": case, "states": ["confirmed"], "notifies": "no"})
     last = AlertRule.objects.latest("position")
     keeper.post(rules, {"action": "up", "rule": last.pk})
     assert [rule.case for rule in AlertRule.objects.all()] == ["zelda_*", "snake_*"]
@@ -400,7 +400,7 @@ def visit_channel_pages(client: Client, slug: str) -> None:
         )
     for case in ("snake_*", "zelda_*"):
         client.post(f"{page}{channel.pk}/rules/", {"action": "add", "case": case, "states": ["confirmed"]})
-    client.post(f"{page}{channel.pk}/rules/", {"action": "add", "minimum_percent": "x", "tell": "no"})
+    client.post(f"{page}{channel.pk}/rules/", {"action": "add", "minimum_percent": "x", "notifies": "no"})
     for name in ("case", "metric", "branch", "minimum_percent", "states"):
         wrong_rule = {"action": "add", "states": ["confirmed"], name: "\n x"}
         client.post(f"{page}{channel.pk}/rules/", wrong_rule if name != "states" else {"action": "add"})
