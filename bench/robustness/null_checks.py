@@ -83,7 +83,9 @@ def answer_check(branch: str, minutes: float) -> Check:
     from dashboard import pull_requests
     from dashboard.models import Check, Project
 
-    asked = pull_requests.request_check(Project.objects.get(), branch, minutes=minutes)
+    asked = pull_requests.request_check(
+        Project.objects.get(), pull_requests.CheckRequest(branch, minutes=minutes)
+    )
     pull_requests.prepare_check(asked.pk)
     wait_for(lambda: has_ended(asked), 600 + 120 * minutes)
     return Check.objects.get(pk=asked.pk)

@@ -129,16 +129,10 @@ def ask_check(request: HttpRequest, slug: str, body: CheckBody) -> CheckReport:
     """Check a commit against its merge base, as a pull request of it would be."""
     project, visitor = get_object_or_404(Project, slug=slug), visitor_of(request)
     try:
-        check = pull_requests.request_check(
-            project,
-            body.head,
-            body.onto,
-            benchmarks=body.benchmarks,
-            quick=body.quick,
-            minutes=body.minutes,
-            requested_by=visitor.user,
-            fetch_seconds=FETCH_SECONDS,
+        wanted = pull_requests.CheckRequest(
+            body.head, body.onto, benchmarks=body.benchmarks, quick=body.quick, minutes=body.minutes
         )
+        check = pull_requests.request_check(project, wanted, visitor.user, FETCH_SECONDS)
     except CheckError as error:
         # Its sentence begins with the field.
         field = str(error).partition(": ")[0]

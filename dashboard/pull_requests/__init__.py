@@ -7,6 +7,7 @@ from dashboard.pull_requests.merged import commits_before, merged_checks
 from dashboard.pull_requests.preparing import prepare_check
 from dashboard.pull_requests.receiving import complete_pull_request, handle_comment
 from dashboard.pull_requests.requests import (
+    CheckRequest,
     cancel_check,
     follow_pull_request,
     repeat_check,
@@ -16,6 +17,7 @@ from dashboard.pull_requests.status_and_comment import publish_check
 
 __all__ = [
     "CheckError",
+    "CheckRequest",
     "approve_check",
     "cancel_check",
     "commits_before",

@@ -127,29 +127,37 @@ def newest_check(pull_request: PullRequest) -> Check | None:
     return present.first() or checks.first()
 
 
+@dataclass(frozen=True, slots=True)
+class CheckRequest:
+    """What a person or a script asks to have checked; what isn't said is left to the project.
+
+    `head`: a branch or a commit; `onto`: what it is to be merged into, the project's branch if none is said.
+    `benchmarks`: these alone; `quick`: in short windows; `minutes`: most of each experiment.
+    """
+
+    head: str
+    onto: str = ""
+    benchmarks: Sequence[str] = ()
+    quick: bool | None = None
+    minutes: float | None = None
+
+
 def request_check(
-    project: Project,
-    head: str,
-    onto: str = "",
-    *,
-    benchmarks: Sequence[str] = (),
-    quick: bool | None = None,
-    minutes: float | None = None,
-    requested_by: Any = None,
-    fetch_seconds: float | None = None,
+    project: Project, wanted: CheckRequest, requested_by: Any = None, fetch_seconds: float | None = None
 ) -> Check:
-    """Check a branch or a commit against what it is to be merged into: the project's branch, if none is said.
+    """Check a head against its merge base.
 
     Fetches the project's repository, for so many seconds at most where they are given. Raises CheckError.
     """
+    minutes, benchmarks = wanted.minutes, wanted.benchmarks
     if minutes is not None and not 0 < minutes <= experiments.MOST_MINUTES:
         raise CheckError(f"minutes: {minutes:g} isn't above 0 and at most {experiments.MOST_MINUTES:,.0f}.")
     if len(benchmarks) > MOST_BENCHMARKS:
         raise CheckError(f"benchmarks: {len(benchmarks)} are more than {MOST_BENCHMARKS}.")
-    onto = onto or project.branch
+    onto = wanted.onto or project.branch
     mirror = project.mirror
     hashes = {}
-    for field, revision in (("head", head), ("onto", onto)):
+    for field, revision in (("head", wanted.head), ("onto", onto)):
         try:
             if field == "head":
                 mirror.fetch(fetch_seconds, fetch_seconds)
@@ -165,7 +173,7 @@ def request_check(
             onto=onto,
             onto_hash=hashes["onto"],
             benchmarks=list(dict.fromkeys(benchmarks)),
-            quick=quick,
+            quick=wanted.quick,
             minutes=minutes or project.check_minutes,
             requested_by=requested_by,
         )

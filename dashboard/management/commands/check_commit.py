@@ -66,14 +66,14 @@ class Command(SiteCommand):
         project = project_named(options["project"])
         with services.running_services(settings, hosts.local_join_code) if options["wait"] else nullcontext():
             try:
-                check = pull_requests.request_check(
-                    project,
+                wanted = pull_requests.CheckRequest(
                     options["head"],
                     options["onto"],
                     benchmarks=options["benchmark"],
                     quick=options["quick"],
                     minutes=options["minutes"],
                 )
+                check = pull_requests.request_check(project, wanted)
                 record_action(command_account(), AuditAction.CHECK_REQUESTED, project, check)
             except CheckError as error:
                 raise CommandError(str(error)) from error

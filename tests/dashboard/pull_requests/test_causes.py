@@ -28,7 +28,7 @@ def case(tracked: Project, proposed: Repository) -> CheckedCase:
     proposed.commit("Replay", replay_py=REPLAY)
     proposed.git("checkout", "--quiet", "-b", "keep")
     proposed.commit("Keep all", replay_py=KEEPS_ALL, train_py=TRAIN)
-    check = prepare_check(pull_requests.request_check(tracked, "keep"))
+    check = prepare_check(pull_requests.request_check(tracked, pull_requests.CheckRequest("keep")))
     row = check.cases.select_related("experiment").get(is_control=False)
     row.experiment.profiles = {
         side: build_profile(calls, 0.001) for side, calls in (("base", 1), ("head", 9))

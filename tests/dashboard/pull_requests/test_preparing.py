@@ -7,7 +7,7 @@ import pytest
 from dashboard import dispatch
 from dashboard.experiments.assignment import side_of
 from dashboard.models import Check, Experiment, ForgeConnection, Project
-from dashboard.pull_requests import CheckError, request_check, sweep_checks
+from dashboard.pull_requests import CheckError, CheckRequest, request_check, sweep_checks
 from dashboard.pull_requests.case_files import profiled_files
 from dashboard.pull_requests.sentences import next_step, reason_sentence
 from tests.dashboard.conftest import Repository
@@ -88,20 +88,20 @@ def test_histories_without_a_common_commit_are_not_compared(propose: Propose, pr
 def test_prose_alone_passes_at_once(tracked: Project, proposed: Repository) -> None:
     proposed.git("checkout", "--quiet", "-b", "prose", "main")
     proposed.commit("Explain", README_md="More words")
-    check = prepare_check(request_check(tracked, "prose"))
+    check = prepare_check(request_check(tracked, CheckRequest("prose")))
     assert (check.state, check.answer, check.reason["code"]) == ("done", "not worse", "nothing touched")
     assert not Experiment.objects.exists()
 
 
 def test_what_is_on_its_target_already_says_so(tracked: Project, proposed: Repository) -> None:
-    check = prepare_check(request_check(tracked, "main~1"))
+    check = prepare_check(request_check(tracked, CheckRequest("main~1")))
     assert (check.state, check.answer) == ("done", "not worse")
     assert reason_sentence(check.reason) == "It is on main already: there is nothing to compare."
 
 
 def test_a_benchmark_that_the_head_has_not_is_refused(tracked: Project, proposed: Repository) -> None:
     with pytest.raises(CheckError, match=r"^benchmarks: Commit .* has no benchmark 'lop'; did you mean loop"):
-        request_check(tracked, "feature", benchmarks=["lop"])
+        request_check(tracked, CheckRequest("feature", benchmarks=["lop"]))
     assert not Check.objects.exists()
 
 
@@ -119,7 +119,7 @@ def test_what_is_not_known_says_what_may_help(reason: dict[str, str], advice: st
 
 def test_a_broken_manifest_is_not_known(tracked: Project, proposed: Repository) -> None:
     proposed.commit("Break it", paceline_toml="[benchmarks")
-    check = prepare_check(request_check(tracked, "feature"))
+    check = prepare_check(request_check(tracked, CheckRequest("feature")))
     assert (check.answer, check.reason["code"]) == ("not known", "can't be measured")
     assert "paceline.toml" in check.reason["text"]
 
@@ -133,7 +133,7 @@ def test_only_the_cases_that_run_what_changed_are_measured(tracked: Project, pro
         store_measured_run(commit, case, {}, functions=[profiled_function("learn", file)])
     proposed.git("checkout", "--quiet", "-b", "part")
     proposed.commit("Change the second one", second_py=TRAIN.replace("8_000", "9_000"))
-    check = prepare_check(request_check(tracked, "part"))
+    check = prepare_check(request_check(tracked, CheckRequest("part")))
     assert {str(row.configuration.case) for row in check.cases.all()} == {"second"}
     assert check.left_out == [{"case": "loop", "code": "not touched"}]
 
@@ -164,7 +164,7 @@ def test_new_cases_and_other_versions_are_left_out(tracked: Project, proposed: R
     third = SECOND.replace("second]", "third]")
     changed = SECOND.replace("version = 1", "version = 2")
     proposed.commit("Change", paceline_toml=MANIFEST + changed + third)
-    check = prepare_check(request_check(tracked, "part"))
+    check = prepare_check(request_check(tracked, CheckRequest("part")))
     assert check.left_out == [
         {"case": "second", "code": "another version"},
         {"case": "third", "code": "new"},
@@ -176,7 +176,7 @@ def test_cases_without_minutes_are_left_out(tracked: Project, proposed: Reposito
     proposed.commit("Add a second one", paceline_toml=MANIFEST + SECOND, second_py=TRAIN)
     proposed.git("checkout", "--quiet", "-b", "both")
     proposed.commit("Change both", train_py=TRAIN + "\n", second_py=TRAIN + "\n")
-    check = prepare_check(request_check(tracked, "both", minutes=2))
+    check = prepare_check(request_check(tracked, CheckRequest("both", minutes=2)))
     assert check.left_out == [{"case": "second", "code": "no time"}]
     assert check.cases.count() == 2
 

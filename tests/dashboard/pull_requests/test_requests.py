@@ -133,7 +133,9 @@ def test_an_older_head_is_not_repeated(check: Check, propose: Propose, proposed:
 
 
 def test_a_branch_is_checked_by_hand(tracked: Project, proposed: Repository) -> None:
-    check = pull_requests.request_check(tracked, "feature", minutes=5, benchmarks=["loop"])
+    check = pull_requests.request_check(
+        tracked, pull_requests.CheckRequest("feature", minutes=5, benchmarks=["loop"])
+    )
     assert check.head_hash == proposed.git("rev-parse", "feature")
     assert (check.onto, check.onto_hash) == ("main", proposed.git("rev-parse", "main"))
     assert (check.pull_request, check.minutes, check.benchmarks) == (None, 5, ["loop"])
@@ -143,12 +145,17 @@ def test_a_branch_is_checked_by_hand(tracked: Project, proposed: Repository) -> 
     ("ask", "sentence"),
     [
         (
-            lambda project: pull_requests.request_check(project, "nothing"),
+            lambda project: pull_requests.request_check(project, pull_requests.CheckRequest("nothing")),
             "head: .* has no commit 'nothing'",
         ),
-        (lambda project: pull_requests.request_check(project, "feature", "no"), "onto: .* no commit 'no'"),
         (
-            lambda project: pull_requests.request_check(project, "feature", minutes=0),
+            lambda project: pull_requests.request_check(project, pull_requests.CheckRequest("feature", "no")),
+            "onto: .* no commit 'no'",
+        ),
+        (
+            lambda project: pull_requests.request_check(
+                project, pull_requests.CheckRequest("feature", minutes=0)
+            ),
             "minutes: 0 isn't above",
         ),
     ],

@@ -68,7 +68,7 @@ def measure_check(host: Host, source: Path, train: str) -> Check:
     project = Project.objects.create(slug="demo", repository=str(source), check_floor=0.5)
     repositories.run_git(source, "checkout", "--quiet", "-b", "feature")
     repositories.commit_files(source, {"train.py": train})
-    check = pull_requests.request_check(project, "feature", minutes=2)
+    check = pull_requests.request_check(project, pull_requests.CheckRequest("feature", minutes=2))
     pull_requests.prepare_check(check.pk)
     while host.execute_next():
         pass
