@@ -15,7 +15,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from dashboard import alerts, hosts, runs
 from dashboard.models import Delivery, Document, Regression, Run
-from dashboard.projects.registration import add_project
+from dashboard.projects.registration import NewProject, add_project
 from dashboard.triggers.hook_installation import install_hooks
 from tests.dashboard.alerts.sinks import HttpSink, MailSink, serve_in_thread
 from tests.processes import running_agent, running_worker
@@ -99,7 +99,7 @@ def test_a_commit_that_slows_training_is_told(
 ) -> None:
     files = {"paceline.toml": MANIFEST, "train.py": TRAIN, "replay.py": GOOD}
     repository = repositories.create_repository(tmp_path / "training", files)
-    project = add_project("training", str(repository))
+    project = add_project(NewProject("training", str(repository)))
     alerts.add_channel(project, "email", "team@example.org")
     channel, _ = alerts.add_channel(project, "webhook", web.url)
     install_hooks(project, repository)

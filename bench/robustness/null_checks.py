@@ -53,12 +53,12 @@ def measure_null_checks(checks: int, minutes: float, seed: int) -> str:
     """So many, one after the other, of `minutes` each at most; beside half of them another process works."""
     dice = random.Random(seed)
     with running_site() as site:
-        from dashboard.projects.registration import add_project
+        from dashboard.projects.registration import NewProject, add_project
 
         repository = create_repository(
             site.home / "repository", {"train.py": SCRIPT, "paceline.toml": MANIFEST}
         )
-        add_project("same", str(repository))
+        add_project(NewProject("same", str(repository)))
         quiet, beside = [], []
         started = time.monotonic()
         for number in range(checks):

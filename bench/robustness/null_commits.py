@@ -62,12 +62,12 @@ def measure_null_commits(commits: int, minutes: float, seed: int) -> str:
     """So many commits one after the other, or as many as begin within these minutes; and all their proofs."""
     with running_site() as site:
         from dashboard import triggers
-        from dashboard.projects.registration import add_project
+        from dashboard.projects.registration import NewProject, add_project
 
         repository = create_repository(
             site.home / "repository", {"train.py": SCRIPT.format(number=0), "paceline.toml": MANIFEST}
         )
-        project = add_project("same", str(repository))
+        project = add_project(NewProject("same", str(repository)))
         started = time.monotonic()
         measured = 0
         with coming_and_going_neighbour(random.Random(seed)):

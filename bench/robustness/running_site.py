@@ -186,7 +186,7 @@ def wait_for(happens: Callable[[], bool], seconds: float) -> None:
 def request_runs(folder: Path, commits: int, cases: int, *, steps: int = 1, work: int = 1) -> list[int]:
     """The keys of requested runs of a benchmark that does next to nothing, in a new repository."""
     from dashboard import triggers
-    from dashboard.projects.registration import add_project
+    from dashboard.projects.registration import NewProject, add_project
 
     described = ", ".join(f"{{ case = {number} }}" for number in range(cases))
     files = {
@@ -196,7 +196,7 @@ def request_runs(folder: Path, commits: int, cases: int, *, steps: int = 1, work
     repository = create_repository(folder, files)
     for number in range(commits - 1):
         commit_files(repository, {"notes.txt": str(number)})
-    project = add_project("nothing", str(repository))
+    project = add_project(NewProject("nothing", str(repository)))
     return triggers.create_command_trigger(project, triggers.parse_revisions(None, None, commits))[1]
 
 

@@ -12,7 +12,7 @@ from paceline.manifest import ManifestError
 
 from dashboard import repositories
 from dashboard.models import Project, Run
-from dashboard.projects.registration import add_project
+from dashboard.projects.registration import NewProject, add_project
 from dashboard.repositories import Mirror, RepositoryError
 from dashboard.triggers import create_command_trigger
 
@@ -77,7 +77,7 @@ def register_checkout(checkout: Path) -> Project:
     """The project of `checkout`; a new one watches the branch that is checked out now."""
     project = Project.objects.filter(slug=SLUG).first()
     if project is None:
-        return add_project(SLUG, str(checkout), checked_out_branch(checkout))
+        return add_project(NewProject(SLUG, str(checkout), checked_out_branch(checkout)))
     if project.repository.startswith("/") and not Path(project.repository).exists():
         # The checkout has moved, and its home within it.
         project.repository = str(checkout)

@@ -6,6 +6,7 @@ import math
 import secrets
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from django.core.exceptions import ValidationError
@@ -32,36 +33,42 @@ NUMBER_FIELDS = {
 }
 
 
-def add_project(
-    slug: str,
-    repository: str,
-    branch: str = "main",
-    manifest: Path | None = None,
-    numbers: Mapping[str, float | None] | None = None,
-    *,
-    files: Path | None = None,
-    private: bool = False,
-    actor: Actor | None = None,
-) -> Project:
-    """Register a repository (path or URL) that can be fetched and has the branch; raises ProjectError.
+@dataclass(frozen=True, slots=True)
+class NewProject:
+    """What a project is added by. `repository`: a path or a URL.
 
     `manifest` is a file that the site keeps for code that can't be changed, `files` a folder of files that it
     puts beside that code; `numbers` has the names of NUMBER_FIELDS, None where one stays as it is. A private
-    project is read by its members alone. Adding the same project again returns it with these numbers and
-    files, and private where that is asked for. `actor`: who does it, for the audit log.
+    project is read by its members alone.
     """
-    given = {NUMBER_FIELDS[name]: value for name, value in (numbers or {}).items() if value is not None}
-    address, credentials = split_credentials(absolute_address(repository))
+
+    slug: str
+    repository: str
+    branch: str = "main"
+    manifest: Path | None = None
+    files: Path | None = None
+    numbers: Mapping[str, float | None] | None = None
+    private: bool = False
+
+
+def add_project(new: NewProject, actor: Actor | None = None) -> Project:
+    """Register a repository that can be fetched and has the branch; raises ProjectError.
+
+    Adding the same project again returns it with these numbers and files, and private where that is asked
+    for. `actor`: who does it, for the audit log.
+    """
+    given = {NUMBER_FIELDS[name]: value for name, value in (new.numbers or {}).items() if value is not None}
+    address, credentials = split_credentials(absolute_address(new.repository))
     wanted = Project(
-        slug=slug,
+        slug=new.slug,
         repository=address,
         credentials=credentials,
-        branch=branch,
-        visibility=Project.Visibility.PRIVATE if private else Project.Visibility.PUBLIC,
-        manifest=_read_manifest(manifest),
+        branch=new.branch,
+        visibility=Project.Visibility.PRIVATE if new.private else Project.Visibility.PUBLIC,
+        manifest=_read_manifest(new.manifest),
     )
-    kept = _read_files(files, manifest)
-    existing = find_named_project(slug)
+    kept = _read_files(new.files, new.manifest)
+    existing = find_named_project(new.slug)
     if existing is not None:
         _replace_files(_check_same_project(existing, wanted), kept, actor)
         return _change_project(_check_same_project(existing, wanted), wanted, given, actor)
@@ -75,7 +82,7 @@ def add_project(
             if actor is not None:
                 record_action(actor, AuditAction.PROJECT_ADDED, wanted, wanted, visibility=wanted.visibility)
     except IntegrityError:
-        return _check_same_project(Project.objects.get(slug=slug), wanted)
+        return _check_same_project(Project.objects.get(slug=new.slug), wanted)
     follow_manifest_policy(wanted)
     return wanted
 

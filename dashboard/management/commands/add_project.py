@@ -9,7 +9,7 @@ from paceline.progress_bar import ProgressBar
 
 from dashboard.access import command_account
 from dashboard.management.base import SiteCommand
-from dashboard.projects.registration import add_project
+from dashboard.projects.registration import NewProject, add_project
 from dashboard.projects.repository_location import ProjectError
 
 # Each changes that of a project that exists, too.
@@ -79,16 +79,16 @@ class Command(SiteCommand):
         with ProgressBar() as bar:
             bar.show(0, f"Fetching {options['repository']}")
             try:
-                project = add_project(
+                new = NewProject(
                     options["slug"],
                     options["repository"],
                     options["branch"],
-                    options["manifest"],
-                    {name: options[name.replace("-", "_")] for name, _, _ in NUMBERS},
+                    manifest=options["manifest"],
                     files=options["files"],
+                    numbers={name: options[name.replace("-", "_")] for name, _, _ in NUMBERS},
                     private=options["private"],
-                    actor=command_account(),
                 )
+                project = add_project(new, command_account())
             except ProjectError as error:
                 raise CommandError(str(error)) from error
             bar.show(1, f"{project.repository} is fetched")

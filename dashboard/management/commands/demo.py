@@ -18,7 +18,7 @@ from dashboard.management.commands.trigger import summarize_progress
 from dashboard.management.demonstration import BuiltHistory, DemonstrationError
 from dashboard.management.demonstration_table import format_table
 from dashboard.models import Experiment, Project, Regression, Run
-from dashboard.projects.registration import add_project
+from dashboard.projects.registration import NewProject, add_project
 from dashboard.projects.repository_location import ProjectError
 from dashboard.triggers import TriggerError
 
@@ -123,7 +123,9 @@ def set_up_history(seed: int, arguments: Sequence[str]) -> tuple[Project, BuiltH
         bar.show(0, "Building a repository of training code")
         try:
             built = demonstration.build_history(folder, seed, bar.show, arguments)
-            project = add_project(slug, str(built.repository), numbers={"experiment-share": PROOFS_SHARE})
+            project = add_project(
+                NewProject(slug, str(built.repository), numbers={"experiment-share": PROOFS_SHARE})
+            )
             ids = [
                 run
                 for commit in built.measured

@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 
 from dashboard import runs
 from dashboard.models import Commit, Project, Trigger
-from dashboard.projects.registration import add_project
+from dashboard.projects.registration import NewProject, add_project
 from dashboard.projects.repository_location import ProjectError
 from dashboard.triggers.receiving import TriggerOrigin, receive_trigger
 from tests.dashboard.conftest import MANIFEST, Repository
@@ -28,15 +28,15 @@ def test_a_project_is_added(repository: Repository) -> None:
 
 
 def test_adding_it_again_is_safe(repository: Repository) -> None:
-    first = add_project("mine", str(repository.folder))
-    assert add_project("mine", str(repository.folder)) == first
+    first = add_project(NewProject("mine", str(repository.folder)))
+    assert add_project(NewProject("mine", str(repository.folder))) == first
     with pytest.raises(ProjectError, match="There is a project mine already, with another branch"):
-        add_project("mine", str(repository.folder), "topic")
+        add_project(NewProject("mine", str(repository.folder), "topic"))
 
 
 def test_a_relative_path_is_made_absolute(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(repository.folder)
-    assert add_project("mine", ".").repository == str(repository.folder)
+    assert add_project(NewProject("mine", ".")).repository == str(repository.folder)
 
 
 def test_long_paths_and_branches_are_watched(repository: Repository, tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_long_paths_and_branches_are_watched(repository: Repository, tmp_path: P
     repository.folder.rename(deep)
     branch = "topic/" + "x" * 230
     subprocess.run(["git", "branch", branch], cwd=deep, check=True)
-    project = add_project("mine", str(deep), branch)
+    project = add_project(NewProject("mine", str(deep), branch))
     assert (project.repository, project.branch) == (str(deep), branch)
     assert len(project.repository) > 600
     trigger = receive_trigger(project, TriggerOrigin(Trigger.Source.COMMAND), {})
@@ -56,7 +56,9 @@ def test_long_paths_and_branches_are_watched(repository: Repository, tmp_path: P
 def test_the_site_can_keep_the_manifest(repository: Repository, tmp_path: Path) -> None:
     manifest_file = tmp_path / "kept.toml"
     manifest_file.write_text(MANIFEST)
-    assert add_project("mine", str(repository.folder), manifest=manifest_file).manifest == MANIFEST
+    assert (
+        add_project(NewProject("mine", str(repository.folder), manifest=manifest_file)).manifest == MANIFEST
+    )
 
 
 @pytest.mark.parametrize(
@@ -90,20 +92,20 @@ def test_a_broken_manifest_is_refused(repository: Repository, tmp_path: Path) ->
     broken = tmp_path / "kept.toml"
     broken.write_text("[benchmarks.x]\nverson = 1\n")
     with pytest.raises(ProjectError, match=r"kept\.toml: benchmarks\.x"):
-        add_project("mine", str(repository.folder), manifest=broken)
+        add_project(NewProject("mine", str(repository.folder), manifest=broken))
     with pytest.raises(ProjectError, match="can't be read"):
-        add_project("mine", str(repository.folder), manifest=tmp_path / "nowhere.toml")
+        add_project(NewProject("mine", str(repository.folder), manifest=tmp_path / "nowhere.toml"))
 
 
 def test_an_empty_repository_says_so(tmp_path: Path) -> None:
     empty = Repository(tmp_path / "empty")
     with pytest.raises(ProjectError, match="it has no commit yet"):
-        add_project("mine", str(empty.folder))
+        add_project(NewProject("mine", str(empty.folder)))
 
 
 def test_a_branch_can_not_be_an_option(repository: Repository) -> None:
     with pytest.raises(ProjectError):
-        add_project("mine", str(repository.folder), "-d")
+        add_project(NewProject("mine", str(repository.folder), "-d"))
     assert not Project.objects.exists()
 
 
