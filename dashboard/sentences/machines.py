@@ -109,13 +109,14 @@ def held_time(job: Run | Experiment) -> str:
 
 def past_limit_text(job: Run | Experiment) -> str:
     """Of what is measured for longer than it may be: its machine should be looked at. Else empty."""
-    is_run = isinstance(job, Run)
-    limit = job.time_limit if isinstance(job, Run) else job.most_seconds
-    # A run's environment is there when it begins to measure; an experiment's budget counts its pairs alone.
-    longest = timedelta(seconds=limit) if is_run else timedelta(seconds=limit) + BUILDS_OF_EXPERIMENT
-    if job.measuring_at is None or timezone.now() - job.measuring_at <= longest:
+    if isinstance(job, Run):
+        # Its environment is there when it begins to measure.
+        limit, builds, past = job.time_limit, timedelta(), "past its time limit"
+    else:
+        limit, builds, past = job.most_seconds, BUILDS_OF_EXPERIMENT, "far past its budget"
+    if job.measuring_at is None or timezone.now() - job.measuring_at <= timedelta(seconds=limit) + builds:
         return ""
-    return f"{'past its time limit' if is_run else 'far past its budget'} of {numbers.format_duration(limit)}"
+    return f"{past} of {numbers.format_duration(limit)}"
 
 
 def _held_since(job: Run | Experiment) -> datetime | None:
