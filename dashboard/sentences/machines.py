@@ -109,6 +109,7 @@ def held_time(job: Run | Experiment) -> str:
 
 def past_limit_text(job: Run | Experiment) -> str:
     """Of what is measured for longer than it may be: its machine should be looked at. Else empty."""
+    limit: float
     if isinstance(job, Run):
         # Its environment is there when it begins to measure.
         limit, builds, past = job.time_limit, timedelta(), "past its time limit"
