@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -158,7 +158,13 @@ def run_script(folder: Path, script: str, steps: int = 20, kind: str = "timing")
 
 @contextmanager
 def start_processes(
-    folder: Path, script: str, arguments: list[str], *, processes: int = 1, steps: int = 20
+    folder: Path,
+    script: str,
+    arguments: list[str],
+    *,
+    processes: int = 1,
+    steps: int = 20,
+    launcher: Sequence[str] = (),
 ) -> Iterator[MeasuredProcess]:
     """Start a script that has several processes, to be timed and never counted."""
     (folder / "train.py").write_text(script)
@@ -176,6 +182,7 @@ def start_processes(
         parent=0,
         auto=True,
         processes=processes,
+        launcher=list(launcher),
     )
     left = folder / "measured"
     left.mkdir()

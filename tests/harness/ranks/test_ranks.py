@@ -13,8 +13,11 @@ from time import monotonic
 from typing import Any
 
 import pytest
+from paceline.measured.rank_presence import present_pids
 from paceline.ranks.straggler import Arrivals, compare_arrivals, find_slowest
 from paceline.watching.process import MeasuredProcess, MeasurementError
+from paceline.watching.process_tree import ProcessTree
+from paceline.watching.process_usage import process_usage
 
 from tests.harness.conftest import Project
 from tests.harness.strangers import TRAIN, UNCOMPILED, run_processes, start_processes
@@ -172,6 +175,37 @@ def test_ranks_that_hang_are_named(tmp_path: Path) -> None:
             assert not process.wait(0.3), process.tail()
             assert monotonic() < deadline, process.describe_hang()
             seen = seen + 1 if process.describe_hang() == hang else 0
+
+
+# As Slurm's service does for `srun`: the ranks' parent is none of the launcher's processes.
+SCHEDULER = """
+trap 'touch given_back; exit' TERM
+export SLURM_NTASKS=2
+(setsid sh -c 'SLURM_PROCID=0 "$@" & SLURM_PROCID=1 "$@" & wait' service "$@" &)
+sleep 1000 & wait
+"""
+STUCK = """
+import os, signal
+from paceline.measured.rank_presence import ONE_ARRIVAL, POSITION, presence, presence_marker
+if os.environ["SLURM_PROCID"] == "0":
+    presence.numbers[POSITION] = ONE_ARRIVAL + presence_marker(0)
+signal.pause()
+"""
+
+
+def test_ranks_of_a_scheduler_are_found_and_ended(tmp_path: Path) -> None:
+    """One of them comes to no collective, and only the launcher can give back what it runs in."""
+    launcher = ["sh", "-c", SCHEDULER, "scheduler", sys.executable, "-m"]
+    with start_processes(tmp_path, STUCK, [], launcher=launcher) as process:
+        folder, deadline = tmp_path / "measured", monotonic() + 100
+        while process.describe_hang() != "rank 0 in all_reduce, to which rank 1 never came":
+            assert not process.wait(0.05), process.tail()
+            assert monotonic() < deadline, process.describe_hang()
+        ranks = set(present_pids(folder))
+        assert len(ranks) == 2
+        assert ranks < ProcessTree(process.pid, process.launched_ranks).pids()
+    assert (tmp_path / "given_back").exists()
+    assert not any(map(process_usage, ranks))
 
 
 def test_ranks_that_step_are_slow_and_not_hanging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

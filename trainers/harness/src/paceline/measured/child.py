@@ -54,7 +54,7 @@ def main() -> ProcessPlan:
         _run_script(plan)
         return plan
     _end_with_parent(plan)
-    presence.keep_in(Path(plan.result).parent)
+    presence.keep_in(Path(plan.result).parent, is_rank=plan.has_ranks)
     recorder = create_recorder(plan)
     result = ResultWriter(recorder, plan)
     finder = _start_finder(result, plan)

@@ -10,14 +10,17 @@ import os
 from array import array
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter_ns
 from typing import Any
 
 from .collective_log import KINDS
 from .rank_identity import find_rank
 from .shared_memory import share_memory
 
-FIELDS = 2
-RANK, POSITION = range(FIELDS)
+FIELDS = 3
+RANK, POSITION, STARTED = range(FIELDS)
+# Of a process that doesn't know its rank before it joins a process group.
+UNKNOWN_RANK = -1
 # A position is one number: how many collectives the rank has come to, times this, and within one its marker.
 ONE_ARRIVAL = 2**6
 NAMED_RANKS = 5
@@ -36,7 +39,7 @@ class RankPresence:
 
 
 class PresenceRecord:
-    """This process's own record; until it comes to a collective, and without a folder, it is kept nowhere.
+    """This process's own record; it is kept nowhere without a folder, and until it is shared.
 
     Who comes to a collective adds ONE_ARRIVAL to `arrived`, and writes that with the marker of its kind into
     `numbers` at POSITION; who leaves it writes `arrived`. In lines and not by calls: between two collectives
@@ -49,28 +52,35 @@ class PresenceRecord:
         self.arrived = 0
         self.numbers: Any = array("q", bytes(8 * FIELDS))
 
-    def keep_in(self, folder: Path) -> None:
-        """Begin anew, in a file of this folder once there is something to keep."""
+    def keep_in(self, folder: Path, *, is_rank: bool = False) -> None:
+        """Begin anew, in a file of this folder: at once for a rank, else with the first collective."""
         self.arrived = 0
-        self.numbers = _UnsharedNumbers(self, folder)
+        self.numbers = before_first = _NumbersBeforeFirst(self, folder)
+        if is_rank:
+            before_first.share(UNKNOWN_RANK)
 
 
-class _UnsharedNumbers:
-    """Makes the file when a number is written, in this place."""
+class _NumbersBeforeFirst:
+    """Stands in for a record's numbers until the first one is written, when the process knows its rank."""
 
     def __init__(self, record: PresenceRecord, folder: Path) -> None:
         self._record = record
         self._folder = folder
+        self._numbers: Any = None
+
+    def share(self, unknown_rank: int) -> Any:
+        """Return the numbers in a file that the harness reads, with this process's rank as far as it is known."""
+        if self._numbers is None:
+            # The harness and its folder may be gone, while its script goes on.
+            shared = share_memory(self._folder / f"{PREFIX}{os.getpid()}", 8 * FIELDS)
+            self._numbers = memoryview(shared or bytearray(8 * FIELDS)).cast("q")
+            self._numbers[STARTED] = perf_counter_ns()
+        identity = find_rank()
+        self._numbers[RANK] = identity.rank if identity is not None else unknown_rank
+        return self._numbers
 
     def __setitem__(self, place: int, number: int) -> None:
-        # The harness and its folder may be gone, while its script goes on.
-        shared = share_memory(self._folder / f"{PREFIX}{os.getpid()}", 8 * FIELDS)
-        if shared is None:
-            self._record.numbers = array("q", bytes(8 * FIELDS))
-            return
-        self._record.numbers = numbers = memoryview(shared).cast("q")
-        identity = find_rank()
-        numbers[RANK] = identity.rank if identity is not None else 0
+        self._record.numbers = numbers = self.share(unknown_rank=0)
         numbers[place] = number
 
 
@@ -80,18 +90,19 @@ def presence_marker(kind: int) -> int:
 
 
 def read_presence(folder: Path) -> list[RankPresence]:
-    """Return where all ranks stand, by rank."""
-    found = []
-    for path in folder.glob(f"{PREFIX}*"):
-        numbers = array("q", path.read_bytes().ljust(8 * FIELDS, b"\0")[: 8 * FIELDS])
-        arrived, within = divmod(numbers[POSITION], ONE_ARRIVAL)
+    """Return where all ranks stand, by rank; of one that was started again, where the last one stands."""
+    files = [path.read_bytes() for path in folder.glob(f"{PREFIX}*")]
+    records = [array("q", content) for content in files if len(content) == 8 * FIELDS]
+    found = {}
+    for rank, position, _ in sorted(records, key=lambda numbers: numbers[STARTED]):
+        arrived, within = divmod(position, ONE_ARRIVAL)
         kind, waits = divmod(within, 2)
-        found.append(RankPresence(numbers[RANK], arrived, arrived - waits, KINDS[kind]))
-    return sorted(found, key=lambda presence: presence.rank)
+        found[rank] = RankPresence(rank, arrived, arrived - waits, KINDS[kind])
+    return [found[rank] for rank in sorted(found) if rank != UNKNOWN_RANK]
 
 
 def present_pids(folder: Path) -> list[int]:
-    """Return the processes that have come to a collective; some may have ended."""
+    """Return the ranks' processes, and others that have come to a collective; some may have ended."""
     return [int(path.name.removeprefix(PREFIX)) for path in folder.glob(f"{PREFIX}*")]
 
 

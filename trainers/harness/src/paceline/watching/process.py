@@ -35,6 +35,8 @@ CHILD = Path(paceline.__file__).absolute().with_name("measured") / "child.py"
 # How often it is looked whether children have ended, and how long their parent does nothing before it is
 # ended itself; with more than this share of a processor it does something.
 LOOK_SECONDS, ENDED_CHILDREN_SECONDS, BUSY = 0.5, 3.0, 0.05
+# How long a launcher may take to end its ranks.
+LAUNCHER_SECONDS = 5.0
 TAIL_LINES = 20
 TAIL_BYTES = 8_192
 
@@ -112,18 +114,28 @@ class MeasuredProcess:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None and self._may_go_on(kind):
             self._process.wait()
-        if self.launched_ranks and not (self.plan.keep_running and self._process.returncode is not None):
-            process_tree.kill_ranks(self.launched_ranks)
-        if self._process.returncode is None:
-            process_tree.kill_tree(self.pid)
-        elif not self.plan.keep_running:
-            # What it started may outlive it; as long as such a process lives, the group's id is not reused.
-            process_tree.kill_orphans(self.pid)
+        if self._process.returncode is None or not self.plan.keep_running:
+            self._end_processes()
         self._process.wait()
         self._leaving.close()
         if self._pidfd is not None:
             os.close(self._pidfd)
             self._pidfd = None
+
+    def _end_processes(self) -> None:
+        """End all that is left of it."""
+        if self.launched_ranks:
+            if self._process.returncode is None:
+                # A scheduler's launcher ends what it has started on this host and on others, and gives its
+                # allocation back; where it is killed, all that stays.
+                self._process.terminate()
+                self._wait_for_end(LAUNCHER_SECONDS)
+            process_tree.kill_ranks(self.launched_ranks)
+        if self._process.returncode is None:
+            process_tree.kill_tree(self.pid)
+        else:
+            # What it started may outlive it; as long as such a process lives, the group's id is not reused.
+            process_tree.kill_orphans(self.pid)
 
     @property
     def launched_ranks(self) -> Path | None:
