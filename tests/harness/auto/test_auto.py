@@ -146,7 +146,7 @@ class Loop:
         self.length = length
         self.warmup_steps = length // 5
         self.called = False
-        self.begun = self.steps = 0
+        self.begun = self.steps = self.lasting_ident = 0
 
     def follow_thread(self) -> None: ...
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from .measured.phase_nodes import ThreadState
     from .recorder import Recorder
 
 __version__ = "0.2.0"
@@ -38,6 +39,9 @@ class _NullPhase:
 
 _null_phase = _NullPhase()
 _recorder: Recorder | None = None
+# For the wrappers of `auto`: the number of the thread that made the recorder, and its phases.
+first_ident = 0
+first_thread: ThreadState | None = None
 
 
 def phase(name: str) -> AbstractContextManager[None]:
@@ -98,6 +102,7 @@ def activate_recorder(recorder: Recorder) -> None:
     _recorder = recorder
     # Spares every mark the test above and one call.
     globals().update(phase=recorder.phase, lap=recorder.lap)
+    globals().update(first_ident=recorder.first_ident, first_thread=recorder.first_thread)
     _hook_forking()
 
 
@@ -108,7 +113,7 @@ def _hook_forking() -> None:
         os.register_at_fork(after_in_child=_stop_recording)
 
 
-_inactive_marks = {"phase": phase, "lap": lap}
+_inactive_marks = {"phase": phase, "lap": lap, "first_ident": 0, "first_thread": None}
 
 
 def _stop_recording() -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from .measured.phase_nodes import ThreadState
 
 _Item = TypeVar("_Item")
 
@@ -14,6 +17,12 @@ class Recorder(Protocol):
 
     @property
     def phase(self) -> Callable[[str], AbstractContextManager[None]]: ...
+
+    @property
+    def first_ident(self) -> int: ...
+
+    @property
+    def first_thread(self) -> ThreadState: ...
 
     @property
     def lap(self) -> Callable[[str], None]: ...

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import _DummyThread, current_thread, get_ident
+from typing import Any
 
 from ..phase_names import BACKWARD
 from ..step_kinds import OPTIMIZER
@@ -25,9 +26,9 @@ def wrap_backward(original: Function, is_traced: Callable[[], bool]) -> Function
     return wrap_outermost(BACKWARD, original, is_traced, _end_steps)
 
 
-def _end_steps(caller: int, has_returned: bool) -> None:
-    stepped = _stepped.pop(caller, {})
-    if has_returned:
+def _end_steps(caller: int, has_returned: bool, _args: tuple[Any, ...]) -> None:
+    stepped = _stepped.pop(caller, None) if _stepped else None
+    if has_returned and stepped is not None:
         for optimizer, wrapper in stepped.values():
             # Where this pass is one within another, as checkpoints have them, with the outer one.
             end_optimizer_step(optimizer, wrapper)
@@ -38,8 +39,10 @@ def end_optimizer_step(optimizer: object, wrapper: object) -> None:
 
     Of one that a CUDA graph captures, each replay ends a step.
     """
-    # Mostly nobody is inside a pass, and no graph is captured: then this is all that is asked.
-    caller = _find_caller() if _inside else None
+    if not _inside and not graphs.captures:
+        step_finder.end_owner_step(OPTIMIZER, optimizer, wrapper)
+        return
+    caller = _find_caller()
     if graphs.captures and graphs.keep_captured_step(
         optimizer, wrapper, get_ident() if caller is None else caller
     ):

@@ -115,13 +115,29 @@ def _wrap_collective(
         if ident in _inside:
             return original(*args, **kwargs)
         _inside.add(ident)
-        arrived = perf_counter()
+        arrived, node = perf_counter(), None
         presence.arrived = position = presence.arrived + ONE_ARRIVAL
         presence.numbers[POSITION] = position + marker
         try:
-            with paceline.phase(kind):
-                work = call_original(original, args, kwargs)
+            if ident == paceline.first_ident:
+                first: Any = paceline.first_thread
+                node = first.node.children.get(kind)
+            if node is not None and node.is_plain:
+                first.node = node
+                node.start = perf_counter()
+                work = original(*args, **kwargs)
+            else:
+                node = None
+                with paceline.phase(kind):
+                    work = original(*args, **kwargs)
         finally:
+            if node is not None:
+                if first.node is node and node.is_plain:
+                    node.total += perf_counter() - node.start
+                    node.count += 1
+                    first.node = node.parent
+                else:
+                    node.__exit__(None, None, None)
             _inside.discard(ident)
         left = perf_counter()
         presence.numbers[POSITION] = position

@@ -16,6 +16,7 @@ import functools
 import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from threading import get_ident
 from time import perf_counter
 from typing import Any
 
@@ -108,6 +109,8 @@ class GradientReduction:
         """Return the hook of a gradient or an output; what it and its callbacks need lies in cells."""
         queue, size, of_all, on_device = self._queue, self._size, self._of_all, self.is_on_device
         arrived = 0.0
+        first: Any = None
+        node: Any = None
         waiting: AbstractContextManager[None] = nullcontext()
 
         def begin(_gradients: Any) -> None:
@@ -116,16 +119,32 @@ class GradientReduction:
                 queue(end_computing)
 
         def end_computing() -> None:
-            nonlocal arrived, waiting
+            nonlocal arrived, first, node, waiting
             arrived = perf_counter()
             presence.arrived = position = presence.arrived + ONE_ARRIVAL
             presence.numbers[POSITION] = position + MARKER
-            waiting = paceline.phase(ALL_REDUCE)
-            waiting.__enter__()
+            node = None
+            if get_ident() == paceline.first_ident:
+                first = paceline.first_thread
+                node = first.node.children.get(ALL_REDUCE)
+            if node is not None and node.is_plain:
+                first.node = node
+                node.start = perf_counter()
+            else:
+                node = None
+                waiting = paceline.phase(ALL_REDUCE)
+                waiting.__enter__()
             queue(end_waiting)
 
         def end_waiting() -> None:
-            waiting.__exit__(None, None, None)
+            if node is None:
+                waiting.__exit__(None, None, None)
+            elif first.node is node and node.is_plain:
+                node.total += perf_counter() - node.start
+                node.count += 1
+                first.node = node.parent
+            else:
+                node.__exit__(None, None, None)
             presence.numbers[POSITION] = presence.arrived
             if log.is_open:
                 log.add(NUMBER, size, of_all, arrived, perf_counter(), BEHIND_BACKWARD)

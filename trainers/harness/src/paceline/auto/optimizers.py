@@ -10,13 +10,10 @@ import functools
 import sys
 from collections.abc import Callable, Iterable
 from itertools import islice
-from threading import get_ident
 from typing import Any
 
-import paceline
-
 from . import backward_passes
-from .wrapping import Function, threads_inside, wrap_in_every_class, wrap_outermost
+from .wrapping import Function, wrap_in_every_class, wrap_outermost
 
 OPTIMIZER = "optimizer"
 ZERO_GRAD = "zero_grad"
@@ -46,32 +43,18 @@ def patch_optimizers(torch: Any, is_traced: Callable[[], bool]) -> None:
 
 def wrap_optimizer_step(original: Function, is_traced: Callable[[], bool]) -> Function:
     """Return an optimizer's `step` in a phase; its end is the end of a step of the optimizer that stepped."""
-    inside = threads_inside(OPTIMIZER)
+    # The innermost one returns first.
+    return wrap_outermost(OPTIMIZER, original, is_traced, _end_step, _stepped.setdefault)
 
-    @functools.wraps(original)
-    def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if is_traced():
-            return original(self, *args, **kwargs)
-        ident = get_ident()
-        if ident in inside:
-            result = original(self, *args, **kwargs)
-            # The innermost one returns first.
-            _stepped.setdefault(ident, self)
-            return result
-        inside.add(ident)
-        try:
-            with paceline.phase(OPTIMIZER):
-                result = original(self, *args, **kwargs)
-        finally:
-            inside.discard(ident)
-            stepped = _stepped.pop(ident, None)
-        if stepped is None and not _wraps_optimizer(self):
-            stepped = self
-        if stepped is not None:
-            backward_passes.end_optimizer_step(stepped, self)
-        return result
 
-    return wrapped
+def _end_step(ident: int, has_returned: bool, args: tuple[Any, ...]) -> None:
+    called, stepped = args[0], _stepped.pop(ident, None)
+    if not has_returned:
+        return
+    if stepped is None and not _wraps_optimizer(called):
+        stepped = called
+    if stepped is not None:
+        backward_passes.end_optimizer_step(stepped, called)
 
 
 def _patch_compiled_steps(torch: Any, is_traced: Callable[[], bool]) -> None:

@@ -33,6 +33,7 @@ class CountedPhaseNode(PhaseNode):
     """A node at whose borders the growth of resident memory and the compilations are billed."""
 
     __slots__ = ("growth", "meter")
+    has_own_borders = True
 
     def __init__(self, name: str, parent: PhaseNode | None, state: ThreadState) -> None:
         super().__init__(name, parent, state)

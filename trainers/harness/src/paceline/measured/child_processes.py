@@ -39,6 +39,7 @@ class SharedPhaseNode(TimedPhaseNode):
     """A node whose total is up to date in shared memory, whenever its phase was left."""
 
     __slots__ = ("shared",)
+    has_own_borders = True
 
     def __init__(self, name: str, parent: PhaseNode | None, state: ThreadState) -> None:
         super().__init__(name, parent, state)

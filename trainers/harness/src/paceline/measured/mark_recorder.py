@@ -77,8 +77,8 @@ class MarkRecorder(Generic[NodeType]):
         self.unusable: defaultdict[tuple[str, str], int] = defaultdict(int)
         self.qualities: dict[str, float] = {}
         self.settings: dict[str, str] = {}
-        self.main_ident = get_ident()
-        self.main = self._add_thread(MAIN)
+        self.first_ident = self.main_ident = get_ident()
+        self.first_thread = self.main = self._add_thread(MAIN)
         self.took_steps = False
         self.phase = self._make_phase_mark()
         self.lap = self._make_lap_mark()

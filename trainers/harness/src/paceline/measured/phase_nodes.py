@@ -59,16 +59,19 @@ class PhaseNode(metaclass=_ContextManagerType):
     most once at a time: a phase that calls itself opens the node below. `split(ended, begins)` bills an open
     phase until `ended` and lets it go on from `begins`; `lap_start` is where its next lap begins;
     `substitutes` are the phases that were entered in its stead where the thread stood in another phase.
+    Where it `is_plain`, its borders only take the time: a wrapper may do in its own lines what they do.
     """
 
     __slots__ = (
-        *("__enter__", "__exit__", "split", "substitutes"),
+        *("__enter__", "__exit__", "is_plain", "split", "substitutes"),
         *("children", "count", "lap_start", "name", "parent", "path", "start", "state", "total"),
     )
 
     __enter__: Enter
     __exit__: Leave
     split: Split
+    has_own_borders = False
+    """Whether a subclass has methods that do more where its phases begin or end."""
 
     def __init__(self, name: str, parent: PhaseNode | None, state: ThreadState) -> None:
         self.name = name
@@ -79,6 +82,7 @@ class PhaseNode(metaclass=_ContextManagerType):
         self.substitutes: list[AbstractContextManager[None]] = []
         self.count = 0
         self.total = 0.0
+        self.is_plain = False
         self.start = self.lap_start = perf_counter()
 
 
@@ -87,17 +91,17 @@ def set_borders(node: PhaseNode, enter: Enter, leave: Leave) -> None:
     slots: dict[str, Any] = dict(vars(PhaseNode))
     slots["__enter__"].__set__(node, enter)
     slots["__exit__"].__set__(node, leave)
+    node.is_plain = False
 
 
 def bind_borders(node: PhaseNode, parent: PhaseNode, enter_substitute: Callable[[PhaseNode], None]) -> None:
-    """Set borders that cost as little as Python allows."""
-    state, start = node.state, 0.0
+    """Set borders that cost as little as Python allows; auto/wrapping.py has them in its own lines too."""
+    state = node.state
 
     def enter() -> None:
-        nonlocal start
         if state.node is parent:
             state.node = node
-            start = perf_counter()
+            node.start = perf_counter()
         else:
             enter_substitute(node)
 
@@ -105,19 +109,19 @@ def bind_borders(node: PhaseNode, parent: PhaseNode, enter_substitute: Callable[
         _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         if state.node is node:
-            node.total += perf_counter() - start
+            node.total += perf_counter() - node.start
             node.count += 1
             state.node = parent
         else:
             _leave_out_of_order(node)
 
     def split(ended: float, begins: float) -> None:
-        nonlocal start
-        node.total += ended - start
-        start = begins
+        node.total += ended - node.start
+        node.start = begins
 
     node.split = split
     set_borders(node, enter, leave)
+    node.is_plain = not node.has_own_borders
 
 
 def bind_borders_with_laps(

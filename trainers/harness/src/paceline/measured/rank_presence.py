@@ -69,7 +69,7 @@ class _NumbersBeforeFirst:
         self._numbers: Any = None
 
     def share(self, unknown_rank: int) -> Any:
-        """Return the numbers in a file that the harness reads, with this process's rank as far as it is known."""
+        """Return the numbers in the file, with this process's rank as far as it is known."""
         if self._numbers is None:
             # The harness and its folder may be gone, while its script goes on.
             shared = share_memory(self._folder / f"{PREFIX}{os.getpid()}", 8 * FIELDS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from threading import Thread, current_thread
+from threading import Thread, current_thread, get_ident, main_thread
 from typing import TypeVar
 
 from .mark_recorder import MarkRecorder, NodeType
@@ -25,6 +25,8 @@ class StepLoop:
         self._inside = False
         self._thread: Thread | None = None
         self.thread_changes = 0
+        # The number of the thread that takes the steps, where no other thread can get it; else 0.
+        self.lasting_ident = 0
         self.called = False
         self.complete = False
         self.run_on: Callable[[], None] | None = None
@@ -40,6 +42,7 @@ class StepLoop:
         if thread is not self._thread:
             self.thread_changes += self._thread is not None
             self._thread = thread
+            self.lasting_ident = get_ident() if thread is main_thread() else 0
             self._recorder.take_steps_in_this_thread()
 
     def begin(self) -> None:
