@@ -85,12 +85,14 @@ class JobLengths:
         if isinstance(job, Experiment):
             usual = whole if whole is not None and job.seconds < whole else job.most_seconds
             return max(0.0, usual - job.seconds)
-        if whole is None:
-            measured = (now - job.measuring_at).total_seconds() if job.measuring_at else 0.0
-            return seconds_left_by_progress(job.progress, measured)
-        if job.claimed_at is None:
-            return None
-        return max(0.0, whole - (now - job.claimed_at).total_seconds())
+        elapsed = (now - job.claimed_at).total_seconds() if job.claimed_at else 0.0
+        measured = (now - job.measuring_at).total_seconds() if job.measuring_at else 0.0
+        known = self.known(job)
+        by_progress = seconds_left_by_progress(job.progress, measured)
+        # In the order in which the run's own page asks them.
+        if by_progress is not None and (known is None or known <= elapsed):
+            return by_progress
+        return None if whole is None else max(0.0, whole - elapsed)
 
     def waiting(self, job: Job, now: datetime) -> float | None:
         """How long it will take once it begins; an experiment goes on with the pairs that it has."""

@@ -208,9 +208,15 @@ def test_a_new_case_is_expected_to_take_as_long_as_others_of_its_pool(client: Cl
     now = timezone.now()
     Run.objects.update(claimed_at=now - timedelta(hours=1), finished_at=now - timedelta(minutes=50))
     walker = builders.create_case(line[0].project, "walker")
-    builders.create_run(line[1], walker, Run.State.REQUESTED, requested_at=now)
+    run = builders.create_run(line[1], walker, Run.State.REQUESTED, requested_at=now)
     builders.create_machine()
     assert [row.ends for row in client.get("/queue/").context["rows"]] == pytest.approx([600])
+    # Until its progress tells, as on its own page.
+    begun = now - timedelta(minutes=5)
+    Run.objects.filter(pk=run.pk).update(
+        state=Run.State.MEASURING, claimed_at=begun, measuring_at=begun, progress=0.25
+    )
+    assert [row.ends for row in client.get("/queue/").context["rows"]] == pytest.approx([900], abs=30)
 
 
 def test_what_is_missing_is_asked_for_by_who_may(client: Client, regression: Regression) -> None:
