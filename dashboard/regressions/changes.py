@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from django.db.models import QuerySet
@@ -29,6 +30,8 @@ from dashboard.regressions.series.history import ABSENT, History, MeasuredCommit
 STABLE_WITHIN = 2
 # What the phases of a step add up to, and what they add up.
 WHOLE, PARTS = "step_time", "phase_self_time"
+# So many of a level are searched for runs that were measured as those beside a step.
+LEVEL_RUNS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +90,40 @@ def find_changes(
     before = known_directions(histories) if known is None else known
     changes = {past.series.pk: judge_history(past, before[past.series.pk], risk) for past in histories}
     changes = leave_out_reused_counters(histories, changes)
-    environments.read_runs(
-        run
-        for past in histories
-        for change in changes[past.series.pk]
-        for run in runs_beside(past, change.index)
-    )
+    compared = runs_to_compare(histories, changes, environments)
     return {
-        past.series.pk: [with_environment(past, change, environments) for change in changes[past.series.pk]]
+        past.series.pk: [
+            with_environment(past, change, compared[past.series.pk, change.index], environments)
+            for change in changes[past.series.pk]
+        ]
         for past in histories
     }
+
+
+def runs_to_compare(
+    histories: Sequence[History],
+    changes: Mapping[int, Sequence[detection.Change]],
+    environments: RunEnvironments,
+) -> dict[tuple[int, int], tuple[int, int]]:
+    """By series and index of each change a run before it and one after it, which tell what else moved.
+
+    The two that are nearest; where these had other drivers or packages, as machines of a pool may have, two
+    of the same levels that had the same: what differs where there is no step hasn't made it.
+    """
+    steps = [(past, change) for past in histories for change in changes[past.series.pk]]
+    compared = {(past.series.pk, change.index): runs_beside(past, change.index) for past, change in steps}
+    environments.read_runs(run for runs in compared.values() for run in runs)
+    levels = {
+        (past.series.pk, change.index): runs_of_levels(past, changes[past.series.pk], change)
+        for past, change in steps
+        if have_other_environments(compared[past.series.pk, change.index], environments)
+    }
+    environments.read_runs(run for sides in levels.values() for side in sides for run in side)
+    for step, (before, after) in levels.items():
+        pairs = product(reversed(before), after)
+        alike = (pair for pair in pairs if not have_other_environments(pair, environments))
+        compared[step] = next(alike, compared[step])
+    return compared
 
 
 def _build_known_directions(has_fork: bool) -> QuerySet[Any, Any]:
@@ -185,16 +212,41 @@ def phases_for_detection(history: History) -> dict[str, detection.Series]:
     }
 
 
-def runs_beside(history: History, index: int) -> list[int]:
+def runs_beside(history: History, index: int) -> tuple[int, int]:
     """A run before a step and one after it."""
-    return [history.measured[place].runs[-1] for place in (history.untainted_before(index), index)]
+    return history.measured[history.untainted_before(index)].runs[-1], history.measured[index].runs[-1]
+
+
+def runs_of_levels(
+    history: History, changes: Sequence[detection.Change], change: detection.Change
+) -> tuple[list[int], list[int]]:
+    """The runs of the levels before and after a step, oldest first: at most LEVEL_RUNS nearest to it of each.
+
+    Without those whose value is nearer to the other level.
+    """
+    steps = [0, *(other.index for other in changes), len(history.measured)]
+    start = max(step for step in steps if step < change.index)
+    stop = min(step for step in steps if step > change.index)
+    before, after = (
+        [
+            commit.runs[-1]
+            for commit in history.untainted(*side)
+            if (abs(commit.value - change.before) < abs(commit.value - change.after)) is is_before
+        ]
+        for side, is_before in (((start, change.index), True), ((change.index, stop), False))
+    )
+    return before[-LEVEL_RUNS:], after[:LEVEL_RUNS]
+
+
+def have_other_environments(runs: tuple[int, int], environments: RunEnvironments) -> bool:
+    before, after = (environments.of_run(run) for run in runs)
+    return bool(system_differences(before, after) or software_differences(before, after))
 
 
 def with_environment(
-    history: History, change: detection.Change, environments: RunEnvironments
+    history: History, change: detection.Change, runs: tuple[int, int], environments: RunEnvironments
 ) -> FoundChange:
-    """A change with the commits on both its sides, and what of the environment differs between their runs."""
-    runs = runs_beside(history, change.index)
+    """A change with the commits on both its sides, and what of the environment differs between two `runs`."""
     before, after = (environments.of_run(run) for run in runs)
     good = history.untainted_before(change.index)
     earlier, later = history.untainted_before(good), history.untainted_after(change.index)

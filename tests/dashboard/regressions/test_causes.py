@@ -34,15 +34,19 @@ def line_of(project: Project, repository: Repository, **changed: tuple[str, str]
     return [factories.create_commit(project, place, name=name) for place, name in enumerate(names)]
 
 
-def suspected_regression(line: list[Commit], case: Case, *environments: dict[str, Any]) -> Regression:
-    """Every commit measured an hour after the other; 40 % slower from AT on.
+def suspected_regression(
+    line: list[Commit], case: Case, *environments: dict[str, Any], in_turn: bool = False
+) -> Regression:
+    """Every commit measured an hour after the other; 40 % slower from AT on, as the environment is another.
+
+    `in_turn`: machines with one and the other environment measure in turn.
 
     Of the first points nothing is to be said: they are judged with the next.
     """
     for place, commit in enumerate(line):
         late = place >= AT
         value = (0.014 if late else 0.010) * factories.run_noise(place)
-        surroundings = environments[late] if environments else {}
+        surroundings = environments[place % 2 if in_turn else late] if environments else {}
         at = START + place * HOUR
         run = factories.store_measured_run(
             commit, case, {"step_time": value}, environment=surroundings, finished_at=at
@@ -93,6 +97,14 @@ def test_a_new_version_of_a_package_is_a_dependency(
         "Installed otherwise: numpy 1.26 → 2.0.",
         "Asked for in: requirements.txt.",
     ]
+
+
+def test_machines_that_differ_excuse_no_commit(repository: Repository, tracked: Project, case: Case) -> None:
+    line = line_of(tracked, repository, train_py=("print(1)\n", "print(2)\n"))
+    with_tqdm, without = {"packages": {"tqdm": "4.70.1"}, "driver": "575"}, {"packages": {}, "driver": "570"}
+    found = suspected_regression(line, case, with_tqdm, without, in_turn=True)
+    assert (found.cause, found.experiments.count()) == ("", 1)
+    assert not found.changes.filter(environment_only=True)
 
 
 def test_more_steps_in_the_manifest_are_the_definition(
