@@ -12,7 +12,7 @@ from dashboard.sentences.bisections import GRADUALLY
 from dashboard.sentences.causes import cause_sentence
 from dashboard.sentences.learning import is_loss_of_quality, loss_headline, loss_sentence
 from dashboard.sentences.limits import is_of_other_case, violations_headline
-from dashboard.sentences.processes import describe_slow_process
+from dashboard.sentences.processes import UNATTRIBUTED, describe_slow_process
 
 MORE_CALLS = Regression.MORE_CALLS
 GROWTH = "memory_growth"
@@ -169,9 +169,10 @@ def describe_phase(regression: Regression) -> str:
         return ""
     place = describe_host_or_device(regression) if regression.place != Regression.Place.HOST_ALONE else ""
     place = f", {place}" if place else ""
+    phase = "code outside of phases" if regression.phase == UNATTRIBUTED else regression.phase
     if regression.phase_share is None:
-        return f"most of it in {regression.phase}{place}"
-    text = f"{regression.phase} explains {numbers.format_share(regression.phase_share)}{place}"
+        return f"most of it in {phase}{place}"
+    text = f"{phase} explains {numbers.format_share(regression.phase_share)}{place}"
     return f"{text}{_proved_size(regression)}"
 
 

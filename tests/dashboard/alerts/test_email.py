@@ -56,17 +56,16 @@ def test_an_operation_says_what_is_otherwise(fields: dict[str, Any], sentence: s
 
 
 @pytest.mark.parametrize(
-    ("place", "expected"),
+    ("phase", "place", "expected"),
     [
-        ("device", "replay/sample explains 92 %, on the device; "),
-        (Regression.Place.HOST_ALONE, "replay/sample explains 92 %; "),
+        ("replay/sample", "device", "replay/sample explains 92 %, on the device; "),
+        ("replay/sample", Regression.Place.HOST_ALONE, "replay/sample explains 92 %; "),
+        ("(unattributed)", "", "; code outside of phases explains 92 %; "),
     ],
 )
-def test_the_title_says_host_or_device_where_there_is_one(
-    make_delivery: Make, place: str, expected: str
-) -> None:
+def test_the_title_says_phase_and_place(make_delivery: Make, phase: str, place: str, expected: str) -> None:
     regression = make_delivery("email", "training@example.org").regression
-    regression.place = place
+    regression.phase, regression.place = phase, place
     assert expected in sentences.regression_title(regression)
 
 
