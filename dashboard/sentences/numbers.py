@@ -15,6 +15,8 @@ MOST_DIGITS = 12
 LEAST_PERCENT = 0.001
 # A signed number from here on is shown by its first digits.
 HUGE = 10_000
+# An end of an interval beyond this, in %, says that there is none.
+ENDLESS = 100_000
 
 # A size serves from itself on; minutes and hours a little later, since `74.2 s` reads better than `1.24 min`.
 _SECONDS = ((3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
@@ -162,10 +164,14 @@ def format_percent(percent: float) -> str:
 
 
 def format_percent_interval(low: float | None, high: float | None) -> str:
-    """The interval of a ratio, in percent of change: `[35, 41]`; empty where it is unknown."""
+    """The interval of a ratio, in percent of change: `[35, 41]`; empty where it is unknown.
+
+    An end that no effect reaches, as of few pairs, is as good as none: `[3.0, ∞]`.
+    """
     if low is None or high is None:
         return ""
-    ends = (format_signed(100 * (end - 1)).removeprefix("+") for end in (low, high))
+    percents = (100 * (end - 1) for end in (low, high))
+    ends = (format_signed(end).removeprefix("+") if end < ENDLESS else "∞" for end in percents)
     return f"[{', '.join(ends)}]"
 
 

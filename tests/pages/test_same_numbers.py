@@ -77,6 +77,10 @@ def test_who_writes_out_a_webhooks_number_gets_that_of_its_title(regression: Reg
     assert [numbers.format_signed(end) for end in ends] == ["+9.9", "+9.0", "+12"]
 
 
+def test_an_end_that_no_effect_reaches_is_none() -> None:
+    assert numbers.format_percent_interval(1.03, 2e14) == "[3.0, ∞]"
+
+
 def own_roundings(source: str) -> Iterator[int]:
     """The lines that round a number or choose its decimals."""
     for node in ast.walk(ast.parse(source)):
