@@ -127,9 +127,16 @@ def test_a_forgotten_password_is_set_by_mail(client: Client, ada: User, settings
     assert (message.subject, message.to) == ("Paceline: a new password", ["ada@example.org"])
     link = re.search(r"https://pace\.example\.org/\S+", str(message.body))
     assert link is not None
+    settings.ACCOUNT_EMAIL_NOTIFICATIONS = True
     set_password(client, link[0])
     ada.refresh_from_db()
     assert ada.check_password(NEW)
+    told = mail.outbox[-1]
+    assert told.subject == "Paceline: your password was set"
+    assert (
+        "was changed:\n\nits password was set by a link that was made for it.\n\nIt was done from"
+        in told.body
+    )
 
 
 def test_nobody_learns_whose_address_has_an_account(client: Client, ada: User) -> None:
