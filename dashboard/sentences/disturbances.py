@@ -36,7 +36,10 @@ ADVICE = {
     "warmup_never_ended": ("its warm-up reaches into the measured window", "raise warmup_steps"),
     "quality_below_guard": ("it learns less than its guard asks for", "look at what changed"),
     "quality_diverged": ("training diverged: a quality is no finite number", "look at what changed"),
-    "quality_missing": ("it never reports the quality that it has a guard on", "report it after the loop"),
+    "quality_missing": (
+        "it never reports the quality that it has a guard on",
+        "report it in the loop, or after it where its steps are marked",
+    ),
 }
 UNKNOWN = ("their warnings say why", "do what their warnings advise")
 

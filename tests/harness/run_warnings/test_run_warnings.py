@@ -51,7 +51,7 @@ def warning_codes(raw: Raw, **seen: Any) -> dict[str, bool]:
         {"calls": {"learn": calls}, "operations": None, "counts": {}, "displaced": False}
         for calls in seen.get("calls", [1.0, 1.0])
     ]
-    bench: Any = SimpleNamespace(job=seen.get("job"), warmup_steps=20)
+    bench: Any = SimpleNamespace(job=seen.get("job"), warmup_steps=20, auto=False)
     return {row["code"]: row["taints"] for row in run_warnings.find_warnings(raw, timed, counted, bench)}
 
 
@@ -184,7 +184,8 @@ def test_what_is_learned_is_judged_over_all_seeds(raw: Raw) -> None:
     raw["learning"] = [{"seed": 1, "quality": {"score": 3.0}}, {"seed": 2, "quality": {"score": 0.5}}]
     guards = {"score": Guard(3.0, None)}
     raw["guards"] = judge_guards(raw, guards, ())
-    (warning,) = results._guard_warnings(raw, ())
+    marked: Any = SimpleNamespace(auto=False)
+    (warning,) = results._guard_warnings(raw, (), marked)
     assert warning["message"].startswith(
         "score is 2.5 on average (4 with seed 0, 3 with seed 1, 0.5 with seed 2)"
     )
@@ -192,6 +193,9 @@ def test_what_is_learned_is_judged_over_all_seeds(raw: Raw) -> None:
     assert warning_codes(raw, guard=guards) == {}
     raw["learning"][1]["quality"] = {}
     assert warning_codes(raw, guard=guards) == {"quality_missing": True}
+    # What follows the loop of a script that is ended after its steps never comes.
+    (warning,) = results._guard_warnings(raw, (), SimpleNamespace(auto=True))  # type: ignore[arg-type]
+    assert "value) in the loop: an unmarked" in warning["advice"]
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, 1e300])
@@ -267,7 +271,7 @@ def test_a_limit_that_is_crossed_or_says_nothing(raw: Raw) -> None:
 def test_a_crossed_limit_is_told_with_its_unit(raw: Raw) -> None:
     bound = Bound("step_time", None, None, 0.002)
     raw["limits"] = judge_limits([bound], [{"name": "step_time", "phase": None, "value": 0.00345}])
-    bench: Any = SimpleNamespace(guard={}, job=None)
+    bench: Any = SimpleNamespace(guard={}, job=None, auto=False)
     assert [row["message"] for row in results.result_warnings(raw, [], [], bench)] == [
         "step_time is 3.45 ms, its limit is at most 2 ms"
     ]
@@ -353,6 +357,6 @@ def test_every_warning_says_what_to_do(raw: Raw) -> None:
     result = {"dropped_phases": 1, "waited": 0.0, "quality": {}}
     timed: Any = [SimpleNamespace(result=result, sampler=None, step=None)]
     counted: Any = [{"calls": {SETUP: 1.0}, "operations": None, "counts": {}, "displaced": False}]
-    rows = run_warnings.find_warnings(raw, timed, counted, SimpleNamespace(guard={}, job=None))  # type: ignore[arg-type]
+    rows = run_warnings.find_warnings(raw, timed, counted, SimpleNamespace(guard={}, job=None, auto=False))  # type: ignore[arg-type]
     assert len(rows) == 2
     assert all(row["advice"] and row["message"] for row in rows)

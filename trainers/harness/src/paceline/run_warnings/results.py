@@ -27,7 +27,7 @@ def result_warnings(
 ) -> WarningRows:
     """Yield what the run's results leave open, and what they cross."""
     yield from _inexact_counters(counted)
-    yield from _guard_warnings(raw, diverged_names(row.result["quality"] for row in timed))
+    yield from _guard_warnings(raw, diverged_names(row.result["quality"] for row in timed), benchmark)
     yield from _unusable_numbers(timed)
     yield from _dropped_phases(timed)
     yield from _several_threads(timed)
@@ -54,9 +54,10 @@ def _inexact_counters(counted: Sequence[Raw]) -> WarningRows:
         )
 
 
-def _guard_warnings(raw: Raw, diverged: Sequence[str]) -> WarningRows:
+def _guard_warnings(raw: Raw, diverged: Sequence[str], benchmark: Benchmark) -> WarningRows:
     """What was learned is out of a guard's bounds, or isn't known."""
     guarded = set()
+    place = "in the loop: an unmarked script is ended after its steps" if benchmark.auto else "after the loop"
     for row in raw.get("guards", ()):
         name, state = row["quality"], row["state"]
         guarded.add(name)
@@ -66,7 +67,7 @@ def _guard_warnings(raw: Raw, diverged: Sequence[str]) -> WarningRows:
             yield make_warning(
                 "quality_missing",
                 f"the benchmark has a guard on {name} but never reported it",
-                f'call paceline.quality("{name}", value) after the loop',
+                f'call paceline.quality("{name}", value) {place}',
                 taints=True,
             )
         elif state == VIOLATED:
