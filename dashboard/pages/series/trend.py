@@ -359,13 +359,19 @@ def _line_reference(
 def environment_markers(rows: Sequence[TrendRow]) -> list[EnvironmentMarker]:
     """A marker for each of the newest runs that had another environment than the run before it, oldest first.
 
-    Only the environments of those are read.
+    A machine that takes turns with others is compared with its own run before: that machines of a pool differ
+    is no change. Only the environments of those runs are read.
     """
-    moved = [
-        (before, after)
-        for before, after in pairwise(rows)
-        if before.environment != after.environment or before.machine != after.machine
-    ][-MOST_MARKERS:]
+    newest: dict[str | None, TrendRow] = {}
+    moved = []
+    for before, row in pairwise(rows):
+        compared = before
+        if row.machine != before.machine:
+            newest[before.machine] = before
+            compared = newest.get(row.machine, before)
+        if compared.environment != row.environment or compared.machine != row.machine:
+            moved.append((compared, row))
+    moved = moved[-MOST_MARKERS:]
     values = environment_values({row.environment for pair in moved for row in pair})
     markers = []
     for before, after in moved:
