@@ -206,7 +206,7 @@ class Box:
 
     def launcher_settings(
         self, folder: Path, view: BoxView, environ: Mapping[str, str], group: cgroup.ControlGroup
-    ) -> dict[str, Any]:
+    ) -> launcher.Settings:
         """The settings of launcher.py."""
         wanted = self.sandbox
         owner = os.geteuid() if self.account is None else self.account

@@ -8,7 +8,7 @@ file system in memory may hold, a writable layer over the checkout, limits, and 
 
     launcher.py enter SETTINGS COMMAND [ARGUMENT]...
 
-SETTINGS are what Box.launcher_settings tells, as `write_settings` writes them.
+SETTINGS are a `Settings` as `write_settings` writes it.
 
 Exit status: the command's, or 128 + N where signal N ended it; 125 where the box could not be made.
 """
@@ -30,7 +30,28 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
+    from typing import Any, TypedDict
+
+    class Settings(TypedDict):
+        """What makes one box."""
+
+        kind: str  # bubblewrap or namespaces
+        program: str  # bubblewrap's path
+        python: str  # to run this file by inside
+        account: int | None  # that the command gets; None where the worker isn't root and keeps its own
+        device_groups: list[int]
+        network: bool  # the host's; without it there is a loopback alone
+        ports: list[int] | None  # the only ones to connect to; None for all
+        groups: list[str]  # files of control groups into which this process writes itself
+        mounts: list[list[Any]]  # in their order: a kind and its words, see `mount_one`
+        private: list[str]  # folders that are empty and its own
+        layered: str | None  # the checkout over which the command may write, if any
+        disk: int  # bytes of its file system in memory
+        files: int  # that such a file system may hold
+        shared_memory: int  # bytes
+        limits: dict[str, int]  # by the name in `resource`
+        folder: str  # in which the command begins
+
 
 NOT_MADE = 125
 # Where the inside finds this file.
@@ -60,9 +81,13 @@ CAPABILITY_VERSION = 0x20080522
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 # What `finish` needs: mounting, the account, the sysctl of its user namespace, folders of other owners.
 CAPABILITIES = ("SYS_ADMIN", "SETUID", "SETGID", "SYS_RESOURCE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL")
+# Read before the namespaces are entered: in one without a map every id reads as nobody's.
+OWN_UID, OWN_GID = os.geteuid(), os.getegid()
 
 libc = ctypes.CDLL(None, use_errno=True)
-Settings = dict[str, "Any"]
+
+
+# System calls.
 
 
 def check_call(result: int, what: str) -> int:
@@ -92,20 +117,23 @@ def make_read_only(target: str) -> None:
     check_call(libc.syscall(call, start, os.fsencode(target), flags, attributes, size), f"mount {target}")
 
 
+def write_text(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+# Settings.
+
+
 def write_settings(settings: Settings) -> str:
     """One word that `read_settings` reads, in the same version of Python."""
-    return marshal.dumps(settings).hex()
+    return marshal.dumps(settings).hex()  # type: ignore[arg-type]  # a plain dictionary at run time
 
 
 def read_settings(word: str) -> Settings:
     # What the worker wrote for itself: whoever else could would have the command changed as well.
     read: Settings = marshal.loads(bytes.fromhex(word))  # noqa: S302
     return read
-
-
-def write_text(path: str, text: str) -> None:
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
 
 
 # Outside the box.
@@ -134,12 +162,8 @@ def write_identity_maps(process: int | str, account: int | None, groups: Sequenc
     """Fill the maps of a process's new user namespace; `groups` are those of devices."""
     if account is None:
         write_text(f"/proc/{process}/setgroups", "deny")
-    write_text(f"/proc/{process}/uid_map", identity_map(account, settings_uid))
-    write_text(f"/proc/{process}/gid_map", identity_map(account, settings_gid, groups))
-
-
-# Read before the namespaces are entered: in one without a map every id reads as nobody's.
-settings_uid, settings_gid = os.geteuid(), os.getegid()
+    write_text(f"/proc/{process}/uid_map", identity_map(account, OWN_UID))
+    write_text(f"/proc/{process}/gid_map", identity_map(account, OWN_GID, groups))
 
 
 def start_bubblewrap(settings: Settings, command: list[str]) -> None:
@@ -328,6 +352,9 @@ def bring_loopback_up() -> None:
         fcntl.ioctl(asked, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", flags | IFF_UP))
 
 
+# Inside the box: its files.
+
+
 def mount_all(mounts: list[list[Any]]) -> None:
     """Put the new root together beside the old one, and leave the old one."""
     call_mount("none", "/", None, MS_SLAVE | MS_REC)
@@ -392,7 +419,7 @@ def finish_box(settings: Settings) -> None:
     os.umask(0o022)
     limit_space("/tmp", settings["disk"], settings["files"])  # noqa: S108 - the box's own
     limit_space("/dev/shm", settings["shared_memory"], settings["files"])  # noqa: S108
-    owner = settings_uid if settings["account"] is None else settings["account"]
+    owner = OWN_UID if settings["account"] is None else settings["account"]
     for number, path in enumerate(settings["private"]):
         folder = f"{OWN_FOLDERS}/{number}"
         make_own_folder(folder, owner)
@@ -441,6 +468,9 @@ def copy_folders(source: str, target: str, owner: int) -> None:
         for name in below:
             if not os.path.islink(f"{folder}/{name}"):
                 make_own_folder(f"{target}/{inside}/{name}", owner)
+
+
+# Inside the box: limits, privileges and the command.
 
 
 def lower_limit(kind: int, limit: int) -> None:
