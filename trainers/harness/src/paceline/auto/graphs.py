@@ -12,6 +12,7 @@ import paceline
 
 from ..step_kinds import OPTIMIZER
 from . import step_finder
+from .owner_changes import refer_to
 from .wrapping import Function
 
 REPLAY = "graph_replay"
@@ -44,7 +45,7 @@ def keep_captured_step(optimizer: object, wrapper: object, thread: int) -> bool:
         return False
     steps = _captured.setdefault(graph, {})
     # The graph must not hold what the code lets go.
-    steps[id(optimizer)] = step_finder.refer_to(optimizer), step_finder.refer_to(wrapper)
+    steps[id(optimizer)] = refer_to(optimizer), refer_to(wrapper)
     return True
 
 

@@ -2,33 +2,27 @@
 
 A step ends with the step of an environment or of an optimizer: its owner. Whichever of them steps first sets
 the pace; a step runs from the end of one of its steps to the end of the next. Other environments (of an
-evaluation) and other optimizers (of a second network) end no steps, unless the first owner is gone or turns
-out to be a wrapper of what steps, or stopped in the warm-up, long before another of its kind: an optimizer
-as that of a short pretraining does, an environment as one that was only looked at, where there is learning
-beside the other one. An environment also takes over from an optimizer that has not ended a step yet. A
-script that uses `paceline.steps` sets its own pace. What ends a step may also be chosen; batches of a loader
-do only then.
+evaluation) and other optimizers (of a second network) end no steps, unless the first owner is gone, turns
+out to be a wrapper of what steps, or stopped in the warm-up (see `owner_changes`). An environment also takes
+over from an optimizer that has not ended a step yet. A script that uses `paceline.steps` sets its own pace.
+What ends a step may also be chosen; batches of a loader do only then.
 """
 
 from __future__ import annotations
 
 import signal
 import threading
-import weakref
 from collections.abc import Callable, Iterable
 from time import sleep
 from typing import Any, Protocol
 
 from ..measured.step_loop import StepLoop
 from ..step_kinds import BATCH, ENVIRONMENT, MARK, OPTIMIZER
+from .owner_changes import Rival, Succession, name_of_owner, refer_to
 
 # How often the end is raised again in a script that swallows it, and the seconds it may take to tidy up.
 END_TRIES = 3
 TIDY_UP_SECONDS = 10.0
-# So many times as often another of its kind steps without a step of the owner, and so often at least, until
-# it takes over.
-OUTRUN = 10
-OUTRUN_LEAST = 100
 # A signal that scripts don't use, to end the main thread from the thread that takes the steps.
 _SIGNAL = signal.SIGRTMIN + 9 if hasattr(signal, "SIGRTMIN") else None
 
@@ -68,12 +62,9 @@ class StepFinder:
         self._chosen = chosen
         self._before_end = before_end
         self._may_end_steps = may_end_steps
-        self._owner_name = self._succeeded = ""
-        self._succeeded_after = 0
-        self._former_names: set[str] = set()
-        self._alternates = False
-        self._rival: Callable[[], object] = lambda: None
-        self._rival_steps = self._steps_beside_rival = self._learned_before_rival = 0
+        self._owner_name = ""
+        self._succession = Succession()
+        self._rival = Rival()
         # By kind: a plain dictionary, which costs less than a Counter in every step.
         self._seen = dict.fromkeys((OPTIMIZER, BATCH, ENVIRONMENT), 0)
         self._kind = ""
@@ -98,7 +89,7 @@ class StepFinder:
         if kind == self._settled_kind and self._owner() is owner:
             # Almost every call: the same owner as before.
             self._seen[kind] += 1
-            self._rival_steps = 0
+            self._rival.steps = 0
             if threading.get_ident() != self._loop.lasting_ident:
                 self._loop.follow_thread()
             self._steps += 1
@@ -111,24 +102,19 @@ class StepFinder:
         if self.ended:
             self._end_again()
         self._seen[kind] += 1
-        if self._chosen and kind != self._chosen:
+        if self._script_marks_steps or (self._chosen and kind != self._chosen):
             return
-        if self._script_marks_steps:
-            return
-        if not (
-            self._owner() is owner
-            or self._may_take_over(kind, wrapper)
-            or self._has_stepped_further(kind, owner)
-        ):
-            return
-        if not self._kind and not self._may_end_steps(kind):
+        is_owner = self._owner() is owner
+        if not (is_owner or self._may_take_over(kind, wrapper) or self._has_outrun_owner(kind, owner)):
             return
         is_first = not self._kind
-        if self._owner() is not owner:
-            if self._kind and self._owner() is None:
+        if is_first and not self._may_end_steps(kind):
+            return
+        if not is_owner:
+            if not is_first and self._owner() is None:
                 self._note_successor(kind, owner)
             self._set_owner(kind, owner)
-        self._rival_steps = 0
+        self._rival.steps = 0
         self._loop.follow_thread()
         if is_first:
             self._loop.called = True
@@ -152,10 +138,7 @@ class StepFinder:
         if not self._kind:
             return None
         step = {"kind": self._kind, "owner": self._owner_name, "chosen": bool(self._chosen)}
-        if not self._succeeded:
-            return step
-        succession = {"succeeded": self._succeeded, "succeeded_after": self._succeeded_after}
-        return {**step, **succession, "alternates": self._alternates}
+        return step | self._succession.describe()
 
     def stop(self) -> None:
         """End no more steps."""
@@ -168,42 +151,30 @@ class StepFinder:
             return True
         return (self._kind, kind, self._steps) == (OPTIMIZER, ENVIRONMENT, 0)
 
-    def _has_stepped_further(self, kind: str, owner: object) -> bool:
+    def _has_outrun_owner(self, kind: str, owner: object) -> bool:
         """Whether this one of its kind steps on where the owner stopped, while what ends is in no window."""
         if not (kind == self._kind and kind != BATCH and self._steps < self._loop.warmup_steps):
             return False
-        if self._rival() is not owner:
-            self._steps_beside_rival += 1
-        # A rival may have stopped as well.
-        if not self._rival_steps or self._rival() is None or self._steps_beside_rival >= OUTRUN_LEAST:
-            self._rival, self._rival_steps = refer_to(owner), 0
-            self._learned_before_rival = self._seen[OPTIMIZER]
-        elif self._rival() is not owner:
+        learned = self._seen[OPTIMIZER]
+        if not self._rival.step(owner, self._steps, learned):
             return False
-        self._steps_beside_rival = 0
-        self._rival_steps += 1
-        if self._rival_steps < max(OUTRUN_LEAST, OUTRUN * (self._steps + 1)):
-            return False
-        if kind == ENVIRONMENT and self._seen[OPTIMIZER] == self._learned_before_rival:
+        if kind == ENVIRONMENT and not self._rival.has_learned(learned):
             # Nothing is learned from an evaluation's.
             return False
-        self._succeed_owner(owner)
+        self._note_succession(owner)
         return True
 
     def _note_successor(self, kind: str, owner: object) -> None:
         """Note another kind of owner than the one that is gone; environments come and go with episodes."""
-        if kind != self._kind or (kind == OPTIMIZER and _name_of(owner) != self._owner_name):
-            self._succeed_owner(owner)
+        if kind != self._kind or (kind == OPTIMIZER and name_of_owner(owner) != self._owner_name):
+            self._note_succession(owner)
 
-    def _succeed_owner(self, owner: object) -> None:
-        self._succeeded, self._succeeded_after = self._owner_name, self._steps
-        name = _name_of(owner)
-        self._alternates |= name != self._owner_name and name in self._former_names
-        self._former_names.add(self._owner_name)
+    def _note_succession(self, owner: object) -> None:
+        self._succession.note(self._owner_name, name_of_owner(owner), self._steps)
 
     def _set_owner(self, kind: str, owner: object) -> None:
         self._kind = self._settled_kind = kind
-        self._owner_name = _name_of(owner)
+        self._owner_name = name_of_owner(owner)
         self._owner = refer_to(owner)
 
     def _end(self) -> None:
@@ -228,19 +199,6 @@ class StepFinder:
     def _end_process_later(self) -> None:
         sleep(TIDY_UP_SECONDS)
         self._end_process()
-
-
-def _name_of(owner: object) -> str:
-    return type(owner).__name__[:100]
-
-
-def refer_to(owner: object) -> Callable[[], object]:
-    """Return what returns the owner, without keeping it alive where that is possible."""
-    try:
-        return weakref.ref(owner)
-    except TypeError:
-        # A class with slots; it stays alive then, which does no harm.
-        return lambda: owner
 
 
 _finder: StepFinder | None = None
