@@ -32,7 +32,7 @@ from paceline.document_rows import DeviceProfile, IdleRow, TimelineRow
 from paceline.manifest import load_manifest
 from paceline.manifest.benchmarks import Benchmark, Case
 from paceline.watching import nvml
-from paceline.watching.process import TimeLimitError
+from paceline.watching.measurement_errors import TimeLimitError
 
 from tests.harness.conftest import LOOP, Project
 from tests.harness.fake_nvml import Device, FakeNvml, Instance

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 from paceline.watching import output_forwarding
+from paceline.watching.measurement_errors import MeasurementError
 from paceline.watching.output_forwarding import OutputForwarder
-from paceline.watching.process import MeasurementError
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from .init.script_words import split_arguments
 from .manifest.toml_table import ManifestError
 from .reports.comparison import ComparisonError
 from .site.errors import SiteError
-from .watching.process import MeasurementError, NothingMeasuredError, TimeLimitError
+from .watching.measurement_errors import MeasurementError, NothingMeasuredError, TimeLimitError
 
 # Ends what a measured process printed, be it nothing, where that isn't why nothing was measured. Workers
 # know the line.

@@ -10,7 +10,7 @@ from typing import Any
 from .manifest import scaling
 from .manifest.benchmarks import Benchmark, Case
 from .timeline.profiler_errors import ProfilerError
-from .watching.process import TooFewStepsError
+from .watching.measurement_errors import TooFewStepsError
 from .watching.sampler import Sampler
 
 

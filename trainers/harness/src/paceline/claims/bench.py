@@ -21,7 +21,7 @@ from ..measurement import MeasurementRequest
 from ..protocol import process_environment
 from ..units import format_count
 from ..watching import nvml
-from ..watching.process import MeasurementError
+from ..watching.measurement_errors import MeasurementError
 from .claim import Claim, Comparison, Evidence, Params
 from .unfinished import SideMeasurement, UnfinishedMeasurements
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..document import Document
 from ..statistics import median, median_interval
-from ..watching.process import MeasurementError, TimeLimitError
+from ..watching.measurement_errors import MeasurementError, TimeLimitError
 from .bench import ClaimBench
 from .claim import Claim, ClaimResult, Comparison, Estimate, Params
 from .readings import better_direction, is_derived, read_metric, reading_unit, split_spelling

@@ -16,7 +16,7 @@ from time import perf_counter
 from ..document import Document
 from ..manifest.benchmarks import case_key
 from ..units import format_count
-from ..watching.process import MeasurementError
+from ..watching.measurement_errors import MeasurementError
 from .bench import ClaimBench
 from .claim import Claim, Comparison, Params
 

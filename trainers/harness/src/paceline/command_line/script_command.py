@@ -20,7 +20,7 @@ from ..manifest.benchmarks import RANKS_LIMIT, Benchmark, Case, QuickSettings, c
 from ..manifest.toml_table import ManifestError, Scalar
 from ..measurement import MeasurementRequest
 from ..step_kinds import CHOICES
-from ..watching.process import MeasurementError, TooFewStepsError
+from ..watching.measurement_errors import MeasurementError, TooFewStepsError
 
 STEPS = 200
 WARMUP_SHARE = 5  # one step in so many belongs to the warm-up

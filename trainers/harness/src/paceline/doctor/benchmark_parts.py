@@ -15,7 +15,7 @@ from ..manifest.benchmarks import Benchmark, Case
 from ..manifest.toml_table import ManifestError
 from ..measurement import MeasurementRequest
 from ..units import format_amount, format_number
-from ..watching.process import MeasurementError, TimeLimitError
+from ..watching.measurement_errors import MeasurementError, TimeLimitError
 from .findings import Finding, LeftOutError
 from .workbench import Workbench, metric_value
 

@@ -15,7 +15,7 @@ from time import perf_counter
 
 from .. import __version__, manifest
 from ..manifest.toml_table import ManifestError
-from ..watching.process import MeasurementError, TimeLimitError
+from ..watching.measurement_errors import MeasurementError, TimeLimitError
 from . import (
     benchmark_parts,
     device_parts,

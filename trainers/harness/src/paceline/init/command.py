@@ -15,7 +15,7 @@ from ..reports import report
 from ..reports.report_sections import step_lines
 from ..units import format_amount
 from ..watching import nvml
-from ..watching.process import MeasurementError
+from ..watching.measurement_errors import MeasurementError
 from . import sentences
 from .arguments import ArgumentGuess
 from .candidates import Candidate, find_candidates, rate_candidate

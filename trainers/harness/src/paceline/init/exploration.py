@@ -15,7 +15,7 @@ from .. import document, protocol
 from ..document import Document
 from ..manifest.preparation import Preparation, PreparationError, prepare_by_hand
 from ..measurement import MeasurementRequest
-from ..watching.process import MeasurementError, TooFewStepsError
+from ..watching.measurement_errors import MeasurementError, TooFewStepsError
 from . import sentences, trial
 from .arguments import ArgumentGuess, learn_sooner, propose_arguments, shorten_arguments
 from .candidates import Candidate

@@ -15,7 +15,8 @@ from ..manifest.benchmarks import Benchmark, QuickSettings, make_case
 from ..measured.plan import ProcessPlan
 from ..protocol import process_environment
 from ..units import format_count
-from ..watching.process import MeasuredProcess, MeasurementError, TooFewStepsError
+from ..watching.measurement_errors import MeasurementError, TooFewStepsError
+from ..watching.process import MeasuredProcess
 from .candidates import Candidate
 from .window import Window
 

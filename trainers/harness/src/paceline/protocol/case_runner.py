@@ -27,14 +27,14 @@ from ..measurement import (
     TimedRepetition,
 )
 from ..watching import calibration, nvml
-from ..watching.output_forwarding import OutputForwarder
-from ..watching.process import (
-    MeasuredProcess,
+from ..watching.measurement_errors import (
     MeasurementError,
     NothingMeasuredError,
     TimeLimitError,
     TooFewStepsError,
 )
+from ..watching.output_forwarding import OutputForwarder
+from ..watching.process import MeasuredProcess
 from ..watching.process_tree import ProcessTree
 from ..watching.sampler import Sampler
 from . import process_environment, processor_affinity, profiled_repetition

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ..manifest.benchmarks import Benchmark
 from ..measurement import ProfiledRepetition, TimedRepetition
-from ..watching.process import TooFewStepsError
+from ..watching.measurement_errors import TooFewStepsError
 from . import device_use, devices, machine, results, stability
 from .warning import Raw, Warnings
 

@@ -15,7 +15,7 @@ from ..measured.processor import CONTENTION_SHARE
 from ..measurement import TimedRepetition
 from ..statistics import mean
 from ..units import format_amount, format_count
-from ..watching.process import TooFewStepsError
+from ..watching.measurement_errors import TooFewStepsError
 from .warning import Raw, WarningRows, make_warning
 
 MOST_NAMES = 10

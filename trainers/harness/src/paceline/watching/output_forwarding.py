@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TextIO
 
-from .process import MeasurementError
+from .measurement_errors import MeasurementError
 
 # Of one process; what floods its output is worth neither a terminal nor a log.
 OUTPUT_SHOWN_LIMIT = 256 * 2**10

@@ -20,17 +20,16 @@ import paceline
 from ..measured import ending
 from ..measured.plan import EMPTY_PROGRESS, ProcessPlan
 from ..measured.rank_presence import describe_hang, read_presence
-from ..measured.rank_results import FAILED_RANK, rank_result_paths
-from ..ranks.rank_rows import choose_measured_rank
+from ..measured.rank_results import rank_result_paths
 from ..units import format_count, format_duration
 from . import process_tree
-from .missing_steps import describe_failed_programs, describe_missing_steps, describe_other_steps
+from .measurement_errors import MeasurementError
+from .process_outcome import read_outcome, shell_status, steps_needed
 from .process_usage import cheap_descendant_pids, process_usage
 from .signal_forwarding import forward_signals
 from .step_watch import StepWatch
 
 OUTPUT_LIMIT = 64 * 2**20
-EXITED = "must end by itself, not by os._exit"
 CHILD = Path(paceline.__file__).absolute().with_name("measured") / "child.py"
 # How often it is looked whether children have ended, and how long their parent does nothing before it is
 # ended itself; with more than this share of a processor it does something.
@@ -39,34 +38,6 @@ LOOK_SECONDS, ENDED_CHILDREN_SECONDS, BUSY = 0.5, 3.0, 0.05
 LAUNCHER_SECONDS = 5.0
 TAIL_LINES = 20
 TAIL_BYTES = 8_192
-
-
-class MeasurementError(Exception):
-    """The benchmark couldn't be measured: one sentence, and the last lines of its output."""
-
-    def __init__(self, sentence: str, output: str = "", status: int = 0, taken: int = 0) -> None:
-        super().__init__(sentence)
-        self.output = output
-        self.status = status  # that of the script, where it failed by itself
-        self.taken = taken  # whole steps before it ended, as far as is known
-        self.shown = False  # all of it has been passed on already, to its last line
-
-
-class TimeLimitError(MeasurementError):
-    """The time limit was over before everything was measured."""
-
-
-class NothingMeasuredError(MeasurementError):
-    """The script ended without an error, and without what was to be measured: its output doesn't say why."""
-
-
-class TooFewStepsError(NothingMeasuredError):
-    """The script's loop ended before its window was complete, after `taken` whole steps."""
-
-    def __init__(self, seen: str, advice: str, output: str = "", taken: int = 0) -> None:
-        super().__init__(f"{seen}, {advice}", output, taken=taken)
-        self.seen = seen
-        self.advice = advice
 
 
 class MeasuredProcess:
@@ -149,8 +120,7 @@ class MeasuredProcess:
     @property
     def status(self) -> int:
         """The exit status of the ended process, as a shell has it."""
-        status = self._process.returncode
-        return status if status >= 0 else 128 - status
+        return shell_status(self._process.returncode)
 
     def wait(self, seconds: float) -> bool:
         """Wait at most that long; return whether the process has ended.
@@ -202,7 +172,7 @@ class MeasuredProcess:
     def progress_fraction(self) -> float:
         """Return how far the repetition is, 0 to 1; the start counts as a fifth."""
         done = self.steps_done()
-        return 0.2 + 0.8 * min(1.0, done / self._steps_needed()) if done else 0.1
+        return 0.2 + 0.8 * min(1.0, done / steps_needed(self.plan)) if done else 0.1
 
     def is_past_half(self) -> bool:
         """Return whether more than half of a timed repetition's window is done."""
@@ -211,7 +181,7 @@ class MeasuredProcess:
     def seconds_past_window(self) -> float:
         """Return how long ago all steps of a timed repetition were first seen done; 0 before that."""
         now = perf_counter()
-        if self._window_over is None and self.steps_done() >= self._steps_needed():
+        if self._window_over is None and self.steps_done() >= steps_needed(self.plan):
             self._window_over = now
         return 0.0 if self._window_over is None else now - self._window_over
 
@@ -220,26 +190,6 @@ class MeasuredProcess:
         done = int(struct.unpack("q", Path(self.plan.progress).read_bytes()[:8])[0])
         self._watch.note(done, perf_counter())
         return done
-
-    def _steps_needed(self, windows: int = 2) -> int:
-        """Return how many steps the script must take, the warm-up's included; only counting has windows."""
-        windows = windows if self.plan.kind == "counting" else 1
-        return max(1, self.plan.warmup_steps + windows * self.plan.steps)
-
-    def _too_few_steps(self, stepped: list[dict[str, Any]]) -> TooFewStepsError:
-        taken, windows = (
-            min(left["taken"] for left in stepped),
-            max(left.get("windows", 2) for left in stepped),
-        )
-        needed = self._steps_needed(windows)
-        steps, advice = f"{needed} steps", "let its loop run longer"
-        if self.plan.kind == "counting":
-            parts = f"{'two windows' if windows > 1 else 'a window'} of {self.plan.steps}"
-            steps = f"the {steps} that counting takes ({self.plan.warmup_steps} to warm up and {parts})"
-            advice = f"{advice} or lower counting_steps"
-        advice += describe_other_steps(stepped[0], needed)
-        seen = f"{self.plan.script} ended after {taken} of {steps}"
-        return TooFewStepsError(seen, advice, self.tail(), taken)
 
     def check_output(self) -> None:
         """Refuse a benchmark that floods its output; raises MeasurementError."""
@@ -261,9 +211,8 @@ class MeasuredProcess:
         hang = "" if self._watch.still_steps(now) else self.describe_hang()
         stalled = self._watch.has_stalled(now)
         silence = format_duration(now - self._watch.quiet_since)
-        seen = (
-            f"at least {format_count(done, 'step')} of {self._steps_needed():,} seen, the last {silence} ago"
-        )
+        needed = steps_needed(self.plan)
+        seen = f"at least {format_count(done, 'step')} of {needed:,} seen, the last {silence} ago"
         if hang:
             advice = f"{hang}; look whether all ranks take the same collectives"
         elif stalled:
@@ -281,45 +230,7 @@ class MeasuredProcess:
 
     def outcome(self) -> dict[str, Any]:
         """Return what the ended process left; raises MeasurementError where it isn't whole."""
-        script, status = self.plan.script, self._process.returncode
-        files = [Path(self.plan.result), *rank_result_paths(Path(self.plan.result))]
-        results: list[dict[str, Any]] = [json.loads(file.read_text()) for file in files if file.exists()]
-        # A script that was broken off when all was measured may end in any way.
-        is_measured = any(
-            left.get("ended") or (self.plan.keep_running and left["complete"]) for left in results
-        )
-        if status != 0 and not is_measured:
-            failed = self._folder / FAILED_RANK
-            what = failed.read_text() if failed.exists() else _describe_exit(status)
-            what += describe_failed_programs(results)
-            taken = min((left["taken"] for left in results if left["called"]), default=0)
-            raise MeasurementError(f"{script} {what}", self.tail(), self.status, taken)
-        if not results:
-            # Of an unmodified script os._exit leaves one too.
-            way = (
-                "must not become another program by os.execv: measure that one" if self.plan.auto else EXITED
-            )
-            raise NothingMeasuredError(f"{script} ended without a result, it {way}", self.tail())
-        stepped = _choose_ranks([left for left in results if left["called"]])
-        if not stepped:
-            sentence = f"{script} {describe_missing_steps(self.plan, results)}"
-            raise NothingMeasuredError(sentence, self.tail())
-        if not all(left["complete"] for left in stepped):
-            raise self._too_few_steps(stepped)
-        if len(stepped) == 1:
-            return stepped[0]
-        ranks = [
-            {**left["result"], "rank": index if left["rank"] is None else left["rank"]}
-            for index, left in enumerate(stepped)
-        ]
-        measured = choose_measured_rank(ranks) if self.plan.kind == "timing" else 0
-        return {**stepped[measured], "ranks": ranks}
-
-
-def _choose_ranks(stepped: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the processes whose steps count: children without a rank only where nobody else takes any."""
-    ranks = [left for left in stepped if left["rank"] is not None or not left["is_child"]]
-    return ranks or stepped
+        return read_outcome(self.plan, self._process.returncode, self.tail())
 
 
 def _start_command(plan: ProcessPlan, plan_file: str) -> list[str]:
@@ -341,11 +252,3 @@ def _open_pidfd(pid: int) -> int | None:
         return os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
     except OSError:
         return None
-
-
-def _describe_exit(status: int) -> str:
-    if status > 0:
-        return f"crashed with exit status {status}"
-    if -status == 9:
-        return "was killed by signal 9, most often because the machine ran out of memory"
-    return f"was killed by signal {-status}"
