@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
+import paceline
 import pytest
 from paceline import step_kinds
 from paceline.auto import (
@@ -47,6 +48,34 @@ class TestWrapping:
                 wrapped()
         assert phase_counts(recorder) == {"fails": 2}
         assert recorder.main.node is recorder.main.root
+
+    @pytest.mark.parametrize("inside", ["opens a phase", "begins laps", "is in another thread"])
+    def test_a_phase_that_was_met_before_ends_with_its_call(
+        self, recorder: TimingRecorder, inside: str
+    ) -> None:
+        """Its borders are the wrapper's own lines then."""
+
+        def act() -> None:
+            if inside == "opens a phase":
+                paceline.phase("inner").__enter__()
+            elif inside == "begins laps" and recorder.main.node.count:
+                recorder.enable_laps(recorder.main)
+
+        wrapped = wrap_go(act)
+        wrapped()
+        (node, *_) = recorder.nodes(recorder.main)
+        assert node.is_plain
+        wrapped()
+        if inside == "is in another thread":
+            other = threading.Thread(target=wrapped)
+            other.start()
+            other.join()
+            assert node.count == 2
+        wrapped()
+        assert phase_counts(recorder) == {"go": 3} | ({"go/inner": 3} if "opens" in inside else {})
+        assert recorder.main.node is recorder.main.root
+        assert node.is_plain == (inside != "begins laps")
+        assert 0 < sum(row.total for row in recorder.nodes(recorder.main)) < 60
 
     def test_traced_calls_pass_through(self, recorder: TimingRecorder) -> None:
         wrapped = wrapping.wrap_outermost("traced", lambda: 3, lambda: True)
