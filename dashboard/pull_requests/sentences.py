@@ -267,9 +267,9 @@ def comment_markdown(report: CheckReport) -> str:
         lines += ["| case | metric | difference | |", "|---|---|---|---|", *map(_table_row, folded[:30]), ""]
         lines += [escape_markdown(unmoved), ""] if (unmoved := unmoved_text(report)) else []
         lines += ["</details>", ""]
-    if report.causes and check.answer:
-        lines += [f"- {escape_markdown(cause_text(cause))}" for cause in report.causes]
-        lines.append("")
+    if check.answer:
+        told = [*map(cause_text, report.causes), *uncertain_counter_sentences(report)]
+        lines += [*(f"- {escape_markdown(sentence)}" for sentence in told), ""] if told else []
     if step := next_step(check):
         # As code it is copied as it is, a forge shows the whole hash, and this comment isn't taken for one.
         commands = (approval_command(check), INTENDED_COMMAND)
@@ -352,6 +352,11 @@ def left_out_sentences(report: CheckReport) -> list[str]:
     """`cs2_vision isn't measured: runs nothing that it changes.` And of counters that may differ why no row
     says so."""
     lines = [f"{item['case']} isn't measured: {LEFT_OUT[item['code']]}." for item in report.check.left_out]
+    return lines + uncertain_counter_sentences(report)
+
+
+def uncertain_counter_sentences(report: CheckReport) -> list[str]:
+    lines = []
     for case, counters in report.uncertain_counters.items():
         names = ", ".join(labels.lower_first(labels.metric_label(name)) for name in counters)
         lines.append(

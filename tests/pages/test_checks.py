@@ -70,6 +70,7 @@ def test_a_counter_that_was_counted_too_seldom_is_named(client: Client, line: li
     count_sides(row, often=2, scalar_reads=(2, 3), graph_breaks=(0, 0))
     page = page_of(client, check)
     assert "walker[fast=true] seems to differ in scalar reads, which can't be proved" in html.unescape(page)
+    assert "true\\] seems to differ in scalar reads, which" in sentences.comment_markdown(read_report(check))
     assert "As often on both sides: graph breaks." in page
 
 
