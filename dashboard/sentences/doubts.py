@@ -9,8 +9,8 @@ from dashboard.models import Change
 from dashboard.sentences import labels, numbers
 
 SENTENCES = {
-    "few points after": "The new level has only {count} points so far.",
-    "few points before": "The level before has only {count} points.",
+    "few points after": "The new level has only {points} so far.",
+    "few points before": "The level before has only {points}.",
     "tainted before": "Tainted points lie directly before it ({count}): the step may be theirs.",
     "no ratio": "There are no ratios (zero or both signs): it was weighed against the typical size.",
     "guard crossed": "It left its guard's bounds here: one seed may be unlucky, so pairs over seeds decide.",
@@ -42,4 +42,5 @@ def doubt_sentence(doubt: Mapping[str, Any]) -> str:
             "Its size is that of the average process."
         )
     known = SENTENCES.get(doubt["code"])
-    return known.format(**doubt) if known else str(doubt.get("text", doubt["code"]))
+    points = numbers.format_count(doubt.get("count", 0), "point")
+    return known.format(**doubt, points=points) if known else str(doubt.get("text", doubt["code"]))

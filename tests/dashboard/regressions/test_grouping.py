@@ -13,7 +13,7 @@ from dashboard.regressions.row_facts import change_fact, commit_fact
 from dashboard.regressions.series.history import load_history
 from dashboard.regressions.snapshot import AffectedChanges, reached_keys
 from dashboard.sentences.causes import cause_sentence
-from dashboard.sentences.doubts import describe_doubts
+from dashboard.sentences.doubts import describe_doubts, doubt_sentence
 from tests.dashboard import factories
 
 Levels = Mapping[str, Sequence[float]]
@@ -215,6 +215,8 @@ def test_a_new_driver_is_blamed_on_no_commit(line: list[Commit], case: Case) -> 
     judge_levels(line, case, {"step_time": slower_times(6)}, {6: "550.2"})
     change = Change.objects.get()
     assert "driver 535.1 → 550.2" in " ".join(describe_doubts(change))
+    few = doubt_sentence({"code": "few points after", "count": 1})
+    assert few == "The new level has only 1 point so far."
     told = Regression.objects.get()
     assert (told.cause, told.proving, told.names_commit) == ("driver or system", False, False)
     assert cause_sentence(told.cause_evidence[0]) == "Changed between the two runs: driver 535.1 → 550.2."
