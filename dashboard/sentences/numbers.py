@@ -16,7 +16,7 @@ LEAST_PERCENT = 0.001
 # A signed number from here on is shown by its first digits.
 HUGE = 10_000
 # An end of an interval beyond this, in %, says that there is none.
-ENDLESS = 100_000
+ENDLESS = 10_000
 
 # A size serves from itself on; minutes and hours a little later, since `74.2 s` reads better than `1.24 min`.
 _SECONDS = ((3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
@@ -170,9 +170,9 @@ def format_percent_interval(low: float | None, high: float | None) -> str:
     """
     if low is None or high is None:
         return ""
-    percents = (100 * (end - 1) for end in (low, high))
-    ends = (format_signed(end).removeprefix("+") if end < ENDLESS else "∞" for end in percents)
-    return f"[{', '.join(ends)}]"
+    least, most = (100 * (end - 1) for end in (low, high))
+    ends = [format_signed(end).removeprefix("+") for end in (least, most)]
+    return f"[{ends[0]}, {'∞' if least < ENDLESS < most else ends[1]}]"
 
 
 def format_ratio(ratio: float | None, low: float | None, high: float | None) -> str:

@@ -79,6 +79,7 @@ def test_who_writes_out_a_webhooks_number_gets_that_of_its_title(regression: Reg
 
 def test_an_end_that_no_effect_reaches_is_none() -> None:
     assert numbers.format_percent_interval(1.03, 2e14) == "[3.0, ∞]"
+    assert numbers.format_percent_interval(256, 260) == "[25,500, 25,900]"
 
 
 def own_roundings(source: str) -> Iterator[int]:
