@@ -30,8 +30,9 @@ from dashboard.regressions.series.history import ABSENT, History, MeasuredCommit
 STABLE_WITHIN = 2
 # What the phases of a step add up to, and what they add up.
 WHOLE, PARTS = "step_time", "phase_self_time"
-# So many of a level are searched for runs that were measured as those beside a step.
-LEVEL_RUNS = 10
+# So many runs of each side are compared in search of two that were measured alike; so many points before a
+# step are looked through for them.
+LEVEL_RUNS, SEARCHED_POINTS = 10, 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ def runs_to_compare(
     """By series and index of each change a run before it and one after it, which tell what else moved.
 
     The two that are nearest; where these had other drivers or packages, as machines of a pool may have, two
-    of the same levels that had the same: what differs where there is no step hasn't made it.
+    like them that had the same: what hasn't differed between their values hasn't made the step.
     """
     steps = [(past, change) for past in histories for change in changes[past.series.pk]]
     compared = {(past.series.pk, change.index): runs_beside(past, change.index) for past, change in steps}
@@ -220,20 +221,23 @@ def runs_beside(history: History, index: int) -> tuple[int, int]:
 def runs_of_levels(
     history: History, changes: Sequence[detection.Change], change: detection.Change
 ) -> tuple[list[int], list[int]]:
-    """The runs of the levels before and after a step, oldest first: at most LEVEL_RUNS nearest to it of each.
+    """Runs whose value is nearer to the level before a step than to the one after it, and the reverse.
 
-    Without those whose value is nearer to the other level.
+    Of the points before it, whatever steps lie between, and of the level after it; the nearest LEVEL_RUNS of
+    each, oldest first.
     """
-    steps = [0, *(other.index for other in changes), len(history.measured)]
-    start = max(step for step in steps if step < change.index)
-    stop = min(step for step in steps if step > change.index)
+    later = (other.index for other in changes if other.index > change.index)
+    sides = (
+        history.untainted(change.index - SEARCHED_POINTS, change.index),
+        history.untainted(change.index, min(later, default=len(history.measured))),
+    )
     before, after = (
         [
             commit.runs[-1]
-            for commit in history.untainted(*side)
+            for commit in commits
             if (abs(commit.value - change.before) < abs(commit.value - change.after)) is is_before
         ]
-        for side, is_before in (((start, change.index), True), ((change.index, stop), False))
+        for commits, is_before in zip(sides, (True, False), strict=True)
     )
     return before[-LEVEL_RUNS:], after[:LEVEL_RUNS]
 

@@ -211,6 +211,13 @@ def test_calls_that_bought_a_faster_step_are_no_regression(line: list[Commit], c
     assert live_regressions() == []
 
 
+def test_a_driver_that_was_there_before_excuses_no_commit(line: list[Commit], case: Case) -> None:
+    drivers = {place: f"53{place % 2}.1" for place in range(7)}
+    judge_levels(line, case, {"function_calls": [600, 600, 600, 600, 700, 600, 800]}, drivers)
+    assert [found.first_bad.position for found in live_regressions()] == [4, 6]
+    assert not Change.objects.filter(environment_only=True)
+
+
 def test_a_new_driver_is_blamed_on_no_commit(line: list[Commit], case: Case) -> None:
     judge_levels(line, case, {"step_time": slower_times(6)}, {6: "550.2"})
     change = Change.objects.get()
