@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 
 from dashboard import structured_logs
 from dashboard.host_protocol import Assignment, MessageError, RunAssignment
@@ -16,6 +17,9 @@ from workers.host.site_api.client import SiteClient
 
 logger = logging.getLogger(__name__)
 
+# With less left on its disk a host would fail all that waits, one after the other.
+LEAST_FREE_BYTES = 64 * 2**20
+
 
 def execute_next(configuration: HostConfiguration, client: SiteClient) -> bool:
     """Claim a run or an experiment, and execute it under the machine's lock. False: there was none."""
@@ -24,6 +28,8 @@ def execute_next(configuration: HostConfiguration, client: SiteClient) -> bool:
             return False
         try:
             document_spool(configuration).hand_in(client)
+            if is_disk_full(configuration):
+                return False
             assignment = client.claim(machine.take_fingerprint().as_dict())
         except (SiteAway, TokenRefused, MessageError) as error:
             logger.warning("No work could be asked for: %s", error)
@@ -36,6 +42,18 @@ def execute_next(configuration: HostConfiguration, client: SiteClient) -> bool:
             make_executor(assignment, lock, configuration, client).execute()
             free_disk(configuration)
         return True
+
+
+def is_disk_full(configuration: HostConfiguration) -> bool:
+    free = shutil.disk_usage(configuration.home).free
+    if free < LEAST_FREE_BYTES:
+        sizes = free // 2**20, LEAST_FREE_BYTES // 2**20
+        logger.warning(
+            "No work is asked for: the disk of %s has %d MiB left of the %d that are needed",
+            configuration.home,
+            *sizes,
+        )
+    return free < LEAST_FREE_BYTES
 
 
 def free_disk(configuration: HostConfiguration) -> None:

@@ -166,10 +166,15 @@ def test_a_full_disk_keeps_no_part_of_a_document(tmp_path: Path, monkeypatch: py
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_message_claims_nothing_while_the_machine_measures(host: Host, requested: Requested) -> None:
+def test_nothing_is_claimed_while_the_machine_measures_or_its_disk_is_full(
+    host: Host, requested: Requested, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     run = requested()
     with machine.lock_machine(host.home, "gpu-1"):
         assert not host.execute_next()
+    monkeypatch.setattr("workers.host.next_job.LEAST_FREE_BYTES", 2**80)
+    assert not host.execute_next()
+    assert "No work is asked for: the disk of" in caplog.text
     run.refresh_from_db()
     assert run.state == "requested"
 
