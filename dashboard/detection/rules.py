@@ -43,7 +43,7 @@ ALARM = Rule(
     reach=10,
     baseline=15,
     least_step=0.9,
-    evidence=10.0,
+    evidence=9.0,
     advantage=8.0,
     paid_within=WINDOW_POINTS,
 )

@@ -8,6 +8,7 @@ import numpy as np
 
 from dashboard.detection.drift import bounded_fit_cost
 from dashboard.detection.levels import drop_weakest
+from dashboard.detection.noise import largest_lag_noise
 from dashboard.detection.rules import Rule
 from dashboard.detection.segmentation import Floats
 
@@ -18,15 +19,17 @@ def drop_slow_starts(
     """Those starts of values (n,) that a look `rule.paid_within` points later would have found.
 
     By then the level before and those points have to pay the penalty of that look, or the part of it asked
-    there. More points say no more for it: a level that goes on far enough differs a little from any other.
+    there, in the noise that they show themselves if it is more. More points say no more for it: a level that
+    goes on far enough differs a little from any other, and calm points after it make it look higher.
     """
 
     def paid(a: int, b: int, c: int) -> float:
         end = b + rule.paid_within
         if c < end:
             return np.inf
-        price = rule.loss(end).penalty * parts.get(b, 1.0)
-        return saved_cost(values[a:end] / noise, b - a, rule.cap) / price
+        seen, price = values[a:end], rule.loss(end).penalty * parts.get(b, 1.0)
+        noise_then = max(noise, largest_lag_noise(seen, rule.reach))
+        return saved_cost(seen / noise_then, b - a, rule.cap) / price
 
     return drop_weakest(starts, len(values), paid, least=1.0)
 

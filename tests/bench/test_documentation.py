@@ -40,8 +40,8 @@ def test_every_null_model_has_its_figures():
 
 def test_the_constants_in_prose_are_those_of_the_code():
     assert f"costs {KNOWN_COST:g} of the penalty" in TEXT
-    assert (ALARM.evidence, SETTLED, GROWTH, STABLE_WITHIN, DECAY) == (10.0, 96, 1 / 48, 2, 0.9)
-    assert "ten times the variance" in TEXT
+    assert (ALARM.evidence, SETTLED, GROWTH, STABLE_WITHIN, DECAY) == (9.0, 96, 1 / 48, 2, 0.9)
+    assert "nine times the variance" in TEXT
     assert "up to 96 and then whenever it has grown by a forty-eighth part" in TEXT
     assert "give or take two points" in TEXT
     assert (FEWEST_OF_AVERAGE, AVERAGE_PENALTY, DETECT_FROM) == (12, 2.0, 30)

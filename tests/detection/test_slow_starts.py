@@ -10,6 +10,7 @@ import pytest
 from dashboard.detection import detect
 from dashboard.detection.history_fit import find_starts, scale_history
 from dashboard.detection.rules import ALARM
+from dashboard.detection.segmentation import KNOWN_COST
 from dashboard.detection.slow_starts import drop_slow_starts, saved_cost
 from tests.detection.builders import noise_factors, step_levels
 
@@ -38,10 +39,15 @@ def test_a_step_whose_points_are_still_few_is_left_to_the_levels_cost():
     assert drop_slow_starts([60], noisy_step(1.0)[:90], 1.0, ALARM, {}) == []
 
 
+def test_calm_points_that_come_later_do_not_make_a_step_sure():
+    learnt = 0.9  # of a noise of 1
+    assert saved_cost(noisy_step(1.25)[:90] / learnt, 60, ALARM.cap) > ALARM.loss(90).penalty
+    assert drop_slow_starts([60], noisy_step(1.25), learnt, ALARM, {}) == []
+
+
 def test_a_known_start_needs_less():
-    share = saved_cost(noisy_step(1.0)[:90], 60, ALARM.cap) / ALARM.loss(90).penalty
-    assert share < 1
-    assert drop_slow_starts([60], noisy_step(1.0), 1.0, ALARM, {60: share}) == [60]
+    assert drop_slow_starts([60], noisy_step(1.25), 1.0, ALARM, {}) == []
+    assert drop_slow_starts([60], noisy_step(1.25), 1.0, ALARM, {60: KNOWN_COST}) == [60]
 
 
 def test_two_levels_save_what_one_pays_for_their_distance():
