@@ -188,11 +188,14 @@ def visit_accounts() -> None:
     chosen = OpenIDSettings(provider.issuer, CLIENT_ID, CLIENT_SECRET, name="Example")
     person = User.objects.create_user("eve", "eve@example.org", PASSWORD)
     browser = Client(headers={"User-Agent": "Lynx"})
-    with override_settings(PACELINE_OIDC=chosen, PACELINE_REQUIRE_SECOND_FACTOR="all"):
+    with override_settings(
+        PACELINE_OIDC=chosen, PACELINE_REQUIRE_SECOND_FACTOR="all", ACCOUNT_EMAIL_NOTIFICATIONS=True
+    ):
         browser.get("/sign-in/")
         browser.post("/sign-in/provider/")
         browser.get("/sign-in/provider/answer/")
-        browser.get(urlsplit(password_link(person)).path, follow=True)
+        form = browser.get(urlsplit(password_link(person)).path, follow=True)
+        browser.post(form.redirect_chain[-1][0], {"password1": PASSWORD, "password2": PASSWORD})
         browser.get("/account/password/new/1-used/")
         browser.get("/account/password/reset/")
         browser.post("/account/password/reset/", {"email": "eve@example.org"})
