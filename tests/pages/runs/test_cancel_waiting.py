@@ -50,7 +50,7 @@ def run_states() -> list[str]:
 
 def test_the_queue_leads_to_what_waits_of_a_project(signed_in: Client, waiting: list[Run]) -> None:
     page = signed_in.get("/queue/").content.decode()
-    assert f'<a href="{ADDRESS}">snakes (3 runs)</a>' in page
+    assert f'<a href="{ADDRESS}">Cancel what waits of snakes (3 runs)</a>' in page
     assert "This cancels <strong>3 runs</strong> that no machine" in signed_in.get(ADDRESS).content.decode()
     assert "3 runs cancelled." in cancel_shown(signed_in)
     assert run_states() == ["cancelled", "cancelled", "cancelled", "done", "measuring"]
