@@ -410,8 +410,14 @@ class TestPacing:
         assert (loop.steps, finder.ended) == (1, True)
 
 
-def test_wrappers_hold_nothing_that_cannot_be_pickled() -> None:
-    wrapped = wrapping.wrap_step("env_step", step_kinds.ENVIRONMENT, len, wrapping.is_never_traced)
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        wrapping.wrap_step("env_step", step_kinds.ENVIRONMENT, len, wrapping.is_never_traced),
+        optimizers.wrap_optimizer_step(len, wrapping.is_never_traced),
+    ],
+)
+def test_wrappers_hold_nothing_that_cannot_be_pickled(wrapped: wrapping.Function) -> None:
     held = [cell.cell_contents for cell in wrapped.__closure__ or ()]
     # A script's classes may travel to other processes by value, and what a wrapper holds with them.
     assert all(pickle.dumps(value) for value in held)
