@@ -67,6 +67,7 @@ NEIGHBOURS: dict[str, tuple[float, ...]] = {
     "least_step": (0.7, 0.8, 1.0, 1.1),
     "evidence": (6.0, 8.0, 12.0, 15.0),
     "advantage": (5.0, 6.5, 10.0, 12.0),
+    "over_slope": (0.0, 0.5, 1.5, 2.0),
     "paid_within": (20, 25, 40, 60),
 }
 Scores = Mapping[str, Mapping[str, "SourceScore"]]  # by rule and source

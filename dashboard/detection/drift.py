@@ -11,24 +11,27 @@ from dashboard.detection.segmentation import Floats
 REFITS = 5
 
 
-def drop_slopes(starts: list[int], values: Floats, noise: Floats, cap: float) -> list[int]:
+def drop_slopes(
+    starts: list[int], values: Floats, noise: Floats, cap: float, least: float = 0.0
+) -> list[int]:
     """Those starts around which two levels fit values (n,) of this noise (n,) better than one straight line.
 
-    Both fits have the bounded loss of the segmentation and about as many parameters: the smaller cost wins.
+    Both fits have the bounded loss of the segmentation and about as many parameters. The levels' place was
+    chosen as well, so they may have to cost less by `least`.
     """
     kept = []
     for a, b, c in neighbouring_levels(starts, len(values)):
         near = slice(max(a, b - WINDOW_POINTS), min(c, b + WINDOW_POINTS))
-        if is_step_not_slope(values[near], noise[near], b - near.start, cap):
+        if slope_cost(values[near], noise[near], b - near.start, cap) > least:
             kept.append(b)
     return kept
 
 
-def is_step_not_slope(values: Floats, noise: Floats, at: int, cap: float) -> bool:
-    """Whether two levels, the second from `at` on, fit values (n,) of this noise (n,) better than a line."""
+def slope_cost(values: Floats, noise: Floats, at: int, cap: float) -> float:
+    """What a line through values (n,) of this noise (n,) costs more than two levels that meet before `at`."""
     sides = (slice(0, at), slice(at, None))
     two_levels = sum(bounded_fit_cost(values[side], noise[side], cap, slope=False) for side in sides)
-    return bounded_fit_cost(values, noise, cap, slope=True) > two_levels
+    return bounded_fit_cost(values, noise, cap, slope=True) - two_levels
 
 
 def bounded_fit_cost(values: Floats, noise: Floats, cap: float, slope: bool) -> float:

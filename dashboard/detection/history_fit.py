@@ -146,7 +146,7 @@ def proven_starts(
         first_points = values[: history.learnt]
         correlation = learn_autocorrelation(first_points, sigma, candidates.learnt_starts, rule.evidence)
         starts = drop_weak_starts(starts, values, sigma, correlation, rule.evidence, parts)
-        starts = drop_slopes(starts, values, np.full(n, sigma), rule.cap)
+        starts = drop_slopes(starts, values, np.full(n, sigma), rule.cap, rule.over_slope)
     if rule.advantage:
         starts = drop_noisy_stretches(starts, values, sigma, rule.advantage, parts)
     if rule.paid_within:

@@ -19,8 +19,8 @@ class Rule:
     which wander counts as noise. No level is left before `baseline` points: until then it is unknown.
     A step of fewer than `least_step` noises isn't worth an alarm, however sure it is. Against wander a step
     needs this `evidence`: its square over the variance that autocorrelation gives it. Two levels must fit
-    better by this `advantage` than one with a noisy stretch. The first `paid_within` points of a new level
-    have to pay for it. Zero asks none, and lets all its points pay.
+    better by this `advantage` than one with a noisy stretch, and by `over_slope` than a line. The first
+    `paid_within` points of a new level have to pay for it. Zero asks none, and lets all its points pay.
     """
 
     cap: float
@@ -30,6 +30,7 @@ class Rule:
     least_step: float
     evidence: float
     advantage: float
+    over_slope: float
     paid_within: int
 
     def loss(self, n: int) -> Loss:
@@ -45,8 +46,17 @@ ALARM = Rule(
     least_step=0.9,
     evidence=9.0,
     advantage=8.0,
+    over_slope=1.0,
     paid_within=WINDOW_POINTS,
 )
 SUSPICION = Rule(
-    cap=9.0, growth=1.5, reach=3, baseline=3, least_step=0.0, evidence=0.0, advantage=0.0, paid_within=0
+    cap=9.0,
+    growth=1.5,
+    reach=3,
+    baseline=3,
+    least_step=0.0,
+    evidence=0.0,
+    advantage=0.0,
+    over_slope=0.0,
+    paid_within=0,
 )

@@ -7,7 +7,7 @@ import pytest
 
 from bench.detection.simulation import autoregressive_wander
 from dashboard.detection import detect, judge_series
-from dashboard.detection.drift import drop_slopes
+from dashboard.detection.drift import drop_slopes, slope_cost
 from dashboard.detection.noise import lag_noise, largest_lag_noise, rounding_noise
 from tests.detection.builders import noise_factors, plain_series, step_levels
 
@@ -26,6 +26,14 @@ def test_a_slope_offered_as_steps_is_refused():
     slope = np.linspace(0.0, 10.0, 30)
     assert drop_slopes([10, 20], slope, np.ones(30), 9.0) == []
     assert drop_slopes([15], np.repeat([0.0, 10.0], 15), np.ones(30), 9.0) == [15]
+
+
+def test_levels_have_to_fit_better_than_a_slope_by_as_much_as_is_asked():
+    step, noise = np.repeat([0.0, 2.0], 15), np.ones(30)
+    better = slope_cost(step, noise, 15, 9.0)
+    assert better > 1
+    assert drop_slopes([15], step, noise, 9.0, least=better - 0.1) == [15]
+    assert drop_slopes([15], step, noise, 9.0, least=better) == []
 
 
 def test_slow_wander_below_the_noise_is_seldom_a_step():
