@@ -8,7 +8,7 @@ stays proved.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from dashboard.measured_kinds import TIME, is_exact_counter, is_time
@@ -35,6 +35,8 @@ from dashboard.regressions.decision.series_kinds import (
 
 # Of two series that measure alike, the one that isn't proved is measured only if its step is so much larger.
 MUCH_LARGER = 1.5
+# Of a step.
+HALF = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,8 @@ def _primary_of_proved(
         """Where detection sees the series' own step; else where it sees all of them."""
         own = [change for change in members if is_same_measurement(change.series, series)]
         found = find_proof(verdicts, series, spanned_range(own)) if own else None
-        return found or find_proof(verdicts, series, whole)
+        found = found or find_proof(verdicts, series, whole)
+        return told_apart(found, own) if found else None
 
     proofs = [proof_of(verdict.series) for verdict in verdicts if verdict.purpose == Purpose.PROOF]
     cause = next((proof for proof in proofs if proof and proof.state == State.CONFIRMED), None)
@@ -137,6 +140,24 @@ def _primary_of_suspected(
     undecided = [change for change, proof in fallen.items() if proof.state == State.UNDECIDED]
     primary = foremost_change(undecided or measured)
     return PrimaryChange(primary, fallen[primary].state, fallen[primary], tuple(measured))
+
+
+def told_apart(proof: Proof, own: Iterable[Change]) -> Proof:
+    """Not gradual any more where points have told several steps in its range apart since.
+
+    The last commits have little of the step that was bisected, and most of the one that is now seen there.
+    """
+    last = proof.last
+    if last is None or not any(is_shown_by(last, change) for change in own):
+        return proof
+    return replace(proof, good=last.base, bad=last.head, gradual=False, last=None)
+
+
+def is_shown_by(verdict: ExperimentVerdict, change: Change) -> bool:
+    """Whether pairs of a change's two commits have measured half of it or more."""
+    if verdict.range != change.range or not verdict.ratio or not change.ratio or change.ratio == 1:
+        return False
+    return math.log(verdict.ratio) / math.log(change.ratio) >= HALF
 
 
 def _larger_unproved(primary: Change, others: Sequence[Change]) -> Change | None:

@@ -25,7 +25,8 @@ class Proof:
     """What a verdict makes of a series in a range; `good` and `bad` as the bisection has narrowed it.
 
     `between_levels`: pairs of neither range at the step's place have shown it, those of its levels do.
-    `gradual`: the commit to which bisection led has little of it by itself: it came little by little.
+    `gradual`: the commit to which bisection led has little of it by itself, as `last` has shown: it came
+    little by little.
     """
 
     state: str
@@ -34,6 +35,7 @@ class Proof:
     bad: Commit
     between_levels: bool = False
     gradual: bool = False
+    last: ExperimentVerdict | None = None
 
     @property
     def range(self) -> Range:
@@ -118,7 +120,7 @@ def make_proof(verdict: ExperimentVerdict, verdicts: Sequence[ExperimentVerdict]
             little = (Verdict.NONE, *INCONCLUSIVE) if between else (Verdict.NONE,)
             gradual = alone is not None and alone.verdict in little
             ends = (verdict.base, verdict.head) if gradual else (good, bad)
-            return Proof(State.CONFIRMED, verdict, *ends, between, gradual)
+            return Proof(State.CONFIRMED, verdict, *ends, between, gradual, alone if gradual else None)
         case Verdict.REFUTED:
             return Proof(State.REFUTED, verdict, verdict.base, verdict.head)
     return Proof(State.UNDECIDED, verdict, verdict.base, verdict.head)

@@ -168,3 +168,20 @@ def test_a_cause_is_not_told_by_a_series_that_was_refuted_there() -> None:
     history = [Planted(MEMORY, 1, 1.31), Planted(OTHER_CASE, 5, 1.25), Planted(OTHER_CASE, 8, 1.25)]
     project = measure_in_order(history, [0, 10, *range(2, 10), 1, 11], [False] * COUNT)
     assert told_by(project) == {(1, "peak_memory"), (5, "step_time"), (8, "step_time")}
+
+
+def test_steps_that_points_tell_apart_later_are_not_one_that_came_gradually() -> None:
+    """Of the whole step that is bisected first each commit has little."""
+    history = [
+        *(Planted(MEMORY, place, 1.31) for place in (1, 2)),
+        Planted(OTHER_CASE, 2, 1.27),
+        *(Planted(series, 8, 1.8 ** POWERS[series]) for series in (STEP_TIME, OTHER_CASE, MEMORY)),
+    ]
+    order, waiting = [11, 0, 1, 5, 2, 10, 7, 6, 8, 3, 4, 9], {11, 1, 5, 2, 10, 7, 8, 9}
+    project = measure_in_order(history, order, [position in waiting for position in order])
+    live = [row for row in project.regressions.values() if not row.withdrawn]
+    assert {(row.state, row.last_good.position, row.first_bad.position) for row in live} == {
+        ("confirmed", 0, 1),
+        ("confirmed", 1, 2),
+        ("confirmed", 7, 8),
+    }
