@@ -27,11 +27,11 @@ class Rule:
     growth: float
     reach: int
     baseline: int
-    least_step: float
-    evidence: float
-    advantage: float
-    over_slope: float
-    paid_within: int
+    least_step: float = 0.0
+    evidence: float = 0.0
+    advantage: float = 0.0
+    over_slope: float = 0.0
+    paid_within: int = 0
 
     def loss(self, n: int) -> Loss:
         """The loss for a history of n points."""
@@ -49,14 +49,4 @@ ALARM = Rule(
     over_slope=1.0,
     paid_within=WINDOW_POINTS,
 )
-SUSPICION = Rule(
-    cap=9.0,
-    growth=1.5,
-    reach=3,
-    baseline=3,
-    least_step=0.0,
-    evidence=0.0,
-    advantage=0.0,
-    over_slope=0.0,
-    paid_within=0,
-)
+SUSPICION = Rule(cap=9.0, growth=1.5, reach=3, baseline=3)
