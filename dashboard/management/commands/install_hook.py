@@ -51,6 +51,7 @@ class Command(SiteCommand):
         except HookRefusedError as error:
             raise CommandError(str(error)) from error
         names = " and ".join(hook.name for hook in hooks)
+        tell = "tells" if len(hooks) == 1 else "tell"
         self.stdout.write(
-            f"{names} in {hooks[0].parent} tell {settings.PACELINE_URL} of new commits on {project.branch}."
+            f"{names} in {hooks[0].parent} {tell} {settings.PACELINE_URL} of new commits on {project.branch}."
         )
