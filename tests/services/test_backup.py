@@ -20,7 +20,7 @@ from tests.services.tables import copy_tables
 from tests.services_plugin import remove_home
 
 CHAPTER = (CHECKOUT / "docs/operations.md").read_text().partition("## Back-up and restoring\n")[2]
-BLOCKS = re.findall(r"```sh\n(.*?)```", CHAPTER.partition("\n## ")[0], re.DOTALL)
+BLOCKS = re.findall(r"```sh\n(.*?)```", CHAPTER.partition("\n##")[0], re.DOTALL)
 FILL = """
 from dashboard.models import Project
 Project.objects.create(slug="kept", repository="/r", hook_secret="open sesame")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -131,8 +132,11 @@ def test_the_rank_that_reports_takes_longer_than_the_other(tmp_path: Path) -> No
 
 
 def test_the_worker_that_checks_takes_longer_than_the_other(tmp_path: Path) -> None:
+    """With twice as many checks as the demo has: each fetch also waits for a processor, as the other's do."""
+    slower = replace(SLOW_WORKER, size=2 * SLOW_WORKER.size)
+
     def fetch_ratio(folder: Path) -> float:
-        document = measure_tree(plant_mistakes(SLOW_WORKER), "images", folder, "--no-counting")
+        document = measure_tree(plant_mistakes(slower), "images", folder, "--no-counting")
         (loader,) = document["loaders"]
         # However busy the machine is, nobody else is named.
         assert loader["slowest"] in (1, None)
