@@ -13,7 +13,7 @@ from dashboard.services.__main__ import database_variables
 
 
 def copy_tables(home: Path) -> None:
-    """To migrate takes ten times as long. The caller uses the fixture `django_db_setup`."""
+    """To migrate takes ten times as long. The caller has the mark `django_db`."""
     source = connection.settings_dict
     variables = {**os.environ, **database_variables(home)}
     dump = [

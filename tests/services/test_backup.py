@@ -88,7 +88,7 @@ def run_python(folder: Path, code: str) -> str:
     return run_commands(folder, ".venv/bin/python code.py")
 
 
-@pytest.mark.usefixtures("django_db_setup")
+@pytest.mark.django_db
 def test_a_restored_site_has_the_rows_and_reads_the_secrets(folders: list[Path]) -> None:
     first, second = folders
     back_up, place_key, restore = BLOCKS
