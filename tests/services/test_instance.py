@@ -19,6 +19,9 @@ from tests.services.programs import becomes_true
 from tests.services.tables import copy_tables
 from tests.services_plugin import remove_home
 
+# For the tables of the tests' database, which `home` copies: without it none is made where these run alone.
+pytestmark = pytest.mark.django_db
+
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> Iterator[Path]:
