@@ -117,12 +117,12 @@ def runs_to_compare(
     levels = {
         (past.series.pk, change.index): runs_of_levels(past, changes[past.series.pk], change)
         for past, change in steps
-        if have_other_environments(compared[past.series.pk, change.index], environments)
+        if differ_in_environment(compared[past.series.pk, change.index], environments)
     }
     environments.read_runs(run for sides in levels.values() for side in sides for run in side)
     for step, (before, after) in levels.items():
         pairs = product(reversed(before), after)
-        alike = (pair for pair in pairs if not have_other_environments(pair, environments))
+        alike = (pair for pair in pairs if not differ_in_environment(pair, environments))
         compared[step] = next(alike, compared[step])
     return compared
 
@@ -242,7 +242,8 @@ def runs_of_levels(
     return before[-LEVEL_RUNS:], after[:LEVEL_RUNS]
 
 
-def have_other_environments(runs: tuple[int, int], environments: RunEnvironments) -> bool:
+def differ_in_environment(runs: tuple[int, int], environments: RunEnvironments) -> bool:
+    """Whether two runs had another system or other software."""
     before, after = (environments.of_run(run) for run in runs)
     return bool(system_differences(before, after) or software_differences(before, after))
 

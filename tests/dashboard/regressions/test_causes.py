@@ -46,10 +46,10 @@ def suspected_regression(
     for place, commit in enumerate(line):
         late = place >= AT
         value = (0.014 if late else 0.010) * factories.run_noise(place)
-        surroundings = environments[place % 2 if in_turn else late] if environments else {}
+        measured_under = environments[place % 2 if in_turn else late] if environments else {}
         at = START + place * HOUR
         run = factories.store_measured_run(
-            commit, case, {"step_time": value}, environment=surroundings, finished_at=at
+            commit, case, {"step_time": value}, environment=measured_under, finished_at=at
         )
         if place >= AT - 2:
             judge_run(run.pk)

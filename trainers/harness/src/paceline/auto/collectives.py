@@ -123,6 +123,7 @@ def _wrap_collective(
                 first: Any = paceline.first_thread
                 node = first.node.children.get(kind)
             if node is not None and node.is_plain:
+                # In lines and not by calls, as in `wrapping.wrap_outermost`.
                 first.node = node
                 node.start = perf_counter()
                 work = original(*args, **kwargs)

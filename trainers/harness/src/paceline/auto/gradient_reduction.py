@@ -128,6 +128,7 @@ class GradientReduction:
                 first = paceline.first_thread
                 node = first.node.children.get(ALL_REDUCE)
             if node is not None and node.is_plain:
+                # In lines and not by calls, as in `wrapping.wrap_outermost`.
                 first.node = node
                 node.start = perf_counter()
             else:
