@@ -15,7 +15,8 @@ from dashboard.charts.step_picture import PicturePoint, draw_step_picture
 from dashboard.models import Regression
 from dashboard.querysets.series import series_with_related
 from dashboard.querysets.series_points import newest_points
-from dashboard.sentences import labels
+from dashboard.sentences.change_sizes import format_change_size
+from dashboard.sentences.metric_labels import series_label
 
 # Chat services fetch it when the message comes, some again when an old one is read.
 PICTURE_LIFETIME = timedelta(days=30)
@@ -61,8 +62,8 @@ def draw_regression(regression: Regression, canvas: Canvas | None = None) -> byt
         step=(regression.last_good.position, regression.first_bad.position),
         levels=(regression.before, regression.after),
         unit=series.metric.unit,
-        title=f"{labels.series_label(series)} of {series.case}",
-        change=labels.format_change_size(regression),
+        title=f"{series_label(series)} of {series.case}",
+        change=format_change_size(regression),
         repaired=regression.recovered_by.position if regression.recovered_by else None,
         canvas=canvas,
     )

@@ -32,7 +32,7 @@ from dashboard.projects.names import current_slug
 from dashboard.querysets import regression_details as details
 from dashboard.querysets import regressions as regression_queries
 from dashboard.regressions.triage import MOST_LETTERS, TriageError, triage_regression
-from dashboard.sentences import labels
+from dashboard.sentences.deliveries import masked_address, shown_errors
 from dashboard.sentences.regressions import regression_title
 
 router = Router(tags=["regressions"])
@@ -341,12 +341,12 @@ def describe_delivery(request: HttpRequest, delivery: Delivery) -> DeliveryRow:
         project=channel.project.slug,
         channel=channel.pk,
         kind=channel.kind,
-        address=channel.address if knows else labels.masked_address(delivery),
+        address=channel.address if knows else masked_address(delivery),
         event=delivery.event,
         regression=delivery.regression_id,
         state=delivery.state,
         attempt=delivery.attempt,
-        errors=labels.shown_errors(delivery, knows),
+        errors=shown_errors(delivery, knows),
         created_at=delivery.created_at,
         delivered_at=delivery.delivered_at,
     )

@@ -18,7 +18,9 @@ from dashboard.models import Case, Commit, Machine, Project, Regression
 from dashboard.pages.list_filters import split_words
 from dashboard.querysets import search
 from dashboard.querysets.visibility import ProjectVisibility
-from dashboard.sentences import labels, learning
+from dashboard.sentences import learning
+from dashboard.sentences.repositories import repository_name
+from dashboard.sentences.suspects import function_location
 
 LONGEST_TEXT = 200
 NUMBERED = re.compile(r"(run|regression)?\s*#?\s*(\d{1,15})", re.IGNORECASE)
@@ -87,7 +89,7 @@ def find_everything(visibility: ProjectVisibility, text: str) -> list[HitGroup]:
 
 
 def _project_hit(project: Project, folded: str) -> Hit:
-    location = labels.repository_name(project)
+    location = repository_name(project)
     return Hit(project.get_absolute_url(), project.slug, location, exact=project.slug == folded)
 
 
@@ -113,7 +115,7 @@ def _regression_hit(regression: Regression) -> Hit:
 def _function_hit(found: tuple[dict[str, Any], Regression]) -> Hit:
     suspect, regression = found
     detail = f"suspected in regression {regression.pk} · {regression.project.slug}"
-    return Hit(regression.get_absolute_url(), labels.function_location(suspect), detail)
+    return Hit(regression.get_absolute_url(), function_location(suspect), detail)
 
 
 def _machine_hit(machine: Machine, folded: str) -> Hit:

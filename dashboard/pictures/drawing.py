@@ -16,7 +16,9 @@ from dashboard.querysets.regressions import changes_by_series, regressions_with_
 from dashboard.querysets.run_points import points_of_run
 from dashboard.querysets.runs import runs_with_related
 from dashboard.querysets.series_points import SeriesPoint, newest_points, newest_untainted
-from dashboard.sentences import labels, numbers
+from dashboard.sentences import numbers
+from dashboard.sentences.change_sizes import format_change_size, is_worse, shown_change
+from dashboard.sentences.metric_labels import series_and_case, series_label
 from dashboard.sentences.regressions import regression_state_label
 
 # Its name at the end of an address -> what it is.
@@ -64,20 +66,20 @@ def describe_subject(subject: Subject) -> tuple[str, str]:
     if isinstance(subject, Regression):
         case, state = subject.series.case, regression_state_label(subject).capitalize()
         return (
-            f"{labels.series_label(subject.series)} of {case}: {labels.format_change_size(subject)}",
+            f"{series_label(subject.series)} of {case}: {format_change_size(subject)}",
             f"{state}, since {subject.blamed.short} in {subject.project}.",
         )
     if isinstance(subject, Run):
         return f"{subject.case} at {subject.commit.short}", f"A run of {subject.case.project}."
     latest = getattr(subject, "latest", None)
     newest = numbers.format_quantity(latest.shown_value if latest else None, subject.metric.unit)
-    return labels.series_and_case(subject), f"{newest} in {subject.case.project}."
+    return series_and_case(subject), f"{newest} in {subject.case.project}."
 
 
 def badge_of_series(series: Series, label: str = "") -> bytes:
     """`label` stands on its left instead of what the series is of."""
     latest = getattr(series, "latest", None)
-    text = label or f"{series.case} {labels.series_label(series)}"
+    text = label or f"{series.case} {series_label(series)}"
     if latest is None:
         return badge.draw_badge(text, "not measured", badge.UNKNOWN)
     status = status_of_series(series)
@@ -93,7 +95,7 @@ def status_of_series(series: Series) -> StatusBadge:
     if change is not None and change.regression_id is not None:
         regression = Regression.objects.select_related("first_bad", "culprit").get(pk=change.regression_id)
         confirmed = regression.state == Regression.State.CONFIRMED
-        words = f"{labels.format_change_size(labels.shown_change(change))} since {regression.blamed.short}"
+        words = f"{format_change_size(shown_change(change))} since {regression.blamed.short}"
         return StatusBadge(
             words if confirmed else f"{words} ({regression_state_label(regression)})",
             badge.BAD if confirmed else badge.DOUBTFUL,
@@ -119,7 +121,7 @@ def _content_type(kind: str) -> str:
 
 
 def _draw_trend(series: Series, kind: str) -> Picture:
-    title = labels.series_and_case(series)
+    title = series_and_case(series)
     canvas = make_canvas(kind, trend_picture.WIDTH, trend_picture.HEIGHT, title)
     points = newest_points(series, POINTS)
     if not points:
@@ -155,7 +157,7 @@ def _find_levels(series: Series, changes: list[Change], points: list[SeriesPoint
         return [DrawnLevel(first, last, level, is_worse=False)] if level is not None else []
     edges = [first, *(change.position for change in changes), last]
     values = [changes[0].before, *(change.after for change in changes)]
-    worse = [False, *(labels.is_worse(change) for change in changes)]
+    worse = [False, *(is_worse(change) for change in changes)]
     return [
         DrawnLevel(start, end, value, is_worse=bad)
         for (start, end), value, bad in zip(pairwise(edges), values, worse, strict=True)

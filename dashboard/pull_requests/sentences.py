@@ -12,9 +12,12 @@ from django.conf import settings
 
 from dashboard.experiments.bounds import OPEN, WORSE, BoundedDifference
 from dashboard.models import Check
-from dashboard.sentences import labels, numbers
+from dashboard.sentences import numbers
+from dashboard.sentences.english import lower_first, upper_first
 from dashboard.sentences.markdown import code_span, escape_markdown
+from dashboard.sentences.metric_labels import metric_label
 from dashboard.sentences.regressions import describe_function_change
+from dashboard.sentences.suspects import function_location
 
 if TYPE_CHECKING:
     from dashboard.pull_requests.report import Cause, CheckReport, CheckRow
@@ -116,7 +119,7 @@ def answer_headline(report: CheckReport) -> str:
     match check.answer:
         case Answer.WORSE:
             worst = report.worst
-            metric = labels.lower_first(labels.metric_label(worst.bounded.metric.name))
+            metric = lower_first(metric_label(worst.bounded.metric.name))
             # Beside being faster it may learn worse: then that is what counts.
             what = (
                 "Learns worse" if report.learns_worse and worst.bounded.metric.kind == "quality" else "Worse"
@@ -147,7 +150,7 @@ def left_text(report: CheckReport) -> str:
     if report.check.state != State.MEASURING:
         return "The rest was cancelled." if report.cancelled else ""
     if list(report.left) == [report.worst.case]:
-        what = labels.upper_first(labels.metric_label(report.left[report.worst.case]))
+        what = upper_first(metric_label(report.left[report.worst.case]))
     elif report.left:
         what = ", ".join(report.left) if len(report.left) < 3 else f"{len(report.left)} cases"
     else:
@@ -175,11 +178,11 @@ def cause_text(cause: Cause) -> str:
     Of memory and quality `Peak memory: train.py:push was changed`.
     """
     if cause.suspect:
-        metric = labels.metric_label(cause.metric)
-        return f"{labels.upper_first(metric)}: {suspect_text(cause.suspect)}"
+        metric = metric_label(cause.metric)
+        return f"{upper_first(metric)}: {suspect_text(cause.suspect)}"
     if not cause.function:
         return f"{cause.phase} explains {numbers.format_share(cause.share)} of it"
-    where = labels.function_location({"file": cause.file, "function": cause.function})
+    where = function_location({"file": cause.file, "function": cause.function})
     before, after = cause.calls
     if before != after:
         counts = f"{numbers.format_number(after)} calls a step instead of {numbers.format_number(before)}"
@@ -191,7 +194,7 @@ def cause_text(cause: Cause) -> str:
 def suspect_text(suspect: Mapping[str, Any]) -> str:
     """`train.py:push is called 256 times per step instead of 1 and was changed`."""
     parts = [describe_function_change(suspect, ""), "was changed" if suspect["changed"] else ""]
-    return f"{labels.function_location(dict(suspect))} {' and '.join(filter(None, parts))}"
+    return f"{function_location(dict(suspect))} {' and '.join(filter(None, parts))}"
 
 
 def next_step(check: Check) -> str:
@@ -286,7 +289,7 @@ def _table_row(row: Any) -> str:
     bounded = row.bounded
     cells = (
         escape_markdown(row.case),
-        escape_markdown(labels.metric_label(bounded.metric.name)),
+        escape_markdown(metric_label(bounded.metric.name)),
         change_text(bounded) or "too few pairs",
         verdict_text(bounded),
     )
@@ -320,7 +323,7 @@ def measured_text(report: CheckReport) -> str:
 
 def unmoved_text(report: CheckReport) -> str:
     """`As often on both sides: function calls, graph breaks.` Empty where no counter is."""
-    names = [labels.lower_first(labels.metric_label(name)) for name in report.unmoved_counters]
+    names = [lower_first(metric_label(name)) for name in report.unmoved_counters]
     return f"As often on both sides: {', '.join(names)}." if names else ""
 
 
@@ -358,7 +361,7 @@ def left_out_sentences(report: CheckReport) -> list[str]:
 def uncertain_counter_sentences(report: CheckReport) -> list[str]:
     lines = []
     for case, counters in report.uncertain_counters.items():
-        names = ", ".join(labels.lower_first(labels.metric_label(name)) for name in counters)
+        names = ", ".join(lower_first(metric_label(name)) for name in counters)
         lines.append(
             f"{case} seems to differ in {names}, which can't be proved: the minutes of this check weren't "
             "enough to count often enough."

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dashboard.models import Commit, Delivery, Regression
-from dashboard.sentences import labels, numbers
+from dashboard.sentences import numbers
 from dashboard.sentences import regressions as sentences
+from dashboard.sentences.change_sizes import format_levels
 from dashboard.sentences.learning import is_loss_of_quality
+from dashboard.sentences.metric_labels import series_label
 
 Event = Delivery.Event
 
@@ -132,8 +134,8 @@ def memory_fact(regression: Regression) -> list[tuple[str, str]]:
 
 def _metric_fact(regression: Regression) -> str:
     if is_loss_of_quality(regression):
-        return f"{labels.series_label(regression.series)}: {labels.format_levels(regression)}"
-    return f"{sentences.describe_change(regression)}: {labels.format_levels(regression)}"
+        return f"{series_label(regression.series)}: {format_levels(regression)}"
+    return f"{sentences.describe_change(regression)}: {format_levels(regression)}"
 
 
 def _commit_fact(regression: Regression) -> tuple[str, str]:
@@ -169,8 +171,8 @@ def operation_lines(regression: Regression) -> list[str]:
 def picture_text(regression: Regression) -> str:
     """What the picture shows, for who can't see it."""
     series = regression.series
-    levels = labels.format_levels(regression)
-    return f"{labels.series_label(series)} of {series.case} over the commits: {levels}"
+    levels = format_levels(regression)
+    return f"{series_label(series)} of {series.case} over the commits: {levels}"
 
 
 def digest_title(project: str, counts: Sequence[tuple[str, int]]) -> str:

@@ -7,8 +7,8 @@ from typing import Any
 
 from dashboard.access.audit import AuditAction
 from dashboard.models import AuditEntry
-from dashboard.sentences.labels import describe_revisions
 from dashboard.sentences.numbers import format_count
+from dashboard.sentences.triggers import describe_revisions
 
 Details = Mapping[str, Any]
 

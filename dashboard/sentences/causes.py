@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dashboard.models import Experiment, Regression
-from dashboard.sentences import labels, numbers
+from dashboard.sentences import numbers
+from dashboard.sentences.environment_changes import format_difference
 
 MOST_NAMED = 3
 
@@ -71,7 +72,7 @@ def leading_evidence(regression: Regression) -> str:
 def list_sentence(words: str, items: Sequence[str | Sequence[str]], count: int) -> str:
     """`Installed otherwise: numpy 1.26 → 2.0, torch 2.12 → 2.13 and 4 more.`"""
     more = f" and {count - MOST_NAMED} more" if count > MOST_NAMED else ""
-    named = [item if isinstance(item, str) else labels.format_difference(item) for item in items[:MOST_NAMED]]
+    named = [item if isinstance(item, str) else format_difference(item) for item in items[:MOST_NAMED]]
     return f"{words}: {', '.join(named)}{more}."
 
 

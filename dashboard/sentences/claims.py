@@ -22,8 +22,8 @@ from paceline.claims.verdicts import (
 from paceline.manifest import case_key
 
 from dashboard.models import Claim, ClaimMeasurement, Delivery
-from dashboard.sentences import labels
-from dashboard.sentences.labels import upper_first
+from dashboard.sentences.english import upper_first
+from dashboard.sentences.metric_labels import metric_label
 from dashboard.sentences.numbers import format_interval, format_number, format_quantity
 
 VERDICTS = {
@@ -259,8 +259,8 @@ def metric_text(claim: ClaimText) -> str:
     if name == "phase_share":
         return f"share of {phases.replace('+', ' + ')} in a step"
     if "+" in phases:
-        return f"{labels.metric_label(name, '')} of {phases.replace('+', ' + ')}"
-    return labels.metric_label(name, phases)
+        return f"{metric_label(name, '')} of {phases.replace('+', ' + ')}"
+    return metric_label(name, phases)
 
 
 def sides_text(claim: ClaimText) -> tuple[str, str]:

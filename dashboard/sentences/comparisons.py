@@ -10,7 +10,10 @@ from dashboard.comparisons.pairing import PooledRuns, Unpaired
 from dashboard.comparisons.revisions import ComparisonSide
 from dashboard.detection.types import Doubt
 from dashboard.models import Run
-from dashboard.sentences import labels, numbers
+from dashboard.sentences import numbers
+from dashboard.sentences.english import join_names, lower_first, upper_first
+from dashboard.sentences.environment_changes import describe_differences
+from dashboard.sentences.metric_labels import metric_label
 
 REASONS = {
     "tainted base": "tainted at the base",
@@ -77,7 +80,7 @@ def run_title(run: Run) -> str:
 
 
 def metric_row_label(row: MetricRow) -> str:
-    return labels.metric_label(row.metric.name, row.phase)
+    return metric_label(row.metric.name, row.phase)
 
 
 def effect_text(row: MetricRow) -> str:
@@ -137,7 +140,7 @@ def summary_text(rows: Sequence[MetricRow]) -> str:
     )
     if not unknown:
         return differences or "no difference"
-    undetermined = f"{labels.join_names([lower_label(row) for row in unknown])} can't be determined"
+    undetermined = f"{join_names([lower_label(row) for row in unknown])} can't be determined"
     return (
         f"{differences}; {undetermined}"
         if differences
@@ -146,7 +149,7 @@ def summary_text(rows: Sequence[MetricRow]) -> str:
 
 
 def lower_label(row: MetricRow) -> str:
-    return labels.lower_first(metric_row_label(row))
+    return lower_first(metric_row_label(row))
 
 
 def lead_sentence(compared: CaseComparison) -> str:
@@ -157,7 +160,7 @@ def lead_sentence(compared: CaseComparison) -> str:
     elif all(row.verdict == "~" for row in headlines):
         summary = "No headline metric differs"
     else:
-        summary = labels.upper_first(summary_text(headlines))
+        summary = upper_first(summary_text(headlines))
     counts = (
         f"{len(compared.different)} of {len(compared.rows)} metrics differ, {len(compared.alike)} show no "
         f"difference, {len(compared.unknown)} can't be determined"
@@ -182,7 +185,7 @@ def comparability_sentences(comparison: Comparison) -> list[str]:
         named = (", ".join(pair.base.machines), ", ".join(pair.head.machines))
         sentences.append(f"Other machines of one pool: {named[0]} at the base, {named[1]} at the head.")
     if compared.windows:
-        named_windows = labels.describe_differences(compared.windows)
+        named_windows = describe_differences(compared.windows)
         sentences.append(
             f"The measured windows differ: {named_windows}. Times per step may differ by that alone."
         )

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from dashboard.models import Run
 from dashboard.querysets.disturbances import TaintedCase
-from dashboard.sentences.labels import upper_first
+from dashboard.sentences.english import join_clauses, upper_first
 
 # What happened, and what to do, by the code of a warning that taints.
 ADVICE = {
@@ -46,7 +44,7 @@ UNKNOWN = ("their warnings say why", "do what their warnings advise")
 
 def tainted_case_sentence(case: TaintedCase) -> str:
     """`3 of the newest 5 runs are kept out of judgement: ...`."""
-    causes = join_words([ADVICE.get(code, UNKNOWN)[0] for code in case.codes] or [UNKNOWN[0]])
+    causes = join_clauses([ADVICE.get(code, UNKNOWN)[0] for code in case.codes] or [UNKNOWN[0]])
     verb = "is" if case.tainted == 1 else "are"
     return f"{case.tainted} of the newest {case.measured} runs {verb} kept out of judgement: {causes}."
 
@@ -54,12 +52,7 @@ def tainted_case_sentence(case: TaintedCase) -> str:
 def tainted_case_advice(case: TaintedCase) -> str:
     """`End other work on the machine while it measures.`."""
     advice = [ADVICE.get(code, UNKNOWN)[1] for code in case.codes] or [UNKNOWN[1]]
-    return f"{upper_first(join_words(advice))}."
-
-
-def join_words(parts: Sequence[str]) -> str:
-    """Each once: `a`, `a; b`."""
-    return "; ".join(dict.fromkeys(parts))
+    return f"{upper_first(join_clauses(advice))}."
 
 
 def remeasuring_sentence(again: Run) -> str:

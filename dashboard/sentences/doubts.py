@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dashboard.models import Change
-from dashboard.sentences import labels, numbers
+from dashboard.sentences import numbers
+from dashboard.sentences.environment_changes import describe_differences
 
 SENTENCES = {
     "few points after": "The new level has only {points} so far.",
@@ -23,7 +24,7 @@ def describe_doubts(change: Change) -> list[str]:
     """Why one should look twice at a change: detection's doubts, and what else changed where it starts."""
     doubts = [doubt_sentence(doubt) for doubt in change.doubts]
     if change.markers:
-        doubts.append(f"The environment changed here: {labels.describe_differences(change.markers)}.")
+        doubts.append(f"The environment changed here: {describe_differences(change.markers)}.")
     return doubts
 
 

@@ -8,7 +8,10 @@ from typing import Any
 
 from dashboard.experiments.pair_deviation import MOST_PAIRS, SMALL_DIFFERENCE, PairDeviation
 from dashboard.models import Experiment, Metric
-from dashboard.sentences import labels, numbers
+from dashboard.sentences import numbers
+from dashboard.sentences.change_sizes import format_change
+from dashboard.sentences.english import lower_first, upper_first
+from dashboard.sentences.metric_labels import experiment_metric_label
 
 Purpose = Experiment.Purpose
 Question = Experiment.Question
@@ -168,12 +171,12 @@ def answer_sentence(experiment: Experiment) -> str:
             return "Being measured: too few pairs to tell yet."
         return f"Undecided: {reason}." if reason else "Undecided."
     if experiment.state == State.MEASURING:
-        return f"So far: {labels.lower_first(effect_sentence(experiment))}"
+        return f"So far: {lower_first(effect_sentence(experiment))}"
     return _ended_sentence(experiment, reason)
 
 
 def _ended_sentence(experiment: Experiment, reason: str) -> str:
-    effect = f"{_metric_words(experiment)} {labels.format_change(experiment)}"
+    effect = f"{_metric_words(experiment)} {format_change(experiment)}"
     # The whole's own pairs stand behind what its phases have decided.
     phases = phases_text(experiment.reason)
     match Verdict(experiment.verdict):
@@ -203,7 +206,7 @@ def _suspected_text(experiment: Experiment) -> str:
 def effect_sentence(experiment: Experiment) -> str:
     """How large the difference is: `Step time +38 % [35, 41]: worse.`, or what it is surely smaller than."""
     interval = interval_of_effect(experiment)
-    metric, change = _metric_words(experiment), labels.format_change(experiment)
+    metric, change = _metric_words(experiment), format_change(experiment)
     if interval is None:
         return "Too few pairs to tell."
     low, high = interval
@@ -214,7 +217,7 @@ def effect_sentence(experiment: Experiment) -> str:
             return f"Too uncertain to tell whether {metric} differs: {change}."
         return f"No difference of {metric} larger than {largest_difference(experiment)}: {change}."
     exactly = ", exactly" if low == high else ""
-    return f"{labels.upper_first(metric)} {change}{exactly}: {'worse' if is_worse(experiment) else 'better'}."
+    return f"{upper_first(metric)} {change}{exactly}: {'worse' if is_worse(experiment) else 'better'}."
 
 
 def is_too_uncertain(experiment: Experiment) -> bool:
@@ -336,7 +339,7 @@ def pair_deviation_sentence(deviation: PairDeviation) -> str:
 
 
 def _metric_words(experiment: Experiment) -> str:
-    return labels.lower_first(labels.experiment_metric_label(experiment))
+    return lower_first(experiment_metric_label(experiment))
 
 
 def sides_text(experiment: Experiment) -> str:

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from dashboard.models import GuardResult, Regression
-from dashboard.sentences import labels, numbers
+from dashboard.sentences import numbers
+from dashboard.sentences.change_sizes import format_change, format_levels
+from dashboard.sentences.english import upper_first
+from dashboard.sentences.metric_labels import series_label
 
 State = GuardResult.State
 
@@ -100,14 +103,14 @@ def bound_sentence(regression: Regression) -> str:
 def regression_name(regression: Regression) -> str:
     """`Step time`, or `Training no longer learns`: what a list or a title calls it."""
     if is_loss_of_quality(regression):
-        return labels.upper_first(loss_words(regression))
-    return labels.series_label(regression.series)
+        return upper_first(loss_words(regression))
+    return series_label(regression.series)
 
 
 def regression_change(regression: Regression) -> str:
     """`+38 % [35, 41]`, or `9.3 → 2.1`: how much, beside its name."""
     lost = is_loss_of_quality(regression)
-    return labels.format_levels(regression) if lost else labels.format_change(regression)
+    return format_levels(regression) if lost else format_change(regression)
 
 
 def regression_extent(regression: Regression) -> str:
@@ -116,7 +119,7 @@ def regression_extent(regression: Regression) -> str:
     Empty where that has no ratio, and says the levels itself.
     """
     if not is_loss_of_quality(regression):
-        levels = labels.format_levels(regression)
+        levels = format_levels(regression)
         return "" if levels == regression_change(regression) else levels
     seeds = regression.learning.get("seeds", 0)
     name = quality_name(regression)
@@ -126,7 +129,7 @@ def regression_extent(regression: Regression) -> str:
 def learning_summary(regression: Regression) -> str:
     """`Score 2.1 instead of 9.3, over 3 seeds. Its guard asks for at least 3.`: what its page begins with."""
     pace = pace_words(regression)
-    parts = [labels.upper_first(loss_detail(regression)), labels.upper_first(pace)]
+    parts = [upper_first(loss_detail(regression)), upper_first(pace)]
     sentences = [
         *(f"{part}." for part in parts if part),
         bound_sentence(regression),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dashboard.models import Limit, Regression, SeriesLatest
-from dashboard.sentences import labels, numbers
+from dashboard.sentences import numbers
+from dashboard.sentences.metric_labels import metric_words
 
 
 def format_bounds(
@@ -43,7 +44,7 @@ def violation_text(limit: Limit) -> str:
     case: `GPU utilization of snake_dqn is ...`."""
     unit, bound = limit.series.metric.unit, limit.violated_bound
     least, most = (bound, None) if limit.value < bound else (None, bound)
-    name = labels.metric_words(limit.series)
+    name = metric_words(limit.series)
     if limit.regression and is_of_other_case(limit, limit.regression):
         name = f"{name} of {limit.series.case}"
     digits = numbers.crossing_digits(limit.value, bound, unit)
@@ -66,7 +67,7 @@ def violations_headline(limits: Sequence[Limit], regression: Regression) -> str:
     case = f" in {first.series.case}" if is_of_other_case(first, regression) else ""
     more = len(limits) - 1
     others = f" and {more} more limit{'s' if more > 1 else ''}" if more else ""
-    return f"{labels.metric_words(first.series)} {value} (limit {bound}){case}{others}"
+    return f"{metric_words(first.series)} {value} (limit {bound}){case}{others}"
 
 
 def is_of_other_case(limit: Limit, regression: Regression) -> bool:

@@ -15,7 +15,8 @@ from dashboard.querysets.machines import WaitingWork
 from dashboard.querysets.projects import SILENT_AFTER
 from dashboard.sentences import numbers
 from dashboard.sentences.disturbances import ADVICE
-from dashboard.sentences.labels import field_label, upper_first
+from dashboard.sentences.english import upper_first
+from dashboard.sentences.metric_labels import field_label
 
 # Within which an experiment has its environments built, as a rule: its budget doesn't count that.
 BUILDS_OF_EXPERIMENT = timedelta(hours=1)

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dashboard.sentences import labels, numbers
+from dashboard.sentences import numbers
+from dashboard.sentences.english import join_names
 
 REMEDIES = {
     "repetitions": "its repetitions differ; more of them, or more steps in each, tell more",
@@ -96,9 +97,9 @@ def _name_cases(noisy: Sequence[NoisyCase]) -> str:
     for row in noisy:
         by_case.setdefault(row.case, []).append(row)
     named = [
-        f"{case} on {labels.join_names([row.machine for row in rows])} "
+        f"{case} on {join_names([row.machine for row in rows])} "
         f"(± {numbers.format_share(max(row.noise for row in rows))})"
         for case, rows in list(by_case.items())[:MOST_NAMED]
     ]
     more = len(by_case) - len(named)
-    return labels.join_names([*named, f"{more} more"] if more else named)
+    return join_names([*named, f"{more} more"] if more else named)

@@ -8,8 +8,11 @@ from typing import cast
 from dashboard.measured_kinds import is_exact_counter
 from dashboard.models import Change, Experiment, Point, Regression, Series
 from dashboard.repositories import DETACHED
-from dashboard.sentences import labels, numbers
+from dashboard.sentences import numbers
+from dashboard.sentences.change_sizes import format_change, format_change_size
+from dashboard.sentences.english import lower_first
 from dashboard.sentences.experiments import phases_text, reason_sentence
+from dashboard.sentences.metric_labels import series_and_case
 from dashboard.sentences.trends import points_moved_sentence
 
 Verdict = Experiment.Verdict
@@ -33,8 +36,8 @@ def verdict_sentence(
     effort = f"{numbers.format_count(undisturbed_pairs, 'pair')} of interleaved runs on {machine}{took}"
     # Which series the pairs measured, where it isn't the regression's own.
     other = series.pk != regression.series_id
-    prefix = f"{labels.lower_first(labels.series_and_case(series))} " if other else ""
-    change = f"{prefix}{labels.format_change(experiment)}"
+    prefix = f"{lower_first(series_and_case(series))} " if other else ""
+    change = f"{prefix}{format_change(experiment)}"
     if phases := phases_text(experiment.reason):
         change = f"{phases}; the whole step by itself {change}"
     match experiment.verdict:
@@ -53,7 +56,7 @@ def verdict_sentence(
 
 def other_series_sentence(series: Series, experiment: Experiment, undisturbed_pairs: int) -> str:
     """`Peak memory of snake was confirmed by 4 pairs: +24 % [22, 26].`"""
-    name, change = labels.series_and_case(series), labels.format_change(experiment)
+    name, change = series_and_case(series), format_change(experiment)
     measured = f"{numbers.format_count(undisturbed_pairs, 'pair')}{f': {change}' if change else ''}."
     match experiment.verdict:
         case Verdict.CONFIRMED:
@@ -74,8 +77,8 @@ def points_disagreement(regression: Regression, changes: Sequence[Change]) -> st
         return ""
     if regression.came_gradually and is_exact_counter(regression.series):
         return ""  # It is one of several steps.
-    points = labels.format_change_size(change)
-    if points == labels.format_change_size(regression):
+    points = format_change_size(change)
+    if points == format_change_size(regression):
         return ""
     return points_moved_sentence(change)
 

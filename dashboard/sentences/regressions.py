@@ -7,11 +7,14 @@ from typing import Any
 
 from dashboard.models import Case, Change, Channel, Limit, Metric, Regression
 from dashboard.repositories import DETACHED
-from dashboard.sentences import labels, numbers
+from dashboard.sentences import numbers
 from dashboard.sentences.bisections import GRADUALLY
 from dashboard.sentences.causes import cause_sentence
+from dashboard.sentences.change_sizes import format_change
+from dashboard.sentences.english import lower_first
 from dashboard.sentences.learning import is_loss_of_quality, loss_headline, loss_sentence
 from dashboard.sentences.limits import is_of_other_case, violations_headline
+from dashboard.sentences.metric_labels import metric_words
 from dashboard.sentences.processes import UNATTRIBUTED, describe_slow_process
 
 MORE_CALLS = Regression.MORE_CALLS
@@ -81,7 +84,7 @@ def describe_change(regression: Regression) -> str:
     """
     if is_loss_of_quality(regression):
         return loss_headline(regression)
-    return f"{labels.metric_words(regression.series)} {labels.format_change(regression)}"
+    return f"{metric_words(regression.series)} {format_change(regression)}"
 
 
 def describe_memory_growth(regression: Regression, changes: Iterable[Change]) -> str:
@@ -157,7 +160,7 @@ def merged_words(regression: Regression) -> str:
 def describe_cause(regression: Regression) -> str:
     """`driver or system: changed between the two runs: driver 550.1 → 560.2`: the class and its evidence."""
     first = cause_sentence(regression.cause_evidence[0]).rstrip(".") if regression.cause_evidence else ""
-    return f"{regression.cause}: {labels.lower_first(first)}" if first else regression.cause
+    return f"{regression.cause}: {lower_first(first)}" if first else regression.cause
 
 
 def describe_phase(regression: Regression) -> str:
@@ -369,3 +372,10 @@ def regression_state_label(regression: Regression) -> str:
         # A new driver or another machine: no two commits' runs could prove it.
         return "not blamed" if not regression.names_commit else "not proved"
     return regression.state
+
+
+def triager_name(regression: Regression) -> str:
+    """The user who decided last, also where the account is gone or one of a forge."""
+    if regression.triaged_by:
+        return regression.triaged_by.get_username()
+    return getattr(regression, "triaged_account", "") or "a former account"

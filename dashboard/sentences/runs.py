@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dashboard.sentences import labels, numbers
+from dashboard.models import Run
+from dashboard.sentences import numbers
+from dashboard.sentences.english import join_names, lower_first
 
 # What the first sentence names, of those that the run has.
 LEADING = ("throughput", "step_time", "peak_memory")
@@ -53,12 +55,12 @@ def _comparison_sentence(facts: RunFacts) -> str:
         return ""
     beside = f"Beside the case's run before, #{number} at {commit}"
     moved = [
-        f"{labels.lower_first(label)} is {verdict}{f' by {size}' if size else ''}"
+        f"{lower_first(label)} is {verdict}{f' by {size}' if size else ''}"
         for label, verdict, size in facts.compared
         if verdict
     ]
-    incomparable = labels.join_names([labels.lower_first(label) for label in facts.incomparable])
-    parts = [labels.join_names(moved)] if moved else []
+    incomparable = join_names([lower_first(label) for label in facts.incomparable])
+    parts = [join_names(moved)] if moved else []
     if incomparable:
         parts.append(f"{incomparable} can't be determined: a warning keeps one of the two out of judgement")
     if not parts:
@@ -81,3 +83,10 @@ def _doubts_sentence(facts: RunFacts) -> str:
     if not facts.warnings:
         return "It has no warning."
     return "It has a warning." if facts.warnings == 1 else f"It has {facts.warnings} warnings."
+
+
+def run_state_label(run: Run) -> str:
+    """`measuring`, `failed: crash`, or `requested for 14:05 UTC` where it waits for its time."""
+    if run.is_postponed:
+        return f"{run.state} for {run.not_before:%H:%M} UTC"
+    return f"failed: {run.failure}" if run.state == Run.State.FAILED and run.failure else run.state

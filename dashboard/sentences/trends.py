@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dashboard.models import Change, Series
-from dashboard.sentences import labels, numbers
-from dashboard.sentences.disturbances import ADVICE, join_words
+from dashboard.sentences import numbers
+from dashboard.sentences.change_sizes import format_change_size, shown_step
+from dashboard.sentences.disturbances import ADVICE
+from dashboard.sentences.english import join_clauses
 
 REFERENCE_PROBLEMS = {
     "sign": "Values of this metric may be 0 or less: they have no changes in percent.",
@@ -20,7 +22,7 @@ REFERENCE_PROBLEMS = {
 
 def taint_reason(codes: Iterable[str]) -> str:
     """Why a run is kept out of judgement: `the repetitions of a run differ by too much`; else empty."""
-    return join_words([ADVICE[code][0] for code in codes if code in ADVICE])
+    return join_clauses([ADVICE[code][0] for code in codes if code in ADVICE])
 
 
 def failure_text(run: int, failure: str, reason: str) -> str:
@@ -47,8 +49,8 @@ def line_label(series: Series, branch: str, beside: Series, own_branch: str) -> 
 
 def size_of_points(change: Change) -> str:
     """What its points say, where the size that is reported is another one; else empty."""
-    shown = labels.shown_step(change)
-    if shown is change or labels.format_change_size(change) == labels.format_change_size(shown):
+    shown = shown_step(change)
+    if shown is change or format_change_size(change) == format_change_size(shown):
         return ""
     return points_moved_sentence(change)
 
@@ -58,7 +60,7 @@ def points_moved_sentence(change: Change) -> str:
 
     Of a quality, whose seeds differ, `The points of its runs show 9.3 → 2.1; what pairs ...`.
     """
-    points = labels.format_change_size(change)
+    points = format_change_size(change)
     if change.series.metric.is_quality:
         return f"The points of its runs show {points}; what pairs measured side by side counts."
     return f"The points, measured at other hours, moved by {points}; what pairs measured side by side counts."

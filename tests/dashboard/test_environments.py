@@ -18,7 +18,7 @@ from dashboard.environments import (
 )
 from dashboard.models import Case, Environment, Project, Run
 from dashboard.regressions.explanation.touched_files import says_installed
-from dashboard.sentences import labels
+from dashboard.sentences.environment_changes import describe_differences, format_difference
 from tests.dashboard import factories
 
 OLD: dict[str, Any] = {
@@ -46,14 +46,14 @@ def test_alike_environments_have_no_differences() -> None:
 )
 def test_software_is_what_a_commit_may_ask_for(changed: dict[str, Any], sentence: str) -> None:
     (difference,) = software_differences(OLD, OLD | changed)
-    assert labels.format_difference(difference) == sentence
+    assert format_difference(difference) == sentence
     assert system_differences(OLD, OLD | changed) == []
 
 
 def test_what_the_code_chose_is_told_and_excuses_no_commit() -> None:
     before, after = OLD | {"settings": {"bf16": "on"}}, OLD | {"settings": {"bf16": "off"}}
     (difference,) = compare_environments(before, after)
-    assert labels.format_difference(difference) == "bf16 on → off"
+    assert format_difference(difference) == "bf16 on → off"
     assert software_differences(before, after) == system_differences(before, after) == []
     assert compare_environments(OLD, after) == []  # an older harness didn't tell
 
@@ -61,14 +61,14 @@ def test_what_the_code_chose_is_told_and_excuses_no_commit() -> None:
 def test_harness_and_gpus_are_the_systems() -> None:
     new = OLD | {"harness": "0.2.0", "gpus": [{"name": "H200", "memory_bytes": 1}]}
     differences = system_differences(OLD, new)
-    assert labels.describe_differences(differences) == "GPUs none → H200, harness 0.1.0 → 0.2.0"
+    assert describe_differences(differences) == "GPUs none → H200, harness 0.1.0 → 0.2.0"
     assert software_differences(OLD, new) == []
 
 
 def test_kept_files_are_no_commits() -> None:
     before, after = (compared_values({**OLD, "kept_files": version}, "0.1.0") for version in ("1f2e", "9a8b"))
     (difference,) = compare_environments(before, after)
-    assert labels.format_difference(difference) == "kept files 1f2e → 9a8b"
+    assert format_difference(difference) == "kept files 1f2e → 9a8b"
     assert system_differences(before, after) == [difference]
     # Most projects keep none: their rows stay those of hosts that know of no such files.
     assert "kept_files" not in compared_values(OLD, "0.1.0")
@@ -77,13 +77,13 @@ def test_kept_files_are_no_commits() -> None:
 def test_gpus_of_one_name_differ_by_their_memory() -> None:
     small, large = ([{"name": "H200", "memory_bytes": gigabytes * 10**9}] for gigabytes in (80, 141))
     differences = system_differences(OLD | {"gpus": small}, OLD | {"gpus": large})
-    assert labels.describe_differences(differences) == "GPUs H200 (80.00 GB) → H200 (141.00 GB)"
+    assert describe_differences(differences) == "GPUs H200 (80.00 GB) → H200 (141.00 GB)"
 
 
 def test_another_machine_of_the_pool_is_no_change_of_the_system() -> None:
     new = OLD | {"machine": "bench-2"}
     assert system_differences(OLD, new) == []
-    assert labels.describe_differences(machine_differences(OLD, new)) == "machine bench-1 → bench-2"
+    assert describe_differences(machine_differences(OLD, new)) == "machine bench-1 → bench-2"
 
 
 @pytest.mark.parametrize(("before", "after"), [(OLD, OLD | {"driver": "550.2"}), ({}, OLD), (OLD, {})])

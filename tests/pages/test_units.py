@@ -6,7 +6,8 @@ import pytest
 from paceline.metrics import describe_metric
 
 from dashboard.models import Change, Metric, Series
-from dashboard.sentences import labels, numbers
+from dashboard.sentences import numbers
+from dashboard.sentences.change_sizes import format_change, format_change_size
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -109,4 +110,4 @@ def test_a_change_of_what_may_be_below_zero_is_a_difference(
     assert known is not None
     series = Series(metric=Metric(name=name, unit=known.unit, better=known.better, kind=known.kind))
     change = Change(series=series, before=before, after=after, ratio=ratio)
-    assert (labels.format_change(change), labels.format_change_size(change)) == (text, text)
+    assert (format_change(change), format_change_size(change)) == (text, text)

@@ -16,7 +16,7 @@ from dashboard.management.base import SiteCommand, project_named
 from dashboard.models import Check
 from dashboard.pull_requests import CheckError, sentences
 from dashboard.pull_requests.report import CheckReport, read_report
-from dashboard.sentences import labels
+from dashboard.sentences.metric_labels import metric_label
 
 POLL_SECONDS = 0.5
 
@@ -108,7 +108,7 @@ def as_text(report: CheckReport) -> str:
     check = report.check
     lines = [f"{check.project}: {check}, {sentences.commits_text(check)}", sentences.answer_headline(report)]
     for row in report.shown:
-        metric = labels.metric_label(row.bounded.metric.name)
+        metric = metric_label(row.bounded.metric.name)
         change = sentences.change_text(row.bounded) or "too few pairs"
         lines.append(f"  {row.case}  {metric}  {change}  {sentences.verdict_text(row.bounded)}")
     lines += [f"  {unmoved}"] if (unmoved := sentences.unmoved_text(report)) else []

@@ -19,7 +19,8 @@ from dashboard.experiments.paired_phases import paired_phases
 from dashboard.management.base import SiteCommand, project_named
 from dashboard.models import Experiment
 from dashboard.sentences import experiments as sentences
-from dashboard.sentences import labels, numbers
+from dashboard.sentences import numbers
+from dashboard.sentences.english import upper_first
 
 POLL_SECONDS = 0.5
 # How the command calls what EstimateRequest has.
@@ -209,7 +210,7 @@ def effort_text(experiment: Experiment) -> str:
     took = f"{pairs} in {numbers.format_duration(experiment.seconds)} on {experiment.machine}."
     if experiment.reason.get("code") != "precision not reached":
         return took
-    return f"{took} {labels.upper_first(sentences.reached_text(experiment.reason))}."
+    return f"{took} {upper_first(sentences.reached_text(experiment.reason))}."
 
 
 def phase_rows(experiment: Experiment) -> dict[str, dict[str, float]]:

@@ -16,7 +16,8 @@ from dashboard.comparisons.profile_rows import ProfileRow
 from dashboard.comparisons.revisions import ComparisonSide
 from dashboard.pages.csv_cells import safe_cell
 from dashboard.sentences import comparisons as sentences
-from dashboard.sentences import labels, numbers
+from dashboard.sentences import numbers
+from dashboard.sentences.english import upper_first
 from dashboard.sentences.markdown import code_span, escape_markdown
 
 # (comparison, its address) to a file.
@@ -240,5 +241,5 @@ def _markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, more:
     yield from lines
     yield ""
     if more > 0:
-        yield f"{labels.upper_first(numbers.format_number(more))} more."
+        yield f"{upper_first(numbers.format_number(more))} more."
         yield ""

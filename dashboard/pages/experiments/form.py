@@ -17,7 +17,8 @@ from dashboard.models import Commit, Experiment, Project
 from dashboard.pages.form_fields import read_text
 from dashboard.querysets import experiments as experiment_queries
 from dashboard.sentences import experiments as experiment_sentences
-from dashboard.sentences import labels, numbers
+from dashboard.sentences import numbers
+from dashboard.sentences.metric_labels import metric_label, metric_sort_key
 
 FIELDS = ("base", "head", "case", "head_case", "toggle", "metric", "precision", "minutes", "quick", "pool")
 LONGEST = 1000
@@ -89,5 +90,5 @@ def known_commit(project: Project, revision: str) -> Commit | None:
 def metric_choices(project: Project) -> list[tuple[str, str]]:
     """(spelling, label) of the metrics that are offered: any other may be typed, of a phase too."""
     known = [*experiment_queries.offered_metrics(project), *((name, "") for name in COMMON_METRICS)]
-    ordered = sorted(dict.fromkeys(known), key=lambda metric: labels.metric_sort_key(*metric))
-    return [(f"{name}:{phase}".rstrip(":"), labels.metric_label(name, phase)) for name, phase in ordered]
+    ordered = sorted(dict.fromkeys(known), key=lambda metric: metric_sort_key(*metric))
+    return [(f"{name}:{phase}".rstrip(":"), metric_label(name, phase)) for name, phase in ordered]

@@ -26,10 +26,10 @@ from dashboard.pages.requested_project import requested_project
 from dashboard.querysets.case_grid import CaseState, read_case_states
 from dashboard.querysets.noise import newest_points
 from dashboard.querysets.series import OVERVIEW_METRIC
-from dashboard.sentences import labels
+from dashboard.sentences.metric_labels import METRIC_ORDER, metric_label
 
 CASES_PER_PAGE = 50
-MEASURED_METRICS = [name for name in labels.METRIC_ORDER if not NamedScale(name).has_sign]
+MEASURED_METRICS = [name for name in METRIC_ORDER if not NamedScale(name).has_sign]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def noise_page(request: HttpRequest, slug: str) -> HttpResponse:
     project = requested_project(request, slug)
     asked, states = read_grid(request, project, takes_signed=False)
     if NamedScale(asked.metric).has_sign:
-        label = labels.metric_label(asked.metric)
+        label = metric_label(asked.metric)
         refused = f"metric must have noise that is a share of it: {label} may be 0 or less."
         asked = replace(asked, metric=OVERVIEW_METRIC, refused=refused)
         states = read_case_states(project, asked.metric)
@@ -56,7 +56,7 @@ def noise_page(request: HttpRequest, slug: str) -> HttpResponse:
         "grid": asked,
         "grid_refused": asked.refused,
         "metrics": metric_choices(asked, MEASURED_METRICS),
-        "metric_label": labels.metric_label(asked.metric),
+        "metric_label": metric_label(asked.metric),
         "page": page,
         "rows": rows,
         "noisy": [(row.state, found) for row in rows for found in row.machines if found.is_too_noisy],

@@ -25,7 +25,9 @@ from dashboard.querysets.case_grid import (
 )
 from dashboard.querysets.commits import values_until
 from dashboard.querysets.series import OVERVIEW_METRIC
-from dashboard.sentences import labels, numbers
+from dashboard.sentences import numbers
+from dashboard.sentences.change_sizes import describe_movement
+from dashboard.sentences.metric_labels import METRIC_ORDER, metric_label, metric_sort_key
 
 CASES_PER_PAGE = 40
 # Up to so many cases each value has its trend beside it, and they stand in the order of their names.
@@ -106,29 +108,27 @@ def read_grid(
         return asked, states
     counts = count_cases_by_metric(project)
     metrics = [name for name in counts if takes_signed or not NamedScale(name).has_sign]
-    metric = min(
-        metrics, key=lambda name: (-counts[name], labels.metric_sort_key(name)), default=asked.metric
-    )
+    metric = min(metrics, key=lambda name: (-counts[name], metric_sort_key(name)), default=asked.metric)
     if metric == asked.metric:
         return asked, states
     return replace(asked, metric=metric), read_case_states(project, metric)
 
 
-def metric_choices(asked: GridRequest, names: Sequence[str] = labels.METRIC_ORDER) -> list[tuple[str, str]]:
+def metric_choices(asked: GridRequest, names: Sequence[str] = METRIC_ORDER) -> list[tuple[str, str]]:
     """(name, label) of what a grid can be shown by, and of what it is shown by if that is none of them."""
-    own = [] if asked.metric in labels.METRIC_ORDER else [asked.metric]
-    return [(name, labels.metric_label(name)) for name in (*names, *own)]
+    own = [] if asked.metric in METRIC_ORDER else [asked.metric]
+    return [(name, metric_label(name)) for name in (*names, *own)]
 
 
 def _read_grid_request(request: HttpRequest, project: Project) -> GridRequest:
     named = request.GET.get("metric", "").strip()
     # Beside these a project's scripts may report their own, and an import bring others.
-    own = count_cases_by_metric(project) if named and named not in labels.METRIC_ORDER else ()
+    own = count_cases_by_metric(project) if named and named not in METRIC_ORDER else ()
     words = request.GET.get("q", "").strip()[:200].replace("\x00", " ")
     try:
         return GridRequest(
             words=words,
-            metric=read_choice(request, "metric", tuple(dict.fromkeys((*labels.METRIC_ORDER, *own))))
+            metric=read_choice(request, "metric", tuple(dict.fromkeys((*METRIC_ORDER, *own))))
             or OVERVIEW_METRIC,
             sort=read_choice(request, "sort", SORTS),
             group=request.GET.get("group", "").strip()[:100].replace("\x00", " "),
@@ -165,7 +165,7 @@ def grid_context(request: HttpRequest, project: Project) -> dict[str, Any]:
         "group_names": [BENCHMARK, *params],
         "sorts": SORTS,
         "metrics": metric_choices(asked),
-        "metric_label": labels.metric_label(asked.metric),
+        "metric_label": metric_label(asked.metric),
         # Its noise is no share of it: nothing says by that which case is worth its time.
         "is_signed": NamedScale(asked.metric).has_sign,
         "dense": len(rows) > FEW_CASES,
@@ -220,8 +220,8 @@ def measure_movement(metric: str, unit: str, base: float | None, current: float 
     if base is None or current is None:
         return None
     scale = NamedScale(metric)
-    text = labels.describe_movement(metric, unit, base, current)
-    unmoved = labels.describe_movement(metric, unit, base, base)
+    text = describe_movement(metric, unit, base, current)
+    unmoved = describe_movement(metric, unit, base, base)
     lacks_ratio = scale.lacks_ratio(base, current)
     return Movement(scale.distance(base, current), lacks_ratio, text, text != unmoved)
 
@@ -318,8 +318,8 @@ def _fill_cells(
             for column in columns
         ]
         filled.append(replace(row, cells=cells))
-    rarer = [(name, labels.metric_label(name)) for name, phase in every if (name, phase) not in columns]
-    return [labels.metric_label(*column) for column in columns], rarer, filled
+    rarer = [(name, metric_label(name)) for name, phase in every if (name, phase) not in columns]
+    return [metric_label(*column) for column in columns], rarer, filled
 
 
 def _make_cell(latest: SeriesLatest, changes: Mapping[int, Change], *, compared: bool) -> SeriesCell:
@@ -332,4 +332,4 @@ def shown_columns(rows: Sequence[Mapping[tuple[str, str], Any]]) -> list[tuple[s
     """The metrics that any row has; phases, which are a benchmark's own, where every row has them."""
     columns = {column for cells in rows for column in cells}
     kept = [column for column in columns if not column[1] or all(column in cells for cells in rows)]
-    return sorted(kept, key=lambda column: labels.metric_sort_key(*column))
+    return sorted(kept, key=lambda column: metric_sort_key(*column))

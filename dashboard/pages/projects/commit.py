@@ -23,7 +23,9 @@ from dashboard.pages.requested_project import requested_project
 from dashboard.pages.sharing.shared_pictures import preview_of_page
 from dashboard.querysets import commits
 from dashboard.querysets.commits import BaseValue, MeasuredValue
-from dashboard.sentences import labels, numbers
+from dashboard.sentences import numbers
+from dashboard.sentences.change_sizes import shown_levels, shown_step
+from dashboard.sentences.metric_labels import metric_label
 
 CASES_PER_PAGE = 50
 # By so much less a growth of memory counts in the order of cases than a ratio.
@@ -61,7 +63,7 @@ class ComparedCell:
     @property
     def levels(self) -> tuple[float, float] | None:
         """Before and after the step that begins here; None where none does."""
-        return labels.shown_levels(labels.shown_step(self.change)) if self.change else None
+        return shown_levels(shown_step(self.change)) if self.change else None
 
     @property
     def size(self) -> float:
@@ -182,14 +184,14 @@ def _list_cases(
     ]
     rows.sort(key=lambda row: (-_largest_size(row), str(row.configuration.case), row.configuration.pk))
     page = requested_page(request, rows, CASES_PER_PAGE)
-    return [labels.metric_label(*column) for column in columns], page
+    return [metric_label(*column) for column in columns], page
 
 
 def compare_values(measured: MeasuredValue, base: BaseValue | None, change: Change | None) -> ComparedCell:
     # Two neighbouring values may lie the other way round: the levels of the step that was found tell.
     before, after = (None if base is None else base.value, measured.value)
     if change is not None:
-        before, after = labels.shown_levels(labels.shown_step(change))
+        before, after = shown_levels(shown_step(change))
     moved = measure_movement(measured.metric, measured.unit, before, after)
     overlapping = base is not None and intervals_overlap(measured, base)
     return ComparedCell(measured, base, moved, overlapping, change)

@@ -19,7 +19,8 @@ from dashboard.pages.projects.case_grid import describe_direction, find_base, me
 from dashboard.pages.requested_project import requested_project
 from dashboard.querysets.case_grid import CaseState
 from dashboard.querysets.commits import values_until
-from dashboard.sentences import labels, numbers
+from dashboard.sentences import numbers
+from dashboard.sentences.metric_labels import metric_label
 
 CASES_PER_PAGE = 30
 COMMITS = 30
@@ -66,7 +67,7 @@ def heatmap_page(request: HttpRequest, slug: str) -> HttpResponse:
         "grid_refused": refused,
         "base_commit": base_commit,
         "metrics": metric_choices(asked),
-        "metric_label": labels.metric_label(asked.metric),
+        "metric_label": metric_label(asked.metric),
         "page": page,
         "rows": [
             HeatRow(

@@ -25,7 +25,8 @@ from dashboard.querysets.case_grid import LACKING_CASES, CaseState
 from dashboard.querysets.compiled_queries import NOW, CompiledQuery, Parameter
 from dashboard.querysets.deferred_joins import read_with_details
 from dashboard.runs.planning import PUSHED
-from dashboard.sentences import labels, numbers
+from dashboard.sentences import numbers
+from dashboard.sentences.metric_labels import metric_label, metric_sort_key
 
 SUMMARY_ROWS = 8
 MOST_FAILURES = 6
@@ -96,8 +97,8 @@ def _other_cases_context(
 ) -> dict[str, Any]:
     """How many cases don't have the grid's metric, which would be missing without a word, and by which ones
     they are shown: these are offered beside `metrics`."""
-    names = sorted({name for _, name in lacking}, key=labels.metric_sort_key)
-    others = [(name, labels.metric_label(name)) for name in names]
+    names = sorted({name for _, name in lacking}, key=metric_sort_key)
+    others = [(name, metric_label(name)) for name in names]
     return {
         "other_cases": len(lacking),
         "other_metrics": others[:MOST_METRICS],

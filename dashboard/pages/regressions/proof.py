@@ -20,8 +20,11 @@ from dashboard.pages.experiments.pairs import pairs_caption, pairs_figure
 from dashboard.querysets.regression_details import StepRuns, measured_again, step_times_beside
 from dashboard.regressions.decision.series_kinds import is_same_measurement
 from dashboard.sentences import experiments as sentences
-from dashboard.sentences import labels, proofs
+from dashboard.sentences import proofs
 from dashboard.sentences.bisections import bisection_sentence
+from dashboard.sentences.change_sizes import format_change
+from dashboard.sentences.english import lower_first
+from dashboard.sentences.metric_labels import series_and_case
 
 Purpose = Experiment.Purpose
 Verdict = Experiment.Verdict
@@ -48,9 +51,9 @@ class ProofRow:
         if experiment.purpose == Purpose.MERGE:
             state += ", on the merged branch"
         if not is_same_measurement(link.series, regression.series):
-            state += f": {labels.lower_first(labels.series_and_case(link.series))}"
+            state += f": {lower_first(series_and_case(link.series))}"
         undisturbed = sum(not pair.disturbed for pair in pairs)
-        change = labels.format_change(experiment)
+        change = format_change(experiment)
         return cls(experiment, link.series, pairs, undisturbed, state, change)
 
 

@@ -22,10 +22,10 @@ from dashboard.querysets import regression_details as details
 from dashboard.querysets.costs import weekly_cost
 from dashboard.querysets.regressions import deliveries_of_regression
 from dashboard.regressions.triage import BECOMES
-from dashboard.sentences import labels
 from dashboard.sentences.channels import snooze_text
 from dashboard.sentences.costs import cost_sentence
 from dashboard.sentences.learning import is_loss_of_quality, learning_summary
+from dashboard.sentences.metric_labels import series_label
 from dashboard.sentences.processes import describe_slow_process
 from dashboard.sentences.regressions import (
     crossed_limits,
@@ -34,6 +34,7 @@ from dashboard.sentences.regressions import (
     suspect_sentence,
     unannounced_reason,
 )
+from dashboard.sentences.suspects import function_location, is_called_in_step
 
 # The share of what was lost from which on the first sentences name a tensor operation.
 LEADING_SHARE = 0.25
@@ -88,7 +89,7 @@ def render_regression(
         "regression": regression,
         "preview": preview_of(regression),
         "project": regression.project,
-        "name": labels.series_label(regression.series),
+        "name": series_label(regression.series),
         "learning_summary": learning_summary(regression) if is_loss_of_quality(regression) else "",
         "figure": theme.figure_json(drawn) if drawn else "",
         "drawn": drawn,
@@ -149,9 +150,9 @@ def is_unasked(regression: Regression, channels: list[Channel]) -> bool:
 def _suspect_row(regression: Regression, suspect: dict[str, Any]) -> dict[str, Any]:
     return {
         **suspect,
-        "place": labels.function_location(suspect),
+        "place": function_location(suspect),
         "sentence": suspect_sentence(regression, suspect),
-        "called": labels.is_called_in_step(suspect),
+        "called": is_called_in_step(suspect),
         "profiled": suspect.get("profiled", True),
     }
 

@@ -14,7 +14,8 @@ from dashboard.host_protocol import files_version
 from dashboard.models import Project, Run, Telemetry
 from dashboard.projects.kept_files import read_kept_files
 from dashboard.querysets import runs as run_queries
-from dashboard.sentences import labels
+from dashboard.sentences.metric_labels import field_label
+from dashboard.sentences.repositories import repository_location
 
 MAIN_THREAD = "main"
 MOST_OVERLAID = 8
@@ -176,9 +177,7 @@ def environment_context(document: Json) -> Json:
     environment = document.get("environment") or {}
     return {
         "environment": [
-            (labels.field_label(name), value)
-            for name, value in environment.items()
-            if _is_plain_value(name, value)
+            (field_label(name), value) for name, value in environment.items() if _is_plain_value(name, value)
         ],
         "environment_gist": environment_gist(environment),
         "cpu_features": ", ".join(environment.get("cpu_features") or ()),
@@ -239,7 +238,7 @@ def reproduction_command(run: Run, document: Json | None) -> str:
         measure.append("--quick")
     return "\n".join(
         [
-            f"git clone {shlex.quote(labels.repository_location(project))} {shlex.quote(project.slug)}",
+            f"git clone {shlex.quote(repository_location(project))} {shlex.quote(project.slug)}",
             f"cd {shlex.quote(project.slug)}",
             f"git checkout {shlex.quote(run.commit.hash)}",
             *_kept_files_note(project, document),

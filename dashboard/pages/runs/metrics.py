@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dashboard.querysets.run_points import PreviousRun, RunPoint
-from dashboard.sentences import labels
+from dashboard.sentences.metric_labels import metric_label, metric_sort_key
 
 # The phase of a metric of the whole step. The metrics table has those alone: other tables have the phases.
 WHOLE_STEP = None
@@ -49,14 +49,14 @@ def metrics_context(document: Json, points: Sequence[RunPoint], previous: Previo
     rows: list[Json] = [
         {
             **metric,
-            "label": labels.metric_label(metric["name"], metric["phase"] or ""),
+            "label": metric_label(metric["name"], metric["phase"] or ""),
             "series": links.get((metric["name"], metric["phase"] or "")),
             "tainted": (metric["name"], metric["phase"] or "") in tainted,
         }
         for metric in document.get("metrics") or []
     ]
     whole = [row for row in rows if row["phase"] is WHOLE_STEP and row["kind"] != "counter"]
-    whole.sort(key=lambda row: (not row.get("headline"), labels.metric_sort_key(row["name"])))
+    whole.sort(key=lambda row: (not row.get("headline"), metric_sort_key(row["name"])))
     return {
         "metrics": [row for row in whole if not row["name"].startswith(OTHER_TABLES)],
         "headlines": [row for row in whole if row.get("headline")],
@@ -96,7 +96,7 @@ def _phase_counter_table(counts: list[tuple[Json, CounterRow]]) -> Json:
     names = sorted({row["name"] for row, count in counts if count.value or count.before})
     by_phase_and_name = {(row["phase"], row["name"]): count for row, count in counts}
     paths = sorted({row["phase"] for row, _ in counts})
-    columns = [labels.metric_label(name) for name in names]
+    columns = [metric_label(name) for name in names]
     return {
         "columns": columns,
         "rows": [

@@ -40,7 +40,7 @@ from dashboard.project_setup.expected_durations import seconds_left_by_progress
 from dashboard.querysets import run_points
 from dashboard.querysets import runs as run_queries
 from dashboard.querysets.durations import newest_duration
-from dashboard.sentences import labels
+from dashboard.sentences.metric_labels import metric_sort_key
 from dashboard.sentences.numbers import format_count
 
 # The warning that the page leaves out: its table of limits says more.
@@ -82,7 +82,7 @@ def run_page(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _listed_place(point: run_points.RunPoint) -> tuple[bool, tuple[int, str, str]]:
     """Headlines first, as among the metrics of a document."""
-    return not point.headline, labels.metric_sort_key(point.metric, point.phase)
+    return not point.headline, metric_sort_key(point.metric, point.phase)
 
 
 def _document_context(request: HttpRequest, run: Run, document: Json) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from statistics import median
 from typing import Any
 
 from dashboard.charts import scaling, theme
-from dashboard.sentences import labels
 from dashboard.sentences.limits import format_bounds
+from dashboard.sentences.metric_labels import metric_label, metric_unit
 
 # What an exponent is compared with: the loop should grow as the parameter does, a step not at all.
 LOOP, STEP_TIME, STEPS = "scaling_exponent", "scaling_exponent_step_time", "scaling_exponent_steps"
@@ -35,7 +35,7 @@ class ExponentRow:
 
     @property
     def label(self) -> str:
-        return self.phase or EXPONENT_LABELS.get(self.name, labels.metric_label(self.name))
+        return self.phase or EXPONENT_LABELS.get(self.name, metric_label(self.name))
 
     @property
     def doubled(self) -> float:
@@ -188,8 +188,8 @@ def limits_context(document: Json, series: dict[tuple[str, str | None], int]) ->
     metrics = {(row["name"], row["phase"]): row["unit"] for row in document.get("metrics") or []}
     limits = [
         LimitRow(
-            labels.metric_label(row["metric"], row["phase"] or ""),
-            metrics.get((row["metric"], row["phase"])) or labels.metric_unit(row["metric"]),
+            metric_label(row["metric"], row["phase"] or ""),
+            metrics.get((row["metric"], row["phase"])) or metric_unit(row["metric"]),
             row["minimum"],
             row["maximum"],
             row["value"],

@@ -10,7 +10,8 @@ from paceline.document import CODES_TAINTING_ALL
 
 from dashboard.models import Run
 from dashboard.querysets.run_points import PreviousRun, RunPoint
-from dashboard.sentences import labels, runs
+from dashboard.sentences import runs
+from dashboard.sentences.change_sizes import describe_movement
 
 Json = dict[str, Any]
 
@@ -67,7 +68,7 @@ def compare_metric(row: Json, previous: PreviousRun | None) -> ComparedMetric | 
     if not _intervals_differ(row, point):
         return ComparedMetric(point.value, "", "")
     better = (row["value"] > point.value) == (row["better"] == "higher")
-    size = labels.describe_movement(row["name"], row["unit"], point.value, row["value"])
+    size = describe_movement(row["name"], row["unit"], point.value, row["value"])
     return ComparedMetric(point.value, "better" if better else "worse", size)
 
 

@@ -16,7 +16,7 @@ from dashboard.querysets import series as series_queries
 from dashboard.querysets import trends
 from dashboard.querysets.series_points import SeriesPoint, newest_points
 from dashboard.querysets.trends import CommitEvent
-from dashboard.sentences import labels
+from dashboard.sentences.change_sizes import format_change_size, is_worse, shown_step
 from dashboard.sentences.trends import failure_text, taint_reason
 
 POINTS_AROUND = 30
@@ -106,8 +106,8 @@ def trend_change(change: Change, regression: Regression | None = None) -> TrendC
         position=change.position,
         before=change.before,
         after=change.after,
-        size=labels.format_change_size(labels.shown_step(change)),
-        worse=labels.is_worse(change),
+        size=format_change_size(shown_step(change)),
+        worse=is_worse(change),
         url=change.regression.get_absolute_url() if change.regression and not own else "",
         muted=regression is not None and not own,
     )

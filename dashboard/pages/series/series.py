@@ -28,9 +28,11 @@ from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.noise import with_noise_facts
 from dashboard.querysets.regressions import learning_lost_at
 from dashboard.retention import kept_days
-from dashboard.sentences import labels, numbers
+from dashboard.sentences import numbers
 from dashboard.sentences.costs import precision_sentence
+from dashboard.sentences.english import upper_first
 from dashboard.sentences.limits import format_bounds
+from dashboard.sentences.metric_labels import metric_description, metric_sort_key, series_label
 from dashboard.sentences.trends import dropped_points_sentence, failure_text, taint_reason, thinned_sentence
 
 
@@ -53,17 +55,17 @@ def series_page(request: HttpRequest, pk: int) -> HttpResponse:
     newest = trend.details
     siblings = sorted(
         (other for other in trend.related if other.configuration_id == series.configuration_id),
-        key=lambda sibling: labels.metric_sort_key(sibling.metric.name, sibling.phase),
+        key=lambda sibling: metric_sort_key(sibling.metric.name, sibling.phase),
     )
     newest_limit = trend.limits[-1] if trend.limits else None
     unit = series.metric.unit
     against = baseline_context(series, trend.baseline, newest, trend.branch)
     context = {
         "series": series,
-        "name": labels.series_label(series),
+        "name": series_label(series),
         "preview": preview_of(series),
         "project": project,
-        "meaning": labels.metric_description(series.metric.name),
+        "meaning": metric_description(series.metric.name),
         **against,
         **chart_context(trend),
         **points_context(request, trend),
@@ -195,7 +197,7 @@ def _describe_failure(event: Any) -> dict[str, Any]:
     text = failure_text(event.run, event.failure, event.reason)
     return {
         "run": event.run,
-        "text": labels.upper_first(text),
+        "text": upper_first(text),
         "commit": event.hash[:10],
         "subject": event.subject,
     }

@@ -23,7 +23,7 @@ from dashboard.querysets import baselines, trends
 from dashboard.querysets import series as series_queries
 from dashboard.querysets.series_points import SeriesPoint, newest_points, points_of_runs
 from dashboard.querysets.trends import CommitEvent, LimitRow, TrendRow, environment_values
-from dashboard.sentences import labels
+from dashboard.sentences.environment_changes import describe_differences
 from dashboard.sentences.trends import line_label
 
 # So many points are drawn, of a longer line those that tell; and of the lines beside it together.
@@ -381,7 +381,7 @@ def environment_markers(rows: Sequence[TrendRow]) -> list[EnvironmentMarker]:
         )
         differences = compare_environments(old, new)
         if differences:
-            text = labels.describe_differences(differences)
+            text = describe_differences(differences)
             markers.append(EnvironmentMarker(after.position, after.run, _marker_label(differences), text))
     return markers
 

@@ -27,7 +27,7 @@ from dashboard.querysets import runs as run_queries
 from dashboard.sentences import claims as claim_sentences
 from dashboard.sentences import comparisons as comparison_sentences
 from dashboard.sentences import experiments as experiment_sentences
-from dashboard.sentences import labels
+from dashboard.sentences.metric_labels import experiment_metric_label
 
 MOST_REPETITIONS = 10_000
 
@@ -36,7 +36,7 @@ MOST_REPETITIONS = 10_000
 def experiment_picture(request: HttpRequest, pk: int, kind: str) -> HttpResponse:  # noqa: ARG001
     experiment = get_object_or_404(experiment_queries.experiments_with_related(), pk=pk)
     figure = draw_experiment_pairs(experiment, list(experiment.pairs.order_by("index")))
-    title = f"{labels.experiment_metric_label(experiment)} of {experiment.base_configuration.case}"
+    title = f"{experiment_metric_label(experiment)} of {experiment.base_configuration.case}"
     caption = experiment_sentences.answer_sentence(experiment) if figure else "No pair was measured yet"
     return send_figure(figure, title, caption, kind, public=is_public(experiment.project))
 

@@ -9,8 +9,8 @@ from pytest_django import Settings
 
 from dashboard import alerts
 from dashboard.models import Commit, Delivery, Regression
-from dashboard.sentences import labels
 from dashboard.sentences import regressions as sentences
+from dashboard.sentences.change_sizes import format_levels
 from tests.dashboard.alerts.conftest import OPERATION
 from tests.dashboard.alerts.sinks import MailSink
 
@@ -78,7 +78,7 @@ def test_an_exponent_is_told_as_it_was_and_is(make_delivery: Make) -> None:
     for name, value in sizes.items():
         setattr(regression, name, value)
     assert sentences.describe_change(regression) == "scaling exponent +0.42 [0.38, 0.45]"
-    assert labels.format_levels(regression) == "\N{MINUS SIGN}0.0200 → 0.400"
+    assert format_levels(regression) == "\N{MINUS SIGN}0.0200 → 0.400"
 
 
 def test_the_mail_links_to_the_regression(make_delivery: Make, mailbox: MailSink, settings: Settings) -> None:

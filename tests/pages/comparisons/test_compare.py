@@ -26,7 +26,7 @@ from dashboard.pages.comparisons import compare
 from dashboard.pages.comparisons.compare import draw_forest
 from dashboard.policy.baselines import ASSUMED_NOISE
 from dashboard.sentences.comparisons import summary_text
-from dashboard.sentences.labels import metric_label
+from dashboard.sentences.metric_labels import metric_label
 from tests.pages import builders
 from tests.pages.comparison_builders import measure_many, plant_difference
 from tests.pages.conftest import shown_text

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from dashboard.models import Case, Commit, Point, Regression, Run, Series, Trigger
-from dashboard.sentences.labels import describe_movement
+from dashboard.sentences.change_sizes import describe_movement
 from dashboard.sentences.numbers import MINUS
 from tests.pages import builders
 from tests.pages.check_builders import create_check

@@ -15,7 +15,7 @@ from dashboard.pages.series.trend import environment_markers
 from dashboard.querysets.trends import newest_rows
 from dashboard.regressions import judge_run
 from dashboard.sentences.doubts import describe_doubts
-from dashboard.sentences.labels import describe_differences
+from dashboard.sentences.environment_changes import describe_differences
 from tests.dashboard import factories
 from tests.pages import builders
 
