@@ -1,6 +1,7 @@
 """Which repetitions count: the processor's waiting times are given, nothing is measured."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from types import SimpleNamespace
@@ -119,3 +120,9 @@ def test_what_doesnt_fit_runs_afterwards(
     timed = [took_memory(GIGABYTE, 30 * GIGABYTE)]
     assert runner._run_side_by_side(plans, "counting", 0.0, timed) == plans
     assert ran == groups
+
+    # Groups of ranks never run beside each other: their code may name a port.
+    ran.clear()
+    timed = [replace(timed[0], ranks=[timed[0].result] * 2)]
+    assert runner._run_side_by_side(plans, "counting", 0.0, timed) == plans
+    assert ran == [1, 1, 1]

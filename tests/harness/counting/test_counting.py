@@ -1,4 +1,6 @@
+import socket
 import sys
+import textwrap
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +13,7 @@ from paceline.counting.call_tree import ProfileSwitch, ThreadProfile
 from paceline.measured.mark_recorder import MarkRecorder
 from paceline.measured.phase_nodes import PhaseNode
 
-from tests.harness.conftest import Project, Value
+from tests.harness.conftest import LOOP, Project, Value
 from tests.harness.strangers import UNCOMPILED
 
 
@@ -92,10 +94,10 @@ def test_files_are_relative_and_environments_are_named() -> None:
     folder = Path(__file__).resolve().parent
     own, standard, installed = (
         profile_rows.source_location(function.__code__, folder)[1]
-        for function in (call_itself, Path.exists, pytest.approx)
+        for function in (call_itself, textwrap.dedent, pytest.approx)
     )
     assert own == Path(__file__).name
-    assert standard == "python/pathlib.py"
+    assert standard == "python/textwrap.py"
     assert installed.startswith("site-packages/_pytest/")
 
 
@@ -268,3 +270,11 @@ def test_a_profile_of_the_codes_own_makes_calls_inexact(project: Project, value:
     assert not calls["exact"]
     assert 1.0 <= calls["value"] < 1.1
     assert "function_calls" in next(r["message"] for r in raw["warnings"] if r["code"] == "counters_inexact")
+
+
+def test_processes_that_ask_for_one_port_count_one_after_the_other(project: Project, value: Value) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    held = f"import socket\nheld = socket.create_server(('127.0.0.1', {port}))\n"
+    project.write(held + LOOP, steps=20, repetitions=1)
+    assert value(project.measure("--no-sweep"), "function_calls")["exact"]

@@ -144,7 +144,9 @@ def _execute_as_main(script: Path) -> None:
 def _make_main(file: str | None, cached: str | None) -> ModuleType:
     """A module with all that Python gives its own, in its order; `__builtins__` is a module."""
     main = ModuleType("__main__")
-    vars(main).update(__annotations__={}, __builtins__=builtins, __file__=file, __cached__=cached)
+    if sys.version_info < (3, 14):  # later ones make them when they are asked for
+        main.__annotations__ = {}
+    vars(main).update(__builtins__=builtins, __file__=file, __cached__=cached)
     return main
 
 

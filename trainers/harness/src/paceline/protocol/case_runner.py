@@ -336,14 +336,27 @@ class _CaseRunner:
     def _run_side_by_side(
         self, plans: Sequence[ProcessPlan], text: str, done: float, timed: Sequence[TimedRepetition]
     ) -> list[Mapping[str, Any]]:
-        """Run as many at once as fit into the memory, as far as the repetitions before tell."""
+        """Run as many at once as fit into the memory, as far as the repetitions before tell.
+
+        What fails beside another, which may hold its port or file, runs again by itself.
+        """
         most = count_fitting(timed, len(plans))
-        # Two launchers at once would ask for the same port, and a device may be for one process alone.
-        if self._benchmark.launcher or self._devices.are_exclusive():
+        # Two groups of ranks would ask for the same port, and a device may be for one process alone.
+        have_ranks = self._benchmark.launcher or any(repetition.ranks for repetition in timed)
+        if have_ranks or self._devices.are_exclusive():
             most = 1
         results: list[Mapping[str, Any]] = []
         for first in range(0, len(plans), most):
-            results += self._run_at_once(plans[first : first + most], text, done)
+            together = plans[first : first + most]
+            try:
+                results += self._run_at_once(together, text, done)
+            except (TimeLimitError, NothingMeasuredError):
+                raise
+            except MeasurementError:
+                if len(together) == 1:
+                    raise
+                for plan in together:
+                    results += self._run_at_once([plan], text, done)
         return results
 
     def _run_at_once(self, plans: Sequence[ProcessPlan], text: str, done: float) -> list[Mapping[str, Any]]:
