@@ -25,7 +25,13 @@ from dashboard.models import ForgeConnection, ForgeDelivery, Project, Trigger
 from dashboard.projects.names import find_named_project
 from dashboard.secrets import is_lost
 from dashboard.triggers.open_pull_requests import note_pull_request, send_event
-from dashboard.triggers.posted_bodies import HookError, read_posted_body, refuse_request
+from dashboard.triggers.posted_bodies import (
+    REPEATED,
+    HookError,
+    RepeatedDelivery,
+    read_posted_body,
+    refuse_request,
+)
 from dashboard.triggers.receiving import TriggerOrigin, receive_trigger
 from dashboard.triggers.refs import HEADS, TAGS, ignored_ref, stored_ref
 
@@ -35,10 +41,6 @@ NOT_SIGNED = (
 )
 
 
-class RepeatedDelivery(Exception):  # noqa: N818 - reads as a fact
-    """This delivery had its effect already."""
-
-
 @csrf_exempt
 def receive_forge_hook(request: HttpRequest, slug: str) -> JsonResponse:
     """POST only. 202 with one sentence under `message`, and the id of a trigger; else `error`."""
@@ -46,7 +48,7 @@ def receive_forge_hook(request: HttpRequest, slug: str) -> JsonResponse:
         connection, delivery = authenticate_delivery(request, slug)
         return JsonResponse(take_delivery(connection, delivery), status=202)
     except RepeatedDelivery:
-        return JsonResponse({"message": "This delivery was received before."}, status=200)
+        return JsonResponse({"message": REPEATED}, status=200)
     except (ForgeError, HookError) as error:
         return refuse_request(error.status, str(error))
 

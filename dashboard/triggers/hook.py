@@ -23,7 +23,13 @@ from dashboard.models import Project, Trigger
 from dashboard.projects.names import find_named_project
 from dashboard.repositories import FULL_HASH
 from dashboard.secrets import is_lost
-from dashboard.triggers.posted_bodies import HookError, read_posted_body, refuse_request
+from dashboard.triggers.posted_bodies import (
+    REPEATED,
+    HookError,
+    RepeatedDelivery,
+    read_posted_body,
+    refuse_request,
+)
 from dashboard.triggers.receiving import TriggerOrigin, receive_trigger
 from dashboard.triggers.refs import ignored_ref, stored_ref
 
@@ -56,12 +62,14 @@ class HookPush:
 
 @csrf_exempt
 def receive_hook(request: HttpRequest, slug: str) -> JsonResponse:
-    """POST only. 202 with the trigger's id; else the reason under `error`."""
+    """POST only. 202 with the trigger's id; 200 with a message of a repeated one; else `error` says why."""
     try:
         project, push = authenticate_request(request, slug)
         if ignored := ignored_ref(project, push.ref):
             return JsonResponse({"ignored": ignored}, status=202)
         return JsonResponse({"trigger": from_hook(project, push).pk}, status=202)
+    except RepeatedDelivery:
+        return JsonResponse({"message": REPEATED}, status=200)
     except HookError as error:
         return refuse_request(error.status, str(error))
 
@@ -73,7 +81,8 @@ def from_hook(project: Project, push: HookPush) -> Trigger:
     try:
         return receive_trigger(project, origin, push.revisions)
     except IntegrityError:
-        raise HookError(409, "This delivery was received before.") from None
+        # No error: curl sends a push again whose answer it didn't wait for, and shows the last answer.
+        raise RepeatedDelivery from None
 
 
 def authenticate_request(request: HttpRequest, slug: str) -> tuple[Project, HookPush]:

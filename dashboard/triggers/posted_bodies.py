@@ -5,6 +5,12 @@ from __future__ import annotations
 from django.http import HttpRequest, JsonResponse
 from django.http.request import UnreadablePostError
 
+REPEATED = "This delivery was received before."
+
+
+class RepeatedDelivery(Exception):  # noqa: N818 - reads as a fact
+    """This delivery had its effect already."""
+
 
 class HookError(Exception):
     """Why a request is refused: an HTTP status and one sentence."""
