@@ -13,10 +13,8 @@ from paceline.claims.verdicts import (
     HOLDS,
     LARGER,
     MEASURED,
-    NONE,
     NOT_KNOWN,
-    OPPOSITE,
-    SMALLER,
+    VERDICT_TEXTS,
     accepted_range,
 )
 from paceline.manifest import case_key
@@ -26,15 +24,6 @@ from dashboard.sentences.english import upper_first
 from dashboard.sentences.metric_labels import metric_label
 from dashboard.sentences.numbers import format_interval, format_number, format_quantity
 
-VERDICTS = {
-    HOLDS: "holds",
-    SMALLER: "refuted: less than claimed",
-    LARGER: "refuted: more than claimed",
-    NONE: "refuted: no difference",
-    OPPOSITE: "refuted: the opposite",
-    NOT_KNOWN: "not known",
-    MEASURED: "measured",
-}
 # By what a verdict is coloured.
 TONES = {HOLDS: "holds", NOT_KNOWN: "unknown", MEASURED: "unknown", LARGER: "more"}
 HEADS = {
@@ -50,7 +39,7 @@ COUNTED = "counted"
 
 
 def verdict_text(verdict: str) -> str:
-    return VERDICTS.get(verdict, "") or "not measured"
+    return VERDICT_TEXTS.get(verdict, "") or "not measured"
 
 
 def verdict_tone(verdict: str) -> str:

@@ -179,7 +179,7 @@ def test_a_table_names_all_that_was_found() -> None:
     claim = Claim("one", "It is fast", 2, 5, counter="scalar_reads:push", before={}, after={})
     ratios = {"phase": Estimate(56, 50, 60), "equal_training": Estimate(1.05, 1.04, 1.06)}
     found = ClaimResult(
-        claim, "smaller", Estimate(1.14, 1.1, 1.2), counter=(768, 0), evidence=EVIDENCE, **ratios
+        claim, "smaller?", Estimate(1.14, 1.1, 1.2), counter=(768, 0), evidence=EVIDENCE, **ratios
     )
     row = table.CLAIMS.table([found]).splitlines()[-1]
     assert [cell.strip() for cell in row.strip("|").split("|")] == [
@@ -190,7 +190,7 @@ def test_a_table_names_all_that_was_found() -> None:
         "56 [50, 60]x",
         "scalar_reads:push 768 to 0",
         "4 pairs, standard, 1 of 8 disturbed",
-        "smaller",
+        "refuted: less than claimed?",
     ]
     assert "Measured on A processor, 2 cores, 2026-01-02" in table.table_notes([found])
 

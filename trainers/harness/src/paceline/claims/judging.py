@@ -11,7 +11,7 @@ from ..watching.measurement_errors import MeasurementError, TimeLimitError
 from .bench import ClaimBench
 from .claim import Claim, ClaimResult, Comparison, Estimate, Params
 from .readings import better_direction, is_derived, read_metric, reading_unit, split_spelling
-from .verdicts import judge_estimate
+from .verdicts import DOUBT, judge_estimate
 
 RELIABLE_PAIRS = 3
 """Pairs below which a verdict about a ratio is in doubt."""
@@ -49,7 +49,7 @@ def _judge_comparison(claim: Claim, bench: ClaimBench) -> ClaimResult:
     if result.measured is None:
         return result
     kind = "sweep" if comparison.sweeps else "seeds" if claim.seeds else "pairs"
-    unsure = "?" if kind != "sweep" and len(before) < RELIABLE_PAIRS else ""
+    unsure = DOUBT if kind != "sweep" and len(before) < RELIABLE_PAIRS else ""
     equal, equal_documents = _equal_training_ratio(claim, bench)
     return replace(
         result,

@@ -14,11 +14,9 @@ from typing import Any
 from ..manifest.toml_table import ManifestError
 from .claim import Claim, ClaimResult, Estimate, Evidence
 from .table import effect_location
-from .verdicts import judge_estimate
+from .verdicts import DOUBT, judge_estimate
 
 Row = dict[str, Any]
-DOUBT = "?"
-"""Ends a verdict that rests on too few pairs."""
 
 
 def load_results(path: Path, claims: Iterable[Claim]) -> dict[str, ClaimResult]:

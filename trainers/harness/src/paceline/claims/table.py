@@ -9,7 +9,7 @@ from pathlib import Path
 from ..manifest.toml_table import ManifestError
 from ..units import format_amount, format_count, format_interval, format_number
 from .claim import Claim, ClaimResult, Evidence, shows_no_difference
-from .verdicts import NOT_KNOWN
+from .verdicts import DOUBT, NOT_KNOWN, VERDICT_TEXTS
 
 NOTHING = "nothing"
 
@@ -57,7 +57,7 @@ def _claim_row(result: ClaimResult) -> tuple[str, ...]:
         f"{result.phase}x" if result.phase else "",
         _format_counter(result),
         format_evidence(result.evidence),
-        result.verdict,
+        format_verdict(result),
     )
 
 
@@ -70,7 +70,7 @@ def _toggle_row(result: ClaimResult) -> tuple[str, ...]:
         _format_counter(result),
         effect_location(result),
         format_evidence(result.evidence),
-        result.verdict,
+        format_verdict(result),
     )
 
 
@@ -144,6 +144,12 @@ def format_evidence(evidence: Evidence | None) -> str:
     return f"{amount}, {evidence.windows}, {quiet}"
 
 
+def format_verdict(result: ClaimResult) -> str:
+    """Return the verdict in the words of the site, with its doubt; or why there is none."""
+    verdict = result.verdict.rstrip(DOUBT)
+    return VERDICT_TEXTS.get(verdict, verdict) + result.verdict[len(verdict) :]
+
+
 def table_notes(results: Sequence[ClaimResult]) -> str:
     """Return notes on the table: what its figures mean, and where and when they were measured."""
     kinds = {result.evidence.kind for result in results if result.evidence}
@@ -160,7 +166,7 @@ def table_notes(results: Sequence[ClaimResult]) -> str:
         text += "\nWhat is learned is compared seed by seed."
     if any(result.verdict == NOT_KNOWN for result in results):
         text += "\nNot known: the interval reaches over the edge of what is claimed."
-    if any(result.verdict.endswith("?") for result in results):
+    if any(result.verdict.endswith(DOUBT) for result in results):
         text += "\nA verdict with ? rests on too few pairs."
     if any(result.evidence and result.evidence.disturbed for result in results):
         text += "\nA disturbed process waited for a processor: take its times as hints."

@@ -17,6 +17,20 @@ SMALLER, LARGER, NONE, OPPOSITE = "smaller", "larger", "none", "opposite"
 REFUTED = frozenset({SMALLER, LARGER, NONE, OPPOSITE})
 """Less than claimed; more; of a ratio no difference at all; and the contrary of what is claimed."""
 
+VERDICT_TEXTS = {
+    HOLDS: "holds",
+    SMALLER: "refuted: less than claimed",
+    LARGER: "refuted: more than claimed",
+    NONE: "refuted: no difference",
+    OPPOSITE: "refuted: the opposite",
+    NOT_KNOWN: "not known",
+    MEASURED: "measured",
+}
+"""As tables, pages and messages say them."""
+
+DOUBT = "?"
+"""Ends a verdict that rests on too few pairs."""
+
 TOLERANCE = 0.1
 """What a claim without a tolerance of its own may be missed by, for documents round: of a ratio this part of
 its distance from 1, and NO_DIFFERENCE at least; of a value this part of it."""
