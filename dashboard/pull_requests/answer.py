@@ -13,6 +13,8 @@ from dashboard.measured_kinds import CLOCKED_KINDS
 NOT_KNOWN = "not known"
 # Codes of reasons: what is worse was proved while other things were measured; the base against itself moved.
 PROVED, CONTROL_MOVED = "proved", "control moved"
+# What a forge named as the tip of the target isn't in the repository: another history has replaced it.
+BASE_GONE = "base is gone"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from dashboard.experiments.sides import FoundSides, WantedCase, create_sides, us
 from dashboard.forges.errors import ForgeRefused
 from dashboard.forges.forge import forge_of
 from dashboard.models import Check, CheckedCase, Experiment, ForgeConnection, Metric, Project
+from dashboard.pull_requests.answer import BASE_GONE
 from dashboard.pull_requests.case_files import changed_paths, profiled_files
 from dashboard.pull_requests.fetching_heads import fetch_head
 from dashboard.pull_requests.selection import touched_cases
@@ -101,6 +102,8 @@ def make_plan(check: Check, patience: float | None = None) -> CheckPlan:
     mirror.fetch(patience)
     bring_head(mirror, check, patience)
     onto = check.onto_hash or repositories.resolve_revision(mirror, f"refs/heads/{check.onto}")
+    if not mirror.has_commit(onto):
+        raise NotMeasurableError(BASE_GONE, commit=onto, onto=check.onto)
     found = repositories.merge_base(mirror, check.head_hash, onto)
     if found is None:
         raise NotMeasurableError("no merge base", onto=check.onto)

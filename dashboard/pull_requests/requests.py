@@ -14,6 +14,7 @@ from paceline.manifest import ManifestError
 
 from dashboard import dispatch, experiments, outbox, repositories, runs
 from dashboard.models import Check, Experiment, Project, PullRequest
+from dashboard.pull_requests.answer import BASE_GONE
 from dashboard.pull_requests.errors import CheckError
 from dashboard.repositories import RepositoryError
 
@@ -194,7 +195,10 @@ def check_names(project: Project, head: str, benchmarks: Sequence[str]) -> None:
 
 
 def repeat_check(check: Check, requested_by: Any = None) -> Check:
-    """Check the same head against the same merge base once more. Raises CheckError while one is under way."""
+    """Check the same head against the same merge base once more; where that is gone, against today's.
+
+    Raises CheckError while one is under way.
+    """
     with transaction.atomic():
         Project.objects.select_for_update(no_key=True).get(pk=check.project_id)
         # As it is now, whatever the caller has read before.
@@ -208,7 +212,8 @@ def repeat_check(check: Check, requested_by: Any = None) -> Check:
             pull_request=pull_request,
             head_hash=check.head_hash,
             onto=check.onto,
-            onto_hash=check.onto_hash,
+            # A tip that isn't there never will be: the target as it is now.
+            onto_hash="" if check.reason.get("code") == BASE_GONE else check.onto_hash,
             benchmarks=check.benchmarks,
             quick=check.quick,
             minutes=check.minutes,

@@ -81,6 +81,8 @@ def reason_sentence(reason: Mapping[str, Any]) -> str:
             return f"It has no history in common with {reason['onto']}."
         case "head is gone":
             return f"Its head {reason['head'][:10]} can't be found in the repository any more."
+        case "base is gone":
+            return f"{reason['commit'][:10]}, which was the tip of {reason['onto']}, isn't in the repository."
         case "can't be measured":
             return str(reason["text"])
         case "side failed":
@@ -215,6 +217,8 @@ def next_step(check: Check) -> str:
         code = check.reason.get("code")
         if code in ("can't be measured", "side failed"):
             return "Mend that, and run it again."
+        if code == "base is gone":
+            return f"Run it again: it is compared with {check.onto} as it is then."
         # These stay as they are, however long it is measured.
         if code not in ("no common case", "no merge base", "head is gone"):
             return "Run it again, with more minutes or on a quieter machine."

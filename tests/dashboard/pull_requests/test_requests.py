@@ -12,6 +12,7 @@ from dashboard import pull_requests
 from dashboard.models import Check, Project, PullRequest
 from dashboard.pull_requests import CheckError
 from dashboard.pull_requests.requests import newest_check
+from dashboard.pull_requests.sentences import next_step, reason_sentence
 from tests.dashboard.conftest import Repository
 from tests.dashboard.pull_requests.conftest import CLOSED, Propose, prepare_check
 
@@ -122,6 +123,16 @@ def test_it_is_repeated_once_it_has_ended(check: Check) -> None:
     assert not pull_requests.cancel_check(check, "ada")
     again = pull_requests.repeat_check(check)
     assert (again.head_hash, again.onto_hash, again.state) == (check.head_hash, check.onto_hash, "requested")
+
+
+def test_a_base_that_is_gone_is_another_one_next_time(propose: Propose) -> None:
+    check = propose(onto_hash="0" * 40)
+    assert check
+    gone = prepare_check(check)
+    assert (gone.answer, gone.reason["code"]) == ("not known", "base is gone")
+    assert reason_sentence(gone.reason) == "0000000000, which was the tip of main, isn't in the repository."
+    assert next_step(gone) == "Run it again: it is compared with main as it is then."
+    assert prepare_check(pull_requests.repeat_check(gone)).state == "measuring"
 
 
 def test_an_older_head_is_not_repeated(check: Check, propose: Propose, proposed: Repository) -> None:
