@@ -19,11 +19,11 @@ JUDGED_COUNTERS = (*ANY_INCREASE, *LARGE_INCREASE, READS)
 
 
 def least_growth(name: str, before: float, *, headline: bool) -> float | None:
-    """By how much a counter of the whole step has to grow from `before` to matter, in its own unit.
+    """By how much a counter has to grow from `before` to matter, in its own unit.
 
-    0 is any growth; None: it never matters by itself.
+    0 is any growth; None: it never matters by itself. Of one phase, `function_calls:learn`, a headline does.
     """
-    if name in ANY_INCREASE:
+    if name.partition(":")[0] in ANY_INCREASE:
         return 0.0
     large = (LARGE_RATIO - 1) * before
     if name == READS:

@@ -20,6 +20,7 @@ from dashboard.host_protocol.kept_files import files_problem
 from dashboard.host_protocol.message_fields import (
     LARGEST_KEY,
     LARGEST_SMALL,
+    LONGEST_PATH,
     LONGEST_WORD,
     MessageError,
     MessageFields,
@@ -260,7 +261,7 @@ def _read_counter(row: MessageFields) -> dict[str, Any]:
     if (better := row.text("better", most=LONGEST_UNIT)) not in BETTER:
         raise MessageError(f"{row.path} must say lower or higher for better.")
     return {
-        "name": row.text("name", most=LONGEST_WORD),
+        "name": row.text("name", most=LONGEST_WORD + len(":") + LONGEST_PATH),
         "unit": row.text("unit", most=LONGEST_UNIT),
         "better": better,
         "headline": row.flag("headline"),

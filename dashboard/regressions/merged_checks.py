@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from paceline.phase_names import spell_metric
+
 from dashboard import experiments, pull_requests
 from dashboard.experiments.bounds import WORSE
 from dashboard.measured_kinds import MEAN_TIME, is_exact_counter
@@ -94,7 +96,8 @@ def intended_up_to(series: SeriesRow, found: FoundCheck) -> float | None:
     measured = evaluate_case(found.row)
     if not found.check.intended_by or not measured.worse:
         return None
-    name = MEAN_TIME[0] if series.metric.name in MEAN_TIME and not series.phase else str(series)
+    spelling = spell_metric(series.metric.name, series.phase)
+    name = MEAN_TIME[0] if series.metric.name in MEAN_TIME and not series.phase else spelling
     bounded = next((row for row in measured.all_bounded if row.metric.name == name), None)
     if bounded is None:
         return math.inf if is_exact_counter(series) else None

@@ -37,7 +37,12 @@ _PHASE_LABELS = {
 
 
 def metric_label(metric: str, phase: str = "") -> str:
-    """`step_time` -> `Step time`; with a phase `Own time in learn/push`; reported names stay as they are."""
+    """`step_time` -> `Step time`; with a phase `Own time in learn/push`; reported names stay as they are.
+
+    `phase_self_time:learn/push`, as a manifest names it, says its phase by itself.
+    """
+    metric, _, named = metric.partition(":")
+    phase = phase or named
     reported = metric.split(".", 1)
     if len(reported) == 2:
         return f"{reported[1]} ({reported[0]})" + (f" in {phase}" if phase else "")

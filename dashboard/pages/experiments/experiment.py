@@ -12,6 +12,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import HttpResponseClientRefresh
+from paceline.phase_names import spell_metric
 
 from dashboard import cancelling, experiments
 from dashboard.access import visitor_of
@@ -20,7 +21,7 @@ from dashboard.experiments.paired_phases import paired_phases
 from dashboard.models import Experiment
 from dashboard.pages.comparisons.phases import compare_by_pairs, drawn_comparison
 from dashboard.pages.experiments.functions import functions_context
-from dashboard.pages.experiments.links import configuration_fields, form_address, metric_spelling
+from dashboard.pages.experiments.links import configuration_fields, form_address
 from dashboard.pages.experiments.pairs import pairs_caption, pairs_figure
 from dashboard.pages.paging import ROWS_PER_PAGE, parse_whole_number, requested_page
 from dashboard.pages.requested_project import requested_project
@@ -177,7 +178,7 @@ def asked_question(experiment: Experiment) -> dict[str, str]:
         **configuration_fields(experiment.base_configuration),
         "base": experiment.base_commit.hash,
         "head": experiment.head_commit.hash,
-        "metric": metric_spelling(experiment.metric, experiment.phase),
+        "metric": spell_metric(experiment.metric.name, experiment.phase),
         "minutes": numbers.format_field(experiment.most_seconds / 60),
         "precision": f"{numbers.format_field(100 * experiment.precision)}%" if experiment.precision else "",
     }

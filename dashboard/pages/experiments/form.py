@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods
+from paceline.phase_names import spell_metric
 
 from dashboard import experiments
 from dashboard.access import visitor_of
@@ -91,4 +92,4 @@ def metric_choices(project: Project) -> list[tuple[str, str]]:
     """(spelling, label) of the metrics that are offered: any other may be typed, of a phase too."""
     known = [*experiment_queries.offered_metrics(project), *((name, "") for name in COMMON_METRICS)]
     ordered = sorted(dict.fromkeys(known), key=lambda metric: metric_sort_key(*metric))
-    return [(f"{name}:{phase}".rstrip(":"), metric_label(name, phase)) for name, phase in ordered]
+    return [(spell_metric(name, phase), metric_label(name, phase)) for name, phase in ordered]

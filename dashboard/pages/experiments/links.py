@@ -8,8 +8,9 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 from paceline.manifest.policy import ROLLING
+from paceline.phase_names import spell_metric
 
-from dashboard.models import Configuration, Metric, Project, Regression, Run, Series
+from dashboard.models import Configuration, Project, Regression, Run, Series
 from dashboard.policy.baselines import default_baseline
 from dashboard.policy.project_policy import project_policy
 from dashboard.querysets.regressions import regression_around
@@ -41,15 +42,10 @@ def configuration_fields(configuration: Configuration) -> dict[str, str]:
     }
 
 
-def metric_spelling(metric: Metric, phase: str) -> str:
-    """`step_time`, `phase_time:learn`."""
-    return f"{metric.name}:{phase}" if phase else metric.name
-
-
 def series_fields(series: Series) -> dict[str, str]:
     return {
         **configuration_fields(series.configuration),
-        "metric": metric_spelling(series.metric, series.phase),
+        "metric": spell_metric(series.metric.name, series.phase),
     }
 
 

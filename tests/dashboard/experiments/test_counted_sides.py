@@ -115,7 +115,16 @@ def test_one_read_more_at_every_step_matters(before: float) -> None:
 
 
 @pytest.mark.parametrize("headline", [False, True])
-@pytest.mark.parametrize("name", [*JUDGED_COUNTERS, "count.episodes"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *JUDGED_COUNTERS,
+        "count.episodes",
+        "synchronisations:learn/push",
+        "function_calls:learn",
+        "scalar_reads:act",
+    ],
+)
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -136,7 +145,8 @@ def test_a_check_calls_worse_what_opens_a_regression_once_merged(
     name: str, headline: bool, before: float, after: float
 ) -> None:
     series = make_series("function_calls")
-    series = replace(series, metric=Metric(name, "counter", "lower"), headline=headline)
+    metric, _, phase = name.partition(":")
+    series = replace(series, metric=Metric(metric, "counter", "lower"), phase=phase, headline=headline)
     ratio = after / before if before else None
     direction = "regression" if after > before else "improvement"
     change = replace(

@@ -18,10 +18,10 @@ from uuid import uuid4
 from paceline import document
 from paceline.document import Document
 from paceline.manifest import case_key
-from paceline.phase_names import UNATTRIBUTED
+from paceline.phase_names import UNATTRIBUTED, spell_metric
 
 from dashboard.host_protocol import CountedAnswer, ExperimentAssignment, PairMeasured, SideAssignment
-from dashboard.host_protocol.message_fields import LONGEST_WORD
+from dashboard.host_protocol.message_fields import LONGEST_PATH, LONGEST_WORD
 from workers.host.checkout.commit_code import CodeSource
 from workers.host.configuration import HostConfiguration
 from workers.host.errors import BadDocumentError, MeasuringError, Stopped
@@ -86,17 +86,20 @@ def kept_members(measured: Mapping[str, Any]) -> dict[str, Any]:
 def exact_counters(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Of the whole step; of what was counted once it isn't known yet whether it is exact.
 
-    Of those that the code reports itself the headline ones, which alone are judged; not what it counts down,
-    nor by a name that no site keeps.
+    Of those of phases, as of those that the code reports itself, the headline ones, which alone are judged;
+    not what it counts down, nor by a name that no site keeps. A phase's are named as a manifest does:
+    `function_calls:learn`.
     """
     unsure = any(warning.get("code") == COUNTERS_INEXACT for warning in measured.get("warnings", ()))
     return [
-        {name: row[name] for name in ("name", "unit", "better", "headline", "samples")}
+        {"name": spell_metric(row["name"], row["phase"])}
+        | {name: row[name] for name in ("unit", "better", "headline", "samples")}
         for row in measured.get("metrics", ())
-        if row["kind"] == "counter" and row["phase"] is None
+        if row["kind"] == "counter" and (row["headline"] or row["phase"] is None)
         if row["exact"] or (len(row["samples"]) == 1 and not unsure)
         if row["headline"] or not row["name"].startswith(REPORTED_COUNT)
         if min(row["samples"]) >= 0 and len(row["name"]) <= LONGEST_WORD
+        if len(row["phase"] or "") <= LONGEST_PATH
     ]
 
 

@@ -8,3 +8,8 @@ UNATTRIBUTED = "(unattributed)"
 SETUP = "(setup)"
 # What autograd's own threads do belongs to it, whichever way the code entered it.
 BACKWARD = "backward"
+
+
+def spell_metric(name: str, phase: str | None) -> str:
+    """Spell a metric as a manifest does: `phase_time:learn`, or the bare name."""
+    return f"{name}:{phase}" if phase else name

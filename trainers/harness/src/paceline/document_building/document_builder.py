@@ -14,6 +14,7 @@ from ..counting import read_files
 from ..document import FORMAT, READINGS_LIMIT
 from ..manifest import limits
 from ..measurement import Measurement, MeasurementRequest, TimedRepetition
+from ..phase_names import spell_metric
 from ..ranks.children_members import children_members, loader_samples
 from ..ranks.rank_metrics import is_exact_counter, rank_samples
 from ..ranks.rank_rows import build_ranks_member
@@ -68,7 +69,9 @@ def build_document(run: Measurement) -> Raw:
         "environment": environment,
         **learned,
         "set_aside": [_set_aside_row(repetition) for repetition in run.set_aside],
-        "metrics": [{**row, "headline": metric_spelling(row) in headlines} for row in values],
+        "metrics": [
+            {**row, "headline": spell_metric(row["name"], row["phase"]) in headlines} for row in values
+        ],
         "phases": _phase_rows(timed),
         "telemetry": _telemetry_rows(timed, environment["path"] == "cuda"),
         "profile": _profile_member(run),
@@ -154,11 +157,6 @@ def _counting_member(run: Measurement, values: Sequence[Mapping[str, Any]]) -> R
         "doubts": doubts,
         "repeats": same is not None and counter_reuse.counters_repeat(same, values),
     }
-
-
-def metric_spelling(row: Mapping[str, Any]) -> str:
-    """Spell a metric as a manifest's headline does: `phase_time:learn`, or the bare name."""
-    return f"{row['name']}:{row['phase']}" if row["phase"] else str(row["name"])
 
 
 def _protocol_member(request: MeasurementRequest) -> Raw:

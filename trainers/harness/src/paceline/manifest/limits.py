@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import metrics
+from ..phase_names import spell_metric
 from .toml_table import TomlTable
 
 SWEEP_METRICS = "scaling_exponent"  # and what begins with it: what a sweep measures
@@ -26,7 +27,7 @@ class Bound:
     @property
     def name(self) -> str:
         """The metric as a manifest spells it: `phase_time:learn`, or the bare name."""
-        return f"{self.metric}:{self.phase}" if self.phase else self.metric
+        return spell_metric(self.metric, self.phase)
 
     def crossed_by(self, value: float) -> bool:
         """Return whether a value lies outside; the bound itself is still inside."""

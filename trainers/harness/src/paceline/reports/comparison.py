@@ -8,6 +8,7 @@ from .. import profile
 from ..document import Document
 from ..document_rows import MetricValue
 from ..metrics import is_signed
+from ..phase_names import spell_metric
 from ..statistics import ratio_interval, shift_interval
 from ..units import align_columns, format_amount, format_count
 from .device_report import timeline_tables
@@ -30,7 +31,7 @@ def compare_documents(before: Document, after: Document) -> str:
     rows = [_metric_row(value, after.metric(value.name, value.phase)) for value in before.metrics]
     new = [value for value in after.metrics if before.metric(value.name, value.phase) is None]
     rows += [
-        [_spell_metric(value), "-", format_amount(value.value, value.unit), "only after"] for value in new
+        [spell_metric(value), "-", format_amount(value.value, value.unit), "only after"] for value in new
     ]
     notes = _comparison_notes(before, after)
     metrics = "\n".join([*notes, align_columns([["metric", "before", "after", "after / before"], *rows])])
@@ -38,14 +39,10 @@ def compare_documents(before: Document, after: Document) -> str:
 
 
 def _metric_row(before: MetricValue, after: MetricValue | None) -> list[str]:
-    row = [_spell_metric(before), format_amount(before.value, before.unit)]
+    row = [spell_metric(before.name, before.phase), format_amount(before.value, before.unit)]
     if after is None:
         return [*row, "-", "only before"]
     return [*row, format_amount(after.value, after.unit), compare_values(before, after)]
-
-
-def _spell_metric(value: MetricValue) -> str:
-    return f"{value.name}:{value.phase}" if value.phase else value.name
 
 
 def _profile_tables(before: Document, after: Document) -> list[str]:

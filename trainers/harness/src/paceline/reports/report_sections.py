@@ -9,6 +9,7 @@ from typing import Any
 from ..document import Document
 from ..document_rows import LimitResult, MetricValue, ProcessUse
 from ..metrics import describe_metric
+from ..phase_names import spell_metric
 from ..statistics import median
 from ..units import align_columns, format_amount, format_count, format_duration, format_number
 
@@ -91,7 +92,7 @@ def limits_table(document: Document) -> str:
 def _limit_row(row: LimitResult) -> list[str]:
     metric = describe_metric(row.metric)
     unit = metric.unit if metric else "1"
-    name = f"{row.metric}:{row.phase}" if row.phase else row.metric
+    name = spell_metric(row.metric, row.phase)
     least = "" if row.minimum is None else f"from {format_amount(row.minimum, unit)}"
     most = "" if row.maximum is None else f"up to {format_amount(row.maximum, unit)}"
     measured = "not measured" if row.value is None else format_amount(row.value, unit)
@@ -156,7 +157,7 @@ def scaling_table(document: Document) -> str:
         return ""
     rows = [
         [
-            f"{row.name}:{row.phase}" if row.phase else row.name,
+            spell_metric(row.name, row.phase),
             f"{row.value:.2f}",
             f"[{row.low:.2f}, {row.high:.2f}]",
         ]

@@ -13,6 +13,7 @@ from ..document_building.reported_numbers import COUNTS, GAUGES, unusable_number
 from ..manifest.benchmarks import Benchmark
 from ..measured.processor import CONTENTION_SHARE
 from ..measurement import TimedRepetition
+from ..phase_names import spell_metric
 from ..statistics import mean
 from ..units import format_amount, format_count
 from ..watching.measurement_errors import TooFewStepsError
@@ -173,7 +174,7 @@ def _several_owners(timed: Sequence[TimedRepetition], benchmark: Benchmark) -> W
 def _limit_warnings(raw: Raw) -> WarningRows:
     on_device = raw["environment"]["path"] == "cuda"
     for row in raw["limits"]:
-        name = f"{row['metric']}:{row['phase']}" if row["phase"] else row["metric"]
+        name = spell_metric(row["metric"], row["phase"])
         if row["crossed"]:
             below = row["minimum"] is not None and row["value"] < row["minimum"]
             metric = metrics.describe_metric(row["metric"])
