@@ -150,6 +150,13 @@ ACTIONS: dict[str, Callable[[HttpRequest, Channel], HttpResponse | None]] = {
 @require_safe
 @of_project
 def delivered_test_fragment(request: HttpRequest, project: Project, pk: int) -> HttpResponse:
-    """How a test message went; asked for again and again while it is under way."""
+    """How a test message went; asked for again and again while it is under way.
+
+    Once it is known the channel's own numbers on the same page are replaced with it.
+    """
     delivery = get_object_or_404(_test_deliveries(project), pk=pk)
-    return render(request, "settings/channel_test.html", {"tested": delivery, "project": project})
+    context: dict[str, Any] = {"tested": delivery, "project": project}
+    if delivery.state != Delivery.State.PENDING:
+        channel = channel_queries.listed_channels(project).get(pk=delivery.channel_id)
+        context |= {"channel": channel, "swapped": True}
+    return render(request, "settings/channel_test.html", context)

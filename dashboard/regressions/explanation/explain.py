@@ -15,7 +15,8 @@ from dashboard import repositories
 from dashboard.experiments.paired_phases import paired_phases
 from dashboard.models import Experiment, Metric, Project
 from dashboard.phases import sweeps
-from dashboard.regressions.decision.facts import Change
+from dashboard.phases.paths import is_in_phase
+from dashboard.regressions.decision.facts import Change, Series
 from dashboard.regressions.decision.repair import lost_value
 from dashboard.regressions.decision.requested_facts import Explanation, StepExplanation
 from dashboard.regressions.explanation.changed_functions import TouchedFunctions
@@ -60,6 +61,8 @@ def explain_step(project: Project, line: BranchLine, request: Explanation) -> St
         return explained
     touched = touched_functions(project, *request.difference)
     suspects, operations = rank_causes(change, sides, share, touched)
+    if is_kept_elsewhere(change.series, share.phase, suspects):
+        explained = replace(explained, phase="", phase_share=None)
     return replace(
         explained,
         suspects=tuple(suspects),
@@ -97,6 +100,18 @@ def rank_causes(
         before, after, touched, kind=kind, phase=share.phase, delta=delta, share=share.share
     )
     return suspects, rank_operations(before, after, kind=kind, phase=share.phase, delta=delta)
+
+
+def is_kept_elsewhere(series: Series, phase: str, suspects: list[dict[str, Any]]) -> bool:
+    """Whether memory grew in a phase that runs nothing of what was changed, while another phase does.
+
+    An allocator takes new pages from the system wherever its free ones don't fit, seldom where something is
+    kept: arrays of a few kilobytes that one phase keeps are seen to grow in the next that needs large ones.
+    """
+    suspect = suspects[0] if suspects else {}
+    runs_in = suspect.get("phase", "")
+    is_memory = series.metric.kind == Metric.Kind.MEMORY and suspect.get("changed", False)
+    return bool(is_memory and phase and runs_in and not is_in_phase(runs_in, phase))
 
 
 def lost_by_process(change: Change) -> float | None:

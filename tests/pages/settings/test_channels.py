@@ -165,7 +165,9 @@ def test_a_test_shows_how_it_went(keeper: Client, channel: Channel, settings: Se
     assert "is under way" in page_text(keeper.get(PAGE))
     settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
     alerts.attempt_delivery(delivery.pk)
-    assert "Delivered in " in page_text(keeper.get(f"{PAGE}tests/{delivery.pk}/"))
+    known = page_text(keeper.get(f"{PAGE}tests/{delivery.pk}/"))
+    assert "Delivered in " in known
+    assert "1 delivered" in known, "the channel's card on the same page must not lag behind"
     Delivery.objects.update(state="failed", errors=["hooks.slack.com answered 404 Not Found: no_service."])
     assert "404 Not Found: no_service." in page_text(keeper.get(f"{PAGE}tests/{delivery.pk}/"))
 

@@ -161,6 +161,15 @@ def test_memory_is_explained_by_the_memory_of_phases(project: Project, case: Cas
     assert regression.phase_share == pytest.approx(0.8, abs=0.03)
 
 
+def test_memory_that_grew_beside_what_was_changed_is_no_phases(
+    repository: Repository, tracked: Project, case: Case
+) -> None:
+    both = ({"learn": 1e6}, {"learn": 2.6e7})
+    line = commit_history(tracked, repository)
+    regression = judge_history(line, case, "peak_memory", (1e8, 1.25e8), phase_memory=both)
+    assert (regression.suspects[0]["function"], regression.phase) == ("Replay.sample", "")
+
+
 def test_taken_over_counters_tell_no_memory_of_phases(project: Project, case: Case) -> None:
     """Most commits before the step were not counted: a phase that holds much hasn't grown by all of it."""
     line = factories.create_commits(project, COUNT)
