@@ -20,7 +20,7 @@ from dashboard.host_protocol import (
     read_message,
     read_pair,
 )
-from dashboard.host_protocol.message_fields import LARGEST_SMALL, LONGEST_WORD
+from dashboard.host_protocol.message_fields import LARGEST_KEY, LARGEST_SMALL, LONGEST_WORD
 from dashboard.hosts import broker_accounts, commit_service
 from dashboard.leases import LeaseLost
 from dashboard.models import Experiment, Machine, Run
@@ -63,8 +63,10 @@ def register_host(machine: Machine, fields: MessageFields) -> dict[str, Any]:
 
 
 @host_call
-def keep_heartbeat(machine: Machine, _fields: MessageFields) -> dict[str, Any]:
+def keep_heartbeat(machine: Machine, fields: MessageFields) -> dict[str, Any]:
     runs.record_machine(machine.name, machine.pool.name)
+    # A host of an earlier release doesn't say it.
+    hosts.record_free_disk(machine, fields.optional_integer("free_bytes", most=LARGEST_KEY))
     return {"state": machine.state}
 
 

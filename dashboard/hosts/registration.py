@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 
 from dashboard import experiments, runs
 from dashboard.host_protocol import OLDEST_PROTOCOL, PROTOCOL
+from dashboard.host_protocol.free_disk import LEAST_FREE_BYTES
 from dashboard.hosts.errors import HostRefused
 from dashboard.models import Machine
 
@@ -47,6 +48,13 @@ def register_machine(
         # A drained one has ended and been started again: whoever drained it is through.
         drained = Machine.objects.filter(pk=machine.pk, state=Machine.State.DRAINING)
         drained.update(state=Machine.State.ACTIVE)
+
+
+def record_free_disk(machine: Machine, free_bytes: int | None) -> None:
+    """Keep how much its disk has left where that is too little; else that it is enough, or isn't known."""
+    too_little = free_bytes if free_bytes is not None and free_bytes < LEAST_FREE_BYTES else None
+    if too_little != machine.too_few_bytes:
+        Machine.objects.filter(pk=machine.pk).update(too_few_bytes=too_little)
 
 
 def requeue_held_work(machine: Machine, kept_runs: Collection[int] = ()) -> int:

@@ -38,6 +38,11 @@ class Machine(models.Model):
     box = models.JSONField(
         null=True, blank=True, help_text="The box that it gives measured code, as its agent described it."
     )
+    too_few_bytes = models.BigIntegerField(
+        null=True,
+        blank=True,
+        help_text="What is left on its disk, where that is too little to take work; empty: enough.",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     seen_at = models.DateTimeField(null=True, blank=True)
 

@@ -10,6 +10,7 @@ from typing import Any
 from django.utils import timezone
 
 from dashboard.host_protocol import OLDEST_PROTOCOL
+from dashboard.host_protocol.free_disk import LEAST_FREE_BYTES
 from dashboard.models import Experiment, Machine, Run
 from dashboard.querysets.machines import WaitingWork
 from dashboard.querysets.projects import SILENT_AFTER
@@ -20,6 +21,7 @@ from dashboard.sentences.metric_labels import field_label
 
 # Within which an experiment has its environments built, as a rule: its budget doesn't count that.
 BUILDS_OF_EXPERIMENT = timedelta(hours=1)
+MIB = 2**20
 # Where a line must not end.
 TIED = "\N{NO-BREAK SPACE}"
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -31,6 +33,7 @@ STATUS_LABELS = {
     "silent": "silent",
     "paused": "paused",
     "draining": "draining",
+    "full": "disk full",
     "measuring": "measuring",
     "idle": "idle",
 }
@@ -59,7 +62,9 @@ def machine_status(machine: Machine, works: bool, now: datetime) -> str:
         return "silent"
     if machine.state == Machine.State.PAUSED:
         return "paused"
-    return "measuring" if works else "idle"
+    if works:
+        return "measuring"
+    return "idle" if machine.too_few_bytes is None else "full"
 
 
 def status_sentence(machine: Machine, status: str, works: bool) -> str:
@@ -83,6 +88,12 @@ def status_sentence(machine: Machine, status: str, works: bool) -> str:
             return "Nothing was heard from it lately: is the host up, its agent running, the network there?"
         case "paused":
             return f"It gets no work until somebody resumes it.{finishes}"
+        case "full":
+            left, needed = (size // MIB for size in (machine.too_few_bytes or 0, LEAST_FREE_BYTES))
+            return (
+                f"It takes no work: its disk has {left} MiB left of the {needed} MiB that are needed. Free "
+                "some, and it goes on by itself."
+            )
         case "draining":
             return (
                 f"It gets no more work, and its agent ends once nothing is measured.{finishes} Once the "

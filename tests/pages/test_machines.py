@@ -105,6 +105,7 @@ def test_machines_stand_by_pool_with_what_they_are(client: Client, machine: Mach
         ({"state": "paused", "seen_at": timezone.now() - timedelta(hours=1)}, "silent"),
         ({"seen_at": None}, "not started yet"),
         ({"protocol": 0}, "update the host"),
+        ({"too_few_bytes": 12 * 2**20}, "disk full"),
         ({"state": "retired", "protocol": 0, "seen_at": None}, "retired"),
     ],
 )
@@ -114,6 +115,7 @@ def test_a_machine_has_one_status(
     Machine.objects.update(**fields)
     content = client.get(machine.get_absolute_url()).content.decode()
     assert re.findall(r'<span class="chip machine-\w+">(.+?)</span>', content) == [label]
+    assert ("its disk has 12 MiB left of the 64 MiB that are needed" in content) == (label == "disk full")
     listed = client.get("/machines/").content.decode()
     assert label in listed
     assert f"/machines/{machine.pk}/" in listed

@@ -174,7 +174,7 @@ class Agent:
                 self.send_registration(identity, client, same_agent=True)
                 continue
             try:
-                state = client.heartbeat()
+                state = client.heartbeat(machine.free_disk_bytes(self.home))
             except SiteAway as error:
                 logger.warning("No heartbeat: %s", error)
             except TokenRefused as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -49,6 +50,11 @@ def lock_machine(home: Path, machine: str) -> AbstractContextManager[int | None]
     All workers of a machine share one home, so however many there are, one measures at a time.
     """
     return try_lock(home / "locks" / f"{safe_name(machine)}.lock")
+
+
+def free_disk_bytes(home: Path) -> int:
+    """What is left on the disk of the host's home."""
+    return shutil.disk_usage(home).free
 
 
 def take_fingerprint() -> Fingerprint:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-import shutil
 
 from dashboard import structured_logs
 from dashboard.host_protocol import Assignment, MessageError, RunAssignment
+from dashboard.host_protocol.free_disk import LEAST_FREE_BYTES
 from workers.host import machine
 from workers.host.configuration import HostConfiguration
 from workers.host.disk_budget import enforce_disk_budget
@@ -16,9 +16,6 @@ from workers.host.execution.run_executor import RunExecutor, document_spool
 from workers.host.site_api.client import SiteClient
 
 logger = logging.getLogger(__name__)
-
-# With less left on its disk a host would fail all that waits, one after the other.
-LEAST_FREE_BYTES = 64 * 2**20
 
 
 def execute_next(configuration: HostConfiguration, client: SiteClient) -> bool:
@@ -45,7 +42,7 @@ def execute_next(configuration: HostConfiguration, client: SiteClient) -> bool:
 
 
 def is_disk_full(configuration: HostConfiguration) -> bool:
-    free = shutil.disk_usage(configuration.home).free
+    free = machine.free_disk_bytes(configuration.home)
     if free < LEAST_FREE_BYTES:
         sizes = free // 2**20, LEAST_FREE_BYTES // 2**20
         logger.warning(

@@ -168,6 +168,15 @@ def register_agent(call: Call, **changed: Any) -> Any:
     return answer
 
 
+def test_a_full_disk_is_kept_until_there_is_room_again(call: Call, machine: Machine) -> None:
+    kept = []
+    for said in ({}, {"free_bytes": 64 * 2**20 - 1}, {"free_bytes": 2**50}):
+        assert call("heartbeat", said)[0] == 200
+        machine.refresh_from_db()
+        kept.append(machine.too_few_bytes)
+    assert kept == [None, 64 * 2**20 - 1, None]
+
+
 def test_a_drained_agent_that_is_started_again_is_active(call: Call, machine: Machine) -> None:
     hosts.drain_machine(machine)
     register_agent(call)

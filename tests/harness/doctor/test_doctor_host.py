@@ -23,11 +23,12 @@ from paceline.doctor.host_facts import (
     read_processor_times,
 )
 from paceline.doctor.host_part import describe_spread
-from paceline.doctor.host_rules import UNREADABLE, judge_host, judge_processes
+from paceline.doctor.host_rules import UNREADABLE, judge_disk, judge_host, judge_processes
 from paceline.doctor.workbench import Workbench
 from paceline.watching import nvml
 
 from dashboard.detection import pairs as engine
+from dashboard.host_protocol.free_disk import LEAST_FREE_BYTES
 from tests import prepared_python
 from tests.harness.fake_nvml import Device, FakeNvml
 
@@ -74,6 +75,13 @@ def test_a_calm_host_has_nothing_to_change(tmp_path: Path) -> None:
     assert len(findings) == 16
     assert {row.what: row.matters for row in findings} == {row.what: False for row in findings}
     assert not any(row.command or row.value == UNREADABLE for row in findings)
+
+
+@pytest.mark.parametrize(("less", "matters"), [(0, False), (1, True)])
+def test_a_disk_is_full_where_a_host_takes_no_work(tmp_path: Path, less: int, matters: bool) -> None:
+    row = judge_disk(tmp_path, LEAST_FREE_BYTES - less)
+    assert (row.value, row.matters) == (f"67.1 MB left at {tmp_path}", matters)
+    assert row.command.startswith(f"du -xh --max-depth=2 {tmp_path}") == matters
 
 
 def test_limits_that_lie_in_no_sys_are_not_known(tmp_path: Path) -> None:

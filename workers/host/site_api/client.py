@@ -111,10 +111,10 @@ class SiteClient:
         }
         return self.call("register", message)
 
-    def heartbeat(self) -> str:
-        """Say that the host lives; the state that people have put it in."""
+    def heartbeat(self, free_bytes: int | None = None) -> str:
+        """Say that the host lives, and how much its disk has left; the state that people have put it in."""
         with self._reading():
-            return self.call("heartbeat", {}).text("state")
+            return self.call("heartbeat", {"free_bytes": free_bytes}).text("state")
 
     def stopping(self, kept_runs: Sequence[int] = ()) -> None:
         """Say that somebody ends the agent: what it held is free for others at once, but what it has kept."""

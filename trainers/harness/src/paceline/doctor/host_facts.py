@@ -6,6 +6,7 @@ import contextlib
 import math
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -99,6 +100,13 @@ def read_host(root: Path = Path("/"), processors: tuple[int, ...] | None = None)
         clock_source=_read_text(root, f"{clocks}/current_clocksource"),
         clock_sources=tuple((_read_text(root, f"{clocks}/available_clocksource") or "").split()),
     )
+
+
+def read_free_disk() -> tuple[Path, int]:
+    """Read how many bytes the disk of a host's home has left; before there is one, of where it will lie."""
+    home = Path(os.environ.get("PACELINE_HOST_HOME") or Path.home() / ".paceline-host").absolute()
+    folder = next(folder for folder in (home, *home.parents) if folder.is_dir())
+    return folder, shutil.disk_usage(folder).free
 
 
 def read_processor_times(root: Path = Path("/")) -> ProcessorTimes | None:

@@ -13,8 +13,8 @@ from .equal_work import LOOP, TORCH_STEP, EqualWorkError, time_in_pairs
 from .findings import Finding
 from .gpu_facts import judge_gpu, read_gpus
 from .harness_parts import look_at_host
-from .host_facts import read_host, read_processor_times
-from .host_rules import judge_host, judge_processes
+from .host_facts import read_free_disk, read_host, read_processor_times
+from .host_rules import judge_disk, judge_host, judge_processes
 from .smallest_effect import BUDGET, POWER, Spread, pairs_within, smallest_effect
 from .workbench import Workbench, visible_devices
 
@@ -32,6 +32,7 @@ def check_host(bench: Workbench) -> list[Finding]:
     later, after = read_host(), read_processor_times()
     findings = judge_host(facts, later)
     findings += judge_processes(before, after, frozenset(ancestor_pids(os.getpid())), os.cpu_count() or 1)
+    findings.append(judge_disk(*read_free_disk()))
     devices = visible_devices()
     try:
         findings += [row for gpu in read_gpus(devices) for row in judge_gpu(gpu)]
