@@ -115,8 +115,8 @@ class ChangeRow(BaseModel):
     first_bad: str = Field(description="The first commit of the new level.")
     last_good: str = Field(description="The last commit of the old level.")
     direction: str = Field(description="regression, improvement, or moved: nothing was lost.")
-    before: float | None
-    after: float | None
+    before: float | None = Field(description="null: a quality that wasn't reported.")
+    after: float | None = Field(description="null: a quality that isn't reported any more.")
     ratio: float | None
     low: float | None = Field(description="Of the ratio's interval.")
     high: float | None
@@ -249,8 +249,8 @@ def describe_change_row(change: Change) -> ChangeRow:
         first_bad=change.first_bad.hash,
         last_good=change.last_good.hash,
         direction=change.direction,
-        before=change.before,
-        after=change.after,
+        before=change.known_before,
+        after=change.known_after,
         ratio=change.ratio,
         low=change.low,
         high=change.high,

@@ -14,6 +14,9 @@ IN_PARTS = "in parts"
 MOVED = "moved"
 NOT_IN_BEST = "not in best"
 GUARD_CROSSED = "guard crossed"
+GUARD_KEPT = "guard kept"
+# Nothing was reported before: what the level was counts as, nobody has measured.
+REPORTED_AGAIN = "reported again"
 VARIES = "varies"
 
 ENOUGH_POINTS = 3

@@ -72,6 +72,7 @@ def guard_crossings(points: Sequence[GuardedPoint], better: Better) -> list[Chan
     known = [index for index, point in enumerate(points) if point.failed is not None]
     kept: float | None = None
     lost: float | None = None
+    reported = True
     crossings = []
     for state, indices in groupby(known, key=lambda index: points[index].state):
         stretch = list(indices)
@@ -79,13 +80,14 @@ def guard_crossings(points: Sequence[GuardedPoint], better: Better) -> list[Chan
         if state == KEPT:
             level = median_of(values)
             if kept is not None and lost is not None:
-                crossings.append(make_crossing(stretch[0], lost, level, "improvement"))
+                back = doubts.GUARD_KEPT if reported else doubts.REPORTED_AGAIN
+                crossings.append(make_crossing(stretch[0], lost, level, "improvement", back))
             kept, lost = level, None
         elif kept is not None:
             level = median_of(values) if values else lost_level(kept, better)
             if not values or (lost is None and is_relevant_loss(kept, level, better)):
-                crossings.append(make_crossing(stretch[0], kept, level, "regression"))
-                lost = level
+                crossings.append(make_crossing(stretch[0], kept, level, "regression", doubts.GUARD_CROSSED))
+                lost, reported = level, bool(values)
     return crossings
 
 
@@ -105,8 +107,8 @@ def median_of(values: Sequence[float]) -> float:
     return safe_median(np.array(values[-LEVEL_WINDOW:], dtype=np.float64))
 
 
-def make_crossing(index: int, before: float, after: float, direction: Direction) -> Change:
-    """It has no ratio, and nothing says how likely it is."""
+def make_crossing(index: int, before: float, after: float, direction: Direction, doubt: str) -> Change:
+    """It has no ratio, and nothing says how likely it is. `doubt`: the code that says what was seen."""
     return Change(
         index=index,
         before=before,
@@ -118,7 +120,7 @@ def make_crossing(index: int, before: float, after: float, direction: Direction)
         confidence=0.5,
         earliest=index,
         latest=index,
-        doubts=(Doubt(doubts.GUARD_CROSSED),),
+        doubts=(Doubt(doubt),),
     )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.db import models
 
+from dashboard.detection.doubts import REPORTED_AGAIN
 from dashboard.models.experiments import Experiment
 from dashboard.models.guards import GuardResult
 from dashboard.models.projects import Commit, Project
@@ -342,6 +343,21 @@ class Change(models.Model):
     def is_unreported(self) -> bool:
         """True where no run of the new level reports the quality."""
         return self.guard_state in GuardResult.UNREPORTED
+
+    @property
+    def was_unreported(self) -> bool:
+        """True where no run of the old level reported the quality: `before` is what that counts as."""
+        return any(doubt["code"] == REPORTED_AGAIN for doubt in self.doubts)
+
+    @property
+    def known_before(self) -> float | None:
+        """The level before; None where the quality wasn't reported."""
+        return None if self.was_unreported else self.before
+
+    @property
+    def known_after(self) -> float | None:
+        """The level after; None where the quality isn't reported any more."""
+        return None if self.is_unreported else self.after
 
     @property
     def commits_left(self) -> int:

@@ -154,7 +154,7 @@ def runs_of_step(regression: Regression) -> StepRuns:
     origins: set[str] = set()
     taken_over: dict[int, str] = {}
     for commit, run, origin, counted_at in _RUNS_OF_STEP.read_rows(
-        series=regression.series_id, commits=commits
+        configuration=regression.series.configuration_id, commits=commits
     ):
         runs.setdefault(commit, run)
         origins.add(origin)
@@ -164,10 +164,13 @@ def runs_of_step(regression: Regression) -> StepRuns:
 
 
 def _build_runs_of_step() -> QuerySet[Any]:
-    points = Point.objects.filter(series=Parameter("series"), run__commit__in_array=Parameter("commits"))
-    return points.order_by("tainted", "-run_id").values_list(
-        *("run__commit_id", "run_id", "run__origin", "run__counted_at")
+    # By runs, not by the series' points: where a quality isn't reported any more there are none.
+    done = Run.objects.filter(
+        configuration=Parameter("configuration"),
+        commit__in_array=Parameter("commits"),
+        state=Run.State.DONE,
     )
+    return done.order_by("tainted", "-pk").values_list("commit_id", "pk", "origin", "counted_at")
 
 
 _RUNS_OF_STEP: CompiledQuery[Any] = CompiledQuery(_build_runs_of_step)

@@ -35,6 +35,8 @@ def shown_step(change: Change) -> Regression | Change:
     return change if is_small_step(change) else shown_change(change)
 
 
+# The level of a quality that no run reports.
+NOT_REPORTED = "none"
 # What was measured by pairs, or found in a series.
 Paired = Experiment | ExperimentPair
 Sized = Regression | Change | Paired
@@ -112,10 +114,10 @@ def describe_movement(metric: str, unit: str, before: float, after: float) -> st
 
 def format_levels(item: Regression | Change) -> str:
     """`1.23 ms → 1.70 ms`: from which level to which; of a quality that isn't reported `9.3 → none`."""
-    unit, (before, after) = item.series.metric.unit, shown_levels(item)
-    if item.is_unreported:
-        return f"{numbers.format_quantity(before, unit)} → none"
-    return f"{numbers.format_quantity(before, unit)} → {numbers.format_quantity(after, unit)}"
+    before, after = (numbers.format_quantity(level, item.series.metric.unit) for level in shown_levels(item))
+    if isinstance(item, Change) and item.was_unreported:
+        before = NOT_REPORTED
+    return f"{before} → {NOT_REPORTED if item.is_unreported else after}"
 
 
 def shown_levels(item: Regression | Change) -> tuple[float, float]:

@@ -15,6 +15,8 @@ SENTENCES = {
     "tainted before": "Tainted points lie directly before it ({count}): the step may be theirs.",
     "no ratio": "There are no ratios (zero or both signs): it was weighed against the typical size.",
     "guard crossed": "It left its guard's bounds here: one seed may be unlucky, so pairs over seeds decide.",
+    "guard kept": "It is within its guard's bounds again.",
+    "reported again": "It is reported again: it was not before.",
     "varies": "The counter varies between values on the same code, which it had before and has left again.",
     "near floor": "Its interval reaches below what is relevant for this kind of metric.",
 }

@@ -51,8 +51,9 @@ def test_what_nothing_is_known_of_is_passed_over() -> None:
 def test_a_loss_may_rise_from_below_zero() -> None:
     (lost,) = guard_crossings(points_of([-1.0, -1.2, 4.0], "lower"), "lower")
     assert (lost.before, lost.after) == (pytest.approx(-1.1), 4.0)
-    (vanished,) = guard_crossings(points_of([0.0, None], "lower"), "lower")
-    assert vanished.after == 1.0
+    (vanished, back) = guard_crossings(points_of([0.0, None, 0.2], "lower"), "lower")
+    assert (vanished.after, back.before) == (1.0, 1.0), "what nobody measured, as a number"
+    assert [row.doubts[0].code for row in (vanished, back)] == ["guard crossed", "reported again"]
 
 
 def test_a_step_that_is_seen_both_ways_is_one_change() -> None:

@@ -57,9 +57,17 @@ def sides_of_step(change: Change, history: History) -> Sides:
     later = min((start for start in starts if start > position), default=None)
     old = history.untainted(0 if earlier is None else history.index_of(earlier), index)
     new = history.untainted(index, len(history.measured) if later is None else history.index_of(later))
+    if not new and index < len(history.measured) and is_unreported(history.measured[index]):
+        # No point of its own is judged, but its runs say what was called.
+        new = [history.measured[index]]
     if parts_metric(change.series) == PHASE_MEMORY:
         old, new = with_memory_of_phases(old), with_memory_of_phases(new)
     return Sides(good=runs_of_commits(old[-WINDOW_COMMITS:]), bad=runs_of_commits(new[:WINDOW_COMMITS]))
+
+
+def is_unreported(commit: MeasuredCommit) -> bool:
+    """True of a commit whose runs don't report the guarded quality."""
+    return commit.guard is not None and commit.guard.unreported
 
 
 def with_memory_of_phases(measured: list[MeasuredCommit]) -> list[MeasuredCommit]:

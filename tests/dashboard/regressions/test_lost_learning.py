@@ -14,6 +14,7 @@ from dashboard.alerts.payload import alert_payload
 from dashboard.host_protocol import OtherMetric, PairMeasured
 from dashboard.models import (
     Case,
+    Change,
     Channel,
     Commit,
     Delivery,
@@ -25,7 +26,12 @@ from dashboard.models import (
     Run,
     Series,
 )
+from dashboard.querysets.regression_details import runs_of_step
 from dashboard.regressions import advance_proof, judge_run
+from dashboard.regressions.explanation.phase_shares import sides_of_step
+from dashboard.regressions.row_facts import change_fact
+from dashboard.regressions.series.history import load_history
+from dashboard.sentences.change_sizes import format_levels
 from dashboard.sentences.regressions import regression_title
 from tests.dashboard import factories
 from tests.dashboard.conftest import Repository
@@ -202,11 +208,15 @@ def test_a_quality_that_is_no_longer_known(project: Project, case: Case, state: 
     found = Regression.objects.get()
     assert found.state == "confirmed"
     assert regression_title(found).startswith(words)
+    assert len(runs_of_step(found).of_both(found)) == 2, "a run without the quality is one all the same"
+    step = change_fact(found.changes.select_related("series__metric", "series__configuration").get())
+    assert sides_of_step(step, load_history(found.series, "main")).bad == (line[3].runs.get().pk,)
     assert "it was 9.30, in " in regression_title(found)
     assert alert_payload(Delivery.objects.get())["regression"]["after"] is None
     assert Experiment.objects.get().learning["unreported"] == found.learning["seeds"]
     measure_and_judge(factories.create_commits(project, 1, first=4), case, [9.3])
     assert Regression.objects.get().recovered_by == Commit.objects.get(position=4)
+    assert format_levels(Change.objects.get(direction="improvement")) == "none → 9.30"
 
 
 def test_training_that_diverges_with_one_seed_alone_is_refuted(project: Project, case: Case) -> None:
