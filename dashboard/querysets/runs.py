@@ -26,6 +26,7 @@ from dashboard.models import Document, Machine, Project, Run, RunLog, Telemetry,
 from dashboard.models.measured_json import MeasuredJsonDecoder
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.deferred_joins import MACHINE_DETAILS, PROJECT_DETAILS, compose_details, is_among
+from dashboard.repositories import DETACHED
 
 RECENT_FAILURES = timedelta(days=7)
 # A machine says that it lives every ten seconds.
@@ -129,6 +130,7 @@ def _summary_order(run: Run) -> tuple[int, int, float, int]:
 def recent_failures(now: datetime, projects: QuerySet[Project]) -> QuerySet[Run]:
     """Failures of the last days that nobody has measured again since, and no later commit repaired.
 
+    On no branch, as after a force-push, nothing is watched, and nobody has to repair it.
     Of commits that fail one after the other on a branch the newest: they need somebody once.
     """
     same_case = {
@@ -143,7 +145,7 @@ def recent_failures(now: datetime, projects: QuerySet[Project]) -> QuerySet[Run]
         **same_case,
     )
     rows = runs_with_related().filter(configuration__case__project__in=projects)
-    return rows.filter(~Exists(later), ~Exists(newer), **recent)
+    return rows.filter(~Exists(later), ~Exists(newer), **recent).exclude(commit__branch=DETACHED)
 
 
 def next_measurement(run: Run) -> Run | None:

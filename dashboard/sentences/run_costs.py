@@ -57,10 +57,11 @@ def cost_of_run_sentence(parts: Sequence[tuple[str, float]]) -> str:
         return f"{sentence} That is no more than its starts and twice its measured steps."
     others = [(value, part) for part, value in parts if part not in (*STARTS, MEASURED)]
     most, part = max(others, default=(0.0, ""))
-    where = f", most of it for: {part_label(part).lower()} ({seconds_text(most)})" if part else ""
+    # It may be more than what lies beyond: of twice the measured steps a part wasn't spent.
+    largest = f" The largest other part: {part_label(part).lower()} ({seconds_text(most)})." if part else ""
     return (
         f"{sentence} Its starts and twice its measured steps are {seconds_text(due)}; "
-        f"{seconds_text(beyond)} went elsewhere{where}."
+        f"{seconds_text(beyond)} more were spent.{largest}"
     )
 
 

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from dashboard import dispatch, failed_jobs
 from dashboard.models import Commit, Delivery, Heartbeat, Run
+from dashboard.repositories import DETACHED
 from tests.pages import builders
 from tests.pages.conftest import get_page
 
@@ -38,6 +39,9 @@ def test_a_failed_run_stays_until_it_is_measured_again(client: Client) -> None:
     commit, case = builders.create_commits(project, 1)[0], builders.create_case(project)
     failed = builders.create_run(commit, case, Run.State.FAILED, failure="crash")
     assert f"Run #{failed.pk} failed: crash" in get_page(client)
+    Commit.objects.update(branch=DETACHED)
+    assert f"Run #{failed.pk} failed" not in get_page(client), "a force-push took it off its branch"
+    Commit.objects.update(branch="main")
     builders.create_run(commit, case)
     assert f"Run #{failed.pk} failed" not in get_page(client)
 

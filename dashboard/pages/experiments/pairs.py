@@ -40,18 +40,21 @@ def pairs_figure(experiment: Experiment, pairs: Sequence[ExperimentPair]) -> str
 
 
 def draw_experiment_pairs(experiment: Experiment, pairs: Sequence[ExperimentPair]) -> theme.Figure | None:
-    """None where no pair can be drawn."""
+    """None where no pair can be drawn: what an unreported quality counts as, nobody has measured."""
     effect = drawn_effect(experiment)
+    estimate = None if any(pair.unreported for pair in pairs) else known_effect(experiment, effect)
     drawn = [
         DrawnPair(
-            pair.index + 1, pair.base, pair.head, pair.base_first, pair.disturbed, known_effect(pair, effect)
+            *(pair.index + 1, pair.base, pair.head, pair.base_first, pair.disturbed),
+            known_effect(pair, effect) if estimate else None,
         )
         for pair in pairs
+        if not pair.unreported
         if effect != "ratio" or pair.base > 0
     ]
     if not drawn:
         return None
-    return draw_pairs(drawn, experiment.metric.unit, effect, known_effect(experiment, effect))
+    return draw_pairs(drawn, experiment.metric.unit, effect, estimate)
 
 
 def drawn_effect(experiment: Experiment) -> Effect:

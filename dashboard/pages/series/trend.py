@@ -360,7 +360,8 @@ def environment_markers(rows: Sequence[TrendRow]) -> list[EnvironmentMarker]:
     """A marker for each of the newest runs that had another environment than the run before it, oldest first.
 
     A machine that takes turns with others is compared with its own run before: that machines of a pool differ
-    is no change. Only the environments of those runs are read.
+    is no change. Nor is what another machine's run before has had already: one upgrade is one marker, however
+    many machines meet it. Only the environments of those runs are read.
     """
     newest: dict[str | None, TrendRow] = {}
     moved = []
@@ -370,16 +371,19 @@ def environment_markers(rows: Sequence[TrendRow]) -> list[EnvironmentMarker]:
             newest[before.machine] = before
             compared = newest.get(row.machine, before)
         if compared.environment != row.environment or compared.machine != row.machine:
-            moved.append((compared, row))
+            moved.append((compared, before, row))
     moved = moved[-MOST_MARKERS:]
-    values = environment_values({row.environment for pair in moved for row in pair})
+    values = environment_values({row.environment for rows in moved for row in rows})
     markers = []
-    for before, after in moved:
-        old, new = (
+    for own, before, after in moved:
+        old, last, new = (
             {**values[row.environment], "machine": row.machine} if row.environment in values else UNKNOWN
-            for row in (before, after)
+            for row in (own, before, after)
         )
         differences = compare_environments(old, new)
+        if own is not before:
+            met = {difference.label for difference in compare_environments(last, new)}
+            differences = [difference for difference in differences if difference.label in met]
         if differences:
             text = describe_differences(differences)
             markers.append(EnvironmentMarker(after.position, after.run, _marker_label(differences), text))

@@ -10,6 +10,7 @@ import pytest
 from paceline import profile as profiles
 from paceline.counting import profile_rows
 from paceline.counting.call_tree import ProfileSwitch, ThreadProfile
+from paceline.document_building.counters import counter_rows
 from paceline.measured.mark_recorder import MarkRecorder
 from paceline.measured.phase_nodes import PhaseNode
 
@@ -39,6 +40,13 @@ def profile_rows_of(work: Callable[[], object], room: int = 1000) -> dict[str, d
 
 def call_itself(depth: int) -> int:
     return call_itself(depth - 1) if depth else 0
+
+
+def test_the_whole_is_the_number_that_was_counted() -> None:
+    """Parts that were divided by the steps one by one add up to 3.9999999999999996."""
+    calls = {f"phase{number}": count / 100 for number, count in enumerate((63, 115, 19, 203))}
+    counted = {"steps": 100, "calls": calls, "operations": None, "memory": {}, "displaced": False}
+    assert counter_rows([counted])[0]["samples"] == [4.0]
 
 
 def test_calls_of_a_recursive_function() -> None:

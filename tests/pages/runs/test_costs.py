@@ -37,7 +37,7 @@ def test_a_runs_page_says_where_its_seconds_went(client: Client, line: list[Comm
     answer = client.get(f"/runs/{run.pk}/")
     page, said = answer.content.decode(), shown_text(answer)
     assert "20 s of machine time for 4 s of measured steps" in said
-    assert "Its starts and twice its measured steps are 17 s; 3 s went elsewhere" in said
+    assert "Its starts and twice its measured steps are 17 s; 3 s more were spent." in said
     assert "Before that it waited 30 s for a machine" in said
     bar = re.search(r'<svg class="cost-bar".*?</svg>', page, re.DOTALL)
     assert bar is not None
@@ -130,7 +130,7 @@ def test_the_bar_is_full_and_the_measured_steps_keep_their_hue() -> None:
         ([("start", 3.0), ("window", 2.0)], "no more than its starts and twice its measured steps"),
         (
             [("start", 3.0), ("window", 1.0), ("sweep", 9.0)],
-            "8 s went elsewhere, most of it for: sweep (9 s)",
+            "8 s more were spent. The largest other part: sweep (9 s).",
         ),
     ],
 )

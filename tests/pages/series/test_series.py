@@ -165,14 +165,17 @@ def test_machines_that_take_turns_are_marked_once() -> None:
     case = factories.create_case(factories.create_project())
     machines = [builders.create_machine(name) for name in ("bench-1", "bench-2")]
     for commit in factories.create_commits(case.project, 8):
-        packages = {"tqdm": "4.70"} if commit.position % 2 else {}
+        packages = {"numpy": "2" if commit.position > 4 else "1"}
+        packages |= {"tqdm": "4.70"} if commit.position % 2 else {}
         values = {"driver": "570" if commit.position == 7 else "550", "packages": packages}
         factories.store_measured_run(
             commit, case, {"step_time": 0.01}, machine=machines[commit.position % 2], environment=values
         )
     rows = newest_rows(Series.objects.get(metric__name="step_time"), "main", 1000)
     markers = environment_markers(rows)
-    assert [(marker.position, marker.label) for marker in markers] == [(1, "machine"), (7, "driver")]
+    assert [(marker.position, marker.label) for marker in markers] == [
+        *((1, "tqdm + 1"), (5, "numpy"), (7, "driver")),
+    ]
 
 
 def test_runs_of_the_same_environment_are_not_read(step_time: Series, django_assert_num_queries: Any) -> None:

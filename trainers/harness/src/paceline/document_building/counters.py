@@ -82,25 +82,30 @@ def _displaced_counters(counted: Sequence[Counted]) -> set[str]:
 
 
 def _numbers_by_phase(counted: Counted) -> Numbers:
-    numbers: Numbers = _with_total("function_calls", counted["calls"])
+    steps = counted["steps"]
+    numbers: Numbers = _with_total("function_calls", counted["calls"], steps)
     operations = counted["operations"]
     if operations is not None:
         totals = {path: sum(tally["kinds"].values()) for path, tally in operations.items()}
-        numbers |= _with_total("tensor_operations", totals)
+        numbers |= _with_total("tensor_operations", totals, steps)
         if not counted["model_flops"]["compiled"]:
             numbers |= _with_total(
-                "model_flops", {path: tally["model_flops"] for path, tally in operations.items()}
+                "model_flops", {path: tally["model_flops"] for path, tally in operations.items()}, steps
             )
         for name in OPERATION_COUNTERS:
-            numbers |= _with_total(name, {path: tally[name] for path, tally in operations.items()})
+            numbers |= _with_total(name, {path: tally[name] for path, tally in operations.items()}, steps)
         for name in ("graph_breaks", "recompilations"):
-            numbers |= _with_total(name, counted[name])
+            numbers |= _with_total(name, counted[name], steps)
     return numbers
 
 
-def _with_total(name: str, phases: Mapping[str, float]) -> Numbers:
-    """Return the whole under None beside the phases; a phase that has none of it is left out."""
-    total: Numbers = {(name, None): math.fsum(phases.values())}
+def _with_total(name: str, phases: Mapping[str, float], steps: int) -> Numbers:
+    """Return the whole under None beside the phases; a phase that has none of it is left out.
+
+    In each phase a whole number was counted, and so in all: what dividing it by the steps has cut off doesn't
+    add up, or 64 calls would be 63.999999999999986.
+    """
+    total: Numbers = {(name, None): round(math.fsum(phases.values()) * steps) / steps}
     return total | {(name, path): float(number) for path, number in sorted(phases.items()) if number}
 
 
