@@ -35,9 +35,10 @@ MOST_REPETITIONS = 10_000
 @require_safe
 def experiment_picture(request: HttpRequest, pk: int, kind: str) -> HttpResponse:  # noqa: ARG001
     experiment = get_object_or_404(experiment_queries.experiments_with_related(), pk=pk)
-    figure = draw_experiment_pairs(experiment, list(experiment.pairs.order_by("index")))
+    pairs = list(experiment.pairs.order_by("index"))
+    figure = draw_experiment_pairs(experiment, pairs)
     title = f"{experiment_metric_label(experiment)} of {experiment.base_configuration.case}"
-    caption = experiment_sentences.answer_sentence(experiment) if figure else "No pair was measured yet"
+    caption = experiment_sentences.answer_sentence(experiment) if pairs else "No pair was measured yet"
     return send_figure(figure, title, caption, kind, public=is_public(experiment.project))
 
 

@@ -31,7 +31,8 @@ def compare_documents(before: Document, after: Document) -> str:
     rows = [_metric_row(value, after.metric(value.name, value.phase)) for value in before.metrics]
     new = [value for value in after.metrics if before.metric(value.name, value.phase) is None]
     rows += [
-        [spell_metric(value), "-", format_amount(value.value, value.unit), "only after"] for value in new
+        [spell_metric(value.name, value.phase), "-", format_amount(value.value, value.unit), "only after"]
+        for value in new
     ]
     notes = _comparison_notes(before, after)
     metrics = "\n".join([*notes, align_columns([["metric", "before", "after", "after / before"], *rows])])
