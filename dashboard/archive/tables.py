@@ -126,7 +126,7 @@ TABLES = (
         left_out=frozenset(
             {
                 *("state", "token_hash", "joined_at", "agent_version", "protocol", "box", "created_at"),
-                *("seen_at",),
+                *("seen_at", "too_few_bytes"),
             }
         ),
         natural_key=("name",),
