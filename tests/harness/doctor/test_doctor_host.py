@@ -80,7 +80,7 @@ def test_a_calm_host_has_nothing_to_change(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("less", "matters"), [(0, False), (1, True)])
 def test_a_disk_is_full_where_a_host_takes_no_work(tmp_path: Path, less: int, matters: bool) -> None:
     row = judge_disk(tmp_path, LEAST_FREE_BYTES - less)
-    assert (row.value, row.matters) == (f"67.1 MB left at {tmp_path}", matters)
+    assert (row.value, row.matters) == (f"{64 - less} MiB left at {tmp_path}", matters)
     assert row.command.startswith(f"du -xh --max-depth=2 {tmp_path}") == matters
 
 

@@ -16,8 +16,9 @@ STEAL, BUSY_NEIGHBOUR, LOADED, FULL_MEMORY = 0.01, 0.05, 0.5, 0.8
 PRESSURES = {"cpu": 5.0, "memory": 1.0, "io": 5.0}
 HOT = 85.0  # degrees Celsius
 LARGEST_SWAPPINESS = 10
+MIB = 2**20
 # Bytes on its disk without which a host takes no work.
-FULL_DISK = 64 * 2**20
+FULL_DISK = 64 * MIB
 # The others are read by a call into the kernel or the device.
 FAST_CLOCKS = frozenset({"tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"})
 MOST_NAMED = 4
@@ -87,8 +88,8 @@ def judge_disk(folder: Path, free: int) -> Finding:
     is_full = free < FULL_DISK
     return Finding(
         "disk",
-        f"{format_amount(free, 'bytes')} left at {folder}",
-        f"a host takes no work with less than {FULL_DISK // 2**20} MiB" if is_full else "",
+        f"{free // MIB:,} MiB left at {folder}",
+        f"a host takes no work with less than {FULL_DISK // MIB} MiB" if is_full else "",
         matters=is_full,
         command=f"du -xh --max-depth=2 {folder} | sort -h | tail  # then remove some" if is_full else "",
     )
