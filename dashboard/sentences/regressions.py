@@ -250,7 +250,8 @@ def describe_function_change(suspect: Mapping[str, Any], kind: str) -> str:
     if not after:
         return ""
     if not before:
-        return f"is new, called {format_times(after)} per step"
+        # New, or there before and called by none of the steps: the profiles can't tell these apart.
+        return f"is called {format_times(after)} per step instead of never"
     if after >= MORE_CALLS * before:
         return f"is called {format_times(after)} per step instead of {numbers.format_number(before)}"
     old, new = suspect.get("cumulative_before"), suspect.get("cumulative_after")

@@ -11,6 +11,7 @@ from dashboard import pull_requests, regressions
 from dashboard.models import Check, CheckedCase, Experiment, Project
 from dashboard.pull_requests import sentences
 from dashboard.pull_requests.report import read_report
+from dashboard.sentences.regressions import describe_function_change
 from tests.dashboard.conftest import Repository
 from tests.dashboard.pull_requests.conftest import TRAIN, prepare_check
 from tests.pages.experiment_builders import build_profile
@@ -64,6 +65,8 @@ def test_of_what_neither_changed_nor_is_called_more_often_nothing_is_said(case: 
     regressions.explain_checked_case(case.experiment_id)
     case.experiment.refresh_from_db()
     (suspect,) = case.experiment.profiles["suspects"]["memory"]
+    never = describe_function_change({**suspect, "calls_before": 0}, "memory")
+    assert never == "is called 9 times per step instead of never", "it may have been there all the same"
     dull = {**suspect, "function": "append", "changed": False, "calls_before": 9, "calls_after": 10}
     case.experiment.profiles["suspects"]["memory"] = [dull, suspect]
     case.experiment.save()
