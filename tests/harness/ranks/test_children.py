@@ -32,7 +32,7 @@ class Rows(torch.utils.data.Dataset):
     def __getitem__(self, index):
         if torch.utils.data.get_worker_info().id == 1:
             time.sleep(0.004)
-        return torch.randn(32)
+        return nn.Identity()(torch.randn(32))
 
 def evaluate(asked, done):
     model = nn.Linear(64, 64)
@@ -71,6 +71,8 @@ def test_a_helper_is_told_by_its_name_with_its_phases_and_counts(left: dict[str,
     assert (evaluation["count"], evaluation["counts"]) == (1, {"games": pytest.approx(2, rel=0.1)})
     assert evaluation["phases"]["forward"] > 0
     assert evaluation["cpu_time"] > 0
+    # A transform of a dataset is no forward pass.
+    assert "forward" not in helpers["DataLoader worker"]["phases"]
     # Whatever helpers do is no phase of the loop.
     assert {row["path"] for row in left["phases"]} >= {"forward", "backward", "data_loading"}
 

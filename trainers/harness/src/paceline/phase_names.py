@@ -8,6 +8,8 @@ UNATTRIBUTED = "(unattributed)"
 SETUP = "(setup)"
 # What autograd's own threads do belongs to it, whichever way the code entered it.
 BACKWARD = "backward"
+# Waiting for a DataLoader, or making a batch of it.
+DATA_LOADING = "data_loading"
 
 
 def spell_metric(name: str, phase: str | None) -> str:

@@ -6,6 +6,8 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from ..measured.module_weights import has_weights
+from ..phase_names import DATA_LOADING
 from ..step_kinds import BATCH
 from . import (
     backward_passes,
@@ -18,11 +20,17 @@ from . import (
     loaders,
     optimizers,
 )
-from .wrapping import Function, is_never_traced, wrap_in_every_class, wrap_outermost, wrap_step
+from .wrapping import (
+    Function,
+    is_never_traced,
+    threads_inside,
+    wrap_in_every_class,
+    wrap_outermost,
+    wrap_step,
+)
 
 FORWARD = "forward"
 CLIP_GRADIENTS = "clip_gradients"
-DATA_LOADING = "data_loading"
 DISTRIBUTION = "distribution"
 LOGGING = "logging"
 GENERATE = "generate"
@@ -39,6 +47,7 @@ WRITER_METHODS = (
     "add_text",
     "flush",
 )
+_loading = threads_inside(DATA_LOADING)
 
 
 def patch_torch(torch: Any) -> None:
@@ -74,8 +83,13 @@ def patch_torch(torch: Any) -> None:
 def _patch_modules(torch: Any, is_traced: Any) -> None:
     module = torch.nn.Module
     # Wrapping costs less than global hooks, which send every nested module through the slow path.
-    module.__call__ = wrap_outermost(FORWARD, module.__call__, is_traced)
+    module.__call__ = wrap_outermost(FORWARD, module.__call__, is_traced, passes_through=_is_transform)
     module.zero_grad = wrap_outermost(optimizers.ZERO_GRAD, module.zero_grad, is_traced)
+
+
+def _is_transform(ident: int, arguments: tuple[Any, ...]) -> bool:
+    """Whether a module without weights is called where a batch is made: it belongs to its dataset."""
+    return ident in _loading and not has_weights(arguments[0])
 
 
 def _unhide_modules(utils: ModuleType) -> None:

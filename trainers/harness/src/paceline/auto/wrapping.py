@@ -34,11 +34,13 @@ def wrap_outermost(
     is_traced: Callable[[], bool],
     after: Callable[[int, bool, tuple[Any, ...]], None] | None = None,
     after_inner: Callable[[int, Any], object] | None = None,
+    passes_through: Callable[[int, tuple[Any, ...]], bool] | None = None,
 ) -> Function:
     """Return `original` in a phase; calls inside a call, and those that are being traced, pass through.
 
     `after` is called behind each call with its thread, whether it has returned, and its arguments;
-    `after_inner` behind each one inside a call, with the thread and the first argument.
+    `after_inner` behind each one inside a call, with the thread and the first argument. `passes_through` says
+    of other calls, by thread and arguments, whether they pass through as well.
     """
     inside = threads_inside(name)
 
@@ -53,6 +55,8 @@ def wrap_outermost(
             if after_inner is not None:
                 after_inner(ident, args[0])
             return result
+        if passes_through is not None and passes_through(ident, args):
+            return original(*args, **kwargs)
         inside.add(ident)
         has_returned, node = False, None
         try:

@@ -11,6 +11,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..measured.phase_nodes import ThreadState
+from ..phase_names import DATA_LOADING
 from . import model_flops
 from .tally import Tally
 from .unused_gradients import ForwardPass
@@ -59,6 +60,10 @@ class ThreadTallies:
     def current_tally(self) -> Tally:
         """Return the tally of the phase that is open now."""
         return self.by_phase[self.state.node.path]
+
+    def makes_batch(self) -> bool:
+        """Return whether the thread makes a DataLoader's batch: weightless modules are transforms there."""
+        return any(node.name == DATA_LOADING for node in self.state.open_nodes())
 
 
 class _OperationKind:

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import torch
 
+from ..measured.module_weights import has_weights
 from .replaced_functions import Function, replace_function
 from .tally import Tally
 
@@ -28,6 +29,8 @@ class CountedThread(Protocol):
     forward_pass: ForwardPass | None
     model_calls: int
     weightless_calls: int
+
+    def makes_batch(self) -> bool: ...
 
 
 class ForwardPass:
@@ -77,7 +80,7 @@ def watch_forward_passes(current_thread: Callable[[], CountedThread], switch: An
                 return original(*args, **kwargs)
             if has_weights(args[0]):
                 thread.model_calls += 1
-            else:
+            elif not thread.makes_batch():
                 thread.weightless_calls += 1
             thread.forward_pass = forward_pass = ForwardPass(switch)
             try:
@@ -91,19 +94,6 @@ def watch_forward_passes(current_thread: Callable[[], CountedThread], switch: An
 
     with replace_function(torch.nn.Module, "__call__", wrap_call):
         yield
-
-
-def has_weights(module: Any) -> bool:
-    """Whether it or a module within it has any; methods that tell so may be the program's own."""
-    within, seen = [module], set()
-    for current in within:
-        if current is None or id(current) in seen:
-            continue
-        seen.add(id(current))
-        if any(weight is not None for weight in (getattr(current, "_parameters", None) or {}).values()):
-            return True
-        within += (getattr(current, "_modules", None) or {}).values()
-    return False
 
 
 def _requires_gradient(arguments: Sequence[Any]) -> bool:
@@ -131,5 +121,5 @@ def _nodes_of(tensor: Any) -> list[Any]:
 CODES = tuple(
     value.__code__
     for value in (*vars(ForwardPass).values(), *globals().values())
-    if hasattr(value, "__code__") and value.__module__ == __name__
+    if hasattr(value, "__code__") and value.__module__ in (__name__, has_weights.__module__)
 )

@@ -162,13 +162,10 @@ class OperationWindow:
         return {path: _sum_tallies(tallies, steps) for path, tallies in by_phase.items()}
 
     def model_share(self) -> float:
-        """Return which part of the main thread's outermost calls of modules is a model's, the rest a loss's.
-
-        All of them where none has weights.
-        """
+        """Return which part of the main thread's outermost calls of modules is a model's."""
         main = self.tallies.get(self._marks.main_ident)
         if main is None or not main.model_calls:
-            return 1.0
+            return 0.0
         return main.model_calls / (main.model_calls + main.weightless_calls)
 
     def model_flops(self, steps: int) -> dict[str, Any]:

@@ -383,7 +383,7 @@ def _count_passes(run: Measurement, phases: Sequence[Raw]) -> dict[str, float]:
             sums[name] += row["count"]
     counting = run.counted[0] if run.counted else None
     if run.request.benchmark.auto and "forward" in sums:
-        if counting is None:
+        if counting is None or not counting["model_share"]:
             del sums["forward"]
         else:
             sums["forward"] *= counting["model_share"]

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..measured.collective_log import KINDS
+from ..phase_names import DATA_LOADING
 from .intervals import Interval
 from .trace_events import HostRange
-
-DATA_LOADING = "data_loading"
 
 
 @dataclass(frozen=True, slots=True)
