@@ -377,6 +377,7 @@ def test_a_module_may_be_measured_in_several_processes() -> None:
         ("auto = true", "", "step: needs auto = true"),
         ('"batch"', '"epoch"', "step: 'epoch' is unknown; known are optimizer, batch, "),
         ("= 4", "= 257", "processes: is 257, must be between 1 and 256"),
+        ("= 4", '= 4\nworking_directory = ".."', "working_directory: is '..', must be a path inside"),
     ],
 )
 def test_wrong_keys_of_modules_and_ranks_are_named(old: str, new: str, sentence: str) -> None:

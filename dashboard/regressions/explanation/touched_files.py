@@ -21,6 +21,10 @@ logger = logging.getLogger(__name__)
 # Of a benchmark: what decides the values that it measures. Limits, guards and time limits only judge them.
 DEFINING = (
     "script",
+    "module",
+    "working_directory",
+    "processes",
+    "step",
     "params",
     "warmup_steps",
     "steps",

@@ -17,7 +17,7 @@ from paceline.init.preparation_guess import guess_preparation
 from paceline.init.readme import CommandLine, find_command_lines
 from paceline.init.repository import Repository, read_repository
 from paceline.init.script_words import split_arguments
-from paceline.init.sentences import describe_missing, find_error
+from paceline.init.sentences import describe_missing, describe_window, find_error
 from paceline.init.window import Window, choose_window, shorten_window
 
 from tests.harness.conftest import MEASURING_ONCE, Project
@@ -185,12 +185,16 @@ def test_a_script_without_a_step_is_told_so(tmp_path: Path) -> None:
 
 
 def test_a_script_that_always_fails_in_the_end_is_measured_before_that(tmp_path: Path) -> None:
-    write_files(tmp_path, {"train.py": f"import sys\n{TRAIN}\nmain(200)\nsys.exit(3)\n"})
+    # Its data is named as seen from its own folder.
+    script = f"import sys\n{TRAIN}\nmain(int(open('../data/steps').read()))\nsys.exit(3)\n"
+    write_files(tmp_path, {"one/train.py": script, "data/steps": "200"})
     ended = Project(tmp_path, prepared=True, code=WATCHING_SHORTLY).call("init")
-    assert ended.returncode == 0
+    assert ended.returncode == 0, ended.stderr
     behind = "train.py crashed with exit status 3, behind 199 steps: those before are measured"
     assert behind in ended.stderr
-    benchmark = manifest.load_manifest(tmp_path / "paceline.toml").benchmarks["train"]
+    assert re.search(r"^script +cd one && python train.py: ", ended.stdout, re.MULTILINE)
+    benchmark = manifest.load_manifest(tmp_path / "paceline.toml").benchmarks["one-train"]
+    assert (benchmark.script, benchmark.working_directory) == ("one/train.py", "one")
     assert benchmark.warmup_steps + benchmark.steps < 199
 
 
@@ -378,6 +382,8 @@ def test_a_script_that_ends_is_measured_within_its_steps() -> None:
     window = choose_window(1.0, [(0.0, 0), (1.0, 20), (2.0, 40)], taken=40)
     assert (window.warmup_steps, window.steps) == (8, 30)
     assert window.warmup_steps + 2 * window.counting_steps <= 40
+    short = describe_window(choose_window(1.0, [(0.0, 0), (0.1, 2)], taken=2), 2)
+    assert short.startswith("1 step after 0, of the 2 that the script has, too few to see a small change: ")
 
 
 def test_long_steps_make_a_short_window_of_few_repetitions() -> None:
@@ -424,6 +430,7 @@ def test_words_behind_the_dashes_are_the_scripts() -> None:
 def test_errors_are_told_by_the_line_that_names_them(tmp_path: Path) -> None:
     assert find_error("a\nKeyError: 'x'\nsee the documentation\n") == "KeyError: 'x'"
     assert find_error("  assert x\n  AssertionError\n") == "AssertionError at assert x"
+    assert find_error("FileNotFoundError: x not found.") == "FileNotFoundError: x not found"
     assert find_error("") == ""
     _, _, found = look_at(tmp_path, {"train.py": SMALL})
     said = describe_missing(found[0], ["yaml", "no_such"], EnvironmentGuess(install=(".",)))

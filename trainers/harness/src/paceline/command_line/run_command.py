@@ -114,6 +114,9 @@ def build_request(arguments: argparse.Namespace) -> MeasurementRequest:
     folder = (arguments.folder or path.parent).resolve()
     if not benchmark.module and not (folder / benchmark.script).is_file():
         raise ManifestError(f"benchmarks.{benchmark.name}.script: there is no {benchmark.script} in {folder}")
+    if not (folder / benchmark.working_directory).is_dir():
+        absent = f"there is no folder {benchmark.working_directory} in {folder}"
+        raise ManifestError(f"benchmarks.{benchmark.name}.working_directory: {absent}")
     for name in benchmark.python_path:
         if not (folder / name).is_dir():
             raise ManifestError(f"environment.python_path: there is no folder {name} in {folder}")

@@ -62,6 +62,7 @@ class Candidate:
     facts: ScriptFacts
     variables: Mapping[str, str]
     processes: int = 1  # ranks that it needs to start
+    working_directory: str = ""  # where it is started; empty for the repository's root
 
     @property
     def folder(self) -> str:

@@ -13,7 +13,7 @@ from ..manifest.toml_table import ManifestError
 from ..protocol import process_environment
 from ..reports import report
 from ..reports.report_sections import step_lines
-from ..units import format_amount
+from ..units import format_amount, format_count
 from ..watching import nvml
 from ..watching.measurement_errors import MeasurementError
 from . import sentences
@@ -202,7 +202,7 @@ def _print_guesses(
     preparation: str,
 ) -> None:
     rows = [
-        ("looked at", f"{len(repository.files)} Python files in {repository.folder}"),
+        ("looked at", f"{format_count(len(repository.files), 'Python file')} in {repository.folder}"),
         ("script", f"{sentences.describe_start(candidate, ())}: {', '.join(candidate.reasons)}"),
         ("others", sentences.describe_others(found, candidate)),
         ("ranks", sentences.describe_ranks(candidate)),

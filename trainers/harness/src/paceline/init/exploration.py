@@ -15,6 +15,7 @@ from .. import document, protocol
 from ..document import Document
 from ..manifest.preparation import Preparation, PreparationError, prepare_by_hand
 from ..measurement import MeasurementRequest
+from ..units import format_count
 from ..watching.measurement_errors import MeasurementError, TooFewStepsError
 from . import sentences, trial
 from .arguments import ArgumentGuess, learn_sooner, propose_arguments, shorten_arguments
@@ -105,6 +106,12 @@ class Exploration:
         if seen.missing_rank:
             candidate = replace(candidate, processes=RANKS)
             seen = self._watch(candidate, guess)
+        if seen.misses_file and candidate.folder and not candidate.module:
+            # Its data may be named as seen from its own folder.
+            beside = replace(candidate, working_directory=candidate.folder)
+            again = self._watch(beside, guess)
+            if not again.misses_file:
+                candidate, seen = beside, again
         preparation = guess_preparation(
             self.repository, self.commands, candidate, guess.words, documented_only=not seen.misses_file
         )
@@ -163,7 +170,7 @@ class Exploration:
     def _measure_once(self, attempt: Attempt, window: Window) -> tuple[Window, Document]:
         """Measure the window; returns it with the time that a step took."""
         short = shorten_window(window)
-        self.print_message(f"measuring {short.steps} steps after {short.warmup_steps}, once")
+        self.print_message(f"measuring {format_count(short.steps, 'step')} after {short.warmup_steps}, once")
         benchmark = trial.build_benchmark(attempt.candidate, short, 1)
         folder = self.repository.folder
         request = MeasurementRequest(

@@ -30,6 +30,7 @@ def write_manifest(
     keys: dict[str, object] = {
         "version": 1,
         "module" if candidate.module else "script": candidate.module or candidate.path,
+        "working_directory": candidate.working_directory,
         "processes": candidate.processes,
         "auto": True,
         "arguments": [] if params is not None else list(words),
@@ -43,7 +44,7 @@ def write_manifest(
         "time_limit": window.time_limit,
     }
     for key, value in keys.items():
-        if value not in ([], {}) and (key, value) != ("processes", 1):
+        if value not in ([], {}, "") and (key, value) != ("processes", 1):
             lines.append(_format_line(key, value, notes.get(key, "")))
     return "\n".join(lines) + "\n"
 

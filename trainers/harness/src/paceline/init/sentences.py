@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection, Iterable, Sequence
+from pathlib import PurePosixPath
 
-from ..units import format_amount, format_duration
+from ..units import format_amount, format_count, format_duration
 from .arguments import LEARN_SOONER, LOGGER_OFF, NO_DEVICE, PATH_OF_FOLDER, SHORTER, ArgumentGuess
 from .candidates import Candidate
 from .packages import EnvironmentGuess, package_name
-from .window import Window
+from .window import ENOUGH_STEPS, Window
 
 REASONS = {
     NO_DEVICE: "this machine has no CUDA device",
@@ -32,6 +33,9 @@ def format_rows(rows: Iterable[tuple[str, str]]) -> str:
 
 def describe_start(candidate: Candidate, words: Sequence[str]) -> str:
     """The command that starts the script."""
+    if candidate.working_directory:
+        path = PurePosixPath(candidate.path).relative_to(candidate.working_directory)
+        return f"cd {shlex.quote(candidate.working_directory)} && {shlex.join(['python', str(path), *words])}"
     start = ["-m", candidate.module] if candidate.module else [candidate.path]
     return shlex.join(["python", *start, *words])
 
@@ -74,8 +78,10 @@ def describe_window(window: Window, taken: int | None) -> str:
     """The steps that are measured, and what a run takes."""
     run = f"a run takes about {format_duration(window.run_seconds)}"
     ends = f", of the {taken} that the script has" if taken is not None else ""
+    if taken is not None and window.steps < ENOUGH_STEPS:
+        ends += ", too few to see a small change: give arguments behind -- by which it runs longer"
     return (
-        f"{window.steps} steps after {window.warmup_steps}{ends}; the first one came after "
+        f"{format_count(window.steps, 'step')} after {window.warmup_steps}{ends}; the first one came after "
         f"{format_duration(window.start_seconds)}, then each took {format_amount(window.step_seconds, 's')}; "
         f"{run}, {window.repetitions} repetitions and the counting"
     )
@@ -104,5 +110,6 @@ def find_error(output: str) -> str:
         if _ERROR.match(lines[place]):
             # Bare, the line of code above it says more.
             has_words = ":" in lines[place] or place == 0
-            return (lines[place] if has_words else f"{lines[place]} at {lines[place - 1]}")[:LONGEST_ERROR]
-    return lines[-1][:LONGEST_ERROR] if lines else ""
+            error = lines[place] if has_words else f"{lines[place]} at {lines[place - 1]}"
+            return error[:LONGEST_ERROR].rstrip(".")
+    return lines[-1][:LONGEST_ERROR].rstrip(".") if lines else ""

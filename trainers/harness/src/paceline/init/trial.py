@@ -174,6 +174,7 @@ def build_benchmark(candidate: Candidate, window: Window, repetitions: int) -> B
         variables=candidate.variables,
         python_path=candidate.python_path,
         processes=candidate.processes,
+        working_directory=candidate.working_directory,
     )
 
 
@@ -194,4 +195,5 @@ def _make_plan(benchmark: Benchmark, words: Sequence[str], folder: Path) -> Proc
         module=benchmark.module,
         processes=benchmark.processes,
         python_path=[str(folder / name) for name in benchmark.python_path],
+        working_directory=benchmark.working_directory,
     )

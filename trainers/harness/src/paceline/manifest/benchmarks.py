@@ -93,6 +93,7 @@ class Benchmark:
     arguments: tuple[str, ...] = ()  # words of the script's command line, in front of the parameters
     prepare: tuple[Preparation, ...] = ()
     python_path: tuple[str, ...] = ()  # folders of the repository, first on the path of imports
+    working_directory: str = ""  # where the script is started, within the repository; empty for its root
 
     @property
     def script_folder(self) -> Path:

@@ -160,6 +160,7 @@ def _parse_benchmark(name: str, table: TomlTable) -> Benchmark:
         precision=_parse_precision(table),
         arguments=parse_arguments(table),
         prepare=parse_preparations(table),
+        working_directory=_parse_working_directory(table),
     )
     table.refuse_unread_keys()
     _check_learning_seeds(benchmark, table)
@@ -186,6 +187,14 @@ def _parse_script(table: TomlTable) -> tuple[str, bool]:
     if not all(part.isidentifier() for part in module.split(".")):
         raise table.error("module", f"is {module!r}, must be a module's name such as package.train")
     return module, True
+
+
+def _parse_working_directory(table: TomlTable) -> str:
+    if not table.has_key("working_directory"):
+        return ""
+    folder = table.required_string("working_directory")
+    refuse_outside(table, "working_directory", folder)
+    return folder
 
 
 def _parse_precision(table: TomlTable) -> float:

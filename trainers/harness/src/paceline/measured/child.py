@@ -115,7 +115,8 @@ def _run_script(plan: ProcessPlan) -> None:
         return
     script = Path(plan.folder, plan.script)
     # As if Python had been started with the script, from the folder that this process was started in.
-    sys.argv = [plan.script, *plan.arguments]
+    name = os.path.relpath(script) if plan.working_directory else plan.script
+    sys.argv = [name, *plan.arguments]
     sys.path[:0] = [*plan.python_path, str(script.resolve().parent)]
     _execute_as_main(script.absolute())
 

@@ -34,6 +34,7 @@ class ProcessPlan:
     processes: int = 1  # ranks that the harness starts
     launcher: list[str] = field(default_factory=list)  # the command that starts them instead
     python_path: list[str] = field(default_factory=list)  # folders that stand first on the path of imports
+    working_directory: str = ""  # where the script is started, within `folder`
     keep_running: bool = False  # once all is measured, and when the harness is gone
     is_program: bool = False  # of a rank that the measured script itself starts as a program
     one_core: bool = False  # where it does, its thread and the other one's stay on one processor

@@ -143,6 +143,7 @@ def _write_plan(program: PythonProgram, folder: str, plan_file: Path) -> str | N
             module=program.is_module,
             arguments=program.arguments,
             folder=folder,
+            working_directory="",
             processes=1,
             launcher=[],
             is_program=True,

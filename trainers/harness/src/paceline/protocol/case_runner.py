@@ -412,6 +412,7 @@ class _CaseRunner:
             processes=benchmark.processes,
             launcher=list(benchmark.launcher),
             python_path=[str(self._request.folder.absolute() / name) for name in benchmark.python_path],
+            working_directory=benchmark.working_directory,
         )
 
     def _warmup_behind_succession(self, succeeded_after: int) -> int:

@@ -115,7 +115,7 @@ def _too_few_samples(repetitions: Sequence[Raw]) -> WarningRows:
         yield make_warning(
             "too_few_samples",
             f"{format_count(len(repetitions), 'repetition')} of {format_count(steps, 'step')} "
-            f"in {seconds:.2f} s say little about the noise",
+            f"in {seconds:.2f} s {'says' if len(repetitions) == 1 else 'say'} little about the noise",
             f"measure at least 3 repetitions, {FEW_STEPS} steps and {SHORT_WINDOW} s",
         )
     if seconds / steps < COARSE_STEP:

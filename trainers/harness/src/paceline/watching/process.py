@@ -66,7 +66,7 @@ class MeasuredProcess:
             streams = (None, None, None) if plan.keep_running else (subprocess.DEVNULL, output, output)
             self._process = subprocess.Popen(
                 _start_command(plan, str(plan_file)),
-                cwd=plan.folder,
+                cwd=Path(plan.folder, plan.working_directory),
                 env=dict(environment),
                 stdin=streams[0],
                 stdout=streams[1],
