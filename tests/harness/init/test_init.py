@@ -431,6 +431,10 @@ def test_errors_are_told_by_the_line_that_names_them(tmp_path: Path) -> None:
     assert find_error("a\nKeyError: 'x'\nsee the documentation\n") == "KeyError: 'x'"
     assert find_error("  assert x\n  AssertionError\n") == "AssertionError at assert x"
     assert find_error("FileNotFoundError: x not found.") == "FileNotFoundError: x not found"
+    # Environments in processes of their own fail, and then the loop that talks to them.
+    dead = "gym.error.NameNotFound: Environment x doesn't exist. \nConnectionResetError: [Errno 104] reset\n"
+    assert find_error(dead) == "gym.error.NameNotFound: Environment x doesn't exist"
+    assert find_error("EOFError\n") == "EOFError"
     assert find_error("") == ""
     _, _, found = look_at(tmp_path, {"train.py": SMALL})
     said = describe_missing(found[0], ["yaml", "no_such"], EnvironmentGuess(install=(".",)))

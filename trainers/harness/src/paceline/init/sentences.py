@@ -23,7 +23,10 @@ REASONS = {
 MOST_OTHERS = 6
 LABEL_WIDTH = 13
 LONGEST_ERROR = 200
-_ERROR = re.compile(r"[\w.]*(Error|Exception|Interrupt)\b")
+# By its name, or by that of its module: `gym.error.NameNotFound: ...`.
+_ERROR = re.compile(r"[\w.]*(Error|Exception|Interrupt)\b|(\w+\.)+[A-Z]\w*: ")
+# What a process raises when one that it talks to has failed.
+_FOLLOWING_ERROR = re.compile(r"(BrokenPipe|Connection\w*|EOF)Error\b")
 
 
 def format_rows(rows: Iterable[tuple[str, str]]) -> str:
@@ -106,10 +109,12 @@ def describe_missing(
 def find_error(output: str) -> str:
     """The line of a script's last words that says what went wrong; empty where there is none."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    for place in range(len(lines) - 1, -1, -1):
-        if _ERROR.match(lines[place]):
-            # Bare, the line of code above it says more.
-            has_words = ":" in lines[place] or place == 0
-            error = lines[place] if has_words else f"{lines[place]} at {lines[place - 1]}"
-            return error[:LONGEST_ERROR].rstrip(".")
-    return lines[-1][:LONGEST_ERROR].rstrip(".") if lines else ""
+    places = [place for place, line in enumerate(lines) if _ERROR.match(line)]
+    causes = [place for place in places if not _FOLLOWING_ERROR.match(lines[place])]
+    error = lines[-1] if lines else ""
+    if places:
+        place = (causes or places)[-1]
+        # Bare, the line of code above it says more.
+        has_words = ":" in lines[place] or place == 0
+        error = lines[place] if has_words else f"{lines[place]} at {lines[place - 1]}"
+    return error[:LONGEST_ERROR].rstrip(".")
