@@ -11,6 +11,7 @@ import pytest
 from paceline import manifest
 from paceline.init.arguments import learn_sooner, propose_arguments, shorten_arguments
 from paceline.init.candidates import Candidate, find_candidates
+from paceline.init.exploration import Exploration
 from paceline.init.manifest_text import find_params, write_manifest
 from paceline.init.packages import EnvironmentGuess, guess_environment
 from paceline.init.preparation_guess import guess_preparation
@@ -18,6 +19,7 @@ from paceline.init.readme import CommandLine, find_command_lines
 from paceline.init.repository import Repository, read_repository
 from paceline.init.script_words import split_arguments
 from paceline.init.sentences import describe_missing, describe_window, find_error
+from paceline.init.trial import Trial, TrialState
 from paceline.init.window import Window, choose_window, shorten_window
 
 from tests.harness.conftest import MEASURING_ONCE, Project
@@ -214,6 +216,36 @@ def test_a_script_that_asks_for_its_rank_is_tried_in_two_processes(tmp_path: Pat
     assert re.search(r"^ranks +2 processes of this host", ended.stdout, re.MULTILINE)
     written = manifest.load_manifest(tmp_path / "paceline.toml").benchmarks["train"]
     assert (written.processes, written.auto) == (2, True)
+
+
+def test_the_next_is_tried_where_only_one_asks_for_a_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a script starts in its own folder where what it misses lies there."""
+    files = {"a/train.py": SMALL, "b/train.py": SMALL, "c/train.py": SMALL, "data/x.bin": ""}
+    repository, commands, found = look_at(tmp_path, files)
+    lacks = f"  File \"{tmp_path}/a/train.py\", line 2\nModuleNotFoundError: No module named 'far'"
+    misses = "FileNotFoundError: {} not found."
+    outputs = {
+        "a/train.py": lacks,
+        "b/train.py": misses.format("https://far.example/x.bin"),
+        "c/train.py": misses.format("../data/x.bin"),
+    }
+    tried = []
+
+    def watch(candidate: Candidate, _words: object, _folder: Path) -> Trial:
+        tried.append((candidate.path, candidate.working_directory))
+        if candidate.working_directory:
+            return Trial(TrialState.STEPPED)
+        return Trial(TrialState.FAILED, output=outputs[candidate.path])
+
+    monkeypatch.setattr("paceline.init.trial.watch_script", watch)
+    attempt = Exploration(repository, commands, True, None, print).find_running(found)
+    assert tried == [("a/train.py", ""), ("b/train.py", ""), ("c/train.py", ""), ("c/train.py", "c")]
+    assert attempt is not None
+    assert attempt.candidate.working_directory == "c"
+    outputs["a/train.py"] = lacks.replace("a/train.py", "shared.py")
+    assert Exploration(repository, commands, True, None, print).find_running(found) is None
 
 
 def test_candidates_are_ranked_and_libraries_left_out(tmp_path: Path) -> None:
@@ -435,6 +467,10 @@ def test_errors_are_told_by_the_line_that_names_them(tmp_path: Path) -> None:
     dead = "gym.error.NameNotFound: Environment x doesn't exist. \nConnectionResetError: [Errno 104] reset\n"
     assert find_error(dead) == "gym.error.NameNotFound: Environment x doesn't exist"
     assert find_error("EOFError\n") == "EOFError"
+    assert (
+        find_error('AttributeError: \n"load()" was removed, use\n')
+        == 'AttributeError: "load()" was removed, use'
+    )
     assert find_error("") == ""
     _, _, found = look_at(tmp_path, {"train.py": SMALL})
     said = describe_missing(found[0], ["yaml", "no_such"], EnvironmentGuess(install=(".",)))

@@ -67,12 +67,12 @@ def initialize_repository(arguments: argparse.Namespace, words: tuple[str, ...] 
     ready = [candidate for candidate in candidates if not candidate.missing]
     attempt = exploration.find_running(ready)
     if attempt is None:
-        failed = exploration.failed[0]
-        last = exploration.failed[-1]
-        if last.trial.missing_module:
-            _write_untried(repository, commands, found, last.candidate, [last.trial.missing_module], words)
         _print_failed(exploration.failed)
-        raise _describe_failure(failed)
+        lacking = next((failed for failed in exploration.failed if failed.trial.missing_module), None)
+        if lacking is not None:
+            missing = [lacking.trial.missing_module]
+            _write_untried(repository, commands, found, lacking.candidate, missing, words)
+        raise _describe_failure(exploration.failed[0])
     attempt, window, measured = exploration.measure_attempt(attempt)
     environment = _guess_environment(repository, attempt.candidate)
     _write_attempt(target, attempt, window, environment)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,6 +34,8 @@ PREPARATION_SECONDS = 180.0
 # Of a script that asks its environment which rank it is.
 RANKS = 2
 PREPARED = "tried, its data is here now"
+# A word that names a file or an address.
+_PATH = re.compile(r"[\w~.:-]*/[\w./-]+|[\w-]+\.\w{1,6}\b")
 LEARNING_PHASES = ("backward", "optimizer")
 
 
@@ -80,7 +83,9 @@ class Exploration:
                 if perf_counter() - self.started > TRIALS_SECONDS:
                     return None
                 if attempt.trial.missing_module:
-                    return None  # the others that import it would fail alike
+                    if attempt.trial.importing_file != str(self.repository.folder / candidate.path):
+                        return None  # the others that import what imports it would fail alike
+                    break
                 # A start without the words that a README tells may fail in any way for want of them.
                 if guess.words and not attempt.trial.blames_arguments:
                     break
@@ -106,8 +111,7 @@ class Exploration:
         if seen.missing_rank:
             candidate = replace(candidate, processes=RANKS)
             seen = self._watch(candidate, guess)
-        if seen.misses_file and candidate.folder and not candidate.module:
-            # Its data may be named as seen from its own folder.
+        if seen.misses_file and not candidate.module and self._lies_beside(candidate, seen):
             beside = replace(candidate, working_directory=candidate.folder)
             again = self._watch(beside, guess)
             if not again.misses_file:
@@ -124,6 +128,12 @@ class Exploration:
         if seen.state is TrialState.NO_STEP and not seen.sentence and shorter != guess and self.words is None:
             guess, seen = shorter, self._watch(candidate, shorter)
         return Attempt(candidate, guess, seen, preparation, outcome)
+
+    def _lies_beside(self, candidate: Candidate, seen: Trial) -> bool:
+        """Whether what it misses may be named as seen from its own folder: is there, or isn't named."""
+        named = _PATH.findall(sentences.find_error(seen.output))
+        place = self.repository.folder / candidate.folder
+        return bool(candidate.folder) and (not named or any((place / name).exists() for name in named))
 
     def _prepare_data(self, candidate: Candidate, words: Sequence[str]) -> str:
         """Run the command; returns what came of it."""

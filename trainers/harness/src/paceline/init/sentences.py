@@ -114,7 +114,10 @@ def find_error(output: str) -> str:
     error = lines[-1] if lines else ""
     if places:
         place = (causes or places)[-1]
-        # Bare, the line of code above it says more.
-        has_words = ":" in lines[place] or place == 0
-        error = lines[place] if has_words else f"{lines[place]} at {lines[place - 1]}"
+        error = lines[place]
+        if error.endswith(":"):
+            error = " ".join(lines[place : place + 2])
+        elif ":" not in error and place > 0:
+            # Bare, the line of code above it says more.
+            error = f"{error} at {lines[place - 1]}"
     return error[:LONGEST_ERROR].rstrip(".")

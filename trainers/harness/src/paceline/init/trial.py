@@ -41,6 +41,7 @@ _WRONG_ARGUMENTS = re.compile(
 _MISSING_RANK = re.compile(
     r"(?:environment variable |KeyError: ')((?:LOCAL_)?RANK|(?:LOCAL_)?WORLD_SIZE|MASTER_(?:ADDR|PORT))\b"
 )
+_FRAME = re.compile(r'^ *File "([^"]+)", line \d+', re.M)
 _MISSING_MODULE = re.compile(r"(?:ModuleNotFoundError|ImportError): No module named '([\w.]+)'")
 
 
@@ -94,6 +95,12 @@ class Trial:
         """The module that it failed to import; empty for other failures."""
         found = _MISSING_MODULE.search(self.output)
         return found[1].split(".")[0] if found and self.state is TrialState.FAILED else ""
+
+    @property
+    def importing_file(self) -> str:
+        """The file that imports the missing module, as its traceback names it; empty where none does."""
+        before = self.output[: found.start()] if (found := _MISSING_MODULE.search(self.output)) else ""
+        return next(reversed(_FRAME.findall(before)), "")
 
 
 def watch_script(
