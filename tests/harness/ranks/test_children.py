@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from paceline.document_building.reported_numbers import leave_out_unusable, unusable_numbers
-from paceline.measured.helper_records import HelperRecord, read_records
+from paceline.measured.helper_records import HelperRecord, HelperTotals, read_records
 from paceline.measured.loader_log import LOADERS_LIMIT, OTHERS, LoaderLog
 from paceline.measured.shared_memory import share_memory
 from paceline.measurement import TimedRepetition
@@ -98,6 +98,18 @@ def test_datasets_of_each_epoch_are_one_row() -> None:
         log.add_wait(dataset, 0, 1.0, ready=False)
     (row,) = log.result({}, {}, steps=8, seconds=10.0)
     assert (row["dataset"], row["batches"], row["wait_time"], row["starved"]) == ("list", 0.5, 0.5, "loop")
+
+
+@pytest.mark.parametrize(("fetched", "starved"), [(1.0, "workers"), (4.0, "loop")])
+def test_a_loop_starves_for_no_batches_that_idle_workers_laid_ready(fetched: float, starved: str) -> None:
+    """To take one may last long: it is large, or the process waits for a processor."""
+    log, dataset = LoaderLog(), [0]
+    log.add_worker(dataset, 0, 17)
+    log.open_window()
+    for _ in range(10):
+        log.add_wait(dataset, 0, 0.1, ready=True)
+    (row,) = log.result({}, {17: HelperTotals(batches=10, fetch=fetched)}, steps=10, seconds=5.0)
+    assert (row["wait_time"], row["starved"]) == (pytest.approx(0.1), starved)
 
 
 def test_types_of_datasets_beyond_the_limit_are_summed() -> None:

@@ -13,9 +13,11 @@ from .helper_records import HelperTotals
 LOADERS_LIMIT = 20
 OTHERS = "(other datasets)"
 # The loop starves where it waits for longer than this share of a step; the workers do where so many batches
-# lie ready when it asks, and they don't fetch all the time.
+# lie ready when it asks, and they don't fetch all the time. To take a batch that lies ready may last as well:
+# workers that have nothing to do half of the time starve no loop.
 STARVING_SHARE = 0.1
 READY_SHARE = 0.9
+IDLE_SHARE = 0.5
 # A worker is slow that takes longer than the others by this factor, and by so many standard errors.
 SLOW_FACTOR = 1.2
 STANDARD_ERRORS = 4.0
@@ -159,11 +161,10 @@ def find_slow_worker(fetching: Mapping[int, _Fetching]) -> int | None:
 
 
 def _find_starved(share: float, ready: float | None, busy: Sequence[float]) -> str | None:
-    if share > STARVING_SHARE:
+    most_busy = max(busy) if ready is not None and ready >= READY_SHARE and busy else 1.0
+    if share > STARVING_SHARE and most_busy >= IDLE_SHARE:
         return "loop"
-    if ready is not None and ready >= READY_SHARE and busy and max(busy) < READY_SHARE:
-        return "workers"
-    return None
+    return "workers" if most_busy < READY_SHARE else None
 
 
 log = LoaderLog()
