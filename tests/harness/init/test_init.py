@@ -14,11 +14,11 @@ from paceline.init.candidates import Candidate, find_candidates
 from paceline.init.exploration import Exploration
 from paceline.init.manifest_text import find_params, write_manifest
 from paceline.init.packages import EnvironmentGuess, guess_environment
-from paceline.init.preparation_guess import guess_preparation
+from paceline.init.preparation_guess import format_preparation, guess_preparation
 from paceline.init.readme import CommandLine, find_command_lines
 from paceline.init.repository import Repository, read_repository
 from paceline.init.script_words import split_arguments
-from paceline.init.sentences import describe_missing, describe_window, find_error
+from paceline.init.sentences import describe_missing, describe_start, describe_window, find_error
 from paceline.init.trial import Trial, TrialState
 from paceline.init.window import Window, choose_window, shorten_window
 
@@ -163,7 +163,8 @@ def test_a_script_that_fails_without_arguments_gets_those_of_the_readme(tmp_path
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ((), "of 1 Python files none imports PyTorch"),
+        ((), "of 1 Python file none imports PyTorch"),
+        ((), "steps of jax aren't seen by themselves"),
         (("--script", "other.py"), "--script other.py: there is no such Python file"),
         (("-m", "a.b"), "--module a.b: there is no such module"),
         (("nowhere",), "nowhere: is no folder"),
@@ -173,7 +174,7 @@ def test_a_script_that_fails_without_arguments_gets_those_of_the_readme(tmp_path
 def test_what_cannot_be_done_is_one_sentence(
     tmp_path: Path, arguments: tuple[str, ...], sentence: str
 ) -> None:
-    write_files(tmp_path, {"tool.py": "print('hello')\n"})
+    write_files(tmp_path, {"tool.py": "import jax\n" if "jax" in sentence else "print('hello')\n"})
     ended = Project(tmp_path).call("init", *arguments)
     assert ended.returncode == 1
     assert sentence in ended.stderr.splitlines()[-1]
@@ -298,13 +299,26 @@ def test_a_readmes_commands_are_read(tmp_path: Path) -> None:
     _, commands, _ = look_at(
         tmp_path, {"README.md": text, "train.py": "", "sub/main.py": "", "pkg/run.py": ""}
     )
-    assert [(line.script, line.arguments, line.module, line.launcher) for line in commands] == [
-        ("train.py", ("--a", "1"), "", ""),
-        ("train.py", ("--b", "2"), "", ""),
-        ("sub/main.py", (), "", ""),
-        ("train.py", ("--c",), "", "torchrun"),
-        ("pkg/run.py", ("x",), "pkg.run", ""),
+    assert [(line.script, line.arguments, line.module, line.launcher, line.folder) for line in commands] == [
+        ("train.py", ("--a", "1"), "", "", ""),
+        ("train.py", ("--b", "2"), "", "", ""),
+        ("sub/main.py", (), "", "", "sub"),
+        ("train.py", ("--c",), "", "torchrun", ""),
+        ("pkg/run.py", ("x",), "pkg.run", "", ""),
     ]
+
+
+def test_a_script_starts_where_its_readme_types_it(tmp_path: Path) -> None:
+    script = SMALL + (
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--data', default='./in/x')\n"
+    )
+    files = {"words/README.md": "    python main.py\n", "words/main.py": script, "words/in/x/a.py": ""}
+    _, _, found = look_at(tmp_path, files)
+    assert (found[0].path, found[0].working_directory) == ("words/main.py", "words")
+    assert propose_arguments(found[0], tmp_path, has_device=True)[0].words == ()
+    assert describe_start(found[0], ("--a",)) == "cd words && python main.py --a"
+    assert format_preparation(("words/make.py", "1"), "words") == "cd words && python make.py 1"
+    assert format_preparation(("make.py",), "words") == "python make.py"
 
 
 GLOBALS = SMALL + (

@@ -125,6 +125,8 @@ def _fitting_value(
         return False, NO_DEVICE
     if option.name in LOGGERS and default is True and not option.is_switch:
         return False, LOGGER_OFF
+    if candidate.working_directory:
+        return None, ""
     if isinstance(default, str) and candidate.folder and _is_path_below(default, candidate.folder, folder):
         return f"{candidate.folder}/{default.removeprefix('./')}", PATH_OF_FOLDER
     return None, ""

@@ -134,7 +134,16 @@ def rate_candidate(
     # Its services need an account, and a network that a measured process may not have.
     variables = {"WANDB_MODE": "disabled"} if "wandb" in external else {}
     return Candidate(
-        path, module, points, reasons, missing, loaded.python_path, tuple(start_commands), facts, variables
+        path,
+        module,
+        points,
+        reasons,
+        missing,
+        loaded.python_path,
+        tuple(start_commands),
+        facts,
+        variables,
+        working_directory=start_commands[0].folder if start_commands and not module else "",
     )
 
 

@@ -16,6 +16,7 @@ from ..reports.report_sections import step_lines
 from ..units import format_amount, format_count
 from ..watching import nvml
 from ..watching.measurement_errors import MeasurementError
+from ..watching.missing_steps import LAZY, MARK
 from . import sentences
 from .arguments import ArgumentGuess
 from .candidates import Candidate, find_candidates, rate_candidate
@@ -117,10 +118,20 @@ def _choose_candidates(
         ]
     if not found:
         raise ManifestError(
-            f"{repository.folder}: of {len(repository.files)} Python files none imports PyTorch or a library "
-            "over it, trains, and can be started; name the script by --script PATH"
+            f"{repository.folder}: of {format_count(len(repository.files), 'Python file')} none imports "
+            "PyTorch or a library over it, trains, and can be started; name the script by --script PATH"
+            f"{_describe_marks(repository)}"
         )
     return list(found)
+
+
+def _describe_marks(repository: Repository) -> str:
+    """What the libraries need whose steps aren't seen by themselves, where the repository imports them."""
+    imported = {name.split(".")[0] for facts in repository.files.values() for name in facts.imports}
+    found = [library for library in LAZY if library in imported]
+    if not found:
+        return ""
+    return f", and write its loop as {MARK}: steps of {' and '.join(found)} aren't seen by themselves"
 
 
 def _has_device(candidate: Candidate) -> bool:
@@ -153,7 +164,8 @@ def _write_untried(
     )
     _write_checked(repository.folder / manifest.FILE_NAME, text)
     guess = ArgumentGuess(words or ())
-    preparation_outcome = f"{format_preparation(preparation)}: not tried" if preparation else ""
+    place = candidate.working_directory
+    preparation_outcome = f"{format_preparation(preparation, place)}: not tried" if preparation else ""
     own = [name for name in missing if environment.install and repository.find_module(name, candidate.folder)]
     _print_guesses(repository, found, candidate, guess, environment, preparation_outcome)
     lacking = sentences.describe_missing(candidate, missing, environment, own)
@@ -186,11 +198,10 @@ def _write_checked(target: Path, text: str) -> None:
 
 
 def _preparation_row(attempt: Attempt) -> str:
-    return (
-        f"python {' '.join(attempt.preparation)}: {attempt.preparation_outcome}"
-        if attempt.preparation
-        else ""
-    )
+    if not attempt.preparation:
+        return ""
+    command = format_preparation(attempt.preparation, attempt.candidate.working_directory)
+    return f"{command}: {attempt.preparation_outcome}"
 
 
 def _print_guesses(

@@ -111,11 +111,12 @@ class Exploration:
         if seen.missing_rank:
             candidate = replace(candidate, processes=RANKS)
             seen = self._watch(candidate, guess)
-        if seen.misses_file and not candidate.module and self._lies_beside(candidate, seen):
-            beside = replace(candidate, working_directory=candidate.folder)
-            again = self._watch(beside, guess)
+        elsewhere = "" if candidate.working_directory else candidate.folder
+        if seen.misses_file and not candidate.module and self._may_lie_in(elsewhere, candidate, seen):
+            moved = replace(candidate, working_directory=elsewhere)
+            again = self._watch(moved, guess)
             if not again.misses_file:
-                candidate, seen = beside, again
+                candidate, seen = moved, again
         preparation = guess_preparation(
             self.repository, self.commands, candidate, guess.words, documented_only=not seen.misses_file
         )
@@ -129,15 +130,16 @@ class Exploration:
             guess, seen = shorter, self._watch(candidate, shorter)
         return Attempt(candidate, guess, seen, preparation, outcome)
 
-    def _lies_beside(self, candidate: Candidate, seen: Trial) -> bool:
-        """Whether what it misses may be named as seen from its own folder: is there, or isn't named."""
+    def _may_lie_in(self, folder: str, candidate: Candidate, seen: Trial) -> bool:
+        """Whether what it misses may be named as seen from this folder: is there, or isn't named."""
         named = _PATH.findall(sentences.find_error(seen.output))
-        place = self.repository.folder / candidate.folder
-        return bool(candidate.folder) and (not named or any((place / name).exists() for name in named))
+        place = self.repository.folder / folder
+        is_other = folder != candidate.working_directory
+        return is_other and (not named or any((place / name).exists() for name in named))
 
     def _prepare_data(self, candidate: Candidate, words: Sequence[str]) -> str:
         """Run the command; returns what came of it."""
-        command = Preparation(format_preparation(words))
+        command = Preparation(format_preparation(words, candidate.working_directory))
         try:
             prepare_by_hand(
                 [command],

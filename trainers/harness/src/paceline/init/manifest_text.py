@@ -35,7 +35,7 @@ def write_manifest(
         "auto": True,
         "arguments": [] if params is not None else list(words),
         "params": params or {},
-        "prepare": [format_preparation(preparation)] if preparation else [],
+        "prepare": [format_preparation(preparation, candidate.working_directory)] if preparation else [],
         "variables": dict(candidate.variables),
         "warmup_steps": window.warmup_steps,
         "steps": window.steps,

@@ -51,8 +51,12 @@ def guess_preparation(
     return best if best and lines[best] >= 2 else ()
 
 
-def format_preparation(words: Sequence[str]) -> str:
-    """The command as a shell takes it."""
+def format_preparation(words: Sequence[str], working_directory: str = "") -> str:
+    """The command as a shell takes it; a script within the training's working directory runs there too."""
+    path = PurePosixPath(words[0])
+    if working_directory and path.is_relative_to(working_directory):
+        inside = str(path.relative_to(working_directory))
+        return f"cd {shlex.quote(working_directory)} && {shlex.join(['python', inside, *words[1:]])}"
     return shlex.join(["python", *words])
 
 

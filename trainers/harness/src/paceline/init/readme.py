@@ -37,6 +37,7 @@ class CommandLine:
     arguments: tuple[str, ...]
     module: str = ""  # where it is started by -m
     launcher: str = ""
+    folder: str = ""  # where it is typed, by a `cd` or beside its README; empty for the root
 
     @property
     def has_placeholder(self) -> bool:
@@ -64,8 +65,8 @@ def _read_text(repository: Repository, source: str, text: str) -> Iterator[Comma
             if words[0] == "cd" and len(words) == 2:
                 folder = str(PurePosixPath(folder, words[1])).removeprefix("./")
             elif (read := _read_words(repository, words, folder)) is not None:
-                script, arguments, module, launcher = read
-                yield CommandLine(source, number, script, tuple(arguments), module, launcher)
+                script, arguments, module, launcher, place = read
+                yield CommandLine(source, number, script, tuple(arguments), module, launcher, place)
 
 
 def _split_line(line: str) -> Iterator[list[str]]:
@@ -87,8 +88,11 @@ def _split_line(line: str) -> Iterator[list[str]]:
 
 def _read_words(
     repository: Repository, words: list[str], folder: str
-) -> tuple[str, list[str], str, str] | None:
-    """The script's path, its arguments, the module's name and the launcher; None for other commands."""
+) -> tuple[str, list[str], str, str, str] | None:
+    """The script's path, its arguments, the module's name, the launcher, and the folder to start it in.
+
+    None for other commands.
+    """
     launcher = words[0] if words[0] in LAUNCHERS else ""
     if not launcher and not _PYTHON.fullmatch(words[0]):
         return None
@@ -99,21 +103,22 @@ def _read_words(
                 launcher = "torchrun"
                 continue
             path = _find_module_file(repository, name)
-            return (path, words[place + 2 :], name, launcher) if path else None
+            return (path, words[place + 2 :], name, launcher, "") if path else None
         if word.endswith(".py"):
-            path = _find_script(repository, word, folder)
-            return (path, words[place + 1 :], "", launcher) if path else None
+            path, start = _find_script(repository, word, folder)
+            return (path, words[place + 1 :], "", launcher, start) if path else None
         if not launcher and not word.startswith("-"):
             return None
     return None
 
 
-def _find_script(repository: Repository, word: str, folder: str) -> str:
+def _find_script(repository: Repository, word: str, folder: str) -> tuple[str, str]:
+    """The script's path, and the folder that the word is seen from: this one, or the root."""
     for base in dict.fromkeys((folder, "")):
         path = PurePosixPath(base, word).as_posix().removeprefix("./")
         if path in repository.files:
-            return path
-    return ""
+            return path, base
+    return "", ""
 
 
 def _find_module_file(repository: Repository, name: str) -> str:
