@@ -4,16 +4,17 @@ The clock of `perf_counter` is the same for all processes of a host, so that the
 compared: the one that comes last to a collective is the one that the others wait for.
 
 Between two collectives a training computes, so that nothing of what notes them is in the processor's caches.
-Then to extend a list costs a fifth of packing a record, whose code nothing else runs. So a collective is put
-into a list, which is packed now and then; all are summed up in `result`.
+Then to extend a list costs less than to fill an array, whose code nothing else runs. So a collective is put
+into a list, which is moved into an array now and then; all are summed up in `result`.
 """
 
 from __future__ import annotations
 
 import copy
 import math
+from array import array
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from struct import Struct
 from threading import Lock
 from typing import Any
 
@@ -27,17 +28,14 @@ KINDS = (
 BARRIER = KINDS.index("barrier")
 # Collectives of a window whose times are kept; of those that follow only the sums.
 LIMIT = 8192
-# So many are packed into records at once.
+# So many are moved into the array at once.
 BATCH = 64
 # How a rank was blocked: from begin to end, or at the end of what went on beside it: a reduction in the
 # backward pass, or a collective that it had launched.
 THROUGHOUT, BEHIND_BACKWARD, LAUNCHED = range(3)
 
 # When the rank arrived, was blocked from, and left; the bytes; the number of the kind; how it was blocked.
-_RECORD = Struct("=dddqBB")
-_write_record = _RECORD.pack_into
-_RECORD_SIZE = _RECORD.size
-_PENDING_FIELDS = 5
+_FIELDS = 6
 
 
 @dataclass(slots=True)
@@ -98,21 +96,21 @@ class CollectiveLog:
     def reset(self) -> None:
         """Begin anew, in a forked process."""
         self._lock = Lock()
-        # One after the other, of each: when it arrived and left, its bytes, kind, and how it was blocked.
+        # Records, one behind the other.
         self._pending: list[float] = []
-        self._most_pending = _PENDING_FIELDS * BATCH
+        self._most_pending = _FIELDS * BATCH
         self.is_open = False
         self.overlap = OverlappedTime()
         self.on_device = False
         """Whether a collective was the device's: the host doesn't wait in it."""
-        self._records = bytearray()
+        self._records = array("d")
         self._kept = 0
         self._unrecorded = CollectiveSums()
 
     def open_window(self) -> None:
         """Keep collectives from now on."""
         # Copied, so that all its pages are there before the window.
-        self._records = bytearray(bytes(_RECORD_SIZE * LIMIT))
+        self._records = array("d", bytes(8 * _FIELDS * LIMIT))
         self.is_open = True
 
     def close_window(self) -> None:
@@ -125,9 +123,9 @@ class CollectiveLog:
         """Add a collective that blocked this rank from the moment when it arrived until it left."""
         if of_all:
             pending = self._pending
-            pending.extend((arrived, left, size, kind, how))
+            pending.extend((arrived, arrived, left, size, kind, how))
             if len(pending) >= self._most_pending:
-                self._pack_pending()
+                self._keep_pending()
         else:
             self._unrecorded.add(kind, size, False, left - arrived, how)
 
@@ -137,7 +135,7 @@ class CollectiveLog:
         total.count += 1
         total.size += size
         if self._pending:
-            self._pack_pending()
+            self._keep_pending()
         place = self._kept if of_all and self._kept < LIMIT else None
         if place is not None:
             self._kept += 1
@@ -159,12 +157,12 @@ class CollectiveLog:
 
     def result(self, steps: int) -> dict[str, Any] | None:
         """Return the sums per step and the times of those of all ranks; None where there were none."""
-        self._pack_pending()
-        records = list(_RECORD.iter_unpack(self._records[: _RECORD_SIZE * self._kept]))
+        self._keep_pending()
+        kept = self._records[: _FIELDS * self._kept]
         sums = copy.deepcopy(self._unrecorded)
-        for _, blocked, left, size, kind, how in records:
+        for _, blocked, left, size, kind, how in _read_records(kept):
             if how != LAUNCHED:
-                sums.add(kind, size, True, left - blocked, how)
+                sums.add(int(kind), int(size), True, left - blocked, int(how))
         rows = sorted((kind, total) for kind, total in zip(KINDS, sums.totals, strict=True) if total.count)
         if not rows:
             return None
@@ -178,35 +176,38 @@ class CollectiveLog:
                 }
                 for kind, total in rows
             ],
-            "order": [KINDS[record[4]] for record in records],
-            "arrived": [record[0] for record in records],
-            "blocked": [record[1] for record in records],
-            "left": [record[2] for record in records],
+            "order": [KINDS[int(kind)] for kind in kept[4::_FIELDS]],
+            "arrived": kept[0::_FIELDS].tolist(),
+            "blocked": kept[1::_FIELDS].tolist(),
+            "left": kept[2::_FIELDS].tolist(),
             "blocked_seconds": sums.blocked,
             # Nor does it see when one ends that goes on beside it.
             "overlap": None if self.on_device else self.overlap.share(sums.unhidden),
             "on_device": self.on_device,
         }
 
-    def _pack_pending(self) -> None:
-        """Write a record of each that is pending, in their order; of those beyond the limit keep the sums."""
-        # Another thread may add one meanwhile, or pack.
+    def _keep_pending(self) -> None:
+        """Move those that are pending into the array, in their order; of those beyond the limit keep the sums."""
+        # Another thread may add one meanwhile, or move them.
         with self._lock:
             count = len(self._pending)
             fields = self._pending[:count]
             del self._pending[:count]
-            for arrived, left, *numbers in zip(*[iter(fields)] * _PENDING_FIELDS, strict=True):
-                size, kind, how = map(int, numbers)
-                if self._kept < LIMIT:
-                    place = _RECORD_SIZE * self._kept
-                    _write_record(self._records, place, arrived, arrived, left, size, kind, how)
-                    self._kept += 1
-                else:
-                    self._unrecorded.add(kind, size, True, left - arrived, how)
+            start = _FIELDS * self._kept
+            fitting = min(count, _FIELDS * LIMIT - start)
+            self._records[start : start + fitting] = array("d", fields[:fitting])
+            self._kept += fitting // _FIELDS
+            for _, blocked, left, size, kind, how in _read_records(fields[fitting:]):
+                self._unrecorded.add(int(kind), int(size), True, left - blocked, int(how))
 
     def _write_launched(self, place: int, kind: int, arrived: float, blocked: float, left: float) -> None:
         # Its sums are kept apart: launching takes time as well.
-        _write_record(self._records, _RECORD_SIZE * place, arrived, blocked, left, 0, kind, LAUNCHED)
+        fields = slice(_FIELDS * place, _FIELDS * (place + 1))
+        self._records[fields] = array("d", (arrived, blocked, left, 0, kind, LAUNCHED))
+
+
+def _read_records(fields: Iterable[float]) -> Iterator[tuple[float, ...]]:
+    return zip(*[iter(fields)] * _FIELDS, strict=True)
 
 
 log = CollectiveLog()
