@@ -11,12 +11,11 @@ import functools
 import os
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from .measured.phase_nodes import ThreadState
     from .recorder import Recorder
 
 __version__ = "0.2.0"
@@ -37,11 +36,16 @@ class _NullPhase:
     ) -> None: ...
 
 
+class _NoThread:
+    """What is asked for the first thread outside a measurement: no thread has this number."""
+
+    ident = 0
+
+
 _null_phase = _NullPhase()
 _recorder: Recorder | None = None
-# For the wrappers of `auto`: the number of the thread that made the recorder, and its phases.
-first_ident = 0
-first_thread: ThreadState | None = None
+# For the wrappers of `auto`: the `ThreadState` of the thread that made the recorder.
+first_thread: Any = _NoThread()
 
 
 def phase(name: str) -> AbstractContextManager[None]:
@@ -102,7 +106,7 @@ def activate_recorder(recorder: Recorder) -> None:
     _recorder = recorder
     # Spares every mark the test above and one call.
     globals().update(phase=recorder.phase, lap=recorder.lap)
-    globals().update(first_ident=recorder.first_ident, first_thread=recorder.first_thread)
+    globals().update(first_thread=recorder.first_thread)
     _hook_forking()
 
 
@@ -113,7 +117,7 @@ def _hook_forking() -> None:
         os.register_at_fork(after_in_child=_stop_recording)
 
 
-_inactive_marks = {"phase": phase, "lap": lap, "first_ident": 0, "first_thread": None}
+_inactive_marks = {"phase": phase, "lap": lap, "first_thread": first_thread}
 
 
 def _stop_recording() -> None:

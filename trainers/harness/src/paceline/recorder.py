@@ -19,9 +19,6 @@ class Recorder(Protocol):
     def phase(self) -> Callable[[str], AbstractContextManager[None]]: ...
 
     @property
-    def first_ident(self) -> int: ...
-
-    @property
     def first_thread(self) -> ThreadState: ...
 
     @property

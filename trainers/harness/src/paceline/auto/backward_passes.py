@@ -14,11 +14,11 @@ from typing import Any
 from ..phase_names import BACKWARD
 from ..step_kinds import OPTIMIZER
 from . import graphs, step_finder
-from .wrapping import Function, threads_inside, wrap_outermost
+from .wrapping import Function, calls_of_phase, wrap_outermost
 
 # By the thread that called a backward pass: the optimizers that stepped in it, with what the code called.
 _stepped: dict[int, dict[int, tuple[object, object]]] = {}
-_inside = threads_inside(BACKWARD)
+_calls = calls_of_phase(BACKWARD)
 
 
 def wrap_backward(original: Function, is_traced: Callable[[], bool]) -> Function:
@@ -39,7 +39,7 @@ def end_optimizer_step(optimizer: object, wrapper: object) -> None:
 
     Of one that a CUDA graph captures, each replay ends a step.
     """
-    if not _inside and not graphs.captures:
+    if not (_calls.is_open or _calls.others or graphs.captures):
         step_finder.end_owner_step(OPTIMIZER, optimizer, wrapper)
         return
     caller = _find_caller()
@@ -56,10 +56,11 @@ def end_optimizer_step(optimizer: object, wrapper: object) -> None:
 def _find_caller() -> int | None:
     """Return the thread that waits for the backward pass in which this is called; None outside of any."""
     ident = get_ident()
-    if ident in _inside:
+    inside = _calls.find_threads()
+    if ident in inside:
         return ident
     # Python didn't start autograd's own threads. Of several passes at once any is as good.
-    return min(_inside, default=None) if isinstance(current_thread(), _DummyThread) else None
+    return min(inside, default=None) if isinstance(current_thread(), _DummyThread) else None
 
 
 def forget_calls() -> None:

@@ -22,7 +22,7 @@ from ..measured.rank_presence import ONE_ARRIVAL, POSITION, presence, presence_m
 from . import gradient_reduction
 from .passthrough import call_original
 from .tensor_sizes import describe_tensors
-from .wrapping import Function
+from .wrapping import Function, OutermostCalls
 
 # By function: its phase, and the argument whose bytes this rank gives in (or, as a receiver, takes).
 COLLECTIVES = {
@@ -53,7 +53,7 @@ COLLECTIVES = {
 # Between two ranks: nobody else comes to them.
 MESSAGES = {name: (name.removeprefix("i"), "tensor") for name in ("send", "recv", "isend", "irecv")}
 
-_inside: set[int] = set()
+_calls = OutermostCalls("collectives")
 # Asynchronous collectives that nobody has waited for yet, by their work. One whose end is taken otherwise, by
 # its future or not at all, goes with its work: the next one may get the same address.
 _pending: WeakKeyDictionary[Any, Collective] = WeakKeyDictionary()
@@ -75,7 +75,7 @@ def patch_distributed(distributed: Any, is_traced: Callable[[], bool]) -> None:
 
 def forget_calls() -> None:
     """Forget what a forked process's parent has under way."""
-    _inside.clear()
+    _calls.forget()
     _pending.clear()
     gradient_reduction.forget_models()
     log.reset()
@@ -106,41 +106,50 @@ def _wrap_collective(
     group_at = names.index("group") if "group" in names else len(names)
     number = KINDS.index(kind)
     marker = presence_marker(number)
+    node: Any = None
 
     @functools.wraps(original)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
+        nonlocal node
         if is_traced():
             return original(*args, **kwargs)
-        ident = get_ident()
-        if ident in _inside:
+        ident, first = get_ident(), paceline.first_thread
+        is_first = ident == first.ident
+        if _calls.is_open if is_first else ident in _calls.others:
             return original(*args, **kwargs)
-        _inside.add(ident)
-        arrived, node = perf_counter(), None
+        if is_first:
+            _calls.is_open = True
+        else:
+            _calls.others.add(ident)
+        is_plain, arrived = False, perf_counter()
         presence.arrived = position = presence.arrived + ONE_ARRIVAL
         presence.numbers[POSITION] = position + marker
         try:
-            if ident == paceline.first_ident:
-                first: Any = paceline.first_thread
-                node = first.node.children.get(kind)
-            if node is not None and node.is_plain:
+            if is_first:
+                if node is None or node.parent is not first.node:
+                    node = first.node.children.get(kind)
+                is_plain = node is not None and node.is_plain
+            if is_plain:
                 # In lines and not by calls, as in `wrapping.wrap_outermost`.
                 first.node = node
-                node.start = perf_counter()
+                node.start = arrived
                 work = original(*args, **kwargs)
             else:
-                node = None
                 with paceline.phase(kind):
                     work = original(*args, **kwargs)
         finally:
-            if node is not None:
+            left = perf_counter()
+            if is_plain:
                 if first.node is node and node.is_plain:
-                    node.total += perf_counter() - node.start
+                    node.total += left - node.start
                     node.count += 1
                     first.node = node.parent
                 else:
                     node.__exit__(None, None, None)
-            _inside.discard(ident)
-        left = perf_counter()
+            if is_first:
+                _calls.is_open = False
+            else:
+                _calls.others.discard(ident)
         presence.numbers[POSITION] = position
         if not log.is_open:
             return work

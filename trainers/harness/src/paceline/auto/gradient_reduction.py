@@ -111,6 +111,7 @@ class GradientReduction:
         arrived = 0.0
         first: Any = None
         node: Any = None
+        is_plain = False
         waiting: AbstractContextManager[None] = nullcontext()
 
         def begin(_gradients: Any) -> None:
@@ -119,36 +120,37 @@ class GradientReduction:
                 queue(end_computing)
 
         def end_computing() -> None:
-            nonlocal arrived, first, node, waiting
+            nonlocal arrived, first, node, is_plain, waiting
             arrived = perf_counter()
             presence.arrived = position = presence.arrived + ONE_ARRIVAL
             presence.numbers[POSITION] = position + MARKER
-            node = None
-            if get_ident() == paceline.first_ident:
-                first = paceline.first_thread
-                node = first.node.children.get(ALL_REDUCE)
-            if node is not None and node.is_plain:
+            first, is_plain = paceline.first_thread, False
+            if get_ident() == first.ident:
+                if node is None or node.parent is not first.node:
+                    node = first.node.children.get(ALL_REDUCE)
+                is_plain = node is not None and node.is_plain
+            if is_plain:
                 # In lines and not by calls, as in `wrapping.wrap_outermost`.
                 first.node = node
-                node.start = perf_counter()
+                node.start = arrived
             else:
-                node = None
                 waiting = paceline.phase(ALL_REDUCE)
                 waiting.__enter__()
             queue(end_waiting)
 
         def end_waiting() -> None:
-            if node is None:
+            left = perf_counter()
+            if not is_plain:
                 waiting.__exit__(None, None, None)
             elif first.node is node and node.is_plain:
-                node.total += perf_counter() - node.start
+                node.total += left - node.start
                 node.count += 1
                 first.node = node.parent
             else:
                 node.__exit__(None, None, None)
             presence.numbers[POSITION] = presence.arrived
             if log.is_open:
-                log.add(NUMBER, size, of_all, arrived, perf_counter(), BEHIND_BACKWARD)
+                log.add(NUMBER, size, of_all, arrived, left, BEHIND_BACKWARD)
                 self.count += 1
                 if on_device:
                     log.on_device = True

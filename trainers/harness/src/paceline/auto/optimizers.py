@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from . import backward_passes
-from .wrapping import Function, wrap_in_every_class, wrap_outermost
+from .wrapping import Function, unwrap, wrap_in_every_class, wrap_outermost
 
 OPTIMIZER = "optimizer"
 ZERO_GRAD = "zero_grad"
@@ -36,7 +36,7 @@ def patch_optimizers(torch: Any, is_traced: Callable[[], bool]) -> None:
         return wrap_outermost(ZERO_GRAD, original, is_traced)
 
     wrap_in_every_class(torch.optim.Optimizer, "step", step)
-    _patch_hooked_steps(torch.optim.Optimizer, step)
+    _patch_hooked_steps(torch.optim.Optimizer, is_traced)
     wrap_in_every_class(torch.optim.Optimizer, "zero_grad", zero_grad)
     _patch_compiled_steps(torch, is_traced)
 
@@ -45,6 +45,13 @@ def wrap_optimizer_step(original: Function, is_traced: Callable[[], bool]) -> Fu
     """Return an optimizer's `step` in a phase; its end is the end of a step of the optimizer that stepped."""
     # The innermost one returns first.
     return wrap_outermost(OPTIMIZER, original, is_traced, _end_step, _stepped.setdefault)
+
+
+def _end_hooked_step(ident: int, has_returned: bool, args: tuple[Any, ...]) -> None:
+    called = args[0]
+    stepped = _stepped.pop(ident, called) if _stepped else called
+    if has_returned:
+        backward_passes.end_optimizer_step(stepped, called)
 
 
 def _end_step(ident: int, has_returned: bool, args: tuple[Any, ...]) -> None:
@@ -103,15 +110,21 @@ def _kept_values(value: Any) -> Iterable[Any]:
     return islice(value.values(), MOST_HELD) if isinstance(value, dict) else (value,)
 
 
-def _patch_hooked_steps(optimizer: Any, wrap: Callable[[Function], Function]) -> None:
-    """Wrap what an optimizer, when it is made, puts around its class's `step`: hooks belong to it too."""
+def _patch_hooked_steps(optimizer: Any, is_traced: Callable[[], bool]) -> None:
+    """Wrap what an optimizer, when it is made, puts around its class's `step`: hooks belong to it too.
+
+    They are put around the method itself: of two wrappers the inner one would only tell that it steps.
+    """
     original = optimizer._patch_step_function
 
     @functools.wraps(original)
     def patch_step_function(self: Any) -> None:
-        before = type(self).step
+        cls, before = type(self), type(self).step
+        if getattr(before, "hooked", False):
+            original(self)
+            return
+        cls.step = unwrap(before)
         original(self)
-        if type(self).step is not before:
-            type(self).step = wrap(type(self).step)
+        cls.step = wrap_outermost(OPTIMIZER, cls.step, is_traced, _end_hooked_step, _stepped.setdefault)
 
     optimizer._patch_step_function = patch_step_function

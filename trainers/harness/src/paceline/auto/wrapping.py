@@ -12,6 +12,7 @@ from threading import get_ident
 from time import perf_counter
 from types import FunctionType
 from typing import Any
+from weakref import WeakSet
 
 import paceline
 
@@ -19,13 +20,57 @@ from . import step_finder
 
 Function = Callable[..., Any]
 
-# By phase: the threads that are inside a call.
-_inside: dict[str, set[int]] = {}
+
+class OutermostCalls:
+    """Which threads are in a call of one phase's wrappers, and the node of the first thread's last call.
+
+    `is_open` is said of the first thread, `others` are the numbers of the others. Between two calls a training
+    computes, so that each line of memory that a call needs has left the processor's caches: the first thread,
+    which makes nearly all calls, needs only this object, its own state and the node.
+    """
+
+    __slots__ = ("is_open", "name", "node", "others")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.forget()
+
+    def __reduce__(self) -> tuple[Callable[[str], OutermostCalls], tuple[str]]:
+        return calls_of_phase, (self.name,)
+
+    def enter(self, ident: int) -> None:
+        """Note that the thread with this number is inside a call."""
+        if ident == paceline.first_thread.ident:
+            self.is_open = True
+        else:
+            self.others.add(ident)
+
+    def leave(self, ident: int) -> None:
+        """Note that it is no more."""
+        if ident == paceline.first_thread.ident:
+            self.is_open = False
+        self.others.discard(ident)
+
+    def forget(self) -> None:
+        """Forget who is inside a call."""
+        self.is_open = False
+        self.others: set[int] = set()
+        self.node: Any = None
+
+    def find_threads(self) -> set[int]:
+        """Return the numbers of the threads that are inside a call."""
+        return {paceline.first_thread.ident, *self.others} if self.is_open else self.others
 
 
-def threads_inside(name: str) -> set[int]:
-    """Return the threads that are inside a call of the phase; the set is kept up by its wrappers."""
-    return _inside.setdefault(name, set())
+_calls: dict[str, OutermostCalls] = {}
+_wrappers: WeakSet[Function] = WeakSet()
+
+
+def calls_of_phase(name: str) -> OutermostCalls:
+    """Return those of the phase with this name, which its wrappers keep up."""
+    if name not in _calls:
+        _calls[name] = OutermostCalls(name)
+    return _calls[name]
 
 
 def wrap_outermost(
@@ -42,51 +87,76 @@ def wrap_outermost(
     `after_inner` behind each one inside a call, with the thread and the first argument. `passes_through` says
     of other calls, by thread and arguments, whether they pass through as well.
     """
-    inside = threads_inside(name)
+    calls = calls_of_phase(name)
 
     @functools.wraps(original)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         # A tracer takes the first test for a constant, so that nothing below becomes part of its graph.
         if is_traced():
             return original(*args, **kwargs)
-        ident = get_ident()
-        if ident in inside:
+        ident, first = get_ident(), paceline.first_thread
+        if calls.is_open if ident == first.ident else ident in calls.others:
             result = original(*args, **kwargs)
             if after_inner is not None:
                 after_inner(ident, args[0])
             return result
         if passes_through is not None and passes_through(ident, args):
             return original(*args, **kwargs)
-        inside.add(ident)
-        has_returned, node = False, None
+        node = calls.node
+        if ident != first.ident:
+            node = None
+        elif node is None or node.parent is not first.node:
+            node = calls.node = first.node.children.get(name)
+        if node is None or not node.is_plain:
+            return _call_in_phase(calls, ident, after, original, args, kwargs)
+        # What the lines below do takes three calls, each of which has left the processor's caches.
+        calls.is_open, has_returned = True, False
+        first.node = node
+        node.start = perf_counter()
         try:
-            if ident == paceline.first_ident:
-                first: Any = paceline.first_thread
-                node = first.node.children.get(name)
-            if node is not None and node.is_plain:
-                # What the lines below do takes three calls, each of which has left the processor's caches.
-                first.node = node
-                node.start = perf_counter()
-                result = original(*args, **kwargs)
-            else:
-                node = None
-                with paceline.phase(name):
-                    result = original(*args, **kwargs)
+            result = original(*args, **kwargs)
             has_returned = True
         finally:
-            if node is not None:
-                if first.node is node and node.is_plain:
-                    node.total += perf_counter() - node.start
-                    node.count += 1
-                    first.node = node.parent
-                else:
-                    node.__exit__(None, None, None)
-            inside.discard(ident)
+            if first.node is node and node.is_plain:
+                node.total += perf_counter() - node.start
+                node.count += 1
+                first.node = node.parent
+            else:
+                node.__exit__(None, None, None)
+            calls.is_open = False
             if after is not None:
                 after(ident, has_returned, args)
         return result
 
+    _wrappers.add(wrapped)
     return wrapped
+
+
+def unwrap(function: Function) -> Function:
+    """Return what a wrapper of `wrap_outermost` calls; another function as it is."""
+    return function.__wrapped__ if function in _wrappers else function  # type: ignore[attr-defined]
+
+
+def _call_in_phase(
+    calls: OutermostCalls,
+    ident: int,
+    after: Callable[[int, bool, tuple[Any, ...]], None] | None,
+    original: Function,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """Call in any thread and at the first time, when the phase has no node yet."""
+    has_returned = False
+    calls.enter(ident)
+    try:
+        with paceline.phase(calls.name):
+            result = original(*args, **kwargs)
+        has_returned = True
+    finally:
+        calls.leave(ident)
+        if after is not None:
+            after(ident, has_returned, args)
+    return result
 
 
 def _owner_itself(stepped: object) -> object:
@@ -155,5 +225,5 @@ def _wrap_own_method(
 
 def forget_calls() -> None:
     """Forget who is inside a call: a forked process comes out of none of its parent's."""
-    for inside in _inside.values():
-        inside.clear()
+    for calls in _calls.values():
+        calls.forget()

@@ -77,7 +77,7 @@ class MarkRecorder(Generic[NodeType]):
         self.unusable: defaultdict[tuple[str, str], int] = defaultdict(int)
         self.qualities: dict[str, float] = {}
         self.settings: dict[str, str] = {}
-        self.first_ident = self.main_ident = get_ident()
+        self.main_ident = get_ident()
         self.first_thread = self.main = self._add_thread(MAIN)
         self.took_steps = False
         self.phase = self._make_phase_mark()
@@ -254,10 +254,10 @@ class MarkRecorder(Generic[NodeType]):
             if unused is None:
                 state.root = self._make_node("", None, state)
                 self.states.append(state)
-            state.thread, state.node = thread, state.root
-            self._current[get_ident()] = state
+            state.thread, state.ident, state.node = thread, get_ident(), state.root
+            self._current[state.ident] = state
             if unused is not None and state is self.main:
-                self.main_ident = get_ident()
+                self.main_ident = state.ident
         return state
 
     def _add_node(self, name: str, state: ThreadState) -> AbstractContextManager[None]:

@@ -15,16 +15,17 @@ Split = Callable[[float, float], None]
 
 
 class ThreadState:
-    """The state of one thread: its innermost open phase, its nodes, and whether it makes lap marks.
+    """The state of one thread: its number, innermost open phase, nodes, and whether it makes lap marks.
 
     `name` is what its phases are named by, `own_name` that of the thread.
     """
 
-    __slots__ = ("laps", "name", "node", "nodes", "own_name", "root", "thread")
+    __slots__ = ("ident", "laps", "name", "node", "nodes", "own_name", "root", "thread")
 
     def __init__(self, name: str, thread: Thread) -> None:
         self.name = self.own_name = name
         self.thread = thread
+        self.ident = 0
         self.laps = False
         self.nodes: list[PhaseNode] = []
         self.root: PhaseNode
