@@ -24,9 +24,9 @@ Function = Callable[..., Any]
 class OutermostCalls:
     """Which threads are in a call of one phase's wrappers, and the node of the first thread's last call.
 
-    `is_open` is said of the first thread, `others` are the numbers of the others. Between two calls a training
-    computes, so that each line of memory that a call needs has left the processor's caches: the first thread,
-    which makes nearly all calls, needs only this object, its own state and the node.
+    `is_open` is said of the first thread, `others` are the numbers of the others. Between two calls a
+    training computes, so that all memory that a call needs has left the processor's caches: the first
+    thread, which makes nearly all calls, needs only this object, its own state and the node.
     """
 
     __slots__ = ("is_open", "name", "node", "others")

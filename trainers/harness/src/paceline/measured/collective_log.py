@@ -187,7 +187,7 @@ class CollectiveLog:
         }
 
     def _keep_pending(self) -> None:
-        """Move those that are pending into the array, in their order; of those beyond the limit keep the sums."""
+        """Move those that are pending into the array, in their order; beyond the limit keep their sums."""
         # Another thread may add one meanwhile, or move them.
         with self._lock:
             count = len(self._pending)

@@ -193,10 +193,8 @@ class _TimedStepLoop(StepLoop):
         self._main = timing.main
         self._root = timing.main.root
         self._nodes = timing.nodes(timing.main)
-        self._periodic_work_at = 0
         self._entered_before = 0
-        self._start = 0.0
-        self._end_current_step: Callable[[float], bool] = self._end_warmup_step
+        self._is_open = False
 
     def begin(self) -> None:
         self._main, self._root = self._timing.main, self._timing.main.root
@@ -215,23 +213,49 @@ class _TimedStepLoop(StepLoop):
             if self.warmup_steps == 0:
                 self._open()
         self._timing.accept_laps(not self.complete)
-        self._start = self._root.lap_start = perf_counter()
-        self._split_open_phases(now, self._start)
+        self.end_step = self._make_step_end()  # type: ignore[method-assign]
+        self._root.start = self._root.lap_start = perf_counter()
+        self._split_open_phases(now, self._root.start)
 
-    def end_step(self) -> bool:
-        now = perf_counter()
-        if self._laps:
-            self._timing.flush()
-        is_open = self._main.node is not self._root
-        if is_open:
-            self._split_open_phases(now, now)
-        complete = self._end_current_step(now)
-        if self._turns is not None:
-            self._turns.end_step(complete)
-        self._start = self._root.lap_start = perf_counter()
-        if is_open:
-            self._split_open_phases(now, self._start)
-        return complete
+    def _make_step_end(self) -> Callable[[], bool]:
+        """Return the function that ends a step; the root's `start` is that of the step.
+
+        What it needs lies in cells: a step later all of it has left the processor's caches, and to find it
+        through `self` takes twice as long.
+        """
+        main, root, laps, turns, is_in_window = self._main, self._root, self._laps, self._turns, self._is_open
+        append, nodes, has_rows = self._pending.append, self._pending_nodes, self._stride == 1
+        work_at = 0
+
+        def end_step() -> bool:
+            nonlocal work_at
+            now, complete = perf_counter(), False
+            if laps:
+                self._timing.flush()
+            is_split = main.node is not root
+            if is_split:
+                self._split_open_phases(now, now)
+            if not is_in_window:
+                self._end_warmup_step(now)
+            else:
+                append(now - root.start)
+                if has_rows:
+                    for node in nodes:
+                        append(node.total)
+                else:
+                    self._sample_totals()
+                self.done = done = self.done + 1
+                if done >= work_at:
+                    work_at = self._do_periodic_work(done, now)
+                    complete = self.complete
+            if turns is not None:
+                turns.end_step(complete)
+            root.start = root.lap_start = perf_counter()
+            if is_split:
+                self._split_open_phases(now, root.start)
+            return complete
+
+        return end_step
 
     def end(self) -> None:
         self._timing.accept_laps(False)
@@ -244,7 +268,7 @@ class _TimedStepLoop(StepLoop):
     @property
     def taken(self) -> int:
         """Steps so far, the warm-up's included."""
-        return self.done if self._end_current_step == self._end_warmup_step else self.warmup_steps + self.done
+        return self.warmup_steps + self.done if self._is_open else self.done
 
     @property
     def takes_turns(self) -> bool:
@@ -262,8 +286,8 @@ class _TimedStepLoop(StepLoop):
         sampled = self.times[:: self._stride]
         return TimedWindow(self.steps, self.seconds, sampled, self.totals, self._timing.device)
 
-    def _end_warmup_step(self, now: float) -> bool:
-        took = now - self._start
+    def _end_warmup_step(self, now: float) -> None:
+        took = now - self._root.start
         self._warmup_sums[self.done // self._warmup_every] += took
         self.warmup_seconds += took
         self.done += 1
@@ -271,10 +295,10 @@ class _TimedStepLoop(StepLoop):
             self._report(self.done)
         if self.done == self.warmup_steps:
             self._open()
-        return False
 
     def _open(self) -> None:
-        self._end_current_step = self._end_window_step
+        self._is_open = True
+        self.end_step = self._make_step_end()  # type: ignore[method-assign]
         self.done = 0
         self._timing.time_device()
         for node in self._timing.all_nodes():
@@ -311,28 +335,23 @@ class _TimedStepLoop(StepLoop):
         entered = sum(node.count for node in self._nodes) - self._entered_before
         return entered / self.warmup_steps / seconds if seconds > 0 else None
 
-    def _end_window_step(self, now: float) -> bool:
-        # After a step little of this is in the processor's caches: there, appending costs half as much as
-        # setting items of arrays.
-        done, append = self.done, self._pending.append
-        append(now - self._start)
-        if self._stride == 1:
-            for node in self._pending_nodes:
-                append(node.total)
-        elif done % self._stride == 0:
-            sample = done // self._stride
+    def _sample_totals(self) -> None:
+        """Keep what the phases took in one of many steps."""
+        if self.done % self._stride == 0:
+            sample = self.done // self._stride
             for node in self._nodes:
                 total = node.total
                 node.series[sample] = total - node.sampled_total
                 node.sampled_total = total
-        elif (done + 1) % self._stride == 0:
+        elif (self.done + 1) % self._stride == 0:
             for node in self._nodes:
                 node.sampled_total = node.total
-        self.done = done = done + 1
-        return done >= self._periodic_work_at and self._do_periodic_work(done, now)
 
     def begin_rows(self) -> None:
-        """Put the pending steps into the arrays; the rows that follow are of the nodes that are there now."""
+        """Put the pending steps into the arrays; the rows that follow are of the nodes that are there now.
+
+        After a step, appending to a list costs half as much as setting items of arrays.
+        """
         nodes, pending = self._pending_nodes, self._pending
         width = 1 + len(nodes)
         steps = len(pending) // width
@@ -344,10 +363,10 @@ class _TimedStepLoop(StepLoop):
                 node.series[taken] = array("d", map(sub, totals, chain((node.sampled_total,), totals)))
                 node.sampled_total = totals[-1]
             pending.clear()
-        self._pending_nodes = self._nodes.copy() if self._stride == 1 else []
+        nodes[:] = self._nodes if self._stride == 1 else []
 
-    def _do_periodic_work(self, done: int, now: float) -> bool:
-        """Do what isn't done after every step, and choose the step for the next time."""
+    def _do_periodic_work(self, done: int, now: float) -> int:
+        """Do what isn't done after every step, and return the step for the next time."""
         events = self._timing.device
         events.next_step(done)
         if done % PENDING_STEPS == 0 or done == self.steps:
@@ -360,8 +379,7 @@ class _TimedStepLoop(StepLoop):
             self._close(now)
         next_report = done - done % self._report_every + self._report_every
         next_rows = done - done % PENDING_STEPS + PENDING_STEPS
-        self._periodic_work_at = done + 1 if events.every else min(next_report, next_rows, self.steps)
-        return self.complete
+        return done + 1 if events.every else min(next_report, next_rows, self.steps)
 
     def _close(self, last_step_ended: float) -> None:
         # Found when it was opened: to look for them takes longer than to wait for one that is idle.
