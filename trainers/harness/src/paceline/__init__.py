@@ -46,6 +46,8 @@ _null_phase = _NullPhase()
 _recorder: Recorder | None = None
 # For the wrappers of `auto`: the `ThreadState` of the thread that made the recorder.
 first_thread: Any = _NoThread()
+# For them too: False as long as no compiler has begun to trace, so that none of them has to ask it.
+may_be_traced = True
 
 
 def phase(name: str) -> AbstractContextManager[None]:

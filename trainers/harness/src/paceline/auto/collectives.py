@@ -111,7 +111,7 @@ def _wrap_collective(
     @functools.wraps(original)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         nonlocal node
-        if is_traced():
+        if paceline.may_be_traced and is_traced():
             return original(*args, **kwargs)
         ident, first = get_ident(), paceline.first_thread
         is_first = ident == first.ident

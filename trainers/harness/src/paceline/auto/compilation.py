@@ -46,12 +46,19 @@ def trace_through_wrappers(trace_rules: ModuleType) -> None:
     """Let the compiler treat this package as it does `torch.nn`: traced through, never compiled by itself.
 
     All wrappers share one code, of which it keeps eight compiled versions: what more of them call, such as
-    a ninth compiled module, would not be compiled.
+    a ninth compiled module, would not be compiled. Before it traces anything it asks which modules it may.
     """
     traced = getattr(trace_rules, "get_mod_inlinelist", None)
     skip = getattr(trace_rules, "add", None)
     if traced is not None and skip is not None:
         folder = str(Path(paceline.__file__).parent)
-        patched = functools.lru_cache(None)(lambda: {*traced(), folder})
-        trace_rules.get_mod_inlinelist = patched  # type: ignore[attr-defined]
+
+        @functools.cache
+        def traced_modules() -> set[str]:
+            paceline.may_be_traced = True
+            return {*traced(), folder}
+
+        trace_rules.get_mod_inlinelist = traced_modules  # type: ignore[attr-defined]
         skip(paceline.__name__)
+    else:
+        paceline.may_be_traced = True

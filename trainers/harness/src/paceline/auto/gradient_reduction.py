@@ -43,7 +43,9 @@ def patch_parallel_model(parallel: Any, torch: Any, is_traced: Callable[[], bool
     @functools.wraps(original)
     def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(self, *args, **kwargs)
-        if not is_traced() and self.require_backward_grad_sync and torch.is_grad_enabled():
+        if paceline.may_be_traced and is_traced():
+            return result
+        if self.require_backward_grad_sync and torch.is_grad_enabled():
             reduction = _reductions.get(id(self)) or _watch_model(self, torch)
             reduction.is_expected = True
             if reduction.hooks_outputs:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from ..measured.loader_log import log
 from ..phase_names import DATA_LOADING
 from .passthrough import call_original
-from .wrapping import Function, threads_inside
+from .wrapping import Function, calls_of_phase
 
 
 class WorkerRecord(Protocol):
@@ -63,14 +63,14 @@ def _awaited_worker(batches: Any) -> tuple[int | None, bool]:
 
 
 def _wrap_fetch(original: Function, worker: Any) -> Function:
-    loading = threads_inside(DATA_LOADING)
+    loading = calls_of_phase(DATA_LOADING)
 
     @functools.wraps(original)
     def fetch(self: Any, indices: Any) -> Any:
         if _worker_record is None or worker.get_worker_info() is None:
             return original(self, indices)
         # All that a worker does is to make batches, for as long as it lives.
-        loading.add(get_ident())
+        loading.enter(get_ident())
         began = perf_counter()
         batch = call_original(original, (self, indices), {})
         _worker_record.add_batch(perf_counter() - began)

@@ -6,6 +6,8 @@ import sys
 from types import ModuleType
 from typing import Any
 
+import paceline
+
 from ..measured.module_weights import has_weights
 from ..phase_names import DATA_LOADING
 from ..step_kinds import BATCH
@@ -22,8 +24,8 @@ from . import (
 )
 from .wrapping import (
     Function,
+    calls_of_phase,
     is_never_traced,
-    threads_inside,
     wrap_in_every_class,
     wrap_outermost,
     wrap_step,
@@ -47,12 +49,14 @@ WRITER_METHODS = (
     "add_text",
     "flush",
 )
-_loading = threads_inside(DATA_LOADING)
+_loading = calls_of_phase(DATA_LOADING)
 
 
 def patch_torch(torch: Any) -> None:
     """Time PyTorch's parts, once it is imported."""
     is_traced = getattr(torch.compiler, "is_dynamo_compiling", torch.jit.is_scripting)
+    # What tells of a compiler that begins to trace is as old as that function.
+    paceline.may_be_traced = is_traced is torch.jit.is_scripting
     _patch_modules(torch, is_traced)
     _patch_backward(torch, is_traced)
     optimizers.patch_optimizers(torch, is_traced)
@@ -89,7 +93,7 @@ def _patch_modules(torch: Any, is_traced: Any) -> None:
 
 def _is_transform(ident: int, arguments: tuple[Any, ...]) -> bool:
     """Whether a module without weights is called where a batch is made: it belongs to its dataset."""
-    return ident in _loading and not has_weights(arguments[0])
+    return _loading.hold(ident) and not has_weights(arguments[0])
 
 
 def _unhide_modules(utils: ModuleType) -> None:

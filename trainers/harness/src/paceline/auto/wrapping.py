@@ -57,6 +57,10 @@ class OutermostCalls:
         self.others: set[int] = set()
         self.node: Any = None
 
+    def hold(self, ident: int) -> bool:
+        """Return whether the thread with this number is inside a call."""
+        return self.is_open if ident == paceline.first_thread.ident else ident in self.others
+
     def find_threads(self) -> set[int]:
         """Return the numbers of the threads that are inside a call."""
         return {paceline.first_thread.ident, *self.others} if self.is_open else self.others
@@ -92,7 +96,7 @@ def wrap_outermost(
     @functools.wraps(original)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         # A tracer takes the first test for a constant, so that nothing below becomes part of its graph.
-        if is_traced():
+        if paceline.may_be_traced and is_traced():
             return original(*args, **kwargs)
         ident, first = get_ident(), paceline.first_thread
         if calls.is_open if ident == first.ident else ident in calls.others:
