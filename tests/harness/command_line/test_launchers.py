@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -14,6 +15,7 @@ from paceline.command_line.script_command import LAUNCHERS, read_launcher
 
 from tests.harness.conftest import Project
 from tests.harness.strangers import UNCOMPILED
+from tests.workers.waiting import wait_until
 
 # It ends without Python's own end: on a busy machine gloo's threads still let go of tensors meanwhile,
 # without us and behind a group that was destroyed too, which aborts the process.
@@ -66,6 +68,24 @@ def check_ranks(raw: dict[str, Any]) -> None:
 
 def test_mpirun(tmp_path: Path) -> None:
     check_ranks(measure_launched(tmp_path, "mpirun", "-n", "2", "python", "train.py"))
+
+
+def test_a_launcher_is_asked_to_end_when_the_harness_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launcher = tmp_path / "bin" / "mpirun"
+    launcher.parent.mkdir()
+    launcher.write_text(
+        "#!/bin/sh\ntrap ': > asked; exit' TERM\n: > started\nfor i in $(seq 999); do sleep 0.02; done\n"
+    )
+    launcher.chmod(0o755)
+    (tmp_path / "train.py").touch()
+    monkeypatch.setenv("PATH", f"{launcher.parent}{os.pathsep}{os.environ['PATH']}")
+    words = Project(tmp_path).command("script", "mpirun", "-n", "2", "python", "train.py")
+    with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.DEVNULL) as harness:
+        wait_until((tmp_path / "started").exists)
+        harness.kill()
+    wait_until((tmp_path / "asked").exists)
 
 
 @pytest.mark.parametrize(

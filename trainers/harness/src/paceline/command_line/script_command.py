@@ -6,6 +6,7 @@ import argparse
 import hashlib
 import re
 import shlex
+import shutil
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -105,6 +106,8 @@ def measure_script(arguments: argparse.Namespace, progress: protocol.Progress) -
     Raises ManifestError and MeasurementError.
     """
     read_launcher(arguments)
+    if arguments.launcher and shutil.which(arguments.launcher[0]) is None:
+        raise ManifestError(f"{arguments.launcher[0]}: there is no such program on this host")
     _complete_python_path(arguments)
     try:
         return _measure_window(arguments, progress)

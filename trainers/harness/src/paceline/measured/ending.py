@@ -10,6 +10,7 @@ import atexit
 import gc
 import io
 import os
+import signal
 import sys
 import threading
 from contextlib import suppress
@@ -20,13 +21,13 @@ ERROR = "error"
 WRITERS = (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)
 
 
-def die_with_parent() -> None:
-    """Ask the kernel to kill this process when its parent dies, also when that is killed itself."""
+def die_with_parent(number: int = signal.SIGKILL) -> None:
+    """Ask the kernel to send this process a signal when its parent dies, also when that is killed itself."""
     if sys.platform == "linux":
         import ctypes
 
-        kill_on_parent_death, sigkill = 1, 9
-        ctypes.CDLL(None).prctl(kill_on_parent_death, sigkill)
+        signal_on_parent_death = 1
+        ctypes.CDLL(None).prctl(signal_on_parent_death, int(number))
 
 
 def end_process() -> None:

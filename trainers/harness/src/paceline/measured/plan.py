@@ -44,6 +44,10 @@ class ProcessPlan:
         """Whether the measured process starts ranks, which are measured in its stead."""
         return self.processes > 1 or bool(self.launcher)
 
+    def launcher_command(self, plan_file: str) -> list[str]:
+        """Return the command by which the launcher starts each rank with the plan in that file."""
+        return [*self.launcher, "paceline.measured.child", plan_file]
+
     def save(self, path: Path) -> None:
         """Write the plan for the process to read."""
         path.write_text(json.dumps(asdict(self)))

@@ -235,8 +235,10 @@ class MeasuredProcess:
 
 def _start_command(plan: ProcessPlan, plan_file: str) -> list[str]:
     """Return the command that starts the process: the script's own, or what starts its ranks."""
+    if plan.launcher and plan.keep_running:
+        return plan.launcher_command(plan_file)
     if plan.launcher:
-        return [*plan.launcher, "paceline.measured.child", plan_file]
+        return [sys.executable, "-P", "-m", "paceline.measured.launcher_process", plan_file]
     if plan.processes > 1:
         ranks = ["paceline.measured.rank_launcher", str(plan.processes)]
         return [sys.executable, "-P", "-m", *ranks, plan_file]
