@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from paceline.command_line import script_command
 from paceline.manifest.toml_table import ManifestError
+from paceline.watching import missing_steps
 
 from tests.harness.conftest import MEASURING_ONCE, Project
 from tests.harness.strangers import PLAY, TRAIN, UNCOMPILED, write_gymnasium
@@ -300,6 +301,10 @@ def test_a_failing_program_that_a_script_starts_is_named_as_what_to_measure(tmp_
     told = "train.py crashed with exit status 4; it took no step itself, 0 s of work were done in processes"
     assert told in ended.stderr
     assert ended.stderr.strip().endswith("measure what it starts, paceline script inner.py --lr 1")
+
+
+def test_spawned_ranks_that_fail_before_a_step_are_no_script_to_measure() -> None:
+    assert missing_steps.describe_failed_programs([{"called": False, "work": {"child_seconds": 3.0}}]) == ""
 
 
 def test_a_script_that_becomes_another_program_is_told_so(tmp_path: Path) -> None:

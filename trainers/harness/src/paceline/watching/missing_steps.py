@@ -45,9 +45,12 @@ def describe_missing_steps(plan: ProcessPlan, results: Iterable[Mapping[str, Any
 
 
 def describe_failed_programs(results: Iterable[Mapping[str, Any]]) -> str:
-    """Say of a script that failed, where all of its work was done by what it started, to measure that."""
+    """Say of a script that failed, where all of its work was done by programs, to measure those.
+
+    Ranks that it spawns are measured with it: where they fail before their first step, nothing else is to do.
+    """
     seen = _Seen(results)
-    if seen.has_own_work or seen.child_seconds < CHILD_SECONDS:
+    if seen.has_own_work or not seen.programs or seen.child_seconds < CHILD_SECONDS:
         return ""
     worked = f"{seen.child_seconds:.0f} s of work were done in processes that it started"
     return f"; it took no step itself, {worked}: {_advise_children(seen)}"
