@@ -1,8 +1,9 @@
 """How a detector does, source by source: `python -m bench.detection.leave_one_out --series FOLDER`.
 
-The folder is what `bench.detection.sources` wrote. Each source is scored by itself; below stand the mean over
-sources and the worst of them. `--choose` takes models out of the alarm's rule and moves each of its
-constants, and says which value would be chosen with each source left out, and how it does on that source.
+The folder is what `bench.detection.sources` wrote. Each source is scored by itself, beside an oracle; below
+stand the mean over sources and the worst of them. `--choose` takes models out of the alarm's rule and moves
+each of its constants, and says which value would be chosen with each source left out, and how it does on that
+source.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from multiprocessing import Pool
 from pathlib import Path
 from statistics import fmean
 
+from bench.detection.oracle import oracle_recalls
 from bench.detection.printing import print_published
 from bench.detection.scoring import (
     Alarms,
@@ -45,6 +47,7 @@ SOURCE_PART = re.compile(r"(<!-- sources:[^>]*-->\n).*?(<!-- end of sources -->)
 CHOICE_PART = re.compile(r"(<!-- choices:[^>]*-->\n).*?(<!-- end of choices -->)", re.DOTALL)
 
 Summary = Callable[[list[float]], float]
+Recalls = tuple[float, ...]  # of PERCENTS
 
 FEWEST_STRETCHES = 3  # a source with fewer says nothing
 # In 1,000 commits there are so many steps; missing one costs as much as a false alarm.
@@ -81,7 +84,7 @@ class SourceScore:
     quiet: Alarms
     wandering: Alarms
     disturbed: Alarms
-    recalls: tuple[float, ...]  # of PERCENTS
+    recalls: Recalls
     delays: tuple[float, ...]
     real_recall: float
 
@@ -163,20 +166,28 @@ def load_sources(folder: Path, each: Callable[..., Iterable[SourceTrials]] = map
 
 def score_cells(rates: Sequence[float], recalls: Sequence[float]) -> list[str]:
     """The cells that all tables have."""
-    return [", ".join(f"{rate:.2f}" for rate in rates), "/".join(f"{recall:.2f}" for recall in recalls)]
+    return [", ".join(f"{rate:.2f}" for rate in rates), show_recalls(recalls)]
 
 
-def source_rows(scores: Mapping[str, SourceScore]) -> Iterator[str]:
-    """A line per source, the mean of them, and the worst value of each column."""
+def show_recalls(recalls: Sequence[float]) -> str:
+    """The recall of each size."""
+    return "/".join(f"{recall:.2f}" for recall in recalls)
+
+
+def source_rows(scores: Mapping[str, SourceScore], oracle: Mapping[str, Recalls]) -> Iterator[str]:
+    """A line per source, the mean of them, and the worst value of each column; beside them the oracle's."""
     rates_of = "false alarms /1000: quiet, wandering, disturbed"
-    yield line_of(["source", rates_of, "recall 3/5/10 %", "delay 5/10 %", "steps nobody planted"])
-    yield "|---|---|---|---|---|"
+    recalls_of = ["recall 3/5/10 %", "the oracle's"]
+    yield line_of(["source", rates_of, *recalls_of, "delay 5/10 %", "steps nobody planted"])
+    yield "|---|---|---|---|---|---|"
     for name, score in scores.items():
         rates = (score.quiet.per_1000, score.wandering.per_1000, score.disturbed.per_1000)
         delays = "/".join(f"{delay:g}" for delay in score.delays[1:])
-        yield line_of([name, *score_cells(rates, score.recalls), delays, show_share(score.real_recall)])
-    yield line_of(["mean", *summary_cells(scores, fmean, fmean), "", ""])
-    yield line_of(["worst", *summary_cells(scores, max, min), "", ""])
+        cells = [*score_cells(rates, score.recalls), show_recalls(oracle[name])]
+        yield line_of([name, *cells, delays, show_share(score.real_recall)])
+    for title, worst, least in (("mean", fmean, fmean), ("worst", max, min)):
+        told = show_recalls([least(list(each)) for each in zip(*oracle.values(), strict=True)])
+        yield line_of([title, *summary_cells(scores, worst, least), told, "", ""])
 
 
 def summary_cells(scores: Mapping[str, SourceScore], worst: Summary, least: Summary) -> list[str]:
@@ -277,7 +288,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         name: {trials.name: of[name] for trials, of in zip(sources, of_sources, strict=True)}
         for name in rules
     }
-    print_published(source_rows(scores[AS_IT_IS]), PAGE, SOURCE_PART, write=options.write)
+    rows = source_rows(scores[AS_IT_IS], oracle_recalls(sources))
+    print_published(rows, PAGE, SOURCE_PART, write=options.write)
     choices = [*(model_rows(scores) if options.models else ()), ""]
     choices += constant_rows(scores, constants) if constants else ()
     if options.models or constants:

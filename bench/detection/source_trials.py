@@ -137,7 +137,7 @@ def step_trials(values: Floats, rng: np.random.Generator, source: str) -> Iterat
             tau = int(rng.integers(FIRST + 5, len(values) - HORIZON + 1))
             stepped = values.copy()
             stepped[tau:] += sign * np.log1p(percent / 100)
-            yield Trial(np.exp(stepped).tolist(), (tau,), "clean", source, percent)
+            yield Trial(np.exp(stepped).tolist(), (tau,), "clean", source, percent, sign)
 
 
 def disturbed_trials(values: Floats, rng: np.random.Generator, source: str) -> Iterator[Trial]:

@@ -24,13 +24,17 @@ SIMULATED_SERIES = 4  # of each model
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A series, where it changes, and what it is a trial of: its group (kind or variant) and its source."""
+    """A series, where it changes, and what it is a trial of: its group (kind or variant) and its source.
+
+    A planted step of so many `percent` goes up by that factor, or down by it where its `sign` is -1.
+    """
 
     values: Sequence[float]
     taus: tuple[int, ...] = ()
     group: str = ""
     source: str = ""
     percent: int = 0
+    sign: int = 1
 
 
 @dataclass(slots=True)
