@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from . import backward_passes
-from .wrapping import Function, unwrap, wrap_in_every_class, wrap_outermost
+from .wrapping import Function, unwrap_function, wrap_in_every_class, wrap_outermost
 
 OPTIMIZER = "optimizer"
 ZERO_GRAD = "zero_grad"
@@ -123,7 +123,7 @@ def _patch_hooked_steps(optimizer: Any, is_traced: Callable[[], bool]) -> None:
         if getattr(before, "hooked", False):
             original(self)
             return
-        cls.step = unwrap(before)
+        cls.step = unwrap_function(before)
         original(self)
         cls.step = wrap_outermost(OPTIMIZER, cls.step, is_traced, _end_hooked_step, _stepped.setdefault)
 

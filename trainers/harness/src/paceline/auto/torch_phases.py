@@ -93,7 +93,7 @@ def _patch_modules(torch: Any, is_traced: Any) -> None:
 
 def _is_transform(ident: int, arguments: tuple[Any, ...]) -> bool:
     """Whether a module without weights is called where a batch is made: it belongs to its dataset."""
-    return _loading.hold(ident) and not has_weights(arguments[0])
+    return _loading.is_inside(ident) and not has_weights(arguments[0])
 
 
 def _unhide_modules(utils: ModuleType) -> None:

@@ -57,7 +57,7 @@ class OutermostCalls:
         self.others: set[int] = set()
         self.node: Any = None
 
-    def hold(self, ident: int) -> bool:
+    def is_inside(self, ident: int) -> bool:
         """Return whether the thread with this number is inside a call."""
         return self.is_open if ident == paceline.first_thread.ident else ident in self.others
 
@@ -136,7 +136,7 @@ def wrap_outermost(
     return wrapped
 
 
-def unwrap(function: Function) -> Function:
+def unwrap_function(function: Function) -> Function:
     """Return what a wrapper of `wrap_outermost` calls; another function as it is."""
     return function.__wrapped__ if function in _wrappers else function  # type: ignore[attr-defined]
 
