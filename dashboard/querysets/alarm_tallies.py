@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import Count, DateTimeField, Exists, OuterRef, Q, QuerySet, Subquery, Sum, Value
+from django.db.models import Count, DateTimeField, Exists, F, OuterRef, Q, QuerySet, Subquery, Sum, Value
 from django.db.models.functions import JSONObject
 from django.utils import timezone
 
@@ -63,6 +63,8 @@ def tally_proofs(projects: QuerySet[Project], days: int = TALLY_DAYS) -> ProofTa
 
 _SINCE = Parameter("since", DateTimeField())
 _OF_PROJECTS = {"regression__project__in_array": Parameter("projects")}
+# What an archive brought was measured, and is counted, where the archive came from.
+_BROUGHT_BY_ARCHIVE = Q(experiment__finished_at__lt=F("regression__project__imported_at"))
 
 
 def _build_verdicts() -> QuerySet[Any]:
@@ -70,7 +72,7 @@ def _build_verdicts() -> QuerySet[Any]:
     proofs = RegressionExperiment.objects.filter(
         experiment__purpose=Experiment.Purpose.PROOF, experiment__state=Experiment.State.DONE
     )
-    done = proofs.filter(experiment__finished_at__gte=_SINCE, **_OF_PROJECTS)
+    done = proofs.filter(experiment__finished_at__gte=_SINCE, **_OF_PROJECTS).exclude(_BROUGHT_BY_ARCHIVE)
     newer = proofs.filter(
         regression=OuterRef("regression"),
         series=OuterRef("series"),
@@ -82,7 +84,7 @@ def _build_verdicts() -> QuerySet[Any]:
 
 def _build_cost_of_pairs() -> QuerySet[Any]:
     """One row of (pairs, seconds); seconds are None where there are no pairs."""
-    links = RegressionExperiment.objects.filter(**_OF_PROJECTS)
+    links = RegressionExperiment.objects.filter(**_OF_PROJECTS).exclude(_BROUGHT_BY_ARCHIVE)
     pairs = ExperimentPair.objects.filter(measured_at__gte=_SINCE, experiment__in=links.values("experiment"))
     summed: Any = pairs.order_by().values(all=Value(1)).annotate(pairs=Count("pk"), spent=Sum("seconds"))
     rows: QuerySet[Any] = summed.values_list("pairs", "spent")

@@ -131,6 +131,9 @@ def test_what_is_older_or_another_projects_is_not_counted(regression: Regression
         1,
         0,
     ]
+    # It came with an archive: who measured it counts it.
+    Project.objects.update(imported_at=timezone.now() + timedelta(minutes=1))
+    assert tallies.tally_proofs(Project.objects.all()) == tallies.ProofTally(30, 0, 0, 0, 0, 0.0)
 
 
 def test_the_series_says_how_often_its_alarms_were_right(client: Client, line: list[Commit]) -> None:
