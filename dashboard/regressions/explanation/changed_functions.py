@@ -18,13 +18,17 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of a file as it is after the range; `renamed_from` where only its name is new."""
+    """A function of a file as it is after the range; `renamed_from` where only its name is new.
+
+    `added` where there was none of its name before.
+    """
 
     file: str
     name: str
     line: int
     changed: bool
     renamed_from: str = ""
+    added: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,8 @@ def compare_texts(path: str, old: str, new: str) -> list[Function]:
             found.append(Function(path, name, line, changed=changed))
         else:
             renamed_from = gone.get(shape, "")
-            found.append(Function(path, name, line, changed=not renamed_from, renamed_from=renamed_from))
+            added = not renamed_from
+            found.append(Function(path, name, line, changed=added, renamed_from=renamed_from, added=added))
     return found
 
 

@@ -47,13 +47,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A function before and after."""
+    """A function before and after; `added` where the profile doesn't have it and the old code neither."""
 
     file: str
     name: str
     before: Row
     after: Row
     changed: bool
+    added: bool = False
 
     def describe(self) -> dict[str, Any]:
         """As the regression keeps it: calls and seconds per step."""
@@ -144,7 +145,7 @@ def pair_functions(before: Profile | None, after: Profile | None, touched: Touch
         found.append(Suspect(file, name, earlier, row, bool(function and function.changed)))
     unseen = (function for function in touched.functions if function.changed and function not in seen)
     found.extend(
-        Suspect(function.file, function.name, Row(), Row(line=function.line), True)
+        Suspect(function.file, function.name, Row(), Row(line=function.line), True, function.added)
         for function in unseen
         if can_be_blamed(function)
     )
@@ -255,6 +256,9 @@ def blame_for_cost(suspect: Suspect, phase: str, share: float, new: float, times
     """
     if suspect.name == MODULE and not suspect.after.calls:
         # A constant's new value: it costs nothing itself, and what it made dearer says more.
+        return LEAST_SCORE
+    if suspect.added:
+        # New code that no step calls: rather a constant did it, such as which model is trained by default.
         return LEAST_SCORE
     fits = is_suspect_in_phase(suspect, phase)
     score = (OWN_TIME + IN_PHASE_SCORE * fits) * min(share, 1.0)

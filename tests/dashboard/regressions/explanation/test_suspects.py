@@ -270,6 +270,14 @@ def test_who_calls_it_there_is_not_elsewhere(phase: str) -> None:
     assert [suspect["function"] for suspect in found] == [suspect["function"] for suspect in alone]
 
 
+def test_new_code_that_no_step_calls_stands_behind_a_changed_constant() -> None:
+    """A commit adds a model, and lets another one be trained by default."""
+    added = Function("train.py", "Bag.forward", 900, changed=True, added=True)
+    what = TouchedFunctions(functions=(added, Function("train.py", MODULE, 5, changed=True)))
+    found = ranked_functions(training_loop(0.001, 0.0008), training_loop(0.005, 0.0012), what)
+    assert found[-2:] == [MODULE, "Bag.forward"]
+
+
 def test_a_constant_is_suspected_whatever_phase_it_is_counted_in() -> None:
     loop, changed = training_loop(0.001, 0.0008), touched_functions(MODULE)
     found = rank_suspects(loop, loop, changed, kind="counter", phase=PHASE, delta=100.0, share=1.0)
