@@ -10,10 +10,13 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic, sleep
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from paceline.measured.rank_launcher import find_failed_rank
 from paceline.measured.rank_presence import present_pids
+from paceline.measured.rank_results import FAILED_RANK
 from paceline.ranks.straggler import Arrivals, compare_arrivals, find_slowest
 from paceline.watching.measurement_errors import MeasurementError
 from paceline.watching.process import MeasuredProcess
@@ -246,6 +249,22 @@ sys.exit(1)
 def test_of_two_dead_ranks_the_killed_one_is_named(tmp_path: Path) -> None:
     with pytest.raises(MeasurementError, match="rank 1 was killed by signal 9"):
         run_processes(tmp_path, BOTH_DIE, [], processes=2, steps=60)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "told"),
+    [
+        ([-2, -2], "was ended by SIGINT"),
+        ([1, -15], "was ended by SIGTERM"),
+        ([1, -9], "failed: rank 1 was killed by signal 9, which ended the other ranks"),
+    ],
+)
+def test_a_signal_that_all_ranks_were_sent_is_no_failure_of_one(
+    tmp_path: Path, statuses: list[int], told: str
+) -> None:
+    ranks: Any = [SimpleNamespace(returncode=status, poll=lambda: True) for status in statuses]
+    find_failed_rank(ranks, tmp_path / "plan.json", {2, 15})
+    assert (tmp_path / FAILED_RANK).read_text() == told
 
 
 def test_a_module_runs_as_python_runs_it(tmp_path: Path) -> None:

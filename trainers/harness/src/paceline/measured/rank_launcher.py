@@ -12,6 +12,8 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
@@ -34,26 +36,30 @@ def main() -> int:
         die_with_parent()
     port = str(_find_free_port())
     ranks = [_start_rank(rank, count, port, plan) for rank in range(count)]
-    if keeps_running:
-        _pass_signals_on(ranks)
+    received = _pass_signals_on(ranks) if keeps_running else set()
     # Only behind their start, for they would inherit it. A rank that loses another one crashes a moment
     # later: only whom every end wakes knows which of them was the first.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     first, latest = None, float("inf")
     while any(rank.poll() is None for rank in ranks):
-        if first is None and (first := _find_failed(ranks, Path(plan))):
+        if first is None and (first := find_failed_rank(ranks, Path(plan), received)):
             latest = monotonic() + OTHER_RANKS_SECONDS
         if monotonic() > latest:
             for rank in ranks:
                 rank.kill()
         signal.sigtimedwait({signal.SIGCHLD}, POLL_SECONDS)
-    return first or _find_failed(ranks, Path(plan)) or 0
+    return first or find_failed_rank(ranks, Path(plan), received) or 0
 
 
-def _pass_signals_on(ranks: list[subprocess.Popen[bytes]]) -> None:
-    """Let the ranks know that they have to end, and wait for them; a terminal tells them itself."""
+def _pass_signals_on(ranks: list[subprocess.Popen[bytes]]) -> set[int]:
+    """Let the ranks know that they have to end, and wait for them; a terminal tells them itself.
+
+    Return the signals that all ranks were sent, SIGINT among them since nobody else sends it.
+    """
+    received = {int(signal.SIGINT)}
 
     def send(number: int, _frame: object) -> None:
+        received.add(number)
         for rank in ranks:
             rank.send_signal(number)
 
@@ -61,20 +67,27 @@ def _pass_signals_on(ranks: list[subprocess.Popen[bytes]]) -> None:
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, send)
+    return received
 
 
-def _find_failed(ranks: list[subprocess.Popen[bytes]], plan: Path) -> int | None:
+def find_failed_rank(
+    ranks: Sequence[subprocess.Popen[bytes]], plan: Path, received: AbstractSet[int]
+) -> int | None:
     """Return the status of the first rank that has failed, and leave a sentence for the harness.
 
     Of several at once it is one that was killed: a rank that lost another one crashes with a status.
+    `received` are the signals that ended no rank by itself, but all of them.
     """
     failed = [(rank.returncode, number) for number, rank in enumerate(ranks) if rank.poll()]
     if not failed:
         return None
     status, number = min(failed, key=lambda ended: (ended[0] > 0, ended[1]))
     how = f"crashed with exit status {status}" if status > 0 else f"was killed by signal {-status}"
+    what = f"failed: rank {number} {how}, which ended the other ranks"
+    if -status in received:
+        what = f"was ended by {signal.Signals(-status).name}"
     with suppress(OSError):
-        plan.with_name(FAILED_RANK).write_text(f"failed: rank {number} {how}, which ended the other ranks")
+        plan.with_name(FAILED_RANK).write_text(what)
     return status if status > 0 else 128 - status
 
 
