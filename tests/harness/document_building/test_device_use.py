@@ -266,6 +266,14 @@ def test_attention_on_a_processor_is_counted() -> None:
     assert count_model(lambda: attend(query, query, query)).model_flops == 2 * 2 * (2 * 4) * 8 * 8 * 16
 
 
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize("convert", [torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr])
+def test_products_with_sparse_matrices_are_not_counted_as_dense_ones(convert: Any) -> None:
+    graph, weight = convert(torch.eye(64)), torch.randn(64, 4)
+    counted = count_model(lambda: graph @ weight)
+    assert (counted.model_flops, counted.uncounted) == (0, {"aten::mm"})
+
+
 def test_convolutions_have_a_type_before_pytorch_2_9(monkeypatch: pytest.MonkeyPatch) -> None:
     before = SimpleNamespace(allow_tf32=True)
     monkeypatch.setattr(torch.backends, "cudnn", before)

@@ -36,6 +36,7 @@ _OWN = (
     "inductor",
 )
 _CONVOLUTIONS = ("aten::convolution", "aten::cudnn_convolution", "aten::_convolution", "aten::miopen")
+_SPARSE = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 
 
 def find_formula(name: str, packet: Any) -> Formula | None:
@@ -58,11 +59,12 @@ def count_flops(
     name: str, formula: Formula, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any
 ) -> tuple[str, int] | None:
     """Return the type that is computed with and the number of operations; None where that isn't known."""
-    tensor = next((value for value in args if isinstance(value, torch.Tensor)), None)
-    if tensor is None:
+    tensors = [value for value in args if isinstance(value, torch.Tensor)]
+    # The formulas take each element for one that is multiplied.
+    if not tensors or any(tensor.layout in _SPARSE for tensor in tensors):
         return None
     try:
-        return _type_of(name, tensor), int(formula(*args, **kwargs, out_val=result))
+        return _type_of(name, tensors[0]), int(formula(*args, **kwargs, out_val=result))
     except (AssertionError, ValueError, TypeError, IndexError, RuntimeError):
         # The formula doesn't know arguments of this form.
         return None
