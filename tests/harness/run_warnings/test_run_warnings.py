@@ -48,7 +48,7 @@ def warning_codes(raw: Raw, **seen: Any) -> dict[str, bool]:
     step = seen.get("step")
     timed: Any = [SimpleNamespace(result=result, sampler=sampler, ranks=(), window=(0.0, 2.0), step=step)]
     counted = [
-        {"calls": {"learn": calls}, "operations": None, "counts": {}, "displaced": False}
+        {"steps": 10, "calls": {"learn": calls}, "operations": None, "counts": {}, "displaced": False}
         for calls in seen.get("calls", [1.0, 1.0])
     ]
     bench: Any = SimpleNamespace(job=seen.get("job"), warmup_steps=20, auto=False)
@@ -356,7 +356,9 @@ def test_every_warning_says_what_to_do(raw: Raw) -> None:
     raw["repetitions"][1]["calibration_after"] = 0.03
     result = {"dropped_phases": 1, "waited": 0.0, "quality": {}}
     timed: Any = [SimpleNamespace(result=result, sampler=None, step=None)]
-    counted: Any = [{"calls": {SETUP: 1.0}, "operations": None, "counts": {}, "displaced": False}]
+    counted: Any = [
+        {"steps": 10, "calls": {SETUP: 1.0}, "operations": None, "counts": {}, "displaced": False}
+    ]
     rows = run_warnings.find_warnings(raw, timed, counted, SimpleNamespace(guard={}, job=None, auto=False))  # type: ignore[arg-type]
     assert len(rows) == 2
     assert all(row["advice"] and row["message"] for row in rows)
