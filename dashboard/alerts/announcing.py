@@ -59,8 +59,8 @@ def announce_again(regression: Regression) -> list[Delivery]:
     created = []
     for channel, messages in notified_channels(regression):
         if messages[-1].reported_state not in reported_states.ENDED:
-            turn = 1 + max(message.round for message in messages)
-            created += remind_channels(regression, [channel], turn)
+            next_round = 1 + max(message.round for message in messages)
+            created += remind_channels(regression, [channel], next_round)
     return created
 
 
@@ -128,13 +128,13 @@ def notified_channels(regression: Regression) -> list[tuple[Channel, list[SentMe
     ]
 
 
-def remind_channels(regression: Regression, channels: Iterable[Channel], turn: int = 0) -> list[Delivery]:
-    """Say again what still stands; `turn` 0 is the reminder that comes once by itself."""
+def remind_channels(regression: Regression, channels: Iterable[Channel], number: int = 0) -> list[Delivery]:
+    """Say again what still stands; round `number` 0 is the reminder that comes once by itself."""
     reported = reported_states.reported_state(regression)
     if reported not in (ReportedState.SUSPECTED, ReportedState.CONFIRMED):
         return []
     wanted = [channel for channel in channels if not kind_of(channel).keeps_incidents]
-    return create_deliveries(regression, NextMessage(Delivery.Event.REMINDER, reported, turn), wanted)
+    return create_deliveries(regression, NextMessage(Delivery.Event.REMINDER, reported, number), wanted)
 
 
 def create_deliveries(

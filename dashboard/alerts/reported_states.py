@@ -55,17 +55,17 @@ def next_message(
     """
     if not sent or reported == ReportedState.NOTHING:
         return None
-    before, turn = sent[-1].reported_state, max(message.round for message in sent)
+    before, newest_round = sent[-1].reported_state, max(message.round for message in sent)
     if reported == ReportedState.CLOSED and not keeps_incidents:
         return None
     if reported in ENDED:
-        return None if before in ENDED else NextMessage(_ending_event(reported), reported, turn)
+        return None if before in ENDED else NextMessage(_ending_event(reported), reported, newest_round)
     if reported == ReportedState.SUSPECTED and not suspicions:
         return None
     if before in ENDED:
-        return NextMessage(Event.REOPENED, reported, turn + 1)
+        return NextMessage(Event.REOPENED, reported, newest_round + 1)
     if (before, reported) == (ReportedState.SUSPECTED, ReportedState.CONFIRMED):
-        return NextMessage(Event.CONFIRMED, reported, turn)
+        return NextMessage(Event.CONFIRMED, reported, newest_round)
     return None
 
 
