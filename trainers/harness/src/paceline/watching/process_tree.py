@@ -25,10 +25,10 @@ FORKED = "main (forked)"
 WALK_EVERY = 5
 # Finding those that have lost their parents costs the most: all that is above us is asked.
 ORPHANS_EVERY = 4 * WALK_EVERY
-# What multiprocessing starts to remove shared memory and semaphores, once all that use them have ended;
-# and the seconds that it may take.
+# What multiprocessing starts to remove shared memory and semaphores, once all that use them have ended.
 TRACKER = "from multiprocessing.resource_tracker import main"
-TRACKER_SECONDS = 2.0
+# That killed processes may take to be gone, and trackers to remove what those left.
+GONE_SECONDS = 2.0
 
 
 @dataclass(slots=True)
@@ -218,13 +218,16 @@ def kill_ranks(folder: Path) -> None:
 
 
 def _kill_processes(members: set[int], group: int) -> None:
-    """Kill them and what is left of the group, the trackers of shared resources last."""
+    """Kill them and what is left of the group, the trackers of shared resources last.
+
+    Returns when they are gone: one that is dying may still write a file that it had begun.
+    """
     members |= set(orphaned_pids(group))
     trackers = {pid for pid in members if TRACKER in " ".join(process_usage.command_line(pid))}
     _send_kill(members - trackers)
-    deadline = time.monotonic() + TRACKER_SECONDS
-    while any(map(process_usage.process_usage, trackers)) and time.monotonic() < deadline:
-        time.sleep(TRACKER_SECONDS / 200)
+    deadline = time.monotonic() + GONE_SECONDS
+    while any(map(process_usage.process_usage, members)) and time.monotonic() < deadline:
+        time.sleep(GONE_SECONDS / 200)
     _send_kill(trackers)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
