@@ -240,6 +240,14 @@ def busy() -> Iterator[subprocess.Popen[bytes]]:
         process_tree.kill_tree(process.pid)
 
 
+def wait_for_program(pid: int, name: str) -> None:
+    """Wait until a process runs its program: who started it goes on a moment before that."""
+    deadline = time.monotonic() + 20
+    while process_usage.command_line(pid)[:1] != [name]:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
 def wait_for_child(pid: int, *, copy: bool = False) -> None:
     """Wait for a child that runs its own command, or, as a copy, still its parent's."""
     deadline = time.monotonic() + 20
@@ -366,11 +374,12 @@ def test_a_newborn_process_is_ours_before_it_is_told() -> None:
 
 
 def test_a_process_whose_parent_has_ended_still_counts() -> None:
-    daemon = "import subprocess; subprocess.Popen(['sleep', '60'], stdout=-3)"
+    daemon = "import subprocess; print(subprocess.Popen(['sleep', '60'], stdout=-3).pid, flush=True)"
     start = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {daemon!r}]); print(flush=True)"
     command = [sys.executable, "-c", start + "; input()"]
     with subprocess.Popen(command, stdin=-1, stdout=-1, start_new_session=True) as process:
         assert process.stdout
+        wait_for_program(int(process.stdout.readline()), "sleep")
         process.stdout.readline()
         tree = ProcessTree(process.pid)
         reading = tree.read()
