@@ -128,13 +128,15 @@ def notified_channels(regression: Regression) -> list[tuple[Channel, list[SentMe
     ]
 
 
-def remind_channels(regression: Regression, channels: Iterable[Channel], number: int = 0) -> list[Delivery]:
-    """Say again what still stands; round `number` 0 is the reminder that comes once by itself."""
+def remind_channels(
+    regression: Regression, channels: Iterable[Channel], round_number: int = 0
+) -> list[Delivery]:
+    """Say again what still stands; `round_number` 0 is the reminder that comes once by itself."""
     reported = reported_states.reported_state(regression)
     if reported not in (ReportedState.SUSPECTED, ReportedState.CONFIRMED):
         return []
     wanted = [channel for channel in channels if not kind_of(channel).keeps_incidents]
-    return create_deliveries(regression, NextMessage(Delivery.Event.REMINDER, reported, number), wanted)
+    return create_deliveries(regression, NextMessage(Delivery.Event.REMINDER, reported, round_number), wanted)
 
 
 def create_deliveries(

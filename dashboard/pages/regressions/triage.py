@@ -39,10 +39,10 @@ def submit_triage(request: HttpRequest, pk: int) -> HttpResponse:
         return render_regression(request, regression, status=400, refused=refused, typed=comment)
     except Regression.DoesNotExist:
         return redirect("regressions")
-    told = SUCCESS_MESSAGES[Triage.Action(action)]
+    confirmation = SUCCESS_MESSAGES[Triage.Action(action)]
     if action == Triage.Action.ACKNOWLEDGE and regression.recovered_by_id:
-        told = "Acknowledged, with your name: it has recovered."
-    messages.success(request, told)
+        confirmation = "Acknowledged, with your name: it has recovered."
+    messages.success(request, confirmation)
     # The form stays where it was, and has the focus.
     return redirect(f"{address}#triage")
 

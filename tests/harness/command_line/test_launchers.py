@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from argparse import Namespace
@@ -86,6 +87,7 @@ def test_a_launcher_is_asked_to_end_when_the_harness_is_killed(
         wait_until((tmp_path / "started").exists)
         harness.kill()
     wait_until((tmp_path / "asked").exists)
+    assert harness.returncode == -signal.SIGKILL
 
 
 @pytest.mark.parametrize(

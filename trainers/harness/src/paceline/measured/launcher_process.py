@@ -16,7 +16,7 @@ from .ending import die_with_parent
 from .plan import ProcessPlan
 
 
-def main() -> None:
+def become_launcher() -> None:
     """Become the launcher; a launcher is a program of its own, which inherits this."""
     plan = ProcessPlan(**json.loads(Path(sys.argv[1]).read_text()))
     die_with_parent(signal.SIGTERM)
@@ -27,4 +27,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    become_launcher()
