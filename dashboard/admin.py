@@ -36,7 +36,7 @@ from dashboard.models import (
     Trigger,
 )
 from dashboard.secrets.stored import secrets_of
-from dashboard.sentences.secrets import describe_secret
+from dashboard.sentences.administration.secrets import describe_secret
 
 # Generic for the type checker alone: at run time the class takes no parameters.
 if TYPE_CHECKING:

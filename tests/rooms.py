@@ -244,20 +244,19 @@ def regression_modules(root: Path) -> dict[str, set[str]]:
     return {name: set(inner_imports(name, file, set(names))) for name, file in names.items()}
 
 
-def package_imports(root: Path) -> dict[str, set[str]]:
-    """Each package or module of dashboard/ below `root`, with those beside it that it imports."""
-    folder = root / "dashboard"
+def package_imports(root: Path, room: str) -> dict[str, set[str]]:
+    """Each package or module of a room below `root`, with those beside it that it imports."""
+    folder, prefix = root / room, room.replace("/", ".")
     imports: dict[str, set[str]] = {}
     for file in sorted(folder.rglob("*.py")):
         parts = file.relative_to(folder).with_suffix("").parts
         if "migrations" in parts or parts == ("__init__",):
             continue
-        package = ".".join(["dashboard", *parts[:-1]])
+        package = ".".join([prefix, *parts[:-1]])
         mine = imports.setdefault(parts[0], set())
         for _, name in imported_names(file.read_text(), package):
-            first, _, rest = name.partition(".")
-            if first == "dashboard" and rest:
-                mine.add(rest.split(".")[0])
+            if name.startswith(f"{prefix}."):
+                mine.add(name.removeprefix(f"{prefix}.").split(".")[0])
         mine.discard(parts[0])
     return imports
 

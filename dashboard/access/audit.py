@@ -19,7 +19,7 @@ Source = AuditEntry.Source
 
 
 class AuditAction(StrEnum):
-    """What is recorded. Each has a sentence in dashboard/sentences/audit.py."""
+    """What is recorded. Each has a sentence in dashboard/sentences/administration/audit.py."""
 
     RUNS_REQUESTED = "runs requested"
     RUN_CANCELLED = "run cancelled"

@@ -10,7 +10,7 @@ from typing import Any
 
 from dashboard.alerts.errors import ChannelError
 from dashboard.models import Channel
-from dashboard.sentences import numbers
+from dashboard.sentences.formatting import numbers
 
 LONGEST_NAME = 100
 MOST_REMIND_DAYS = 365

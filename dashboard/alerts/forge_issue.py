@@ -17,7 +17,7 @@ from dashboard.forges.errors import ForgeAnswerError, ForgeBusy, ForgeRefused
 from dashboard.forges.forge import forge_of
 from dashboard.forges.forge_api import Forge
 from dashboard.models import Delivery, ForgeConnection
-from dashboard.sentences.markdown import escape_markdown
+from dashboard.sentences.formatting.markdown import escape_markdown
 
 MOST_TEXT, MOST_LINES = 1000, 8
 Event = Delivery.Event

@@ -10,9 +10,10 @@ from django.conf import settings
 from dashboard.alerts import digest_content, pictures
 from dashboard.models import ClaimMeasurement, Delivery, Regression
 from dashboard.querysets.regression_details import times_beside_counter
-from dashboard.sentences import alerts as sentences
-from dashboard.sentences import claims as claim_sentences
-from dashboard.sentences import device_time, proofs
+from dashboard.sentences.comparisons import claims as claim_sentences
+from dashboard.sentences.measurements import device_time
+from dashboard.sentences.regressions import alerts as sentences
+from dashboard.sentences.regressions import proofs
 
 # How a message looks: its colour, and an incident's severity.
 WORSE, BETTER, NEUTRAL = "worse", "better", "neutral"

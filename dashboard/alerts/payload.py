@@ -11,10 +11,10 @@ from typing import Any
 from dashboard.alerts.digest_content import collected_claims, group_regressions
 from dashboard.alerts.messages import claim_url, compose_message, regression_url, time_beside_counter
 from dashboard.models import ClaimMeasurement, Commit, Delivery, Regression, Series
-from dashboard.sentences import claims as claim_sentences
-from dashboard.sentences import regressions as sentences
-from dashboard.sentences.alerts import message_sentence
-from dashboard.sentences.causes import cause_sentence
+from dashboard.sentences.comparisons import claims as claim_sentences
+from dashboard.sentences.regressions import regressions as sentences
+from dashboard.sentences.regressions.alerts import message_sentence
+from dashboard.sentences.regressions.causes import cause_sentence
 
 FORMAT = "paceline.alert/1"
 

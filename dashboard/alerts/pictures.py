@@ -15,8 +15,8 @@ from dashboard.charts.step_picture import PicturePoint, draw_step_picture
 from dashboard.models import Regression
 from dashboard.querysets.series import series_with_related
 from dashboard.querysets.series_points import newest_points
-from dashboard.sentences.change_sizes import format_change_size
-from dashboard.sentences.metric_labels import series_label
+from dashboard.sentences.formatting.change_sizes import format_change_size
+from dashboard.sentences.formatting.metric_labels import series_label
 
 # Chat services fetch it when the message comes, some again when an old one is read.
 PICTURE_LIFETIME = timedelta(days=30)

@@ -10,7 +10,7 @@ from django.utils import timezone
 from dashboard.alerts.channel_settings import read_day_ahead, read_number
 from dashboard.alerts.errors import ChannelError
 from dashboard.models import Regression, Snooze
-from dashboard.sentences import numbers
+from dashboard.sentences.formatting import numbers
 
 LEAST_GROWTH = 0.1
 

@@ -27,7 +27,7 @@ from dashboard.comparisons.revisions import ComparisonSide
 from dashboard.environments import Difference
 from dashboard.models import Project
 from dashboard.problem_details import ApiError
-from dashboard.sentences import comparisons as sentences
+from dashboard.sentences.comparisons import comparisons as sentences
 
 router = Router(tags=["comparisons"])
 

@@ -31,7 +31,7 @@ from dashboard.models import Experiment, Project
 from dashboard.problem_details import ApiError
 from dashboard.querysets import experiments as experiment_queries
 from dashboard.querysets.deferred_joins import PAIR_DETAILS
-from dashboard.sentences import experiments as sentences
+from dashboard.sentences.comparisons import experiments as sentences
 
 router = Router(tags=["experiments"])
 

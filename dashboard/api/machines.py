@@ -14,7 +14,7 @@ from dashboard.api.listing import ListedPage, PageQuery, read_page
 from dashboard.api.shapes import OneOf, page_address
 from dashboard.models import Machine
 from dashboard.querysets import machines as machine_queries
-from dashboard.sentences.machines import describe_hardware
+from dashboard.sentences.measurements.machines import describe_hardware
 
 router = Router(tags=["machines"])
 

@@ -14,7 +14,7 @@ from dashboard.access import visitor_of
 from dashboard.api.listing import ListedPage, PageQuery, read_page
 from dashboard.models import Project
 from dashboard.querysets import projects as project_queries
-from dashboard.sentences.repositories import repository_location
+from dashboard.sentences.administration.repositories import repository_location
 
 router = Router(tags=["projects"])
 

@@ -32,8 +32,8 @@ from dashboard.projects.names import current_slug
 from dashboard.querysets import regression_details as details
 from dashboard.querysets import regressions as regression_queries
 from dashboard.regressions.triage import MOST_LETTERS, TriageError, triage_regression
-from dashboard.sentences.deliveries import masked_address, shown_errors
-from dashboard.sentences.regressions import regression_title
+from dashboard.sentences.administration.deliveries import masked_address, shown_errors
+from dashboard.sentences.regressions.regressions import regression_title
 
 router = Router(tags=["regressions"])
 

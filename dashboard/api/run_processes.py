@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from dashboard.models import Run
 from dashboard.querysets import runs as run_queries
-from dashboard.sentences.processes import describe_loader, describe_slowest, describe_step
+from dashboard.sentences.measurements.processes import describe_loader, describe_slowest, describe_step
 from dashboard.training_processes.loaders import Loader, summarize_loaders
 from dashboard.training_processes.ranks import Rank, summarize_ranks
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dashboard.sentences import numbers
+from dashboard.sentences.formatting import numbers
 
 MOST_VALUES = 8
 

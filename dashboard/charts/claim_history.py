@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dashboard.charts.picture_ticks import round_ticks
-from dashboard.sentences.numbers import format_number
+from dashboard.sentences.formatting.numbers import format_number
 
 WIDTH, HEIGHT = 720, 240
 LEFT, RIGHT, TOP, BOTTOM = 56, 16, 12, 30

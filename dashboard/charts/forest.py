@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dashboard.sentences import numbers
+from dashboard.sentences.formatting import numbers
 
 # What lies beyond is drawn at the edge, with an arrow: a single row must not flatten all others.
 WIDEST = math.log(16)

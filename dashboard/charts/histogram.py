@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from dashboard.charts import axes, theme
-from dashboard.sentences import numbers
+from dashboard.sentences.formatting import numbers
 
 HEIGHT = 240
 # p50 stands to the left of its line and the others to the right, the last one a line above them: near marks

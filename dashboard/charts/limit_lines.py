@@ -8,7 +8,7 @@ from itertools import groupby
 
 from dashboard.charts import theme
 from dashboard.charts.trend_axes import CommitAxis, ValueAxis
-from dashboard.sentences import numbers
+from dashboard.sentences.formatting import numbers
 
 
 @dataclass(frozen=True, slots=True)

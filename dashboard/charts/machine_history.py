@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from statistics import median
 
 from dashboard.charts import theme
-from dashboard.sentences import numbers
+from dashboard.sentences.formatting import numbers
 
 HEIGHT = 240
 # What is drawn flat: a range of so much of the median, however little the values vary.

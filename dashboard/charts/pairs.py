@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dashboard.charts import theme
-from dashboard.sentences import numbers
+from dashboard.sentences.formatting import numbers
 
 HEIGHT = 280
 MOST_TICKS = 12

@@ -10,7 +10,7 @@ import numpy as np
 
 from dashboard.charts import theme
 from dashboard.charts.trend_axes import commit_axis, commit_ticks
-from dashboard.sentences import numbers
+from dashboard.sentences.formatting import numbers
 
 HEIGHT = 400
 

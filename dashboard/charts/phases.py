@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dashboard.charts import theme
-from dashboard.sentences import numbers
+from dashboard.sentences.formatting import numbers
 
 UNATTRIBUTED = "(unattributed)"
 ROW_HEIGHT = 34

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dashboard.charts.canvas import INK, MUTED, Canvas, fit_text, text_width
 from dashboard.charts.phases import Phase, layout_blocks
-from dashboard.sentences import numbers
+from dashboard.sentences.formatting import numbers
 
 WIDTH, HEIGHT = 600, 240
 LEFT, TOP, RIGHT = 16, 48, 584

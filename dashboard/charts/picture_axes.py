@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dashboard.charts.picture_ticks import round_ticks
-from dashboard.sentences import numbers
+from dashboard.sentences.formatting import numbers
 
 # A range that the figure doesn't name reaches beyond the values by this part; where an end is no 0, at both.
 ROOM, ROOM_BOTH = 0.05, 0.02

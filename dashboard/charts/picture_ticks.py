@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from dashboard.charts.canvas import MUTED, WIDER, At, Canvas, fit_text, text_width
-from dashboard.sentences import numbers
+from dashboard.sentences.formatting import numbers
 
 LABEL_SIZE = 12
 # Pixels between a label and the line that it names, and between a label and the picture's edge.

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from dashboard.charts import axes, theme
-from dashboard.sentences import numbers
+from dashboard.sentences.formatting import numbers
 
 HEIGHT = 320
 MOST_PHASES = 5

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dashboard.charts.theme import Figure, Trace
-from dashboard.sentences.numbers import format_tick
+from dashboard.sentences.formatting.numbers import format_tick
 
 # Above the plot, and below it, where the commits' names are; the sides are the stylesheet's.
 TOP, BOTTOM = 12, 58

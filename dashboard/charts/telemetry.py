@@ -10,7 +10,7 @@ import numpy as np
 
 from dashboard.charts import theme
 from dashboard.charts.thinning import thin_to_extremes
-from dashboard.sentences import numbers
+from dashboard.sentences.formatting import numbers
 
 # Pixels of a drawing, and of the legend and what stands below the axis.
 ROW_HEIGHT, BESIDE = 180, 70

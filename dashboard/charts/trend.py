@@ -21,7 +21,7 @@ from dashboard.charts.trend_axes import (
     commit_ticks,
 )
 from dashboard.charts.trend_marks import TrendChange, TrendFailure, TrendMarker, TrendStep
-from dashboard.sentences import numbers
+from dashboard.sentences.formatting import numbers
 
 HEIGHT = 400
 # Of more points the repetitions and the single values are left out: a line says as much, and moves at once.

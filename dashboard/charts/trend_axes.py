@@ -9,7 +9,7 @@ from datetime import datetime
 import numpy as np
 
 from dashboard.charts import theme
-from dashboard.sentences import numbers
+from dashboard.sentences.formatting import numbers
 
 MOST_LABELS = 8
 # What is nearer to an end of the axis than this share of it has its label beside it, where it isn't cut off.

@@ -17,8 +17,8 @@ from dashboard.measured_kinds import is_time
 from dashboard.models import Change, Document, Point, Project, Regression, Run
 from dashboard.querysets.regressions import learning_lost_at
 from dashboard.regressions.decision.series_kinds import log_size
-from dashboard.sentences.change_sizes import format_levels
-from dashboard.sentences.regressions import regression_title
+from dashboard.sentences.formatting.change_sizes import format_levels
+from dashboard.sentences.regressions.regressions import regression_title
 
 # Sentences that the builder says on its way, for the progress bar: a few more or fewer do no harm.
 SENTENCES = 12

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dashboard.sentences.processes import describe_slow_process
+from dashboard.sentences.measurements.processes import describe_slow_process
 
 Entry = Mapping[str, Any]
 COLUMNS = ("commit", "planted", "what it does", "found")

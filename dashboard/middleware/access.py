@@ -39,7 +39,7 @@ from dashboard.problem_details import (
     refuse_method,
 )
 from dashboard.projects.names import current_slug
-from dashboard.sentences.access import PAGES_ONLY, SIGNED_OUT, refusal_sentence
+from dashboard.sentences.administration.access import PAGES_ONLY, SIGNED_OUT, refusal_sentence
 
 
 class AccessMiddleware:

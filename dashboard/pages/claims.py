@@ -27,7 +27,7 @@ from dashboard.pages.requested_project import requested_project
 from dashboard.pages.sharing.shared_pictures import preview_of_page
 from dashboard.policy.project_policy import project_policy
 from dashboard.querysets import claims as claim_queries
-from dashboard.sentences import claims as sentences
+from dashboard.sentences.comparisons import claims as sentences
 
 ROWS_PER_PAGE = 50
 MOST_DRAWN = 60

@@ -18,9 +18,9 @@ from dashboard.models import Case, Commit, Machine, Project, Regression
 from dashboard.pages.list_filters import split_words
 from dashboard.querysets import search
 from dashboard.querysets.visibility import ProjectVisibility
-from dashboard.sentences import learning
-from dashboard.sentences.repositories import repository_name
-from dashboard.sentences.suspects import function_location
+from dashboard.sentences.administration.repositories import repository_name
+from dashboard.sentences.regressions import learning
+from dashboard.sentences.regressions.suspects import function_location
 
 LONGEST_TEXT = 200
 NUMBERED = re.compile(r"(run|regression)?\s*#?\s*(\d{1,15})", re.IGNORECASE)

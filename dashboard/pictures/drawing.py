@@ -16,10 +16,10 @@ from dashboard.querysets.regressions import changes_by_series, regressions_with_
 from dashboard.querysets.run_points import points_of_run
 from dashboard.querysets.runs import runs_with_related
 from dashboard.querysets.series_points import SeriesPoint, newest_points, newest_untainted
-from dashboard.sentences import numbers
-from dashboard.sentences.change_sizes import format_change_size, is_worse, shown_change
-from dashboard.sentences.metric_labels import series_and_case, series_label
-from dashboard.sentences.regressions import regression_state_label
+from dashboard.sentences.formatting import numbers
+from dashboard.sentences.formatting.change_sizes import format_change_size, is_worse, shown_change
+from dashboard.sentences.formatting.metric_labels import series_and_case, series_label
+from dashboard.sentences.regressions.regressions import regression_state_label
 
 # Its name at the end of an address -> what it is.
 KINDS = ("svg", "png")

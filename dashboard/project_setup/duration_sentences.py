@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dashboard.project_setup.expected_durations import ExpectedDuration
-from dashboard.sentences.numbers import format_duration
+from dashboard.sentences.formatting.numbers import format_duration
 
 
 def expected_sentence(expected: ExpectedDuration) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dashboard import experiments
 from dashboard.models import Check, CheckedCase, Experiment
 from dashboard.pull_requests.answer import CaseEvaluation
-from dashboard.sentences.experiments import reason_sentence
+from dashboard.sentences.comparisons.experiments import reason_sentence
 
 
 def evaluate_cases(check: Check) -> tuple[list[CaseEvaluation], CaseEvaluation | None]:

@@ -13,7 +13,7 @@ from dashboard.measured_kinds import COUNTER
 from dashboard.models import Check, CheckedCase, Experiment
 from dashboard.pull_requests.answer import CaseEvaluation, moved_metrics
 from dashboard.pull_requests.case_evaluation import evaluate_case
-from dashboard.sentences.regressions import describe_function_change
+from dashboard.sentences.regressions.regressions import describe_function_change
 
 # A phase or a function that has less of the difference isn't named as its cause.
 LEAST_SHARE = 0.1

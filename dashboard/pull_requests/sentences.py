@@ -12,12 +12,12 @@ from django.conf import settings
 
 from dashboard.experiments.bounds import OPEN, WORSE, BoundedDifference
 from dashboard.models import Check
-from dashboard.sentences import numbers
-from dashboard.sentences.english import lower_first, upper_first
-from dashboard.sentences.markdown import code_span, escape_markdown
-from dashboard.sentences.metric_labels import metric_label
-from dashboard.sentences.regressions import describe_function_change
-from dashboard.sentences.suspects import function_location
+from dashboard.sentences.formatting import numbers
+from dashboard.sentences.formatting.english import lower_first, upper_first
+from dashboard.sentences.formatting.markdown import code_span, escape_markdown
+from dashboard.sentences.formatting.metric_labels import metric_label
+from dashboard.sentences.regressions.regressions import describe_function_change
+from dashboard.sentences.regressions.suspects import function_location
 
 if TYPE_CHECKING:
     from dashboard.pull_requests.report import Cause, CheckReport, CheckRow

@@ -10,7 +10,7 @@ from dashboard.policy.effective import Origin
 from dashboard.retention.forecast import Forecast
 from dashboard.retention.kept_days import KeptDays
 from dashboard.retention.protected_runs import Reason
-from dashboard.sentences.numbers import format_count, format_quantity
+from dashboard.sentences.formatting.numbers import format_count, format_quantity
 
 # What a kind consists of: one, and several.
 ROWS = {

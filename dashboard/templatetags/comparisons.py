@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django import template
 
-from dashboard.sentences import comparisons
+from dashboard.sentences.comparisons import comparisons
 
 register = template.Library()
 

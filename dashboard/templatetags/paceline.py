@@ -20,33 +20,13 @@ from dashboard.models import Commit, Project, Regression, Series, SeriesLatest
 from dashboard.page_addresses import page_address
 from dashboard.pull_requests import sentences as check_sentences
 from dashboard.querysets.series_points import PointCommit
-from dashboard.sentences import (
-    audit,
-    bisections,
-    boxes,
-    causes,
-    change_sizes,
-    channels,
-    deliveries,
-    disturbances,
-    doubts,
-    english,
-    experiments,
-    learning,
-    limits,
-    machines,
-    metric_labels,
-    noise,
-    numbers,
-    policy,
-    regressions,
-    repositories,
-    run_costs,
-    runs,
-    trends,
-    triggers,
-)
-from dashboard.sentences.failed_jobs import describe_job
+from dashboard.sentences.administration import audit, channels, deliveries, policy, repositories, triggers
+from dashboard.sentences.administration.failed_jobs import describe_job
+from dashboard.sentences.comparisons import experiments
+from dashboard.sentences.formatting import change_sizes, english, metric_labels, numbers
+from dashboard.sentences.measurements import boxes, disturbances, machines, run_costs, runs
+from dashboard.sentences.regressions import bisections, causes, learning, regressions
+from dashboard.sentences.series import doubts, limits, noise, trends
 
 register = template.Library()
 

@@ -18,7 +18,7 @@ from dashboard.environments import (
 )
 from dashboard.models import Case, Environment, Project, Run
 from dashboard.regressions.explanation.touched_files import says_installed
-from dashboard.sentences.environment_changes import describe_differences, format_difference
+from dashboard.sentences.measurements.environment_changes import describe_differences, format_difference
 from tests.dashboard import factories
 
 OLD: dict[str, Any] = {

@@ -21,7 +21,7 @@ from dashboard.host_protocol import PairMeasured
 from dashboard.leases import Lease, LeaseLost
 from dashboard.models import Channel, Delivery, Experiment, Machine, Metric, Project, Regression, Run
 from dashboard.models.leases import Leased
-from dashboard.sentences.experiments import reason_sentence
+from dashboard.sentences.comparisons.experiments import reason_sentence
 from tests.dashboard import factories
 
 T = TypeVar("T")

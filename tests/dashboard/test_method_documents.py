@@ -29,7 +29,7 @@ from dashboard.regressions.explanation import left_over, phase_shares, profiles,
 from dashboard.regressions.series import history
 from dashboard.repositories.history import MOST_COMMITS
 from dashboard.runs import remeasuring
-from dashboard.sentences import learning
+from dashboard.sentences.regressions import learning
 from dashboard.sentinels import movement, pinning
 from workers.host.execution import pair_values
 

@@ -30,10 +30,10 @@ from dashboard.models import (
     Sentinel,
     Series,
 )
-from dashboard.sentences.bisections import bisection_sentence
-from dashboard.sentences.causes import cause_sentence
-from dashboard.sentences.doubts import describe_doubts
-from dashboard.sentences.experiments import answer_sentence
+from dashboard.sentences.comparisons.experiments import answer_sentence
+from dashboard.sentences.regressions.bisections import bisection_sentence
+from dashboard.sentences.regressions.causes import cause_sentence
+from dashboard.sentences.series.doubts import describe_doubts
 
 # By its mark pytest-django knows that these tests, also where they run alone, need a database.
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("migrated")]

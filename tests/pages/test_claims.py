@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from dashboard.charts.claim_history import HistoryPoint, layout_history
 from dashboard.models import Claim, ClaimMeasurement, ClaimsFile, Commit, Project
-from dashboard.sentences.claims import claim_sentence
+from dashboard.sentences.comparisons.claims import claim_sentence
 from tests.dashboard.access.conftest import create_member
 from tests.pages.claim_builders import claim_pages, create_claim, create_watched, measure_claim
 from tests.pages.conftest import shown_text

@@ -15,7 +15,7 @@ from paceline.document import CODES_OF_DISTURBANCE, CODES_TAINTING_ALL
 from dashboard import runs
 from dashboard.models import Case, Commit, Project, Run, Trigger
 from dashboard.querysets.disturbances import MEASURED_WITHIN, mostly_tainted_cases
-from dashboard.sentences import disturbances
+from dashboard.sentences.measurements import disturbances
 from tests.pages import builders
 from tests.pages.conftest import get_page
 

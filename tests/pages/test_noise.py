@@ -16,8 +16,8 @@ from pytest_django.plugin import DjangoDbBlocker
 from dashboard.ingest.latest import write_latest
 from dashboard.models import Case, Experiment, Machine, Metric, Point, Project, Run, Series
 from dashboard.pages.noise.machine_noise import shown_effect
-from dashboard.sentences.noise import NoisyCase, effect_sentence, found_sentence, noisy_sentence
-from dashboard.sentences.numbers import format_share
+from dashboard.sentences.formatting.numbers import format_share
+from dashboard.sentences.series.noise import NoisyCase, effect_sentence, found_sentence, noisy_sentence
 from tests.dashboard.shared_rows import share_rows
 from tests.pages import builders, experiment_builders
 from tests.pages.conftest import shown_text

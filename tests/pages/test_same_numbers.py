@@ -15,8 +15,8 @@ from dashboard.alerts.email import compose_email
 from dashboard.alerts.payload import alert_payload
 from dashboard.models import Regression
 from dashboard.querysets.regressions import regressions_with_related
-from dashboard.sentences import numbers
-from dashboard.sentences.regressions import regression_title
+from dashboard.sentences.formatting import numbers
+from dashboard.sentences.regressions.regressions import regression_title
 from tests.pages import builders
 from tests.pages.conftest import shown_text
 
@@ -108,7 +108,7 @@ def test_nothing_that_people_read_is_rounded_elsewhere() -> None:
         "dashboard/templatetags/paceline.py",
         "dashboard/alerts/channels.py",
         "dashboard/alerts/payload.py",
-        "dashboard/sentences/numbers.py",
+        "dashboard/sentences/formatting/numbers.py",
     }
     rooms = ("alerts", "charts", "pages", "querysets", "sentences", "templatetags")
     files = [file for room in rooms for file in (ROOT / "dashboard" / room).rglob("*.py")]

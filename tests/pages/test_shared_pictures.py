@@ -28,7 +28,7 @@ from dashboard.models import (
     Series,
     SeriesLatest,
 )
-from dashboard.sentences.experiments import answer_sentence
+from dashboard.sentences.comparisons.experiments import answer_sentence
 from tests.dashboard.access.conftest import create_member
 from tests.pages import builders
 from tests.pages.claim_builders import create_watched

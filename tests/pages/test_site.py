@@ -13,7 +13,7 @@ from pytest_django import Settings
 
 from dashboard import dispatch, failed_jobs
 from dashboard.models import AuditEntry, FailedJob
-from dashboard.sentences.audit import describe_entry
+from dashboard.sentences.administration.audit import describe_entry
 from tests.dashboard.access.conftest import create_member
 from tests.dashboard.accounts.conftest import is_signed_in, sign_in
 from tests.pages import builders

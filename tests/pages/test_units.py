@@ -6,8 +6,8 @@ import pytest
 from paceline.metrics import describe_metric
 
 from dashboard.models import Change, Metric, Series
-from dashboard.sentences import numbers
-from dashboard.sentences.change_sizes import format_change, format_change_size
+from dashboard.sentences.formatting import numbers
+from dashboard.sentences.formatting.change_sizes import format_change, format_change_size
 
 MINUS = "\N{MINUS SIGN}"
 

@@ -16,7 +16,7 @@ from dashboard.management.base import SiteCommand, project_named
 from dashboard.models import Check
 from dashboard.pull_requests import CheckError, sentences
 from dashboard.pull_requests.report import CheckReport, read_report
-from dashboard.sentences.metric_labels import metric_label
+from dashboard.sentences.formatting.metric_labels import metric_label
 
 POLL_SECONDS = 0.5
 

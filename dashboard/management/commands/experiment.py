@@ -18,9 +18,9 @@ from dashboard.experiments import EstimateRequest, ExperimentError
 from dashboard.experiments.paired_phases import paired_phases
 from dashboard.management.base import SiteCommand, project_named
 from dashboard.models import Experiment
-from dashboard.sentences import experiments as sentences
-from dashboard.sentences import numbers
-from dashboard.sentences.english import upper_first
+from dashboard.sentences.comparisons import experiments as sentences
+from dashboard.sentences.formatting import numbers
+from dashboard.sentences.formatting.english import upper_first
 
 POLL_SECONDS = 0.5
 # How the command calls what EstimateRequest has.

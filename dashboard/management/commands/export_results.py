@@ -10,7 +10,7 @@ from paceline.progress_bar import ProgressBar
 from dashboard.access import AuditAction, command_account, record_action
 from dashboard.archive import archive_name, compress_lines, write_archive
 from dashboard.management.base import SiteCommand, project_named
-from dashboard.sentences.numbers import format_quantity
+from dashboard.sentences.formatting.numbers import format_quantity
 
 
 class Command(SiteCommand):

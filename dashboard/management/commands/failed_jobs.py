@@ -12,7 +12,7 @@ from dashboard import failed_jobs
 from dashboard.access import AuditAction, command_account, record_action
 from dashboard.management.base import SiteCommand
 from dashboard.models import FailedJob
-from dashboard.sentences.failed_jobs import describe_job
+from dashboard.sentences.administration.failed_jobs import describe_job
 
 
 class Command(SiteCommand):

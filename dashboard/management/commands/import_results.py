@@ -17,7 +17,7 @@ from dashboard.archive import ArchiveRefused, ImportedArchive, import_archive
 from dashboard.imports import ImportedResults, ImportOrigin, ImportRefused, ImportSummary, csv_file
 from dashboard.management.base import SiteCommand, project_named
 from dashboard.models import Change, Project, Regression
-from dashboard.sentences.numbers import format_count
+from dashboard.sentences.formatting.numbers import format_count
 
 ReportProgress = Callable[[int, int], None]
 # Of these formats the results say everything themselves.

@@ -8,7 +8,7 @@ from dashboard import retention
 from dashboard.management.base import SiteCommand, project_named
 from dashboard.models import Project
 from dashboard.retention.sentences import forecast_sentence
-from dashboard.sentences.numbers import format_count
+from dashboard.sentences.formatting.numbers import format_count
 
 SECONDS = 3600
 

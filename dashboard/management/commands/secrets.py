@@ -12,7 +12,7 @@ from dashboard.environment_variables import read_text
 from dashboard.management.base import SiteCommand
 from dashboard.secrets.keys import EARLIER, renew_key
 from dashboard.secrets.stored import StoredSecret, list_secrets, reencrypt_secrets
-from dashboard.sentences.secrets import describe_secret
+from dashboard.sentences.administration.secrets import describe_secret
 from dashboard.services.instance import lock_home, running_database
 from dashboard.services.processes import Site
 

@@ -10,7 +10,7 @@ from dashboard.access import AuditAction, command_account, record_action
 from dashboard.management.base import SiteCommand, project_named
 from dashboard.models import Commit, Project, Sentinel
 from dashboard.repositories import RepositoryError
-from dashboard.sentences.numbers import format_count
+from dashboard.sentences.formatting.numbers import format_count
 
 
 class Command(SiteCommand):

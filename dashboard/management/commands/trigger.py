@@ -11,7 +11,7 @@ from paceline.progress_bar import ProgressBar
 from dashboard import hosts, services, triggers
 from dashboard.management.base import SiteCommand, project_named
 from dashboard.models import Experiment, Run
-from dashboard.sentences.numbers import format_count
+from dashboard.sentences.formatting.numbers import format_count
 from dashboard.triggers import TriggerError
 
 POLL_SECONDS = 0.5

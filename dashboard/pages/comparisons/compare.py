@@ -29,7 +29,7 @@ from dashboard.pages.requested_project import requested_project
 from dashboard.pages.sharing.shared_pictures import preview_of_page
 from dashboard.pictures import KINDS
 from dashboard.querysets import comparisons as queries
-from dashboard.sentences import comparisons as sentences
+from dashboard.sentences.comparisons import comparisons as sentences
 
 # A page has a budget of bytes: the files and the API have all.
 MOST_METRICS = 120

@@ -15,10 +15,10 @@ from dashboard.comparisons.pairing import PooledRuns
 from dashboard.comparisons.profile_rows import ProfileRow
 from dashboard.comparisons.revisions import ComparisonSide
 from dashboard.pages.csv_cells import safe_cell
-from dashboard.sentences import comparisons as sentences
-from dashboard.sentences import numbers
-from dashboard.sentences.english import upper_first
-from dashboard.sentences.markdown import code_span, escape_markdown
+from dashboard.sentences.comparisons import comparisons as sentences
+from dashboard.sentences.formatting import numbers
+from dashboard.sentences.formatting.english import upper_first
+from dashboard.sentences.formatting.markdown import code_span, escape_markdown
 
 # (comparison, its address) to a file.
 FileResponse = Callable[[Comparison, str], HttpResponse]

@@ -27,8 +27,8 @@ from dashboard.pages.paging import ROWS_PER_PAGE, parse_whole_number, requested_
 from dashboard.pages.requested_project import requested_project
 from dashboard.pages.sharing.shared_pictures import preview_of_page
 from dashboard.querysets import experiments as experiment_queries
-from dashboard.sentences import experiments as sentences
-from dashboard.sentences import numbers
+from dashboard.sentences.comparisons import experiments as sentences
+from dashboard.sentences.formatting import numbers
 
 MOST_SEEN = 10_000
 SIDES = ("base", "head")

@@ -17,9 +17,9 @@ from dashboard.experiments import EstimateRequest, ExperimentError
 from dashboard.models import Commit, Experiment, Project
 from dashboard.pages.form_fields import read_text
 from dashboard.querysets import experiments as experiment_queries
-from dashboard.sentences import experiments as experiment_sentences
-from dashboard.sentences import numbers
-from dashboard.sentences.metric_labels import metric_label, metric_sort_key
+from dashboard.sentences.comparisons import experiments as experiment_sentences
+from dashboard.sentences.formatting import numbers
+from dashboard.sentences.formatting.metric_labels import metric_label, metric_sort_key
 
 FIELDS = ("base", "head", "case", "head_case", "toggle", "metric", "precision", "minutes", "quick", "pool")
 LONGEST = 1000

@@ -15,7 +15,7 @@ from dashboard.policy.baselines import default_baseline
 from dashboard.policy.project_policy import project_policy
 from dashboard.querysets.regressions import regression_around
 from dashboard.querysets.run_points import PreviousRun
-from dashboard.sentences.baselines import baseline_label
+from dashboard.sentences.series.baselines import baseline_label
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,8 @@ from dashboard.querysets import machines as machine_queries
 from dashboard.querysets.machines import CalibratedRun
 from dashboard.querysets.noise import newest_points_on
 from dashboard.querysets.visibility import ProjectVisibility
-from dashboard.sentences import machines as sentences
-from dashboard.sentences import numbers
+from dashboard.sentences.formatting import numbers
+from dashboard.sentences.measurements import machines as sentences
 
 MOST_CASES = 12
 

@@ -28,7 +28,7 @@ from dashboard.pages.paging import requested_page
 from dashboard.querysets import machines as machine_queries
 from dashboard.querysets.machines import HeldWork, WaitingWork
 from dashboard.querysets.visibility import ProjectVisibility
-from dashboard.sentences import machines as sentences
+from dashboard.sentences.measurements import machines as sentences
 
 MACHINES = 100
 MOST_RETIRED = 100

@@ -26,7 +26,7 @@ from dashboard.pages.requested_project import requested_project
 from dashboard.querysets.case_grid import CaseState, read_case_states
 from dashboard.querysets.noise import newest_points
 from dashboard.querysets.series import OVERVIEW_METRIC
-from dashboard.sentences.metric_labels import METRIC_ORDER, metric_label
+from dashboard.sentences.formatting.metric_labels import METRIC_ORDER, metric_label
 
 CASES_PER_PAGE = 50
 MEASURED_METRICS = [name for name in METRIC_ORDER if not NamedScale(name).has_sign]

@@ -11,7 +11,7 @@ from django.utils import timezone
 from dashboard.pages.noise.machine_noise import ENOUGH_VALUES, LATER, SOON, MachineNoise, measure_all
 from dashboard.querysets.case_grid import CaseState
 from dashboard.querysets.noise import newest_points
-from dashboard.sentences.noise import NoisyCase, found_sentence, noisy_sentence
+from dashboard.sentences.series.noise import NoisyCase, found_sentence, noisy_sentence
 
 # Values of one machine that lie closer together than this aren't noisy: of the noise at which a step of
 # TOO_NOISY isn't found, six values spread over more.

@@ -25,9 +25,9 @@ from dashboard.querysets.case_grid import (
 )
 from dashboard.querysets.commits import values_until
 from dashboard.querysets.series import OVERVIEW_METRIC
-from dashboard.sentences import numbers
-from dashboard.sentences.change_sizes import describe_movement
-from dashboard.sentences.metric_labels import METRIC_ORDER, metric_label, metric_sort_key
+from dashboard.sentences.formatting import numbers
+from dashboard.sentences.formatting.change_sizes import describe_movement
+from dashboard.sentences.formatting.metric_labels import METRIC_ORDER, metric_label, metric_sort_key
 
 CASES_PER_PAGE = 40
 # Up to so many cases each value has its trend beside it, and they stand in the order of their names.

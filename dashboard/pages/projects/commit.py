@@ -23,9 +23,9 @@ from dashboard.pages.requested_project import requested_project
 from dashboard.pages.sharing.shared_pictures import preview_of_page
 from dashboard.querysets import commits
 from dashboard.querysets.commits import BaseValue, MeasuredValue
-from dashboard.sentences import numbers
-from dashboard.sentences.change_sizes import shown_levels, shown_step
-from dashboard.sentences.metric_labels import metric_label
+from dashboard.sentences.formatting import numbers
+from dashboard.sentences.formatting.change_sizes import shown_levels, shown_step
+from dashboard.sentences.formatting.metric_labels import metric_label
 
 CASES_PER_PAGE = 50
 # By so much less a growth of memory counts in the order of cases than a ratio.

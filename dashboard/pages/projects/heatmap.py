@@ -19,8 +19,8 @@ from dashboard.pages.projects.case_grid import describe_direction, find_base, me
 from dashboard.pages.requested_project import requested_project
 from dashboard.querysets.case_grid import CaseState
 from dashboard.querysets.commits import values_until
-from dashboard.sentences import numbers
-from dashboard.sentences.metric_labels import metric_label
+from dashboard.sentences.formatting import numbers
+from dashboard.sentences.formatting.metric_labels import metric_label
 
 CASES_PER_PAGE = 30
 COMMITS = 30

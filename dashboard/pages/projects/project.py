@@ -25,8 +25,8 @@ from dashboard.querysets.case_grid import LACKING_CASES, CaseState
 from dashboard.querysets.compiled_queries import NOW, CompiledQuery, Parameter
 from dashboard.querysets.deferred_joins import read_with_details
 from dashboard.runs.planning import PUSHED
-from dashboard.sentences import numbers
-from dashboard.sentences.metric_labels import metric_label, metric_sort_key
+from dashboard.sentences.formatting import numbers
+from dashboard.sentences.formatting.metric_labels import metric_label, metric_sort_key
 
 SUMMARY_ROWS = 8
 MOST_FAILURES = 6

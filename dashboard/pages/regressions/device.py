@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dashboard.models import Regression
-from dashboard.sentences import device_time
+from dashboard.sentences.measurements import device_time
 
 Json = dict[str, Any]
 

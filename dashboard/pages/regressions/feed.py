@@ -19,7 +19,7 @@ from dashboard.pages.requested_project import requested_project
 from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.deferred_joins import is_among
 from dashboard.querysets.regressions import IMPORTED, regressions_with_related, with_titles
-from dashboard.sentences import alerts as sentences
+from dashboard.sentences.regressions import alerts as sentences
 
 MOST_ENTRIES = 30
 # XML holds none of them, however they are escaped; a commit's subject and author may.

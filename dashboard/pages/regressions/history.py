@@ -25,7 +25,7 @@ from dashboard.querysets.regression_history import (
     regressions_of_period,
 )
 from dashboard.querysets.run_costs import gpu_pools
-from dashboard.sentences import numbers
+from dashboard.sentences.formatting import numbers
 
 DEFAULT_DAYS = 30
 PERIODS = (7, 30, 90, 365)

@@ -18,7 +18,7 @@ from dashboard.projects.names import current_slug
 from dashboard.querysets import projects as project_queries
 from dashboard.querysets import regressions as regression_queries
 from dashboard.querysets.alarm_tallies import tally_proofs
-from dashboard.sentences.costs import tally_sentence
+from dashboard.sentences.regressions.costs import tally_sentence
 
 # Of this many projects the slugs are offered for the choice.
 MOST_PROJECTS = 500

@@ -19,12 +19,12 @@ from dashboard.models import (
 from dashboard.pages.experiments.pairs import pairs_caption, pairs_figure
 from dashboard.querysets.regression_details import StepRuns, measured_again, step_times_beside
 from dashboard.regressions.decision.series_kinds import is_same_measurement
-from dashboard.sentences import experiments as sentences
-from dashboard.sentences import proofs
-from dashboard.sentences.bisections import bisection_sentence
-from dashboard.sentences.change_sizes import format_change
-from dashboard.sentences.english import lower_first
-from dashboard.sentences.metric_labels import series_and_case
+from dashboard.sentences.comparisons import experiments as sentences
+from dashboard.sentences.formatting.change_sizes import format_change
+from dashboard.sentences.formatting.english import lower_first
+from dashboard.sentences.formatting.metric_labels import series_and_case
+from dashboard.sentences.regressions import proofs
+from dashboard.sentences.regressions.bisections import bisection_sentence
 
 Purpose = Experiment.Purpose
 Verdict = Experiment.Verdict

@@ -22,19 +22,19 @@ from dashboard.querysets import regression_details as details
 from dashboard.querysets.costs import weekly_cost
 from dashboard.querysets.regressions import deliveries_of_regression
 from dashboard.regressions.triage import BECOMES
-from dashboard.sentences.channels import snooze_text
-from dashboard.sentences.costs import cost_sentence
-from dashboard.sentences.learning import is_loss_of_quality, learning_summary
-from dashboard.sentences.metric_labels import series_label
-from dashboard.sentences.processes import describe_slow_process
-from dashboard.sentences.regressions import (
+from dashboard.sentences.administration.channels import snooze_text
+from dashboard.sentences.formatting.metric_labels import series_label
+from dashboard.sentences.measurements.processes import describe_slow_process
+from dashboard.sentences.regressions.costs import cost_sentence
+from dashboard.sentences.regressions.learning import is_loss_of_quality, learning_summary
+from dashboard.sentences.regressions.regressions import (
     crossed_limits,
     describe_memory_growth,
     describe_operation_change,
     suspect_sentence,
     unannounced_reason,
 )
-from dashboard.sentences.suspects import function_location, is_called_in_step
+from dashboard.sentences.regressions.suspects import function_location, is_called_in_step
 
 # The share of what was lost from which on the first sentences name a tensor operation.
 LEADING_SHARE = 0.25

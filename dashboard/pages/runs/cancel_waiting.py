@@ -15,7 +15,7 @@ from dashboard.pages.list_filters import FilterError, ListFilter
 from dashboard.pages.projects.lists import filter_runs, read_run_filter
 from dashboard.pages.requested_project import requested_project
 from dashboard.querysets import runs
-from dashboard.sentences.numbers import format_count
+from dashboard.sentences.formatting.numbers import format_count
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -15,8 +15,8 @@ from dashboard.charts.stacked_bar import stack_widths
 from dashboard.models import Experiment, Run, RunCost
 from dashboard.pages.requested_project import requested_project
 from dashboard.querysets import run_costs
-from dashboard.sentences.experiments import PURPOSE_LABELS
-from dashboard.sentences.run_costs import cost_of_run_sentence, gpu_time_sentence, part_label
+from dashboard.sentences.comparisons.experiments import PURPOSE_LABELS
+from dashboard.sentences.measurements.run_costs import cost_of_run_sentence, gpu_time_sentence, part_label
 
 # Repetitions in hues of their own, countings in one; what host and harness add is grey.
 HUES = {

@@ -6,7 +6,8 @@ from collections import defaultdict
 from typing import Any
 
 from dashboard import profile_tallies
-from dashboard.sentences import device_time, numbers
+from dashboard.sentences.formatting import numbers
+from dashboard.sentences.measurements import device_time
 
 MOST_KERNELS = 20
 

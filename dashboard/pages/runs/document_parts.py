@@ -14,8 +14,8 @@ from dashboard.host_protocol import files_version
 from dashboard.models import Project, Run, Telemetry
 from dashboard.projects.kept_files import read_kept_files
 from dashboard.querysets import runs as run_queries
-from dashboard.sentences.metric_labels import field_label
-from dashboard.sentences.repositories import repository_location
+from dashboard.sentences.administration.repositories import repository_location
+from dashboard.sentences.formatting.metric_labels import field_label
 
 MAIN_THREAD = "main"
 MOST_OVERLAID = 8

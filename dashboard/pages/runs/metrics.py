@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dashboard.querysets.run_points import PreviousRun, RunPoint
-from dashboard.sentences.metric_labels import metric_label, metric_sort_key
+from dashboard.sentences.formatting.metric_labels import metric_label, metric_sort_key
 
 # The phase of a metric of the whole step. The metrics table has those alone: other tables have the phases.
 WHOLE_STEP = None

@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any
 
 from dashboard.charts.stacked_bar import stack_widths
-from dashboard.sentences import processes as sentences
+from dashboard.sentences.measurements import processes as sentences
 from dashboard.training_processes.loaders import Loader, summarize_loaders
 from dashboard.training_processes.ranks import Rank, Ranks, known_median, summarize_ranks
 

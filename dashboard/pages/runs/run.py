@@ -40,8 +40,8 @@ from dashboard.project_setup.expected_durations import seconds_left_by_progress
 from dashboard.querysets import run_points
 from dashboard.querysets import runs as run_queries
 from dashboard.querysets.durations import newest_duration
-from dashboard.sentences.metric_labels import metric_sort_key
-from dashboard.sentences.numbers import format_count
+from dashboard.sentences.formatting.metric_labels import metric_sort_key
+from dashboard.sentences.formatting.numbers import format_count
 
 # The warning that the page leaves out: its table of limits says more.
 LIMIT_WARNING = "limit_crossed"

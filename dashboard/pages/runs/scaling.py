@@ -7,8 +7,8 @@ from statistics import median
 from typing import Any
 
 from dashboard.charts import scaling, theme
-from dashboard.sentences.limits import format_bounds
-from dashboard.sentences.metric_labels import metric_label, metric_unit
+from dashboard.sentences.formatting.metric_labels import metric_label, metric_unit
+from dashboard.sentences.series.limits import format_bounds
 
 # What an exponent is compared with: the loop should grow as the parameter does, a step not at all.
 LOOP, STEP_TIME, STEPS = "scaling_exponent", "scaling_exponent_step_time", "scaling_exponent_steps"

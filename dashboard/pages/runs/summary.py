@@ -10,8 +10,8 @@ from paceline.document import CODES_TAINTING_ALL
 
 from dashboard.models import Run
 from dashboard.querysets.run_points import PreviousRun, RunPoint
-from dashboard.sentences import runs
-from dashboard.sentences.change_sizes import describe_movement
+from dashboard.sentences.formatting.change_sizes import describe_movement
+from dashboard.sentences.measurements import runs
 
 Json = dict[str, Any]
 

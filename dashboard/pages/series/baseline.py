@@ -20,7 +20,7 @@ from dashboard.policy.project_policy import project_policy
 from dashboard.querysets import baselines, series_points
 from dashboard.querysets.series import is_measured_here
 from dashboard.querysets.series_points import PointCommit, SeriesPoint
-from dashboard.sentences.baselines import PROBLEMS, baseline_label, comparison_word, format_comparison
+from dashboard.sentences.series.baselines import PROBLEMS, baseline_label, comparison_word, format_comparison
 
 LONGEST_NAME = 200
 # So many points before the newest one are the level that it is read against.

@@ -11,8 +11,8 @@ from django.http import HttpRequest
 from dashboard.pages.series.phases import has_phases
 from dashboard.pages.series.query import BASELINE, CHOICES, FIRST, MOST_BESIDE
 from dashboard.pages.series.trend import SeriesTrend, is_comparable
-from dashboard.sentences.baselines import baseline_label
-from dashboard.sentences.trends import REFERENCE_PROBLEMS, line_label
+from dashboard.sentences.series.baselines import baseline_label
+from dashboard.sentences.series.trends import REFERENCE_PROBLEMS, line_label
 
 MOST_OFFERED = 100
 

@@ -17,7 +17,7 @@ from dashboard.pages.noise.machine_noise import (
 )
 from dashboard.pages.series.trend import SeriesTrend
 from dashboard.querysets.noise import NEWEST_POINTS, make_spread
-from dashboard.sentences.noise import effect_sentence
+from dashboard.sentences.series.noise import effect_sentence
 
 
 def describe_effect(series: Series, trend: SeriesTrend) -> str:

@@ -16,7 +16,7 @@ from dashboard.pages.series.phases import has_phases, read_phases
 from dashboard.pages.series.trend import SeriesTrend, read_series_trend
 from dashboard.querysets import series as series_queries
 from dashboard.querysets.series_points import SeriesPoint, points_of_runs
-from dashboard.sentences.change_sizes import format_change_size, shown_step
+from dashboard.sentences.formatting.change_sizes import format_change_size, shown_step
 
 COLUMNS = (
     *("line", "series", "branch", "position", "commit", "committed_at", "run", "value", "low", "high"),

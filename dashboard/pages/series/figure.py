@@ -16,8 +16,8 @@ from dashboard.querysets import series as series_queries
 from dashboard.querysets import trends
 from dashboard.querysets.series_points import SeriesPoint, newest_points
 from dashboard.querysets.trends import CommitEvent
-from dashboard.sentences.change_sizes import format_change_size, is_worse, shown_step
-from dashboard.sentences.trends import failure_text, taint_reason
+from dashboard.sentences.formatting.change_sizes import format_change_size, is_worse, shown_step
+from dashboard.sentences.series.trends import failure_text, taint_reason
 
 POINTS_AROUND = 30
 STEP_HEIGHT = 320

@@ -28,12 +28,17 @@ from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.noise import with_noise_facts
 from dashboard.querysets.regressions import learning_lost_at
 from dashboard.retention import kept_days
-from dashboard.sentences import numbers
-from dashboard.sentences.costs import precision_sentence
-from dashboard.sentences.english import upper_first
-from dashboard.sentences.limits import format_bounds
-from dashboard.sentences.metric_labels import metric_description, metric_sort_key, series_label
-from dashboard.sentences.trends import dropped_points_sentence, failure_text, taint_reason, thinned_sentence
+from dashboard.sentences.formatting import numbers
+from dashboard.sentences.formatting.english import upper_first
+from dashboard.sentences.formatting.metric_labels import metric_description, metric_sort_key, series_label
+from dashboard.sentences.regressions.costs import precision_sentence
+from dashboard.sentences.series.limits import format_bounds
+from dashboard.sentences.series.trends import (
+    dropped_points_sentence,
+    failure_text,
+    taint_reason,
+    thinned_sentence,
+)
 
 
 def _series_rows() -> QuerySet[Series]:

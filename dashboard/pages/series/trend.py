@@ -23,8 +23,8 @@ from dashboard.querysets import baselines, trends
 from dashboard.querysets import series as series_queries
 from dashboard.querysets.series_points import SeriesPoint, newest_points, points_of_runs
 from dashboard.querysets.trends import CommitEvent, LimitRow, TrendRow, environment_values
-from dashboard.sentences.environment_changes import describe_differences
-from dashboard.sentences.trends import line_label
+from dashboard.sentences.measurements.environment_changes import describe_differences
+from dashboard.sentences.series.trends import line_label
 
 # So many points are drawn, of a longer line those that tell; and of the lines beside it together.
 MOST_DRAWN, MOST_DRAWN_OVERLAID = 400, 240

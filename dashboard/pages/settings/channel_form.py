@@ -22,7 +22,7 @@ from dashboard.models import AlertRule, Channel, Project
 from dashboard.pages.form_fields import parse_key, read_text
 from dashboard.pages.settings.channels import of_project, render_channels
 from dashboard.pages.settings.sections import settings_context
-from dashboard.sentences.channels import rule_text
+from dashboard.sentences.administration.channels import rule_text
 
 LONGEST = 2000
 SETTINGS = (

@@ -23,7 +23,7 @@ from dashboard.mail_server import PRINTED, sends_mail
 from dashboard.models import Channel, Delivery, Project
 from dashboard.pages.settings.sections import settings_context
 from dashboard.querysets import channels as channel_queries
-from dashboard.sentences import channels as sentences
+from dashboard.sentences.administration import channels as sentences
 
 # In the session: the key of the test message that its next page shows.
 TESTED = "tested_delivery"

@@ -20,7 +20,7 @@ from dashboard.pages.form_fields import read_text
 from dashboard.pages.settings.sections import settings_context
 from dashboard.project_setup.changing import change_settings, parse_number
 from dashboard.project_setup.errors import SetupError, format_bound
-from dashboard.sentences import numbers
+from dashboard.sentences.formatting import numbers
 
 
 @dataclass(frozen=True, slots=True)

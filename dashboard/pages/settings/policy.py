@@ -23,7 +23,7 @@ from dashboard.policy.cron import NeverDue, next_due
 from dashboard.policy.project_policy import follow_policy, project_policy
 from dashboard.policy.quiet_hours import read_time_zone
 from dashboard.policy.unknown_names import find_unknown_names
-from dashboard.sentences.policy import unknown_names_sentence
+from dashboard.sentences.administration.policy import unknown_names_sentence
 
 LONGEST_POLICY = 50_000
 

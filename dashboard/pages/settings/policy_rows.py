@@ -10,7 +10,7 @@ from paceline.manifest.policy import DAYS, QuietHours, Schedule
 from dashboard.policy.effective import FILTERS, EffectivePolicy, Origin
 from dashboard.retention import KeptDays
 from dashboard.retention.sentences import describe_days
-from dashboard.sentences.numbers import format_count, format_duration, format_number
+from dashboard.sentences.formatting.numbers import format_count, format_duration, format_number
 
 
 @dataclass(frozen=True, slots=True)

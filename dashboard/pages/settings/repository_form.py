@@ -22,7 +22,7 @@ from dashboard.project_setup.allowed_repositories import PERMISSION, read_addres
 from dashboard.project_setup.errors import SetupError
 from dashboard.project_setup.manifests import PlannedBenchmark, plan_benchmarks, read_manifest_text
 from dashboard.project_setup.repository_tests import request_test
-from dashboard.sentences import numbers
+from dashboard.sentences.formatting import numbers
 
 FIELDS = ("repository", "user", "password", "branch")
 LONGEST = 2000

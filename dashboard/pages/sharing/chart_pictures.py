@@ -24,10 +24,10 @@ from dashboard.pictures.drawing import make_canvas
 from dashboard.querysets import claims as claim_queries
 from dashboard.querysets import experiments as experiment_queries
 from dashboard.querysets import runs as run_queries
-from dashboard.sentences import claims as claim_sentences
-from dashboard.sentences import comparisons as comparison_sentences
-from dashboard.sentences import experiments as experiment_sentences
-from dashboard.sentences.metric_labels import experiment_metric_label
+from dashboard.sentences.comparisons import claims as claim_sentences
+from dashboard.sentences.comparisons import comparisons as comparison_sentences
+from dashboard.sentences.comparisons import experiments as experiment_sentences
+from dashboard.sentences.formatting.metric_labels import experiment_metric_label
 
 MOST_REPETITIONS = 10_000
 

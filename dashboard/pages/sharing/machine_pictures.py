@@ -18,7 +18,7 @@ from dashboard.models import Machine
 from dashboard.pages.machines.machine import draw_machine_calibration, draw_machine_sentinels, sentinel_lines
 from dashboard.pages.sharing.chart_pictures import send_figure
 from dashboard.querysets import machines as machine_queries
-from dashboard.sentences import numbers
+from dashboard.sentences.formatting import numbers
 
 
 @require_safe

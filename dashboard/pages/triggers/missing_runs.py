@@ -17,7 +17,7 @@ from dashboard.page_cache.revisions import revise_project
 from dashboard.pages.requested_project import requested_project
 from dashboard.querysets.durations import newest_durations
 from dashboard.querysets.projects import LOOKED_AT, unmeasured_commits
-from dashboard.sentences.numbers import format_count, format_duration
+from dashboard.sentences.formatting.numbers import format_count, format_duration
 from dashboard.triggers import create_web_trigger
 from dashboard.triggers.reading_commits import read_newest_commits
 from dashboard.triggers.receiving import TriggerError

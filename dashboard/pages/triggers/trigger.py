@@ -19,7 +19,7 @@ from dashboard.project_setup.duration_sentences import remaining_sentence
 from dashboard.querysets import projects, runs
 from dashboard.querysets.deferred_joins import read_with_details
 from dashboard.querysets.durations import newest_durations
-from dashboard.sentences.numbers import format_count
+from dashboard.sentences.formatting.numbers import format_count
 from dashboard.triggers import create_web_trigger
 from dashboard.triggers.receiving import TriggerError
 from dashboard.triggers.request_validation import validate_request

@@ -1,6 +1,6 @@
 """Which process of a training took longer: the rank that is waited for, the worker that starves the loop.
 
-Facts as codes with their values; see dashboard/sentences/processes.py for what is said of them.
+Facts as codes with their values; see dashboard/sentences/measurements/processes.py for what is said of them.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from dashboard.access import (
     revoke_token,
 )
 from dashboard.models import ApiToken, AuditEntry, Machine, Project, Run
-from dashboard.sentences.audit import SENTENCES, describe_actor, describe_entry
+from dashboard.sentences.administration.audit import SENTENCES, describe_actor, describe_entry
 from tests.dashboard.access.conftest import PASSWORD, create_member
 from tests.pages import builders
 from tests.pages.experiment_builders import create_experiment

@@ -11,7 +11,7 @@ from dashboard.access import Visitor
 from dashboard.accounts import account_changes
 from dashboard.accounts.account_changes import AccountError
 from dashboard.models import AuditEntry
-from dashboard.sentences.audit import describe_entry
+from dashboard.sentences.administration.audit import describe_entry
 from tests.dashboard.accounts.conftest import is_signed_in, set_up_second_factor, sign_in
 
 pytestmark = pytest.mark.django_db

@@ -8,7 +8,7 @@ import pytest
 
 from dashboard.alerts.payload import alert_payload
 from dashboard.models import Delivery
-from dashboard.sentences import regressions as sentences
+from dashboard.sentences.regressions import regressions as sentences
 
 Make = Callable[..., Delivery]
 

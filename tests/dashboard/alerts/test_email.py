@@ -9,8 +9,8 @@ from pytest_django import Settings
 
 from dashboard import alerts
 from dashboard.models import Commit, Delivery, Regression
-from dashboard.sentences import regressions as sentences
-from dashboard.sentences.change_sizes import format_levels
+from dashboard.sentences.formatting.change_sizes import format_levels
+from dashboard.sentences.regressions import regressions as sentences
 from tests.dashboard.alerts.conftest import OPERATION
 from tests.dashboard.alerts.sinks import MailSink
 

@@ -25,7 +25,7 @@ from dashboard.charts.step_picture import (
     draw_step_picture,
 )
 from dashboard.models import Delivery
-from dashboard.sentences.numbers import MINUS
+from dashboard.sentences.formatting.numbers import MINUS
 from tests.pages import builders
 
 POINTS = [PicturePoint(position, 1.0 if position < 5 else 1.5) for position in range(10)]

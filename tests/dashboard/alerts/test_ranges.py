@@ -10,7 +10,7 @@ import pytest
 from dashboard.alerts.email import compose_email
 from dashboard.alerts.payload import alert_payload
 from dashboard.models import Commit, Delivery
-from dashboard.sentences import regressions as sentences
+from dashboard.sentences.regressions import regressions as sentences
 
 Make = Callable[..., Delivery]
 

@@ -13,7 +13,7 @@ from dashboard.access import Visitor
 from dashboard.alerts.channels import update_channel
 from dashboard.alerts.resending import ResendError, resend_delivery
 from dashboard.models import AuditEntry, Channel, Delivery, Regression
-from dashboard.sentences.audit import describe_entry
+from dashboard.sentences.administration.audit import describe_entry
 from tests.dashboard import factories
 from tests.dashboard.access.conftest import create_member
 from tests.dashboard.alerts.sinks import MailSink

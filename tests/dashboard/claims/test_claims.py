@@ -29,7 +29,7 @@ from dashboard.models import (
     Machine,
     Project,
 )
-from dashboard.sentences import claims as sentences
+from dashboard.sentences.comparisons import claims as sentences
 from tests.dashboard import factories
 from tests.dashboard.claims.conftest import CLAIMS, MANIFEST, write_claims
 from tests.dashboard.conftest import Repository

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from dashboard.claims.watching import start_next, watch_project
 from dashboard.models import ClaimMeasurement, ClaimsFile, Commit, Experiment, Project
-from dashboard.sentences import claims as sentences
+from dashboard.sentences.comparisons import claims as sentences
 from tests.dashboard.conftest import Repository
 
 

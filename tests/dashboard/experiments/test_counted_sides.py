@@ -19,7 +19,7 @@ from dashboard.judged_counters import JUDGED_COUNTERS, READS
 from dashboard.pull_requests.sentences import change_text
 from dashboard.regressions.decision.facts import Metric
 from dashboard.regressions.decision.series_kinds import may_open_regression
-from dashboard.sentences.numbers import MINUS
+from dashboard.sentences.formatting.numbers import MINUS
 from tests.dashboard.pull_requests.test_answer import FASTER, SAME
 from tests.dashboard.regressions.decision.builders import make_change, make_series
 

@@ -11,7 +11,7 @@ from dashboard.detection.provable_effect import provable_by_either
 from dashboard.experiments.pair_deviation import MOST_PAIRS, measure_pair_deviation
 from dashboard.experiments.verdicts import evaluate_experiment
 from dashboard.models import Experiment, ExperimentPair, Metric
-from dashboard.sentences.experiments import pair_deviation_sentence
+from dashboard.sentences.comparisons.experiments import pair_deviation_sentence
 from tests.dashboard.experiments.test_single_steps import draw_pairs, make_test
 
 TIME = Metric(name="step_time", unit="s", better="lower", kind="time")

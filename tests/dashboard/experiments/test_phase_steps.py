@@ -11,7 +11,7 @@ from paceline.metrics import describe_metric
 
 from dashboard.experiments.verdicts import ExperimentResult, evaluate_experiment
 from dashboard.models import Experiment, ExperimentPair, Metric
-from dashboard.sentences.experiments import answer_sentence, reason_sentence
+from dashboard.sentences.comparisons.experiments import answer_sentence, reason_sentence
 
 PHASES = {"learn": 0.0030, "env": 0.0025, "act": 0.0015, "sample": 0.0012, "log": 0.0010, "push": 0.0008}
 

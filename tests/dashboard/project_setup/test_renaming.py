@@ -19,7 +19,7 @@ from dashboard.project_setup.errors import SetupError
 from dashboard.project_setup.removal import delete_project, remove_project
 from dashboard.project_setup.renaming import MOST_FORMER, give_up_name, rename_project
 from dashboard.projects.names import find_named_project
-from dashboard.sentences.audit import describe_entry
+from dashboard.sentences.administration.audit import describe_entry
 from tests.dashboard.access.conftest import create_member
 from tests.pages import builders
 from tests.pages.conftest import shown_text

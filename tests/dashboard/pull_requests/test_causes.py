@@ -11,7 +11,7 @@ from dashboard import pull_requests, regressions
 from dashboard.models import Check, CheckedCase, Experiment, Project
 from dashboard.pull_requests import sentences
 from dashboard.pull_requests.report import read_report
-from dashboard.sentences.regressions import describe_function_change
+from dashboard.sentences.regressions.regressions import describe_function_change
 from tests.dashboard.conftest import Repository
 from tests.dashboard.pull_requests.conftest import TRAIN, prepare_check
 from tests.pages.experiment_builders import build_profile

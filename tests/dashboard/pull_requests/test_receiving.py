@@ -10,7 +10,7 @@ from django.test import Client
 
 from dashboard.models import AuditEntry, Check, ForgeConnection, Project, PullRequest
 from dashboard.pull_requests.receiving import complete_pull_request, handle_comment
-from dashboard.sentences.audit import describe_actor, describe_entry
+from dashboard.sentences.administration.audit import describe_actor, describe_entry
 from tests.dashboard.conftest import Repository
 from tests.dashboard.forges.conftest import connection_to, open_stand_in, stand_in
 from tests.dashboard.forges.payloads import EXAMPLES, SECRET, Sender, change_field, read_example

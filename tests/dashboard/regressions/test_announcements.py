@@ -6,7 +6,7 @@ from django.utils import timezone
 from dashboard import alerts
 from dashboard.models import Case, Channel, Commit, Delivery, Project, Regression
 from dashboard.regressions import advance_proof, judge_run, redetect_project
-from dashboard.sentences.doubts import describe_doubts
+from dashboard.sentences.series.doubts import describe_doubts
 from tests.dashboard import factories
 
 # So many commits that a suspicion is clear enough for the budget; the step is at AT.

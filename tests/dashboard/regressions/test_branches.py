@@ -11,7 +11,7 @@ from dashboard import repositories
 from dashboard.models import Limit, Regression
 from dashboard.regressions import advance_proof, judge_run
 from dashboard.regressions.series.branch_line import BranchLine, branch_line
-from dashboard.sentences.regressions import regression_title
+from dashboard.sentences.regressions.regressions import regression_title
 from tests.dashboard import factories
 from tests.dashboard.regressions.planted import History, linear_history
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from dashboard.models import Case, Commit, Machine, Project, Regression, Run, Sentinel
 from dashboard.regressions import advance_proof, judge_run
-from dashboard.sentences.causes import cause_sentence
+from dashboard.sentences.regressions.causes import cause_sentence
 from dashboard.sentinels import watch_machines
 from tests.dashboard import factories
 from tests.dashboard.conftest import MANIFEST, Repository

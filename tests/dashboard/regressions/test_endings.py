@@ -15,7 +15,7 @@ from dashboard import dispatch, experiments, runs
 from dashboard.models import Channel, Delivery, Experiment, Regression, Run
 from dashboard.regressions import advance_proof, judge_run, sweep_proofs
 from dashboard.regressions.judging import STALLED_PROOF_AFTER
-from dashboard.sentences.bisections import bisection_sentence
+from dashboard.sentences.regressions.bisections import bisection_sentence
 from tests.dashboard import factories
 from tests.dashboard.regressions.planted import History, linear_history
 from tests.dashboard.shared_rows import share_rows

@@ -16,8 +16,8 @@ from dashboard.alerts import snooze_regression
 from dashboard.alerts.reminders import end_snoozes
 from dashboard.models import Case, Channel, Delivery, Project, Regression
 from dashboard.regressions import history_rewritten, judge_run, redetect_project, triage_regression
-from dashboard.sentences.bisections import bisection_sentence
-from dashboard.sentences.regressions import describe_place
+from dashboard.sentences.regressions.bisections import bisection_sentence
+from dashboard.sentences.regressions.regressions import describe_place
 from tests.dashboard import factories
 
 BASE = 1000.0

@@ -12,8 +12,8 @@ from dashboard.regressions.explanation.phase_shares import sides_of_step
 from dashboard.regressions.row_facts import change_fact, commit_fact
 from dashboard.regressions.series.history import load_history
 from dashboard.regressions.snapshot import AffectedChanges, reached_keys
-from dashboard.sentences.causes import cause_sentence
-from dashboard.sentences.doubts import describe_doubts, doubt_sentence
+from dashboard.sentences.regressions.causes import cause_sentence
+from dashboard.sentences.series.doubts import describe_doubts, doubt_sentence
 from tests.dashboard import factories
 
 Levels = Mapping[str, Sequence[float]]

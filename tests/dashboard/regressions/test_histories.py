@@ -10,7 +10,7 @@ import pytest
 
 from dashboard.models import Experiment, Regression, Run
 from dashboard.regressions import advance_proof, judge_run
-from dashboard.sentences.bisections import bisection_sentence
+from dashboard.sentences.regressions.bisections import bisection_sentence
 from tests.dashboard import factories
 from tests.dashboard.regressions.planted import History, linear_history
 

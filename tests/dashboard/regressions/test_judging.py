@@ -10,7 +10,7 @@ from django.db import connection
 from dashboard.models import Case, Change, Commit, Point, Project, Regression, Run, SeriesLatest
 from dashboard.regressions import judge_run, redetect_project
 from dashboard.regressions.series.history import NEWEST
-from dashboard.sentences.doubts import describe_doubts
+from dashboard.sentences.series.doubts import describe_doubts
 from tests.dashboard import factories
 from tests.dashboard.regressions.judged_again import judge_again
 

@@ -23,8 +23,8 @@ from dashboard.querysets.compiled_queries import CompiledQuery
 from dashboard.regressions import judge_run, limit_violations
 from dashboard.regressions.series import limit_episodes
 from dashboard.repositories import DETACHED
-from dashboard.sentences.limits import violation_text
-from dashboard.sentences.regressions import regression_title
+from dashboard.sentences.regressions.regressions import regression_title
+from dashboard.sentences.series.limits import violation_text
 from tests.dashboard import factories
 from tests.dashboard.fuzzing import effects_taken_back
 from tests.dashboard.regressions.judged_again import judge_again

@@ -31,8 +31,8 @@ from dashboard.regressions import advance_proof, judge_run
 from dashboard.regressions.explanation.phase_shares import sides_of_step
 from dashboard.regressions.row_facts import change_fact
 from dashboard.regressions.series.history import load_history
-from dashboard.sentences.change_sizes import format_levels
-from dashboard.sentences.regressions import regression_title
+from dashboard.sentences.formatting.change_sizes import format_levels
+from dashboard.sentences.regressions.regressions import regression_title
 from tests.dashboard import factories
 from tests.dashboard.conftest import Repository
 

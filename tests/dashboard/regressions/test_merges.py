@@ -8,8 +8,8 @@ import pytest
 
 from dashboard.models import Change, Experiment, Regression, Run, Series
 from dashboard.regressions import advance_proof
-from dashboard.sentences.bisections import bisection_sentence
-from dashboard.sentences.regressions import regression_title
+from dashboard.sentences.regressions.bisections import bisection_sentence
+from dashboard.sentences.regressions.regressions import regression_title
 from tests.dashboard import factories
 from tests.dashboard.regressions.planted import History, linear_history
 

@@ -21,10 +21,10 @@ from dashboard.models import (
 )
 from dashboard.regressions import advance_proof, judge_run
 from dashboard.regressions.false_alarm_budget import risk_of_look
-from dashboard.sentences.causes import cause_sentence
-from dashboard.sentences.doubts import describe_doubts
-from dashboard.sentences.proofs import verdict_sentence
-from dashboard.sentences.regressions import describe_phase
+from dashboard.sentences.regressions.causes import cause_sentence
+from dashboard.sentences.regressions.proofs import verdict_sentence
+from dashboard.sentences.regressions.regressions import describe_phase
+from dashboard.sentences.series.doubts import describe_doubts
 from tests.dashboard import factories
 
 COUNT, AT = 74, 60

@@ -21,8 +21,8 @@ from dashboard.regressions.decision.outcomes import Decision
 from dashboard.regressions.decision.requested_facts import ReusedProof
 from dashboard.regressions.decision.wanted_measurements import Purpose, ResidualCause, WantedExperiment
 from dashboard.regressions.row_facts import commit_fact, series_fact
-from dashboard.sentences.bisections import bisection_sentence
-from dashboard.sentences.proofs import verdict_sentence
+from dashboard.sentences.regressions.bisections import bisection_sentence
+from dashboard.sentences.regressions.proofs import verdict_sentence
 from tests.dashboard import factories
 from tests.dashboard.shared_rows import share_rows
 

@@ -11,7 +11,7 @@ from dashboard import alerts
 from dashboard.access import Visitor
 from dashboard.models import Case, Channel, Commit, Delivery, Experiment, Project, Regression, Triage
 from dashboard.regressions import TriageError, advance_proof, judge_run, redetect_project, triage_regression
-from dashboard.sentences.experiments import reason_sentence
+from dashboard.sentences.comparisons.experiments import reason_sentence
 from tests.dashboard import factories
 from tests.dashboard.regressions.test_judging import judge_runs, measure_line
 from tests.dashboard.shared_rows import share_rows

@@ -19,7 +19,7 @@ from dashboard.access import Visitor
 from dashboard.models import AuditEntry, Machine, Project, Run, Trigger
 from dashboard.repositories import DETACHED
 from dashboard.runs.sweeping import wake_for_waiting_runs
-from dashboard.sentences.audit import describe_entry
+from dashboard.sentences.administration.audit import describe_entry
 from tests.dashboard import factories
 from tests.dashboard.access.conftest import create_member
 from tests.dashboard.conftest import MANIFEST, Repository

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from paceline import document
 
-from dashboard.sentences import processes as sentences
+from dashboard.sentences.measurements import processes as sentences
 from dashboard.training_processes.loaders import most_named, summarize_loaders
 from dashboard.training_processes.ranks import summarize_ranks
 from tests.dashboard.training_processes import documents

@@ -10,7 +10,7 @@ from dashboard import cancelling, runs, triggers
 from dashboard.access import Visitor
 from dashboard.models import Backlog, Commit, Project, RepositoryPoll, Run, RunCost, Trigger
 from dashboard.runs.backlog import BACKLOG_PRIORITY
-from dashboard.sentences.policy import left_out_sentences
+from dashboard.sentences.administration.policy import left_out_sentences
 from dashboard.triggers import polling
 from tests.dashboard import factories
 from tests.dashboard.conftest import MANIFEST, Repository

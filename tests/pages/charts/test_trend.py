@@ -19,7 +19,7 @@ from dashboard.charts.trend_axes import commit_ticks
 from dashboard.charts.trend_marks import FAILURE_HEIGHT, TrendChange, TrendFailure, TrendMarker, TrendStep
 from dashboard.pages.series.trend import MOST_DRAWN, MOST_TAINTED_DRAWN, choose_drawn
 from dashboard.querysets.trends import TrendRow
-from dashboard.sentences.numbers import DASH
+from dashboard.sentences.formatting.numbers import DASH
 from tests.pages.charts.test_charts import trace_named, validate_figure
 
 START = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)

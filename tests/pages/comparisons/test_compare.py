@@ -25,8 +25,8 @@ from dashboard.models import Commit, Metric, Point, Project, Run
 from dashboard.pages.comparisons import compare
 from dashboard.pages.comparisons.compare import draw_forest
 from dashboard.policy.baselines import ASSUMED_NOISE
-from dashboard.sentences.comparisons import summary_text
-from dashboard.sentences.metric_labels import metric_label
+from dashboard.sentences.comparisons.comparisons import summary_text
+from dashboard.sentences.formatting.metric_labels import metric_label
 from tests.pages import builders
 from tests.pages.comparison_builders import measure_many, plant_difference
 from tests.pages.conftest import shown_text

@@ -12,7 +12,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from dashboard.models import Commit, Experiment, Run
-from dashboard.sentences.numbers import MINUS
+from dashboard.sentences.formatting.numbers import MINUS
 from tests.dashboard import factories
 from tests.pages import builders
 from tests.pages.conftest import shown_text

@@ -16,7 +16,7 @@ from dashboard.models import Commit, Metric, Project, Series, SeriesLatest
 from dashboard.pages.projects import case_grid
 from dashboard.pages.projects.heatmap import TAINTED, HeatCell, shade_value
 from dashboard.querysets.case_grid import read_case_states
-from dashboard.sentences.numbers import MINUS, format_signed_quantity
+from dashboard.sentences.formatting.numbers import MINUS, format_signed_quantity
 from tests.pages import builders
 from tests.pages.case_builders import create_cases
 from tests.pages.conftest import shown_text

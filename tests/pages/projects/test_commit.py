@@ -10,8 +10,8 @@ import pytest
 from django.test import Client
 
 from dashboard.models import Case, Commit, Point, Regression, Run, Series, Trigger
-from dashboard.sentences.change_sizes import describe_movement
-from dashboard.sentences.numbers import MINUS
+from dashboard.sentences.formatting.change_sizes import describe_movement
+from dashboard.sentences.formatting.numbers import MINUS
 from tests.pages import builders
 from tests.pages.check_builders import create_check
 from tests.pages.conftest import shown_text

@@ -15,7 +15,7 @@ from dashboard.models import Commit, Experiment, ExperimentPair, Project, Regres
 from dashboard.querysets import alarm_tallies as tallies
 from dashboard.querysets import regressions as read
 from dashboard.querysets.costs import weekly_cost
-from dashboard.sentences.costs import cost_sentence
+from dashboard.sentences.regressions.costs import cost_sentence
 from tests.dashboard import factories
 from tests.dashboard.shared_rows import share_rows
 from tests.pages import builders

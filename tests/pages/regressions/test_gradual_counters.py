@@ -7,7 +7,7 @@ from django.test import Client
 
 from dashboard.models import Regression
 from dashboard.regressions import judge_run
-from dashboard.sentences.alerts import message_sentence, message_subject, short_line
+from dashboard.sentences.regressions.alerts import message_sentence, message_subject, short_line
 from tests.dashboard import factories
 from tests.pages.regressions.test_ranges import read_section
 

@@ -13,9 +13,9 @@ from django.utils import timezone
 
 from dashboard.models import Case, Change, Commit, Document, Project, Regression, Run
 from dashboard.regressions.explanation.excerpts import changed_lines
-from dashboard.sentences.alerts import memory_fact
-from dashboard.sentences.change_sizes import format_levels
-from dashboard.sentences.numbers import MINUS, format_share
+from dashboard.sentences.formatting.change_sizes import format_levels
+from dashboard.sentences.formatting.numbers import MINUS, format_share
+from dashboard.sentences.regressions.alerts import memory_fact
 from tests.dashboard import factories
 from tests.dashboard.conftest import Repository
 from tests.pages import builders

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from dashboard.models import AuditEntry, Backlog, Project, Run
-from dashboard.sentences.audit import describe_entry
+from dashboard.sentences.administration.audit import describe_entry
 from tests.pages import builders
 
 pytestmark = pytest.mark.django_db

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from dashboard.models import Commit, ExperimentPair, Run, RunCost
 from dashboard.pages.runs.costs import stack_parts
-from dashboard.sentences.run_costs import cost_of_run_sentence, part_label
+from dashboard.sentences.measurements.run_costs import cost_of_run_sentence, part_label
 from tests.pages import builders, experiment_builders
 from tests.pages.conftest import shown_text
 

@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django.plugin import DjangoDbBlocker
 
 from dashboard.models import Commit, Metric, Point, Pool, Project, Run, Series
-from dashboard.sentences import numbers
+from dashboard.sentences.formatting import numbers
 from tests.dashboard import factories
 from tests.dashboard.shared_rows import share_rows
 from tests.pages import builders

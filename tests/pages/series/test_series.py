@@ -14,8 +14,8 @@ from dashboard.models import Change, Commit, Run, Series
 from dashboard.pages.series.trend import environment_markers
 from dashboard.querysets.trends import newest_rows
 from dashboard.regressions import judge_run
-from dashboard.sentences.doubts import describe_doubts
-from dashboard.sentences.environment_changes import describe_differences
+from dashboard.sentences.measurements.environment_changes import describe_differences
+from dashboard.sentences.series.doubts import describe_doubts
 from tests.dashboard import factories
 from tests.pages import builders
 

@@ -9,7 +9,7 @@ from django.test import Client
 
 from dashboard import retention
 from dashboard.models import Point, Project, Regression, Run, RunLog
-from dashboard.sentences.numbers import DASH
+from dashboard.sentences.formatting.numbers import DASH
 from tests.dashboard import factories
 from tests.dashboard.access.conftest import create_member
 from tests.dashboard.retention.histories import measure_values

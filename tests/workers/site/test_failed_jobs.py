@@ -16,7 +16,7 @@ from django.utils import timezone
 from dashboard import dispatch, failed_jobs, regressions, retention, runs
 from dashboard.models import FailedJob, Run
 from dashboard.postgresql import lost_connections
-from dashboard.sentences.failed_jobs import describe_job
+from dashboard.sentences.administration.failed_jobs import describe_job
 from tests.workers.conftest import Requested
 from workers.site import tasks
 

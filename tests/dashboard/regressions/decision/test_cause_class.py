@@ -15,7 +15,7 @@ from dashboard.regressions.decision.cause_class import (
     decide_cause,
 )
 from dashboard.regressions.decision.facts import Commit, ExperimentVerdict, Metric, Series
-from dashboard.sentences.causes import cause_sentence
+from dashboard.sentences.regressions.causes import cause_sentence
 
 CODE = TouchedFiles(known=True, code=("replay.py",))
 ASKED = TouchedFiles(known=True, install=("requirements.txt",))

@@ -14,7 +14,7 @@ from dashboard.regressions.decision.proofs import Purpose, State
 from dashboard.regressions.decision.repeated_pairs import without_repeated
 from dashboard.regressions.decision.requested_facts import GatheredFacts, RunsAtCommits, TimesAnswered
 from dashboard.regressions.decision.wanted_measurements import NextStep, Placement, WantedExperiment
-from dashboard.sentences.bisections import bisection_sentence
+from dashboard.sentences.regressions.bisections import bisection_sentence
 from tests.dashboard.regressions.decision.builders import (
     make_change,
     make_commit,

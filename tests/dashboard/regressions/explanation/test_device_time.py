@@ -11,7 +11,7 @@ from dashboard.models import Document, Regression
 from dashboard.pages.regressions.device import rest_of_kernels
 from dashboard.regressions.explanation.device_time import explain_on_device, subtract_timelines
 from dashboard.regressions.explanation.phase_shares import Sides
-from dashboard.sentences import device_time
+from dashboard.sentences.measurements import device_time
 from tests.pages import builders
 from tests.pages.documents import complete_document
 

@@ -10,8 +10,8 @@ from dashboard.alerts.payload import regression_fields
 from dashboard.models import Project, Regression
 from dashboard.regressions import judge_run
 from dashboard.regressions.explanation import slow_processes
-from dashboard.sentences.processes import describe_slow_process
-from dashboard.sentences.regressions import regression_title
+from dashboard.sentences.measurements.processes import describe_slow_process
+from dashboard.sentences.regressions.regressions import regression_title
 from dashboard.training_processes.ranks import summarize_ranks
 from tests.dashboard import factories
 from tests.dashboard.training_processes import documents

@@ -7,7 +7,7 @@ from pathlib import Path
 from dashboard import runs
 from dashboard.models import Channel, Experiment, Regression, Run
 from dashboard.regressions import advance_proof, judge_run
-from dashboard.sentences.regressions import regression_title
+from dashboard.sentences.regressions.regressions import regression_title
 from tests.workers import repositories
 from tests.workers.conftest import Host, Requested
 from tests.workers.scripts import UNDISTURBED

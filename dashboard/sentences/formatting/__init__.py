@@ -1,0 +1,1 @@
+"""How numbers, names and the sizes of changes are written, everywhere alike."""

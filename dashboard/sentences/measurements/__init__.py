@@ -1,0 +1,1 @@
+"""What is said of runs, and of the machines and processes that were measured."""

@@ -1,0 +1,1 @@
+"""What is said of the points and the changes of one series."""
