@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from dashboard.models import Environment, Run
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 
 # A commit can change these through the environment that its manifest asks for.
 SOFTWARE = ("python", "torch", "cuda", "packages")

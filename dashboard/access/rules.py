@@ -17,7 +17,7 @@ from django.urls import ResolverMatch
 from dashboard.access.visitors import Visitor
 from dashboard.models import Action, Check, Claim, Delivery, Experiment, Project, Regression, Run, Series
 from dashboard.page_cache.revisions import PROJECT_REVISION
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 
 
 class Audience(StrEnum):

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from dashboard.access.errors import TokenRefused
 from dashboard.models import ApiToken
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 from dashboard.secrets import tokens
 
 PREFIX = "plt_"

@@ -13,7 +13,7 @@ from django.http import HttpRequest
 from dashboard.access.addresses import request_address
 from dashboard.access.tokens import PREFIX, use_token
 from dashboard.models import Action, ApiToken, Membership, Project
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.visibility import ProjectVisibility, VisibilityRule
 
 Role = Membership.Role

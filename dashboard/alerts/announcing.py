@@ -15,7 +15,7 @@ from dashboard.alerts.kinds import kind_of
 from dashboard.alerts.reported_states import NextMessage, ReportedState, SentMessage
 from dashboard.alerts.rules import RegressionFacts
 from dashboard.models import AlertRule, Channel, Delivery, Regression, Snooze
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 
 ALERTED_STATES = (Regression.State.SUSPECTED, Regression.State.CONFIRMED)
 

@@ -20,7 +20,7 @@ from dashboard.alerts.errors import DeliveryError, PermanentDeliveryError
 from dashboard.alerts.messages import ONGOING_EVENTS
 from dashboard.alerts.send_times import earliest_send
 from dashboard.models import Channel, Delivery, Regression
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 
 # A worker that died while it sent is given up for lost after this time: longer than any sender takes.
 CLAIM_LEASE = timedelta(minutes=3)

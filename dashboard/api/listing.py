@@ -18,8 +18,8 @@ from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 from pydantic import BaseModel, Field
 
+from dashboard.postgresql.compiled_queries import CompiledQuery
 from dashboard.problem_details import ApiError
-from dashboard.querysets.compiled_queries import CompiledQuery
 from dashboard.querysets.deferred_joins import read_with_details
 
 DEFAULT_LIMIT, MOST_ITEMS = 50, 200

@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 
 from dashboard.models import Experiment, Machine, Pool, Run
 from dashboard.policy.quiet_projects import quiet_projects
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.experiment_order import order_waiting_experiments
 
 # Until a machine has measured for so long, no share of its time says anything.

@@ -21,7 +21,7 @@ from dashboard.host_protocol import CountedAnswer, ExperimentAssignment, Lease, 
 from dashboard.leases import LeaseLost
 from dashboard.models import Experiment, ExperimentPair, Machine, Pool
 from dashboard.policy.quiet_projects import quiet_projects
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 
 Question = Experiment.Question
 State = Experiment.State

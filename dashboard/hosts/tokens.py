@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dashboard.models import Machine
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 from dashboard.secrets.tokens import hash_token
 
 _MACHINE = CompiledQuery(lambda: Machine.objects.select_related("pool").filter(token_hash=Parameter("hash")))

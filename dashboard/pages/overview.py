@@ -17,17 +17,9 @@ from dashboard.access import visitor_of
 from dashboard.models import Experiment, FailedJob, Project, Run, SeriesLatest
 from dashboard.pages.list_filters import LONGEST_TEXT, match_words
 from dashboard.pages.paging import parse_whole_number, requested_page
-from dashboard.querysets import (
-    disturbances,
-    experiments,
-    limits,
-    nonempty_lists,
-    projects,
-    regressions,
-    runs,
-    series,
-)
-from dashboard.querysets.compiled_queries import NOW, CompiledQuery
+from dashboard.postgresql import nonempty_lists
+from dashboard.postgresql.compiled_queries import NOW, CompiledQuery
+from dashboard.querysets import disturbances, experiments, limits, projects, regressions, runs, series
 from dashboard.querysets.visibility import ProjectVisibility, VisibilityRule
 
 MOST_REGRESSIONS = 8

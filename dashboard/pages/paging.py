@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from dashboard.pages.form_fields import MOST_DIGITS, parse_key
-from dashboard.querysets.compiled_queries import CompiledQuery
+from dashboard.postgresql.compiled_queries import CompiledQuery
 from dashboard.querysets.deferred_joins import read_with_details
 
 ROWS_PER_PAGE = 40

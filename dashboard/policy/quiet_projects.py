@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dashboard.models import Project
-from dashboard.querysets.compiled_queries import CompiledQuery
+from dashboard.postgresql.compiled_queries import CompiledQuery
 
 _QUIET_PROJECTS: CompiledQuery[Any] = CompiledQuery(
     lambda: Project.objects.filter(Project.IS_QUIET).order_by().values_list("pk", flat=True)

@@ -1,1 +1,1 @@
-"""PostgreSQL beneath the ORM: bulk COPY, timestamps as it writes them, bounds on planning and on waiting."""
+"""PostgreSQL beneath the ORM: queries compiled and prepared once, bulk COPY, bounds on plans and waiting."""

@@ -4,7 +4,7 @@ Pages read a row with what it belongs to: a dozen joins by key, whose order matt
 orders of eight of them are weighed, which takes longer than the rest of the page. Beyond a few the order is
 that in which the query is written, which begins at what it lists. Nor is a query compiled: where many parts
 are written and few are reached, the compiler took longer than all rows. What is prepared is planned once for
-each connection (dashboard/querysets/prepared_statements.py).
+each connection (dashboard/postgresql/prepared_statements.py).
 """
 
 from __future__ import annotations

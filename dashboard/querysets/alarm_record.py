@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Count, Exists, Min, OuterRef, QuerySet, Subquery
 
 from dashboard.models import Delivery, Experiment, Project, Regression, RegressionExperiment, Run
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.regressions import IMPORTED, REGRESSION_DETAILS
 
 # So many of the newest are looked at, however many there are.

@@ -20,7 +20,7 @@ from dashboard.models import (
     RegressionExperiment,
     Series,
 )
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 
 # The tally of verdicts and their cost covers so many days.
 TALLY_DAYS = 30

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Max, QuerySet
 
 from dashboard.models import Commit, Document, Project, Series
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.regression_details import PHASE_TIMES, PHASE_VALUES, values_by_phase
 from dashboard.repositories import ABBREVIATED_HASH
 

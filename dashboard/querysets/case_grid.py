@@ -12,7 +12,7 @@ from django.db.models import Count, Exists, OuterRef, QuerySet, Subquery, When
 
 from dashboard.models import Case, Project, SeriesLatest
 from dashboard.models.series import find_tainted
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 
 # A project of more cases is shown by its first ones: words make the list shorter.
 MOST_CASES = 2000

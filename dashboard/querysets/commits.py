@@ -22,7 +22,7 @@ from dashboard.models import (
     SeriesLatest,
     Trigger,
 )
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.deferred_joins import compose_details, read_with_details
 from dashboard.querysets.experiments import EXPERIMENTS_OF_KEYS
 from dashboard.querysets.projects import commits_with_counts

@@ -10,8 +10,8 @@ from django.db.models import CharField, Exists, F, Func, OuterRef, Q, QuerySet, 
 from django.db.models.functions import Left
 
 from dashboard.models import Commit, Experiment, Metric, Point, Project, Run, Series, SeriesLatest
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.baselines import other_branches
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.runs import runs_with_related
 
 SUGGESTED_COMMITS = 25

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from django.db.models import Model, Q, QuerySet
 
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 
 Row = TypeVar("Row", bound=Model)
 # What lists name no part of: psycopg hands it over for each row, and Django decodes it each time.

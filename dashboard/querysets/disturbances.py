@@ -11,7 +11,7 @@ from django.db.models import Count, F, QuerySet, Window
 from django.db.models.functions import RowNumber
 
 from dashboard.models import Configuration, Project, Run
-from dashboard.querysets.compiled_queries import NOW, CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import NOW, CompiledQuery, Parameter
 
 # Of so many newest runs of a configuration at least so many are tainted.
 NEWEST_RUNS, FEWEST_TAINTED = 5, 3

@@ -27,7 +27,7 @@ from django.db.models import (
 from django.db.models.functions import JSONObject
 
 from dashboard.models import Experiment, Machine, Metric, Pool, Run, Sentinel, SentinelPoint
-from dashboard.querysets.compiled_queries import NOW, CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import NOW, CompiledQuery, Parameter
 from dashboard.querysets.deferred_joins import MACHINE_DETAILS, compose_details
 from dashboard.querysets.runs import runs_with_related
 from dashboard.querysets.visibility import ProjectVisibility, VisibilityRule

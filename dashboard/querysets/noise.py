@@ -30,7 +30,7 @@ from dashboard.detection.provable_effect import StepSpread, measure_step_spread
 from dashboard.detection.types import Better, Kind
 from dashboard.metric_scale import LEAST_NOISE
 from dashboard.models import Case, Experiment, ExperimentPair, Machine, Point, Series
-from dashboard.querysets.prepared_statements import preparing_statements
+from dashboard.postgresql.prepared_statements import preparing_statements
 
 NEWEST_POINTS = 40
 # Among so many of a series' newest points, which are judged, those of its project's branch, or of one

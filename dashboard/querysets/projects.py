@@ -21,7 +21,7 @@ from dashboard.models import (
     Run,
     Trigger,
 )
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.deferred_joins import compose_details
 from dashboard.querysets.regressions import IS_OPEN
 

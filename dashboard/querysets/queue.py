@@ -11,7 +11,7 @@ from django.db.models import Case, Count, DurationField, ExpressionWrapper, F, Q
 from django.db.models.functions import Now
 
 from dashboard.models import Experiment, Machine, Project, Run, SeriesLatest
-from dashboard.querysets.compiled_queries import CompiledQuery
+from dashboard.postgresql.compiled_queries import CompiledQuery
 from dashboard.querysets.experiment_order import MOST_OVERTAKING, begun_experiments, order_waiting_experiments
 from dashboard.querysets.experiments import experiments_with_related
 from dashboard.querysets.projects import SILENT_AFTER

@@ -24,7 +24,7 @@ from dashboard.models import (
     Series,
     Triage,
 )
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.disturbances import tainting_codes
 from dashboard.querysets.regressions import IS_OPEN, regressions_with_related
 from dashboard.querysets.visibility import ProjectVisibility, VisibilityRule

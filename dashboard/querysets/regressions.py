@@ -38,7 +38,7 @@ from dashboard.models import (
     Run,
     Triage,
 )
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.deferred_joins import PROJECT_DETAILS, compose_details, is_among
 from dashboard.querysets.visibility import ProjectVisibility, VisibilityRule
 

@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.models import OuterRef, Q, QuerySet, Subquery, Sum
 
 from dashboard.models import Commit, Machine, Project, Run, RunCost
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 
 # Measured steps, by the harness's word.
 MEASURED = "window"

@@ -24,7 +24,7 @@ from django.db.models.functions import Cast, Coalesce, Now, Right
 
 from dashboard.models import Document, Machine, Project, Run, RunLog, Telemetry, Trigger
 from dashboard.models.measured_json import MeasuredJsonDecoder
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.deferred_joins import MACHINE_DETAILS, PROJECT_DETAILS, compose_details, is_among
 from dashboard.repositories import DETACHED
 

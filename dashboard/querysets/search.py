@@ -10,7 +10,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, TextField, Value
 from django.db.models.functions import Cast
 
 from dashboard.models import Case, Commit, Machine, Project, Regression, Run
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.deferred_joins import MACHINE_DETAILS
 from dashboard.querysets.regressions import REGRESSION_DETAILS
 from dashboard.querysets.visibility import ProjectVisibility, VisibilityRule

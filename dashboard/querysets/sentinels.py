@@ -7,7 +7,7 @@ from datetime import timedelta
 from django.db.models import QuerySet
 
 from dashboard.models import Sentinel
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 
 MOVED_WITHIN = timedelta(days=14)
 

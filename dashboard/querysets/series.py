@@ -8,7 +8,7 @@ from django.db.models import Exists, F, OuterRef, QuerySet, Subquery, Window
 from django.db.models.functions import RowNumber
 
 from dashboard.models import Change, Point, Project, Run, Series, SeriesLatest
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.deferred_joins import compose_details
 from dashboard.querysets.regressions import REGRESSION_DETAILS
 

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 
 from dashboard.models import Commit, Point, Series
 from dashboard.page_addresses import page_address
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 
 # Of one commit: it may have been measured several times.
 MOST_OF_COMMIT = 10

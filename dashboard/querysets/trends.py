@@ -12,7 +12,7 @@ from django.db.models import Case as Choose
 from django.db.models import F, FilteredRelation, IntegerField, Q, QuerySet, Value, When
 
 from dashboard.models import Commit, Environment, Limit, Point, Run, Series
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 
 # Of the lines that may be chosen, and of the newest things that happened.
 MOST_RELATED, MOST_EVENTS, MOST_LIMITS = 400, 60, 10_000

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from dashboard.models import Membership, Project
-from dashboard.querysets.compiled_queries import Parameter
+from dashboard.postgresql.compiled_queries import Parameter
 
 
 @dataclass(frozen=True, slots=True)

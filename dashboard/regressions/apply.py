@@ -24,7 +24,7 @@ from dashboard.models import (
     Run,
     Triage,
 )
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 from dashboard.regressions import false_alarm_budget
 from dashboard.regressions.decision.outcomes import BranchCause, DecidedRow, Decision, Outcome
 from dashboard.regressions.decision.primary_change import Size

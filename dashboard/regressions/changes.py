@@ -20,7 +20,7 @@ from dashboard.environments import (
     system_differences,
 )
 from dashboard.models import Change, Regression
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 from dashboard.regressions.reused_counters import leave_out_reused_counters
 from dashboard.regressions.series.branch_line import given_line
 from dashboard.regressions.series.history import ABSENT, History, MeasuredCommit, load_phases

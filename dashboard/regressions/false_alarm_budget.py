@@ -28,7 +28,7 @@ from dashboard.models import (
     Run,
     SeriesLatest,
 )
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.noise import RowCount
 from dashboard.regressions.changes import WHOLE, known_directions
 from dashboard.regressions.series.history import History, MeasuredCommit

@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 
 from dashboard import experiments, repositories, runs
 from dashboard.models import Commit, Experiment, Point, Project, Regression, RegressionExperiment, Run
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.deferred_joins import PAIR_DETAILS
 from dashboard.regressions.branch_causes import find_cause_on_other_branch
 from dashboard.regressions.decision import facts, requested_facts

@@ -10,8 +10,8 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from dashboard.models import Change, Commit, Experiment, GuardResult, Point, Project, Regression, Run, Series
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
-from dashboard.querysets.prepared_statements import preparing_statements
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.prepared_statements import preparing_statements
 from dashboard.regressions.series.judged_series import JUDGED
 
 _UNJUDGED_RUN = CompiledQuery(

@@ -33,7 +33,7 @@ from dashboard.models import (
     Run,
     Series,
 )
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 from dashboard.regressions import changes, false_alarm_budget
 from dashboard.regressions.apply import apply_decision
 from dashboard.regressions.decision.decide import decide

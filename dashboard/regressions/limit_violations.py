@@ -16,7 +16,7 @@ from django.db.models import Exists, F, IntegerField, OuterRef, Q, QuerySet, Sub
 from django.db.models.functions import Coalesce, Least
 
 from dashboard.models import Change, Limit, Run, Series
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 from dashboard.regressions.decision import facts
 from dashboard.regressions.decision.limit_outcomes import crossed_range
 from dashboard.regressions.row_facts import series_fact

@@ -25,7 +25,7 @@ from dashboard.models import (
     Run,
     Series,
 )
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 from dashboard.regressions.decision import facts
 from dashboard.regressions.decision.ranges import Range
 from dashboard.regressions.limit_violations import LimitCrossings, LimitsMeasured, limit_crossings

@@ -15,7 +15,7 @@ from dashboard.leases import LeaseLost
 from dashboard.models import Machine, Pool, Run
 from dashboard.models.leases import HELD_BESIDE
 from dashboard.policy.quiet_projects import quiet_projects
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 from dashboard.runs import logs
 from dashboard.runs.assignment import RELATED, assignment_of
 from dashboard.runs.errors import WrongState

@@ -30,8 +30,8 @@ from dashboard.models import (
     Series,
     SeriesLatest,
 )
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
-from dashboard.querysets.prepared_statements import preparing_statements
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.prepared_statements import preparing_statements
 
 HEADLINE = ("step_time", "throughput", "peak_memory")
 EXACT = (

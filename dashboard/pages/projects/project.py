@@ -20,9 +20,10 @@ from dashboard.pages.projects.case_grid import grid_context
 from dashboard.pages.requested_project import requested_project
 from dashboard.pages.sharing.shared_pictures import preview_of_page
 from dashboard.pages.triggers.form import trigger_form_context
-from dashboard.querysets import disturbances, limits, nonempty_lists, projects, regressions, runs, sentinels
+from dashboard.postgresql import nonempty_lists
+from dashboard.postgresql.compiled_queries import NOW, CompiledQuery, Parameter
+from dashboard.querysets import disturbances, limits, projects, regressions, runs, sentinels
 from dashboard.querysets.case_grid import LACKING_CASES, CaseState
-from dashboard.querysets.compiled_queries import NOW, CompiledQuery, Parameter
 from dashboard.querysets.deferred_joins import read_with_details
 from dashboard.runs.planning import PUSHED
 from dashboard.sentences.formatting import numbers

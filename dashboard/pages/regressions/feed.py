@@ -16,7 +16,7 @@ from django.views.decorators.http import condition, require_safe
 from dashboard.alerts.messages import flat_text
 from dashboard.models import Delivery, Regression
 from dashboard.pages.requested_project import requested_project
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.deferred_joins import is_among
 from dashboard.querysets.regressions import IMPORTED, regressions_with_related, with_titles
 from dashboard.sentences.regressions import alerts as sentences

@@ -22,9 +22,9 @@ from dashboard.pages.series.phases import PhaseTable, draw_phases, has_phases, p
 from dashboard.pages.series.trend import SeriesTrend, read_series_trend
 from dashboard.pages.sharing.shared_pictures import preview_of
 from dashboard.policy.project_policy import project_policy
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets import series as series_queries
 from dashboard.querysets.alarm_tallies import alarm_precision, with_alarm_counts
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.noise import with_noise_facts
 from dashboard.querysets.regressions import learning_lost_at
 from dashboard.retention import kept_days

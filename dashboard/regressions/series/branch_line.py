@@ -15,7 +15,7 @@ from django.db.models import Max, Q
 
 from dashboard import repositories
 from dashboard.models import Commit, Project
-from dashboard.querysets.compiled_queries import Parameter
+from dashboard.postgresql.compiled_queries import Parameter
 from dashboard.repositories import DETACHED, RepositoryError
 
 logger = logging.getLogger(__name__)

@@ -14,8 +14,8 @@ from django.db import connection
 
 from dashboard import detection
 from dashboard.models import GuardResult, Point, Run, Series
-from dashboard.querysets.compiled_queries import CompiledQuery, Parameter
-from dashboard.querysets.prepared_statements import preparing_statements
+from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
+from dashboard.postgresql.prepared_statements import preparing_statements
 from dashboard.regressions.series.branch_line import BranchLine, given_line
 
 # All of a history is judged again by this many points at most: what is older was judged when it was new.

@@ -18,8 +18,8 @@ from dashboard.models import (
     Run,
     SeriesLatest,
 )
+from dashboard.postgresql.compiled_queries import CompiledQuery
 from dashboard.querysets import limits
-from dashboard.querysets.compiled_queries import CompiledQuery
 from dashboard.regressions import judge_run, limit_violations
 from dashboard.regressions.series import limit_episodes
 from dashboard.repositories import DETACHED

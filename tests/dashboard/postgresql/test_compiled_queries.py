@@ -19,10 +19,11 @@ from django.utils import timezone
 
 from dashboard.failed_jobs import fails_each_time
 from dashboard.models import Commit, Membership, Point, Project, Regression, Run
-from dashboard.querysets import nonempty_lists, regressions
-from dashboard.querysets.compiled_queries import NOW, CompiledQuery, Parameter
+from dashboard.postgresql import nonempty_lists
+from dashboard.postgresql.compiled_queries import NOW, CompiledQuery, Parameter
+from dashboard.postgresql.prepared_statements import preparing_statements
+from dashboard.querysets import regressions
 from dashboard.querysets.deferred_joins import is_among, read_with_details
-from dashboard.querysets.prepared_statements import preparing_statements
 from dashboard.querysets.runs import RUNS_OF_KEYS, runs_with_related
 from dashboard.querysets.visibility import ProjectVisibility, VisibilityRule
 from tests.dashboard import factories

@@ -17,8 +17,8 @@ from django.db.models import DateTimeField, Expression, Field, ForeignKey, Looku
 from django.db.models.sql import Query
 from django.db.models.sql.compiler import SQLCompiler
 
-from dashboard.querysets.identity_map import map_identities
-from dashboard.querysets.prepared_statements import preparing_statements, write_constants
+from dashboard.postgresql.identity_map import map_identities
+from dashboard.postgresql.prepared_statements import preparing_statements, write_constants
 
 Row = TypeVar("Row", bound=Model)
 Made = TypeVar("Made")

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.db import connection
 
-from dashboard.querysets.compiled_queries import CompiledQuery
-from dashboard.querysets.prepared_statements import preparing_statements
+from dashboard.postgresql.compiled_queries import CompiledQuery
+from dashboard.postgresql.prepared_statements import preparing_statements
 
 
 def find_nonempty(lists: Mapping[str, CompiledQuery[Any]], *shape: Hashable, **values: Any) -> set[str]:
