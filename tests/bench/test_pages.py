@@ -18,7 +18,7 @@ from bench.pages.tables import CURVE, END, TABLE, format_curve, format_pages, wr
 class CountingHandler(BaseHTTPRequestHandler):
     """Answers /page, and nothing else; notes how many requests were in flight at once."""
 
-    gate = threading.Barrier(4, timeout=10)
+    gate = threading.Barrier(4, timeout=60)
     asked = 0
 
     def do_GET(self) -> None:

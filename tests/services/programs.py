@@ -34,7 +34,7 @@ grandchild.wait()
 
 def python_program(folder: Path, name: str, code: str = OBEDIENT, **settings: Any) -> Program:
     """`code` as a program that is ready once it has written its pid."""
-    settings = {"ready": (folder / f"{name}.pid").exists, "grace": 5, "timeout": 10, **settings}
+    settings = {"ready": (folder / f"{name}.pid").exists, "grace": 30, "timeout": 60, **settings}
     return Program(name=name, argv=[sys.executable, "-c", code, name], folder=folder, **settings)
 
 
@@ -46,7 +46,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def becomes_true(condition: Callable[[], object], seconds: float = 10, pause: float = 0.02) -> bool:
+def becomes_true(condition: Callable[[], object], seconds: float = 60, pause: float = 0.02) -> bool:
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

@@ -185,7 +185,7 @@ def test_the_queue_asks_for_its_password(home: Path):
         assert b"sesame" not in Path(f"/proc/{started.pid}/cmdline").read_bytes()
     finally:
         started.terminate()
-        started.wait(10)
+        started.wait(60)
 
 
 def ask_queue(port: int, password: str | None) -> str:

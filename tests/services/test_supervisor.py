@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,12 +62,16 @@ def test_a_stop_ends_what_is_waited_for(tmp_path, act):
 
 def test_neighbours_that_belong_together_end_at_once(tmp_path, supervisor):
     supervisor.start(python_program(tmp_path, "database"))
-    slow = OBEDIENT.replace("sys.exit(0)", "time.sleep(1), sys.exit(0)")
+    # Each ends by itself once all were asked to; a group that is asked one by one has to be killed.
+    together = """
+    while open("order").read().count(" ") < 3: time.sleep(0.01)
+    open("ended", "a").write("x")
+    sys.exit(0)"""
+    code = OBEDIENT.replace("\n    sys.exit(0)", together)
     for name in ("web", "worker", "beat"):
-        supervisor.start(python_program(tmp_path, name, slow, stop_group="site"))
-    before = time.monotonic()
+        supervisor.start(python_program(tmp_path, name, code, stop_group="site"))
     supervisor.stop()
-    assert time.monotonic() - before < 2.5
+    assert (tmp_path / "ended").read_text() == "xxx"
     assert (tmp_path / "order").read_text().split()[-1] == "database"
 
 
@@ -82,11 +85,17 @@ def test_a_crashed_program_is_started_again(tmp_path, supervisor, printed):
 
 
 def test_a_program_that_may_end_stays_ended(tmp_path, supervisor):
-    code = "import time; open('starts', 'a').write('x'); time.sleep(0.3)"
+    code = """
+import os, time
+open("starts", "a").write("x")
+while not os.path.exists("end"): time.sleep(0.01)
+"""
     supervisor.start(python_program(tmp_path, "a", code, may_end=True, ready=(tmp_path / "starts").exists))
-    for _ in range(20):
+    pid = supervisor.pid("a")
+    (tmp_path / "end").touch()
+    assert becomes_true(lambda: not is_alive(pid))
+    for _ in range(3):
         supervisor.restart_crashed()
-        time.sleep(0.05)
     assert (tmp_path / "starts").read_text() == "x"
 
 

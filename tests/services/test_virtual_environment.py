@@ -118,4 +118,4 @@ def test_two_calls_wait_for_each_other(root, made):
     assert second.stdout is not None
     assert second.stdout.readline() == "Another make is setting up .venv; waiting for it.\n"
     os.close(folder)
-    assert second.wait(10) == 0
+    assert second.wait(60) == 0

@@ -53,7 +53,7 @@ def make_handover(collecting: ModuleType, args: Any) -> Any:
 def take_from(handover: Any, number: int) -> list[Any]:
     """So many experiences; a pipe has them a little later than they were put in."""
     taken: list[Any] = []
-    until = monotonic() + 10
+    until = monotonic() + 60
     while len(taken) < number and monotonic() < until:
         taken += handover.take(number - len(taken))
     return taken

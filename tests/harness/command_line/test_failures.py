@@ -83,10 +83,9 @@ def test_the_last_lines_of_the_output_are_shown(project: Project) -> None:
 
 
 def test_the_time_limit_ends_the_run(project: Project) -> None:
-    project.write("import time\ntime.sleep(60)", time_limit=1)
-    started = time.monotonic()
+    project.write("import time\ntime.sleep(100)\nopen('slept', 'w')", time_limit=1)
     assert "took longer than its time_limit of 1 s" in project.call("run", "tiny").stderr
-    assert time.monotonic() - started < 20
+    assert not (project.folder / "slept").exists()
 
 
 @pytest.mark.parametrize(
@@ -258,7 +257,7 @@ def start_sleeper(project: Project, *arguments: str) -> tuple[subprocess.Popen[b
 def test_a_signal_ends_the_whole_tree(project: Project) -> None:
     run, pids = start_sleeper(project)
     run.send_signal(signal.SIGTERM)
-    assert run.wait(timeout=20) == 1
+    assert run.wait(timeout=60) == 1
     wait_until(lambda: not any(is_alive(pid) for pid in pids))
 
 
@@ -266,14 +265,14 @@ def test_the_end_of_stdin_ends_the_whole_tree(project: Project) -> None:
     run, pids = start_sleeper(project, "--watch-stdin")
     assert run.stdin is not None
     run.stdin.close()
-    assert run.wait(timeout=20) == 1
+    assert run.wait(timeout=60) == 1
     wait_until(lambda: not any(is_alive(pid) for pid in pids))
 
 
 def test_the_measured_process_dies_with_a_killed_harness(project: Project) -> None:
     run, pids = start_sleeper(project)
     run.kill()
-    run.wait(timeout=20)
+    run.wait(timeout=60)
     wait_until(lambda: not is_alive(pids[0]))
     assert not is_alive(pids[0])
     os.kill(pids[1], signal.SIGKILL)

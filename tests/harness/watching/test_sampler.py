@@ -242,7 +242,7 @@ def busy() -> Iterator[subprocess.Popen[bytes]]:
 
 def wait_for_program(pid: int, name: str) -> None:
     """Wait until a process runs its program: who started it goes on a moment before that."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while process_usage.command_line(pid)[:1] != [name]:
         assert time.monotonic() < deadline
         time.sleep(0.001)
@@ -250,7 +250,7 @@ def wait_for_program(pid: int, name: str) -> None:
 
 def wait_for_child(pid: int, *, copy: bool = False) -> None:
     """Wait for a child that runs its own command, or, as a copy, still its parent's."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     command = process_usage.command_line
     while not any((command(child) == command(pid)) == copy for child in process_tree.descendant_pids(pid)):
         assert time.monotonic() < deadline
@@ -261,13 +261,13 @@ def test_the_tree_counts_its_children(busy: subprocess.Popen[bytes]) -> None:
     wait_for_child(busy.pid)
     read = ProcessTree(busy.pid)
     first = read.read()
-    time.sleep(0.3)
-    second = read.read()
     assert first is not None
-    assert second is not None
     assert first.cpu is None
-    assert second.cpu is not None
-    assert second.cpu > 0.01
+    deadline = time.monotonic() + 60
+    # A busy machine may give it no processor for a while.
+    while (second := read.read()) is None or second.cpu is None or second.cpu <= 0.01:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
     assert second.threads == 2
 
 
@@ -298,7 +298,7 @@ def test_ranks_of_a_service_end_with_the_measurement(tmp_path: Path) -> None:
         for started in (rank, other):
             (tmp_path / f"presence-{started.pid}").touch()
         process_tree.kill_ranks(tmp_path)
-        assert rank.wait(20) == -signal.SIGKILL
+        assert rank.wait(60) == -signal.SIGKILL
         assert other.poll() is None
 
 

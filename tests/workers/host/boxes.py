@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -27,6 +28,10 @@ SMALL = Sandbox(
     kept_disk=16 * MIB,
     output=2 * MIB,
 )
+
+
+# Seconds; what is measured here ends long before, on a slow machine too.
+TIME_LIMIT = 60.0
 
 
 @functools.cache
@@ -89,9 +94,14 @@ class Cell:
         return launching.measurement_view(measurement, self.scratch, self.box)
 
     def run(
-        self, code: str, time_limit: float = 20, grace: float = 0.3, view: BoxView | None = None
+        self,
+        code: str,
+        grace: float = 0.3,
+        view: BoxView | None = None,
+        *,
+        overdue_once_printed: bool = False,
     ) -> BoxedRun:
-        """Run Python code as the root of the box."""
+        """Run Python code as the root of the box; its time limit may be over as soon as it has printed."""
         environment = {
             "PATH": "/usr/bin:/bin",
             "HOME": str(self.scratch / "home"),
@@ -101,13 +111,19 @@ class Cell:
         command = [sys.executable, "-I", "-S", "-c", code]
         printed = bytearray()
         output: Callable[[bytes], None] = printed.extend
-        with self.box.wrap_command(command, self.checkout, view or self.view(), environment) as boxed:
+        with (
+            self.box.wrap_command(command, self.checkout, view or self.view(), environment) as boxed,
+            pytest.MonkeyPatch.context() as patched,
+        ):
+            if overdue_once_printed:
+                clock = SimpleNamespace(monotonic=lambda: TIME_LIMIT + 1 if printed else 0.0)
+                patched.setattr(process_tree, "time", clock)
             kept = process_tree.FolderLimit(self.scratch, self.box.sandbox.kept_disk, 500)
             spec = process_tree.ProcessSpec(
                 boxed.command,
                 self.checkout,
                 environment,
-                time_limit,
+                TIME_LIMIT,
                 grace=grace,
                 output_limit=self.box.sandbox.output,
                 folder_limit=kept,

@@ -20,7 +20,8 @@ import psutil
 import pytest
 from paceline.manifest.environment_table import Environment
 
-from tests.workers.host.boxes import KINDS, MIB, SMALL, Cell, small_box
+from tests.workers.host.boxes import KINDS, MIB, SMALL, TIME_LIMIT, Cell, small_box
+from tests.workers.waiting import wait_until
 from workers.host.environments.build_runner import BuildRunner, BuildStep
 from workers.host.environments.shared_environments import Environments
 from workers.host.execution import launching
@@ -72,15 +73,20 @@ def test_a_memory_hog_is_ended(cell: Cell) -> None:
 
 
 def test_a_crowd_has_one_limit_of_memory_where_groups_can_be_made_and_else_each_its_own(cell: Cell) -> None:
+    # Each holds its memory until all do, or one has been ended.
     code = """
-import os, time
+import os, select, signal
+told, tell = os.pipe()
 for _ in range(6):
     if os.fork() == 0:
         held = b'x' * (100 * 2**20)
         print('held', flush=True)
-        time.sleep(5)
-        os._exit(0)
-print(os.waitstatus_to_exitcode(os.wait()[1]))
+        os.write(tell, b'x')
+        signal.pause()
+holding = 0
+while holding < 6 and not os.waitpid(-1, os.WNOHANG)[0]:
+    if select.select([told], [], [], 0.05)[0]:
+        holding += len(os.read(told, 6))
 """
     held = cell.run(code).printed.count("held")
     assert held < 6 if cell.box.groups.limits_memory else held == 6
@@ -111,8 +117,8 @@ def test_a_disk_hog_and_files_without_end_find_the_disk_full(cell: Cell) -> None
 @pytest.mark.parametrize(
     ("cell", "code"),
     [
-        (KINDS[0], "open('../../scratch/hog', 'wb').write(bytes(24 * 2**20)); time.sleep(30)"),
-        (KINDS[1], "[open(f'../../scratch/{number}', 'w') for number in range(700)]; time.sleep(30)"),
+        (KINDS[0], "open('../../scratch/hog', 'wb').write(bytes(24 * 2**20)); time.sleep(50)"),
+        (KINDS[1], "[open(f'../../scratch/{number}', 'w') for number in range(700)]; time.sleep(50)"),
     ],
     indirect=["cell"],
 )
@@ -128,14 +134,20 @@ def test_output_without_end_is_cut_off(cell: Cell) -> None:
 
 def test_who_ignores_the_polite_signal_is_killed(cell: Cell) -> None:
     ended = cell.run(
-        "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)", time_limit=0.8
+        "import signal, time; signal.signal(15, signal.SIG_IGN); print('deaf', flush=True); time.sleep(600)",
+        overdue_once_printed=True,
     )
     assert ended.result == ProcessResult(128 + 9, timed_out=True)
 
 
 def test_who_heeds_the_polite_signal_may_end_by_itself(cell: Cell) -> None:
-    code = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(5)); time.sleep(600)"
-    assert cell.run(code, time_limit=0.8, grace=5).result == ProcessResult(5, timed_out=True)
+    code = """
+import signal, sys, time
+signal.signal(15, lambda *_: sys.exit(5))
+print('listening', flush=True)
+time.sleep(600)
+"""
+    assert cell.run(code, grace=30, overdue_once_printed=True).result == ProcessResult(5, timed_out=True)
 
 
 def test_a_daemon_in_a_session_of_its_own_ends_with_the_box(cell: Cell) -> None:
@@ -176,14 +188,13 @@ def test_a_box_whose_reaper_or_launcher_is_killed_ends(cell: Cell, victim: str) 
     code = "import time\nwhile True: open('../../scratch/alive', 'a').write('x'); time.sleep(0.01)"
     running = threading.Thread(target=cell.run, args=(code,))
     running.start()
-    until = time.monotonic() + 10
-    while not (cell.scratch / "alive").exists() and time.monotonic() < until:
-        time.sleep(0.01)
+    wait_until((cell.scratch / "alive").exists)
     reapers = [
         child for child in psutil.Process().children() if "processes/reaper.py" in " ".join(child.cmdline())
     ]
     (reapers[0] if victim == "reaper" else reapers[0].children()[0]).kill()
-    running.join(timeout=10)
+    # Before its time limit is over.
+    running.join(timeout=TIME_LIMIT - 10)
     assert not running.is_alive()
     time.sleep(0.1)
     size = (cell.scratch / "alive").stat().st_size
@@ -201,7 +212,7 @@ def test_a_box_whose_worker_is_killed_ends(kind: str, home: Path, tmp_path: Path
     tree = psutil.Process(worker.pid).children(recursive=True)
     worker.kill()
     worker.communicate()
-    psutil.wait_procs(tree, timeout=10)
+    psutil.wait_procs(tree, timeout=60)
     assert [process for process in tree if process.is_running()] == []
 
 

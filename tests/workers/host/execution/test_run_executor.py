@@ -345,7 +345,7 @@ def executed_beside(host: Host) -> Iterator[None]:
     try:
         yield
     finally:
-        executing.join(30)
+        executing.join(100)
         assert not executing.is_alive()
 
 
