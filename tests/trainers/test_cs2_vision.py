@@ -150,11 +150,12 @@ def time_until(measure: Callable[[], float], below: float) -> Iterator[float]:
 def test_the_service_says_how_busy_it_is(vision: ModuleType, service: Any, screen: Any) -> None:
     client = vision.Client(service, keep_alive=True, transfer="palette", compact=True)
     client.usage()
-    time.sleep(0.2)
-    idle = client.usage()["service"]
+    idle: list[float] = []
+    while len(idle) <= 5:
+        time.sleep(0.2)
+        idle += client.usage()["service"]
     client.ask([vision_request(screen.tobytes() * 8, later=False)] * 20)
     busy = client.usage()["service"]
-    assert len(idle) > 5
     # How much of a processor a busy service gets is the machine's choice.
     assert np.mean(idle) < 20
     assert np.mean(busy) > 5 * np.mean(idle)

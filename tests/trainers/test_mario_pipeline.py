@@ -5,9 +5,10 @@ import re
 import subprocess
 import sys
 import threading
+import time
 import tomllib
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -197,12 +198,14 @@ def test_what_finds_no_room_is_dropped_and_counted(train: ModuleType, kind: str)
 
 def test_collectors_wait_for_the_lock_and_say_how_long(train: ModuleType) -> None:
     queues = import_script(MARIO, "queues")
-    lock = queues.TimedLock()
-    lock.lock.acquire()
+    held, asked = threading.Lock(), threading.Event()
+    lock = queues.TimedLock(SimpleNamespace(acquire=lambda: (asked.set(), held.acquire())))
+    held.acquire()
     thread = threading.Thread(target=lock.__enter__)
     thread.start()
-    thread.join(0.05)
-    lock.lock.release()
+    assert asked.wait(60)
+    time.sleep(0.05)
+    held.release()
     thread.join()
     assert lock.taken == 1
     assert lock.waited > 0.04
