@@ -49,6 +49,7 @@ LISTS: dict[str, CompiledQuery[Any]] = {
         lambda rule: runs.recent_failures(NOW, _watched_projects(rule))[: MOST_RUNS + 1]
     ),
     "machines": CompiledQuery(lambda _: projects.silent_machines(NOW)[:MOST_RUNS]),
+    "full": CompiledQuery(lambda _: projects.full_machines(NOW)[:MOST_RUNS]),
     "parts": CompiledQuery(lambda _: projects.silent_parts(NOW)[:MOST_RUNS]),
     "waiting": CompiledQuery(lambda _: projects.runs_without_machine(NOW)[:MOST_POOLS]),
     "jobs": CompiledQuery(lambda rule: _failed_jobs(rule)[:MOST_RUNS]),
@@ -57,6 +58,8 @@ LISTS: dict[str, CompiledQuery[Any]] = {
         lambda rule: experiments.active_experiments(rule.given_projects())[: MOST_RUNS + 1]
     ),
 }
+# What is under way needs nobody.
+WORK = ("active", "measuring")
 OPEN_REGRESSIONS = CompiledQuery(
     lambda rule: regressions.open_regressions(_watched_projects(rule), MOST_REGRESSIONS + 1)
 )
@@ -94,10 +97,7 @@ def _projects_page(request: HttpRequest, visibility: ProjectVisibility, words: s
 
 
 def _attention_context(found: dict[str, list[Any]], visibility: ProjectVisibility) -> dict[str, Any]:
-    items = {
-        name: found[name]
-        for name in ("limits", "undelivered", "refused", "failures", "machines", "parts", "waiting", "jobs")
-    }
+    items = {name: rows for name, rows in found.items() if name not in WORK}
     items["regressions"] = OPEN_REGRESSIONS.read_rows(visibility.rule, **visibility.values)
     items["tainted_cases"] = disturbances.mostly_tainted_cases(
         timezone.now(), visibility.rows().exclude(projects.RESTING_COPY)

@@ -42,9 +42,14 @@ SENTINEL_POINTS = 120
 SENTINEL_METRIC = "step_time"
 
 
+# What an archive brought was measured before, maybe on another machine of the same name.
+_BROUGHT_BY_ARCHIVE = Q(requested_at__lt=F("project__imported_at"))
+
+
 def machines_with_newest_runs() -> QuerySet[Machine]:
     """By pool and name, each with its newest done runs: `newest_runs`, of dicts `tainted` and `codes`."""
-    newest = Run.objects.filter(machine=OuterRef("pk"), state=Run.State.DONE).order_by("-claimed_at")
+    done = Run.objects.filter(machine=OuterRef("pk"), state=Run.State.DONE)
+    newest = done.exclude(_BROUGHT_BY_ARCHIVE).order_by("-claimed_at")
     members = JSONObject(tainted="tainted", codes="warning_codes")
     found = ArraySubquery(newest.values(member=members)[:NEWEST_RUNS])
     return Machine.objects.select_related("pool").annotate(newest_runs=found).order_by("pool__name", "name")
@@ -191,7 +196,7 @@ def newest_machine_runs(machine: Machine, visibility: ProjectVisibility) -> list
 
 def _build_machine_runs(rule: VisibilityRule) -> QuerySet[Run]:
     runs = runs_with_related().filter(machine=Parameter("machine"), project__in=rule.given_projects())
-    return runs.order_by("-claimed_at", "-pk")[:LISTED_RUNS]
+    return runs.exclude(_BROUGHT_BY_ARCHIVE).order_by("-claimed_at", "-pk")[:LISTED_RUNS]
 
 
 _MACHINE_RUNS = CompiledQuery(_build_machine_runs)
@@ -226,6 +231,7 @@ def count_warning_codes(machine: Machine, now: datetime) -> tuple[int, list[Code
 def _build_warning_codes() -> QuerySet[Any]:
     since = Parameter("since", DateTimeField())
     recent = Run.objects.filter(machine=Parameter("machine"), state=Run.State.DONE, claimed_at__gt=since)
+    recent = recent.exclude(_BROUGHT_BY_ARCHIVE)
     # Each run has one code more: that of every run.
     codes = Func(
         F("warning_codes"),
@@ -270,7 +276,7 @@ def _build_calibrated_runs(rule: VisibilityRule) -> QuerySet[Any]:
         claimed_at__isnull=False,
         calibration__isnull=False,
     )
-    newest = rows.order_by("-claimed_at")
+    newest = rows.exclude(_BROUGHT_BY_ARCHIVE).order_by("-claimed_at")
     return newest.values_list("pk", "configuration", "claimed_at", "calibration", "warning_codes")[
         :CALIBRATED_RUNS
     ]

@@ -208,6 +208,12 @@ def silent_machines(now: datetime) -> QuerySet[Machine]:
     return seen.select_related("pool").order_by("-seen_at")
 
 
+def full_machines(now: datetime) -> QuerySet[Machine]:
+    """Those that are heard, and take no work because their disks are full."""
+    heard = Machine.objects.filter(state=Machine.State.ACTIVE, seen_at__gte=now - SILENT_AFTER)
+    return heard.filter(too_few_bytes__isnull=False).select_related("pool").order_by("name")
+
+
 def silent_parts(now: datetime) -> QuerySet[Heartbeat]:
     """The scheduler and the workers of the site that haven't said lately that they live."""
     return Heartbeat.objects.filter(seen_at__lt=now - SILENT_AFTER).order_by("name")

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from django.conf import settings
 from whitenoise.middleware import WhiteNoiseMiddleware
+from whitenoise.responders import Redirect
 
 from dashboard.static_files.names import HashedFile, list_hashed_files
 from dashboard.static_files.packing import pack_file
@@ -25,6 +26,8 @@ class ServeStaticFiles(WhiteNoiseMiddleware):
             for url, file in self.hashed_urls.items():
                 path = pack_file(file, packed) if own in file.path.parents else file.path
                 self.add_file_to_dictionary(url, str(path))
+            # Browsers ask for it by themselves where no page names the icon: at a file, an answer of the API.
+            self.files["/favicon.ico"] = Redirect(f"{self.static_prefix}icon.svg")
             self.known_files.update(self.files)
         self.files.update(self.known_files)
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from dashboard import hosts
-from dashboard.models import Commit, Experiment, JoinCode, Machine, Metric, Pool, Run, Sentinel
+from dashboard.models import Commit, Experiment, JoinCode, Machine, Metric, Pool, Project, Run, Sentinel
 from dashboard.pages.machines.machines import count_codes
 from dashboard.querysets.machines import NEWEST_RUNS
 from dashboard.secrets.tokens import hash_token
@@ -184,6 +184,10 @@ def test_the_newest_runs_say_how_disturbed_a_machine_is(
     shown = page_text(client)
     assert "5 of 50, 2 tainted throttling 5, co tenant 2" in shown
     assert "clock change" not in shown
+    # They came with an archive: who measured them counts them.
+    Project.objects.update(imported_at=timezone.now() + timedelta(minutes=1))
+    assert "throttling" not in page_text(client)
+    assert "throttling" not in page_text(client, machine.get_absolute_url())
 
 
 def test_a_run_with_two_codes_is_one_disturbed_run() -> None:

@@ -64,10 +64,12 @@ def test_of_commits_that_fail_one_after_the_other_the_newest_is_named(client: Cl
 def test_it_names_silent_machines_and_parts(client: Client) -> None:
     builders.create_history()
     builders.create_machine("bench-2", seen=timedelta(hours=3))
+    builders.create_machine("bench-3", too_few_bytes=12 * 2**20)
     Heartbeat.objects.create(name="scheduler", seen_at=timezone.now() - timedelta(hours=1))
     shown = get_page(client)
     assert "Machine bench-2 is silent" in shown
     assert "The scheduler is silent" in shown
+    assert "The disk of machine bench-3 is full" in shown
 
 
 def test_it_says_that_an_alert_was_given_up(client: Client) -> None:

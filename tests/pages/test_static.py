@@ -39,6 +39,11 @@ def test_only_pages_with_charts_load_it(client: Client) -> None:
     assert "plotly" not in client.get("/projects/snake/").content.decode()
 
 
+def test_the_icon_is_found_where_browsers_look_by_themselves(client: Client) -> None:
+    found = client.get(client.get("/favicon.ico").headers["Location"])
+    assert (found.status_code, found.headers["Content-Type"]) == (200, "image/svg+xml")
+
+
 @pytest.mark.django_db
 def test_no_page_holds_a_script_or_a_style_of_its_own(client: Client) -> None:
     builders.create_history()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from statistics import median
 from typing import Any
 
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -71,10 +72,10 @@ def history_page(request: HttpRequest, slug: str) -> HttpResponse:
     since = filters.since or (now - timedelta(days=DEFAULT_DAYS)).date()
     period = ListFilter(since=since, until=filters.until)
     case = "series__configuration__case"
-    began = period.match_period("first_bad__committed_at") & match_words(
-        filters.case, f"{case}__benchmark", f"{case}__key"
-    )
+    in_cases = match_words(filters.case, f"{case}__benchmark", f"{case}__key")
+    began = period.match_period("first_bad__committed_at") & in_cases
     listed = regressions_of_period(project, began, proven=bool(proven))
+    before = ListFilter(until=since - timedelta(days=1)).match_period("first_bad__committed_at") & in_cases
     found = read_with_details(PROVED_OF_KEYS, listed[: MOST_LISTED + 1])
     with_gpu = gpu_pools({row.series.configuration.pool_id for row in found})
     dated = [date_regression(row, project, now, with_gpu) for row in found[:MOST_LISTED]]
@@ -91,11 +92,19 @@ def history_page(request: HttpRequest, slug: str) -> HttpResponse:
         "count": len(dated),
         # No regression among no results says nothing.
         "measured": bool(dated) or _has_results(project, period),
+        # Of a history that was measured years after it was written all are earlier.
+        "earlier": None if dated else newest_day(regressions_of_period(project, before, proven=bool(proven))),
         "more": len(found) > MOST_LISTED,
         "summary": summarize_times(dated),
         "trained": project.training_hours_per_week is not None,
     }
     return render(request, "regressions/history.html", context, status=400 if refused else 200)
+
+
+def newest_day(regressions: QuerySet[Regression]) -> date | None:
+    """Of these, newest first, the day of the first one's commit."""
+    committed: datetime | None = regressions.values_list("first_bad__committed_at", flat=True).first()
+    return committed.date() if committed else None
 
 
 def _has_results(project: Project, period: ListFilter) -> bool:

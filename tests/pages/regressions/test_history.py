@@ -56,7 +56,11 @@ def test_times_and_costs_are_told(client: Client, regression: Regression) -> Non
 
 def test_only_the_period_and_what_is_proven_count(client: Client, regression: Regression) -> None:
     later = (timezone.now() - timedelta(days=5)).date()
-    assert not client.get(f"{WHERE}?since={later}").context["groups"]
+    empty = client.get(f"{WHERE}?since={later}")
+    assert not empty.context["groups"]
+    culprit = Commit.objects.get(pk=regression.first_bad_id).committed_at.date()
+    # The one that is left is a click away.
+    assert f'href="?since={culprit}">what regressed since {culprit}</a>' in empty.content.decode()
     assert len(client.get(f"{WHERE}?proven=yes").context["groups"]) == 1
     Regression.objects.update(state="suspected")
     assert not client.get(f"{WHERE}?proven=yes").context["groups"]
