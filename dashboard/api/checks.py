@@ -75,7 +75,7 @@ class CheckReport(CheckSummary):
     rows: list[CheckedRow]
     causes: list[str] = Field(description="Phases and functions in which the difference lies.")
     left_out: list[str] = Field(description="What wasn't measured, and why.")
-    pairs: int
+    pairs: int = Field(description="Of head and merge base; without those of the merge base against itself.")
     machines: list[str]
     commands: list[str] = Field(description="What repeats it by hand.")
 
@@ -165,7 +165,7 @@ def read_check(request: HttpRequest, pk: int) -> CheckReport:
             )
             for row in report.rows
         ],
-        causes=[sentences.cause_text(cause) for cause in report.causes] if check.answer else [],
+        causes=sentences.cause_sentences(report) if check.answer else [],
         left_out=sentences.left_out_sentences(report),
         pairs=report.pairs,
         machines=list(report.machines),

@@ -17,7 +17,7 @@ from dashboard.models import Check
 from dashboard.pages.paging import ROWS_PER_PAGE, requested_page
 from dashboard.pages.requested_project import requested_project
 from dashboard.pull_requests import CheckError, sentences
-from dashboard.pull_requests.report import read_report
+from dashboard.pull_requests.report import CheckRow, read_report
 from dashboard.querysets.checks import CHECKS_OF_KEYS, checks_with_related
 from dashboard.querysets.regressions import regressions_of_check
 
@@ -47,6 +47,7 @@ def check_status_fragment(request: HttpRequest, pk: int) -> HttpResponseBase:
 
 def check_context(check: Check) -> dict[str, Any]:
     report = read_report(check)
+    rows = [(row, sentences.verdict_text(row.bounded)) for row in report.shown]
     return {
         "check": check,
         "project": check.project,
@@ -57,13 +58,19 @@ def check_context(check: Check) -> dict[str, Any]:
         "status": sentences.status_state(check),
         "next_step": sentences.next_step(check),
         "proved": list(regressions_of_check(check)),
-        "causes": [sentences.cause_text(cause) for cause in report.causes] if check.answer else [],
+        "causes": sentences.cause_sentences(report) if check.answer else [],
         "left_out": sentences.left_out_sentences(report),
-        "rows": [(row, sentences.verdict_text(row.bounded)) for row in report.shown],
+        "rows": [row for row in rows if not is_folded(row)],
+        "alike": [row for row in rows if is_folded(row)],
         "unmoved": sentences.unmoved_text(report),
         "commands": "\n".join(report.commands),
         "command": sentences.repeat_command(check),
     }
+
+
+def is_folded(row: tuple[CheckRow, str]) -> bool:
+    """Whether it is beside what is judged, and no worse."""
+    return row[1] == sentences.NO_DIFFERENCE and not sentences.is_judged(row[0].bounded)
 
 
 @require_POST

@@ -40,11 +40,12 @@ TRY_AGAIN_FOR = timedelta(minutes=15)
 
 
 class NotMeasurableError(Exception):
-    """There is nothing to measure, or it can't be: a code with its values."""
+    """There is nothing to measure, or it can't be: a code with its values, and the cases left out."""
 
-    def __init__(self, code: str, **values: Any) -> None:
+    def __init__(self, code: str, left_out: Sequence[dict[str, str]] = (), **values: Any) -> None:
         super().__init__(code)
         self.reason = {"code": code, **values}
+        self.left_out = list(left_out)
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def prepare_check(check_id: int, patience: float | None = None) -> None:
     except RepositoryBusy as error:
         raise runs.Busy(str(error)) from error
     except NotMeasurableError as error:
-        end_unmeasured(requested, error.reason)
+        end_unmeasured(requested, error.reason, error.left_out)
     except (RepositoryError, ExperimentError) as error:
         if isinstance(error, Unreachable) and timezone.now() - requested.requested_at < TRY_AGAIN_FOR:
             return  # The sweep tries again.
@@ -81,7 +82,7 @@ def prepare_check(check_id: int, patience: float | None = None) -> None:
         request_planned_experiments(requested, plan)
 
 
-def end_unmeasured(check: Check, reason: dict[str, Any]) -> None:
+def end_unmeasured(check: Check, reason: dict[str, Any], left_out: Sequence[dict[str, str]] = ()) -> None:
     """The head changes nothing that is measured, or nothing can be known."""
     passes = reason["code"] in (NOTHING_TOUCHED, ALREADY_MERGED)
     with transaction.atomic():
@@ -90,6 +91,7 @@ def end_unmeasured(check: Check, reason: dict[str, Any]) -> None:
             state=State.DONE,
             answer=Check.Answer.NOT_WORSE if passes else Check.Answer.NOT_KNOWN,
             reason=reason,
+            left_out=list(left_out),
             ended_at=timezone.now(),
         )
         if ended:
@@ -163,7 +165,7 @@ def choose_cases(
     chosen = [both[index] for index in touched]
     if not chosen:
         code = NOTHING_TOUCHED if both else "no common case"
-        raise NotMeasurableError(code, files=len(paths))
+        raise NotMeasurableError(code, left_out, files=len(paths))
     fitting = max(1, int(check.minutes / LEAST_MINUTES) - 1)
     left_out += [{"case": str(case), "code": "no time"} for case in chosen[fitting:]]
     request = EstimateRequest(base=plan.base.hash, quick=check.quick)
@@ -194,6 +196,10 @@ def cases_of_both(
                 left_out.append({"case": str(wanted), "code": "another version"})
             else:
                 both.append(wanted)
+    for name, benchmark in before.items():
+        left = {case.key for case in after[name].cases} if name in after else set()
+        gone = [WantedCase(benchmark, dict(case.params)) for case in benchmark.cases if case.key not in left]
+        left_out += [{"case": str(case), "code": "gone"} for case in gone]
     return both, left_out
 
 

@@ -19,11 +19,13 @@ from dashboard.sentences.regressions.regressions import describe_function_change
 LEAST_SHARE = 0.1
 # A function in which so much of the largest difference lies holds it.
 HELD_SHARE = 0.7
+# Each side is profiled once: by what some functions got faster others get slower by chance. A function that
+# is called as often as before is named where it got slower by more than so many times as much.
+CHANCE_MULTIPLE = 2
 # What suspects explain: of a time pairs tell its phases.
 EXPLAINED_KINDS = (*GUARDED_KINDS, COUNTER)
 BUILT_IN = "(built-in)"  # the file of what Python itself and compiled code are made of
 BODY = ("<module>",)
-MOST_CAUSES = 3
 # Functions of a kind of metric.
 MOST_SUSPECTS = 2
 
@@ -69,8 +71,10 @@ class CheckReport:
     causes: Sequence[Cause] = ()
     commands: Sequence[str] = ()
     control: BoundedDifference | None = None
-    # Of all experiments: pairs measured, machines, and the part of the budget that is spent.
+    # Pairs of the head and the merge base, and of the merge base and itself.
     pairs: int = 0
+    control_pairs: int = 0
+    # Of all experiments: machines, and the part of the budget that is spent.
     machines: Sequence[str] = ()
     spent: float = 0.0
     # What a machine measures now, and what waits for one.
@@ -146,10 +150,11 @@ def read_report(check: Check) -> CheckReport:
     return CheckReport(
         check,
         sorted(rows, key=_row_order),
-        causes[:MOST_CAUSES],
+        causes,
         next((row.experiment.commands for row in wanted if row.experiment.commands), ()),
         control.own if control else None,
-        sum(len(experiment.pairs.all()) for experiment in experiments),
+        sum(len(row.experiment.pairs.all()) for row in wanted),
+        sum(len(row.experiment.pairs.all()) for row in cases if row.is_control),
         sorted({experiment.machine.name for experiment in experiments if experiment.machine}),
         min(1.0, sum(experiment.seconds for experiment in experiments) / (60 * check.minutes)),
         case_names(cases, Experiment.State.MEASURING),
@@ -241,9 +246,18 @@ def function_causes(experiment: Experiment, case: str) -> list[Cause]:
         name: slower * (after.get(name, nothing).seconds - before.get(name, nothing).seconds)
         for name in {**before, **after}
     }
-    most = max(moved.values(), default=0.0)
+    most, chance = max(moved.values(), default=0.0), -min(0.0, *moved.values())
     # Whoever calls it holds the difference as well: the innermost takes the least time of all that hold it.
-    holding = [name for name in moved if most > 0 and moved[name] >= HELD_SHARE * most]
+    holding = [
+        name
+        for name in moved
+        if most > 0
+        and moved[name] >= HELD_SHARE * most
+        and (
+            before.get(name, nothing).calls != after.get(name, nothing).calls
+            or moved[name] > CHANCE_MULTIPLE * chance
+        )
+    ]
     holding.sort(key=lambda name: (max(cost_of(before, name), cost_of(after, name)), name))
     return [
         Cause(

@@ -13,7 +13,7 @@ from django.conf import settings
 from dashboard.experiments.bounds import OPEN, WORSE, BoundedDifference
 from dashboard.models import Check
 from dashboard.sentences.formatting import numbers
-from dashboard.sentences.formatting.english import lower_first, upper_first
+from dashboard.sentences.formatting.english import join_names, lower_first, upper_first
 from dashboard.sentences.formatting.markdown import code_span, escape_markdown
 from dashboard.sentences.formatting.metric_labels import metric_label
 from dashboard.sentences.regressions.regressions import describe_function_change
@@ -30,6 +30,8 @@ LONGEST_STATUS = 140
 INTENDED_COMMAND = "/paceline intended"
 # A comment shows so many rows; the page has all.
 MOST_ROWS = 5
+MOST_CAUSES = 3
+NO_DIFFERENCE = "~"
 
 
 def change_text(bounded: BoundedDifference) -> str:
@@ -57,7 +59,7 @@ def verdict_text(bounded: BoundedDifference) -> str:
         return "offset by a faster step"
     if bounded.is_better:
         return "better"
-    return "not known" if bounded.verdict == OPEN else "~"
+    return "not known" if bounded.verdict == OPEN else NO_DIFFERENCE
 
 
 def most_worse(bounded: BoundedDifference) -> str:
@@ -174,6 +176,16 @@ def commits_text(check: Check) -> str:
     return f"{check.head_hash[:10]} against its merge base with {check.onto}{base}"
 
 
+def cause_sentences(report: CheckReport) -> list[str]:
+    """The first MOST_CAUSES of it; where it has several cases each with those that it is said of."""
+    cases: dict[str, dict[str, None]] = {}
+    for cause in report.causes:
+        cases.setdefault(cause_text(cause), {})[cause.case] = None
+    several = len({row.case for row in report.rows}) > 1
+    said = [f"{text}, in {join_names([*named])}" if several else text for text, named in cases.items()]
+    return said[:MOST_CAUSES]
+
+
 def cause_text(cause: Cause) -> str:
     """`learn explains 92 %`, `train.py:push: 256 calls a step instead of 1`.
 
@@ -190,7 +202,7 @@ def cause_text(cause: Cause) -> str:
         counts = f"{numbers.format_number(after)} calls a step instead of {numbers.format_number(before)}"
         return f"{where}: {counts}"
     taken = [numbers.format_quantity(value, "s") for value in (cause.seconds[1], cause.seconds[0])]
-    return f"{where}: {taken[0]} a step instead of {taken[1]}"
+    return f"{where} takes {taken[0]} per profiled step instead of {taken[1]}"
 
 
 def suspect_text(suspect: Mapping[str, Any]) -> str:
@@ -199,28 +211,29 @@ def suspect_text(suspect: Mapping[str, Any]) -> str:
     return f"{function_location(dict(suspect))} {' and '.join(filter(None, parts))}"
 
 
-def next_step(check: Check) -> str:
-    """What a reader may do now."""
+def next_step(check: Check, page: str = "here") -> str:
+    """What a reader may do now; `page` is how its page is called where this is read."""
     if check.state == State.WAITING:
         return (
-            "Somebody who may run code here approves this very head on the check's page, or by a comment "
+            f"Somebody who may run code here approves this very head: {page}, or by a comment "
             f"that says {approval_command(check)}"
         )
     if check.answer == Answer.WORSE and check.state == State.MEASURING:
         return "Repair it. Once the rest is measured, or cancelled, it can be called intended."
     if check.answer == Answer.WORSE and not check.intended_by:
-        return (
-            "Repair it, or say that it is intended: on the check's page, or by a comment that says "
-            f"{INTENDED_COMMAND}"
-        )
+        told = "Repair it, or say that it is intended"
+        commented = f": {page}, or by a comment that says {INTENDED_COMMAND}"
+        return f"{told}{commented}" if check.pull_request else f"{told}."
     if check.answer == Answer.NOT_KNOWN:
         code = check.reason.get("code")
         if code in ("can't be measured", "side failed"):
-            return "Mend that, and run it again."
+            return "Mend that and check the new head; where no code is to blame, run this one again."
+        if code == "no common case":
+            return "A case is compared where both commits have it, with the same parameters and version."
         if code == "base is gone":
             return f"Run it again: it is compared with {check.onto} as it is then."
         # These stay as they are, however long it is measured.
-        if code not in ("no common case", "no merge base", "head is gone"):
+        if code not in ("no merge base", "head is gone"):
             return "Run it again, with more minutes or on a quieter machine."
     return ""
 
@@ -275,9 +288,9 @@ def comment_markdown(report: CheckReport) -> str:
         lines += [escape_markdown(unmoved), ""] if (unmoved := unmoved_text(report)) else []
         lines += ["</details>", ""]
     if check.answer:
-        told = [*map(cause_text, report.causes), *uncertain_counter_sentences(report)]
+        told = [*cause_sentences(report), *uncertain_counter_sentences(report)]
         lines += [*(f"- {escape_markdown(sentence)}" for sentence in told), ""] if told else []
-    if step := next_step(check):
+    if step := next_step(check, "on the check's page"):
         # As code it is copied as it is, a forge shows the whole hash, and this comment isn't taken for one.
         commands = (approval_command(check), INTENDED_COMMAND)
         command = next((command for command in commands if step.endswith(command)), "")
@@ -301,12 +314,12 @@ def _table_row(row: Any) -> str:
 
 
 def folded_text(rows: Sequence[CheckRow]) -> str:
-    """`3 more rows without a difference, 1 not known`."""
+    """`3 more rows not worse, 1 not known`."""
     verdicts = [verdict_text(row.bounded) for row in rows]
-    same, unknown = verdicts.count("~"), verdicts.count("not known")
+    same, unknown = verdicts.count(NO_DIFFERENCE), verdicts.count("not known")
     counts = {
         "with a difference": len(rows) - same - unknown,
-        "without a difference": same,
+        "not worse": same,
         "not known": unknown,
     }
     first, *others = [(count, words) for words, count in counts.items() if count]
@@ -351,6 +364,7 @@ LEFT_OUT = {
     "not touched": "runs nothing that it changes",
     "no time": "there are no minutes left for it",
     "new": "the merge base doesn't have it",
+    "gone": "the head doesn't have it",
     "another version": "the merge base has another version of it",
 }
 

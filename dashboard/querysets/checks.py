@@ -10,7 +10,9 @@ from dashboard.querysets.deferred_joins import PROJECT_DETAILS, compose_details
 
 def checks_with_related() -> QuerySet[Check]:
     """With all that a line about a check names."""
-    return Check.objects.select_related("project", "pull_request", "base_commit", "requested_by")
+    return Check.objects.select_related(
+        "project", "pull_request", "base_commit", "head_commit", "requested_by"
+    )
 
 
 CHECKS_OF_KEYS = compose_details(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import html
 import re
+from dataclasses import replace
 
 import pytest
 from django.contrib.auth.models import User
@@ -48,6 +49,46 @@ def test_the_page_says_what_is_worse_and_where_it_comes_from(client: Client, wor
     assert "learn explains 100 % of it" in page
     assert "replay.py:push: 256 calls a step instead of 1" in page
     assert "Sample &lt;faster&gt;" in page
+
+
+def test_pairs_of_the_head_are_not_those_of_the_base_against_itself(client: Client, worse: Check) -> None:
+    report = read_report(worse)
+    assert (report.pairs, report.control_pairs) == (12, 12)
+    CheckedCase.objects.filter(is_control=False).delete()
+    Check.objects.update(answer="not known")
+    assert "<dd>0 pairs on gpu-1</dd>" in page_of(client, worse)
+
+
+@pytest.mark.parametrize(
+    ("same", "said"), [(0.002, ["replay.py:push takes 5 ms per profiled step instead of 1 ms"]), (0.0, [])]
+)
+def test_a_function_is_not_named_by_what_two_profiles_differ_by_chance(
+    worse: Check, same: float, said: list[str]
+) -> None:
+    """Each is called as often; `same` got faster by nothing, or by half of what `push` got slower."""
+    row = worse.cases.get(is_control=False)
+    pushed, other = row.experiment.profiles["head"]["functions"]
+    row.experiment.profiles["base"]["functions"][0]["calls"] = pushed["calls"]
+    other["self"] = other["cumulative"] = same
+    row.experiment.save()
+    assert sentences.cause_sentences(read_report(worse))[1:] == said
+
+
+def test_what_several_cases_have_says_which(worse: Check) -> None:
+    report = read_report(worse)
+    other = replace(report.rows[0], case="runner")
+    phase, counted = report.causes
+    causes = [phase, replace(phase, case="runner"), counted]
+    assert sentences.cause_sentences(replace(report, rows=[*report.rows, other], causes=causes)) == [
+        "learn explains 100 % of it, in walker[fast=true] and runner",
+        "replay.py:push: 256 calls a step instead of 1, in walker[fast=true]",
+    ]
+
+
+def test_without_a_pull_request_nobody_is_sent_to_its_comments(client: Client, worse: Check) -> None:
+    assert "intended: here, or by a comment that says /paceline intended" in page_of(client, worse)
+    Check.objects.update(pull_request=None)
+    assert "Repair it, or say that it is intended.</p>" in page_of(client, worse)
 
 
 def test_what_is_counted_has_no_pairs(client: Client, line: list[Commit]) -> None:
@@ -177,14 +218,14 @@ def test_the_comment_has_fifteen_visible_lines_at_most(worse: Check) -> None:
     assert len(shown) <= 15
     assert text.startswith(sentences.comment_marker(worse))
     assert "| walker\\[fast=true\\] | Step time | +38 % [37, 38] | worse |" in text
-    assert "1 more row without a difference" in text
+    assert "1 more row not worse" in text
     assert f"[The whole check](http://127.0.0.1:8000/checks/{worse.pk}/)" in text
 
 
 def test_folded_rows_say_what_is_known_of_them(line: list[Commit]) -> None:
     check = create_check(line, create_pull_request(line), answer="not known")
     row = measure_case(check, line, 1.001)
-    assert "2 more rows without a difference<" in sentences.comment_markdown(read_report(check))
+    assert "2 more rows not worse<" in sentences.comment_markdown(read_report(check))
     row.experiment.pairs.filter(index__gt=1).delete()
     assert "2 more rows not known<" in sentences.comment_markdown(read_report(check))
 

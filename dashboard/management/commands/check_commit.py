@@ -112,7 +112,7 @@ def as_text(report: CheckReport) -> str:
         change = sentences.change_text(row.bounded) or "too few pairs"
         lines.append(f"  {row.case}  {metric}  {change}  {sentences.verdict_text(row.bounded)}")
     lines += [f"  {unmoved}"] if (unmoved := sentences.unmoved_text(report)) else []
-    lines += [f"  {sentences.cause_text(cause)}" for cause in report.causes]
+    lines += [f"  {sentence}" for sentence in sentences.cause_sentences(report)]
     lines += [f"  {sentence}" for sentence in sentences.left_out_sentences(report)]
     return "\n".join([*lines, sentences.check_address(check)])
 
@@ -131,7 +131,7 @@ def as_json(report: CheckReport) -> dict[str, Any]:
         "reason": check.reason,
         "floor": check.floor,
         "rows": [sentences.row_values(row) for row in report.rows],
-        "causes": [sentences.cause_text(cause) for cause in report.causes],
+        "causes": sentences.cause_sentences(report),
         "left_out": check.left_out,
         "pairs": report.pairs,
         "machines": list(report.machines),

@@ -108,8 +108,11 @@ def test_a_benchmark_that_the_head_has_not_is_refused(tracked: Project, proposed
 @pytest.mark.parametrize(
     ("reason", "advice"),
     [
-        ({"code": "no common case"}, ""),
-        ({"code": "can't be measured", "text": "x"}, "Mend that, and run it again."),
+        ({"code": "no merge base"}, ""),
+        (
+            {"code": "can't be measured", "text": "x"},
+            "Mend that and check the new head; where no code is to blame, run this one again.",
+        ),
         ({}, "Run it again, with more minutes or on a quieter machine."),
     ],
 )
@@ -168,6 +171,13 @@ def test_new_cases_and_other_versions_are_left_out(tracked: Project, proposed: R
     assert check.left_out == [
         {"case": "second", "code": "another version"},
         {"case": "third", "code": "new"},
+    ]
+    # Nothing is left to compare: it is said of each case, also of what only the merge base has.
+    proposed.commit("Rename", paceline_toml=MANIFEST.replace("benchmarks.loop", "benchmarks.ring"))
+    check = prepare_check(request_check(tracked, CheckRequest("part")))
+    assert check.reason["code"] == "no common case"
+    assert [(row["case"], row["code"]) for row in check.left_out] == [
+        *[("ring", "new"), ("loop", "gone"), ("second", "gone")]
     ]
 
 
