@@ -10,7 +10,7 @@ from dashboard.experiments.bounds import GUARDED_KINDS, QUALITY, WORSE, BoundedD
 from dashboard.experiments.counted_sides import uncertain_counters
 from dashboard.experiments.paired_phases import paired_phases
 from dashboard.measured_kinds import COUNTER
-from dashboard.models import Check, CheckedCase, Experiment
+from dashboard.models import Check, CheckedCase, Experiment, Regression
 from dashboard.pull_requests.answer import CaseEvaluation, moved_metrics
 from dashboard.pull_requests.case_evaluation import evaluate_case
 from dashboard.sentences.regressions.regressions import describe_function_change
@@ -19,11 +19,10 @@ from dashboard.sentences.regressions.regressions import describe_function_change
 LEAST_SHARE = 0.1
 # A function in which so much of the largest difference lies holds it.
 HELD_SHARE = 0.7
-# Each side is profiled once: by what some functions got faster others get slower by chance. A function that
-# is called as often as before is named where it got slower by more than so many times as much.
-CHANCE_MULTIPLE = 2
-# What suspects explain: of a time pairs tell its phases.
-EXPLAINED_KINDS = (*GUARDED_KINDS, COUNTER)
+# What suspects explain. Of a time pairs tell its phases, and suspects what the head has changed in these:
+# each side is profiled once, in which any function may take longer by chance.
+TIME = "time"
+EXPLAINED_KINDS = (TIME, *GUARDED_KINDS, COUNTER)
 BUILT_IN = "(built-in)"  # the file of what Python itself and compiled code are made of
 BODY = ("<module>",)
 # Functions of a kind of metric.
@@ -32,9 +31,9 @@ MOST_SUSPECTS = 2
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What a case's difference comes from: a phase with its share, or a function of changed calls or time.
+    """What a case's difference comes from: a phase with its share, or a function of changed calls.
 
-    Of what isn't a time a suspect, as a regression keeps it, with the name of the metric that is worse.
+    Or a suspect, as a regression keeps it, with the name of the metric that is worse.
     """
 
     case: str
@@ -43,7 +42,6 @@ class Cause:
     function: str = ""
     file: str = ""
     calls: tuple[float, float] = (0.0, 0.0)  # per step, of base and head
-    seconds: tuple[float, float] = (0.0, 0.0)  # per step, with what it calls
     metric: str = ""
     suspect: Mapping[str, Any] = field(default_factory=dict)
 
@@ -200,7 +198,10 @@ def find_causes(row: CheckedCase, measured: CaseEvaluation) -> list[Cause]:
     suspects = suspected_causes(row.experiment, measured)
     if own is None or not (own.verdict == WORSE or own.is_better):
         return suspects
-    timed = [*phase_causes(row.experiment, measured.case), *function_causes(row.experiment, measured.case)]
+    timed = phase_causes(row.experiment, measured.case)
+    # A changed function says the same, and that it was changed.
+    if not any(cause.metric == own.metric.name for cause in suspects):
+        timed += function_causes(row.experiment, measured.case)
     # What became faster is no reason to refuse it.
     return [*timed, *suspects] if own.verdict == WORSE else [*suspects, *timed]
 
@@ -235,7 +236,8 @@ def phase_causes(experiment: Experiment, case: str) -> list[Cause]:
 
 
 def function_causes(experiment: Experiment, case: str) -> list[Cause]:
-    """The functions of the code itself in which most of the difference lies, the innermost first."""
+    """The function of the code itself in which most of the difference lies, and which is called more or less
+    often: by the time alone of two profiles any function may be the one."""
     profiles: Any = experiment.profiles
     if not all((profiles.get(side) or {}).get("functions") for side in ("base", "head")):
         return []
@@ -246,29 +248,13 @@ def function_causes(experiment: Experiment, case: str) -> list[Cause]:
         name: slower * (after.get(name, nothing).seconds - before.get(name, nothing).seconds)
         for name in {**before, **after}
     }
-    most, chance = max(moved.values(), default=0.0), -min(0.0, *moved.values())
+    most = max(moved.values(), default=0.0)
     # Whoever calls it holds the difference as well: the innermost takes the least time of all that hold it.
-    holding = [
-        name
-        for name in moved
-        if most > 0
-        and moved[name] >= HELD_SHARE * most
-        and (
-            before.get(name, nothing).calls != after.get(name, nothing).calls
-            or moved[name] > CHANCE_MULTIPLE * chance
-        )
-    ]
+    holding = [name for name in moved if most > 0 and moved[name] >= HELD_SHARE * most]
     holding.sort(key=lambda name: (max(cost_of(before, name), cost_of(after, name)), name))
-    return [
-        Cause(
-            case,
-            function=name[0],
-            file=name[1],
-            calls=(before.get(name, nothing).calls, after.get(name, nothing).calls),
-            seconds=(cost_of(before, name), cost_of(after, name)),
-        )
-        for name in holding[:1]
-    ]
+    called = [(name, (before.get(name, nothing).calls, after.get(name, nothing).calls)) for name in holding]
+    changed = [(name, calls) for name, calls in called if max(calls) >= Regression.MORE_CALLS * min(calls)]
+    return [Cause(case, function=name[0], file=name[1], calls=calls) for name, calls in changed[:1]]
 
 
 @dataclass(frozen=True, slots=True)

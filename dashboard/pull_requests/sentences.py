@@ -189,7 +189,7 @@ def cause_sentences(report: CheckReport) -> list[str]:
 def cause_text(cause: Cause) -> str:
     """`learn explains 92 %`, `train.py:push: 256 calls a step instead of 1`.
 
-    Of memory and quality `Peak memory: train.py:push was changed`.
+    Of a suspect `Peak memory: train.py:push was changed`.
     """
     if cause.suspect:
         metric = metric_label(cause.metric)
@@ -197,12 +197,8 @@ def cause_text(cause: Cause) -> str:
     if not cause.function:
         return f"{cause.phase} explains {numbers.format_share(cause.share)} of it"
     where = function_location({"file": cause.file, "function": cause.function})
-    before, after = cause.calls
-    if before != after:
-        counts = f"{numbers.format_number(after)} calls a step instead of {numbers.format_number(before)}"
-        return f"{where}: {counts}"
-    taken = [numbers.format_quantity(value, "s") for value in (cause.seconds[1], cause.seconds[0])]
-    return f"{where} takes {taken[0]} per profiled step instead of {taken[1]}"
+    before, after = map(numbers.format_number, cause.calls)
+    return f"{where}: {after} calls a step instead of {before}"
 
 
 def suspect_text(suspect: Mapping[str, Any]) -> str:

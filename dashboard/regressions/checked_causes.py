@@ -1,21 +1,21 @@
-"""Which changed functions explain what a check has found worse beside the time.
+"""Which changed functions explain what a check has found worse.
 
-More memory, less that is learned, or more that is counted.
-
-Of a time the pairs' own phases and profiles tell. Of these only the difference of the code does, ranked as
-that of a regression of the same kind is.
+A longer step, more memory, less that is learned, or more that is counted: ranked as those of a regression of
+the same kind are. Of a time the pairs tell the phase, in which they are looked for.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.db import transaction
 from django.db.models import Q
 
 from dashboard.models import Check, CheckedCase, Experiment
+from dashboard.phases.paths import is_in_phase
 from dashboard.pull_requests.case_evaluation import evaluate_case
-from dashboard.pull_requests.report import EXPLAINED_KINDS
+from dashboard.pull_requests.report import EXPLAINED_KINDS, TIME, phase_causes
 from dashboard.regressions.explanation.commit_difference import touched_functions
 from dashboard.regressions.explanation.suspects import Profile, rank_suspects
 
@@ -47,10 +47,22 @@ def rank_by_kind(row: CheckedCase, kinds: list[str]) -> dict[str, list[dict[str,
     before, after = (counted_profile(profiles.get(side)) for side in ("base", "head"))
     base = check.base_commit.hash if check.base_commit else ""
     touched = touched_functions(check.project, base, check.head_hash)
-    return {
-        kind: rank_suspects(before, after, touched, kind=kind, phase="", delta=None)[:MOST_SUSPECTS]
-        for kind in kinds
-    }
+    found = {}
+    for kind in kinds:
+        phase = slowest_phase(row) if kind == TIME else ""
+        ranked = rank_suspects(before, after, touched, kind=kind, phase=phase, delta=None)
+        found[kind] = [suspect for suspect in ranked if is_possible(suspect, phase)][:MOST_SUSPECTS]
+    return found
+
+
+def slowest_phase(row: CheckedCase) -> str:
+    """The one that explains most of what its pairs lost; empty where they don't tell."""
+    return next((cause.phase for cause in phase_causes(row.experiment, "")), "")
+
+
+def is_possible(suspect: Mapping[str, Any], phase: str) -> bool:
+    """Whether it may have run in the phase: what only the diff has may have run anywhere."""
+    return not suspect["phase"] or is_in_phase(suspect["phase"], phase)
 
 
 def counted_profile(side: Profile | None) -> Profile | None:

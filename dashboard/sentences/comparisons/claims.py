@@ -103,7 +103,7 @@ def _is_known_unit(unit: str) -> bool:
 
 
 def evidence_text(measurement: ClaimMeasurement) -> str:
-    """`12 pairs, 1 disturbed`, `5 repetitions`, `counted`."""
+    """`12 pairs, 1 more disturbed`, `5 repetitions`, `counted`."""
     found = measurement.evidence
     if not found:
         return ""
@@ -112,7 +112,7 @@ def evidence_text(measurement: ClaimMeasurement) -> str:
     samples, disturbed = int(found.get("samples", 0)), int(found.get("disturbed", 0))
     noun = str(found.get("kind", "pairs"))
     text = f"{samples} {noun.removesuffix('s') if samples == 1 else noun}"
-    return f"{text}, {disturbed} disturbed" if disturbed else text
+    return f"{text}, {disturbed} more disturbed" if disturbed else text
 
 
 def reason_text(reason: Mapping[str, Any]) -> str:

@@ -61,6 +61,24 @@ def test_changed_functions_explain_what_is_worse_beside_the_time(case: CheckedCa
     assert f"Peak memory: {told.split()[0]}" in sentences.comment_markdown(read_report(case.of))
 
 
+def test_a_slower_step_is_blamed_on_what_was_changed_in_its_phase(case: CheckedCase) -> None:
+    longer = {"learn": [0.008, 0.018], "act": [0.002, 0.002]}
+    case.experiment.pairs.update(head=0.02, others={}, phases=longer)
+    told = {}
+    for phase in ("act", "learn/update"):
+        case.experiment.profiles = {
+            side: build_profile(calls, 0.001) for side, calls in (("base", 1), ("head", 9))
+        }
+        for profile in case.experiment.profiles.values():
+            profile["functions"][0]["phase"] = phase
+        case.experiment.save()
+        regressions.explain_checked_case(case.experiment_id)
+        told[phase] = causes_of(case.of)
+    explained = "learn explains 100 % of it"
+    pushed = "Step time: replay.py:push is called 9 times per step instead of 1 and was changed"
+    assert told == {"act": [explained], "learn/update": [explained, pushed]}
+
+
 def test_of_what_neither_changed_nor_is_called_more_often_nothing_is_said(case: CheckedCase) -> None:
     regressions.explain_checked_case(case.experiment_id)
     case.experiment.refresh_from_db()
