@@ -107,6 +107,8 @@ def test_files_are_relative_and_environments_are_named() -> None:
     assert own == Path(__file__).name
     assert standard == "python/textwrap.py"
     assert installed.startswith("site-packages/_pytest/")
+    system = profile_rows.relative_file("/usr/lib/python3/dist-packages/torch/nn/modules/module.py", folder)
+    assert system == "site-packages/torch/nn/modules/module.py"
 
 
 NO_STACKS = {"rows": [], "rest": {"stacks": 0, "calls": 0.0, "self": 0.0}}

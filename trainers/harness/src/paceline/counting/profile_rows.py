@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sysconfig
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -20,6 +21,7 @@ NAME_LIMIT = 200
 STACK_LIMIT = 600
 DEPTH_LIMIT = 64
 TEXT_LIMIT = 400_000
+_PACKAGES = re.compile(r"/(?:site|dist)-packages/")
 
 SourceLocation = tuple[str, str, int]
 Row = dict[str, Any]
@@ -161,7 +163,10 @@ def relative_file(name: str, folder: Path) -> str:
     for root, prefix in _file_roots(folder):
         if path.is_relative_to(root):
             return printable_name(prefix + path.relative_to(root).as_posix())[-NAME_LIMIT:]
-    return printable_name(name)[-NAME_LIMIT:] or "(unknown)"
+    # Packages of the system or the user, which an environment may see besides its own.
+    installed = _PACKAGES.split(name)[1:]
+    shown = f"site-packages/{installed[-1]}" if installed else name
+    return printable_name(shown)[-NAME_LIMIT:] or "(unknown)"
 
 
 @cache

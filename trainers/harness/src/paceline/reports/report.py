@@ -21,6 +21,7 @@ from .report_sections import (
 
 BAR = 30
 NAME_WIDTH = 72
+PLACE_WIDTH = 32  # of it at least for a function's file and line, and the gap before them
 
 
 def format_document(document: Document) -> str:
@@ -105,7 +106,7 @@ def _functions_table(document: Document) -> str:
         return ""
     rows = [
         [
-            _shorten_name(f"{row.function}  {row.file}:{row.line}"),
+            _locate_function(row.function, f"{row.file}:{row.line}"),
             format_amount(row.calls, "1"),
             format_amount(row.self_time, "s"),
         ]
@@ -122,15 +123,25 @@ def _operations_table(document: Document) -> str:
         document.profile.operations.items(), key=lambda pair: (-seconds.get(pair[0], 0.0), -pair[1])
     )
     rows = [
-        [_shorten_name(name), f"{number:.4g}", format_amount(seconds[name], "s") if name in seconds else ""]
+        [
+            _shorten(name, NAME_WIDTH),
+            f"{number:.4g}",
+            format_amount(seconds[name], "s") if name in seconds else "",
+        ]
         for name, number in ordered[:10]
     ]
     return align_columns([["tensor operation", "per step", "self/step"], *rows])
 
 
-def _shorten_name(text: str) -> str:
+def _locate_function(name: str, place: str) -> str:
+    """Return both, shortened to the width: of the place its head, then of the name."""
+    name = name if len(name) <= NAME_WIDTH - PLACE_WIDTH else f"...{name[3 + PLACE_WIDTH - NAME_WIDTH :]}"
+    return f"{name}  {_shorten(place, NAME_WIDTH - 2 - len(name))}"
+
+
+def _shorten(text: str, width: int) -> str:
     # The end has the file and the line.
-    return text if len(text) <= NAME_WIDTH else f"...{text[3 - NAME_WIDTH :]}"
+    return text if len(text) <= width else f"...{text[3 - width :]}"
 
 
 def _warning_lines(document: Document) -> str:
