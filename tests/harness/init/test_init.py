@@ -475,7 +475,7 @@ def test_words_behind_the_dashes_are_the_scripts() -> None:
 
 def test_errors_are_told_by_the_line_that_names_them(tmp_path: Path) -> None:
     assert find_error("a\nKeyError: 'x'\nsee the documentation\n") == "KeyError: 'x'"
-    assert find_error("  assert x\n  AssertionError\n") == "AssertionError at assert x"
+    assert find_error("  assert x\n  ^^^~~^\n  AssertionError\n") == "AssertionError at assert x"
     assert find_error("FileNotFoundError: x not found.") == "FileNotFoundError: x not found"
     # Environments in processes of their own fail, and then the loop that talks to them.
     dead = "gym.error.NameNotFound: Environment x doesn't exist. \nConnectionResetError: [Errno 104] reset\n"

@@ -118,6 +118,7 @@ def find_error(output: str) -> str:
         if error.endswith(":"):
             error = " ".join(lines[place : place + 2])
         elif ":" not in error and place > 0:
-            # Bare, the line of code above it says more.
-            error = f"{error} at {lines[place - 1]}"
+            # Bare, the line of code above it says more; Python may underline a part of it.
+            code = [line for line in lines[:place] if line.strip("^~ ")]
+            error = f"{error} at {code[-1]}" if code else error
     return error[:LONGEST_ERROR].rstrip(".")
