@@ -203,6 +203,9 @@ class TestPacing:
             finder.end_owner_step(step_kinds.ENVIRONMENT, owner)
         finder.end_owner_step(step_kinds.OPTIMIZER, Owner())
         assert (loop.begun, loop.steps, loop.called) == (1, 2, True)
+        described = finder.describe_step()
+        assert described is not None
+        assert described["learned_after"] == 2
 
     def test_an_environment_takes_over_before_the_first_step(self) -> None:
         finder, loop = self.make_finder()

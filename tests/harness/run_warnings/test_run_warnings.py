@@ -214,8 +214,18 @@ def test_steps_of_several_threads_are_told(raw: Raw) -> None:
 
 @pytest.mark.parametrize(("after", "codes"), [(19, {}), (20, {"steps_of_several_kinds": False})])
 def test_steps_of_two_optimizers_in_the_window_are_told(raw: Raw, after: int, codes: dict[str, bool]) -> None:
-    step = {"owner": "Adam", "succeeded": "SGD", "succeeded_after": after, "alternates": False}
-    assert warning_codes(raw, step=step) == codes
+    step = {"kind": "optimizer", "owner": "Adam", "succeeded": "SGD"}
+    assert warning_codes(raw, step=step | {"succeeded_after": after, "alternates": False}) == codes
+
+
+@pytest.mark.parametrize(
+    ("path", "after", "told"),
+    [("learn", 0, True), ("learn/optimizer", 19, False), ("learn/optimizer", 20, True)],
+)
+def test_steps_that_learn_nothing_are_told(raw: Raw, path: str, after: int, told: bool) -> None:
+    raw["phases"] = [{"path": "env_step"}, {"path": path}]
+    step = {"kind": "environment", "owner": "SyncVectorEnv", "learned_after": after}
+    assert warning_codes(raw, step=step) == ({"nothing_learned": False} if told else {})
 
 
 def test_optimizers_that_take_turns_for_ever_are_not_warmed_up_for() -> None:

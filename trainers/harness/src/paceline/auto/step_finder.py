@@ -73,6 +73,8 @@ class StepFinder:
         self._owner: Callable[[], object] = lambda: None
         self._script_marks_steps = False
         self._steps = 0
+        # How many steps there were before the first of an optimizer's.
+        self._learned_after: int | None = None
         self._tries = 0
         self.ended = False
 
@@ -101,6 +103,8 @@ class StepFinder:
             return
         if self.ended:
             self._end_again()
+        if kind == OPTIMIZER and not self._seen[OPTIMIZER]:
+            self._learned_after = self._steps
         self._seen[kind] += 1
         if self._script_marks_steps or (self._chosen and kind != self._chosen):
             return
@@ -137,7 +141,9 @@ class StepFinder:
             return {"kind": MARK, "owner": "paceline.steps", "chosen": bool(self._chosen)}
         if not self._kind:
             return None
-        step = {"kind": self._kind, "owner": self._owner_name, "chosen": bool(self._chosen)}
+        step: dict[str, Any] = {"kind": self._kind, "owner": self._owner_name, "chosen": bool(self._chosen)}
+        if self._kind == ENVIRONMENT and self._learned_after is not None:
+            step["learned_after"] = self._learned_after
         return step | self._succession.describe()
 
     def stop(self) -> None:

@@ -26,7 +26,7 @@ from .learning_guards import diverged_names, finite_qualities, judge_guards, val
 from .reported_numbers import leave_out_unusable
 
 # Of what ends a step: for the warnings alone.
-OMITTED_OF_STEP = ("succeeded_after", "alternates")
+OMITTED_OF_STEP = ("learned_after", "succeeded_after", "alternates")
 # Phases whose number in a step is shown with what a step is.
 PASSES = ("forward", "backward", "optimizer", "env_step")
 

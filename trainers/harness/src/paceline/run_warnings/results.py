@@ -15,6 +15,7 @@ from ..measured.processor import CONTENTION_SHARE
 from ..measurement import TimedRepetition
 from ..phase_names import spell_metric
 from ..statistics import mean
+from ..step_kinds import ENVIRONMENT
 from ..units import format_amount, format_count
 from ..watching.measurement_errors import TooFewStepsError
 from .warning import Raw, WarningRows, make_warning
@@ -33,6 +34,7 @@ def result_warnings(
     yield from _dropped_phases(timed)
     yield from _several_threads(timed)
     yield from _several_owners(timed, benchmark)
+    yield from _unlearned_steps(raw, timed, benchmark)
     yield from _limit_warnings(raw)
     yield from _scaling_warnings(raw)
     if benchmark.job is not None and "job" not in raw:
@@ -168,6 +170,27 @@ def _several_owners(timed: Sequence[TimedRepetition], benchmark: Benchmark) -> W
             f"the window holds steps of {latest['succeeded']} and of {latest['owner']}, which took over "
             f"after {latest['succeeded_after']}",
             f"warm up for more than {latest['succeeded_after']} steps, or choose what ends a step",
+        )
+
+
+def _unlearned_steps(raw: Raw, timed: Sequence[TimedRepetition], benchmark: Benchmark) -> WarningRows:
+    """Warn where an environment was stepped in the window, or from its begin on, and no optimizer was."""
+    steps = [row.step for row in timed if row.step and row.step["kind"] == ENVIRONMENT]
+    if not steps:
+        return
+    learned_after = max(int(step.get("learned_after", 0)) for step in steps)
+    if not any("optimizer" in row["path"].split("/") for row in raw["phases"]):
+        yield make_warning(
+            "nothing_learned",
+            "no optimizer of PyTorch stepped in the window: it holds the environment's steps alone",
+            "where the script learns after a number of them, measure several times as many (--steps)",
+        )
+    elif learned_after >= benchmark.warmup_steps:
+        yield make_warning(
+            "nothing_learned",
+            f"the first optimizer step came after {learned_after} steps, within the window: "
+            "until then nothing was learned",
+            f"warm up for more than {learned_after} steps (--warmup-steps)",
         )
 
 
