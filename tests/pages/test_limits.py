@@ -7,8 +7,8 @@ import re
 import pytest
 from django.test import Client
 
-from dashboard.alerts.email import compose_email
-from dashboard.alerts.payload import alert_payload
+from dashboard.alerts.kinds.email import compose_email
+from dashboard.alerts.kinds.payload import alert_payload
 from dashboard.models import Commit, Regression, Run
 from tests.pages import builders
 from tests.pages.series.test_series import embedded_figure

@@ -11,8 +11,8 @@ import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from dashboard.alerts.email import compose_email
-from dashboard.alerts.payload import alert_payload
+from dashboard.alerts.kinds.email import compose_email
+from dashboard.alerts.kinds.payload import alert_payload
 from dashboard.models import Regression
 from dashboard.querysets.regressions import regressions_with_related
 from dashboard.sentences.formatting import numbers
@@ -107,7 +107,7 @@ def test_nothing_that_people_read_is_rounded_elsewhere() -> None:
         "dashboard/charts/static_svg.py",
         "dashboard/templatetags/paceline.py",
         "dashboard/alerts/channels.py",
-        "dashboard/alerts/payload.py",
+        "dashboard/alerts/kinds/payload.py",
         "dashboard/sentences/formatting/numbers.py",
     }
     rooms = ("alerts", "charts", "pages", "querysets", "sentences", "templatetags")

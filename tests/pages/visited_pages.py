@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from dashboard import dispatch, failed_jobs, runs
 from dashboard.access import Visitor, make_token
-from dashboard.alerts.email import compose_email
+from dashboard.alerts.kinds.email import compose_email
 from dashboard.ingest.latest import write_latest
 from dashboard.models import (
     Case,

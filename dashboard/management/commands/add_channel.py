@@ -10,9 +10,9 @@ from django.core.management.base import CommandError, CommandParser
 
 from dashboard.access import AuditAction, command_account, record_action
 from dashboard.alerts import ChannelError, add_channel
-from dashboard.alerts.channel_kind import KindField
 from dashboard.alerts.channels import recorded_address
 from dashboard.alerts.kinds import KINDS
+from dashboard.alerts.kinds.channel_kind import KindField
 from dashboard.mail_server import PRINTED, sends_mail
 from dashboard.management.base import SiteCommand, project_named
 from dashboard.models import Channel

@@ -15,9 +15,9 @@ from dashboard import alerts
 from dashboard.access import visitor_of
 from dashboard.alerts import channel_changes
 from dashboard.alerts.channel_changes import WrongSettings, create_channel, edit_channel
-from dashboard.alerts.channel_kind import ChannelKind
 from dashboard.alerts.channel_settings import write_settings
 from dashboard.alerts.kinds import KINDS, kind_of
+from dashboard.alerts.kinds.channel_kind import ChannelKind
 from dashboard.models import AlertRule, Channel, Project
 from dashboard.pages.form_fields import parse_key, read_text
 from dashboard.pages.settings.channels import of_project, render_channels

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dashboard.alerts.payload import alert_payload
+from dashboard.alerts.kinds.payload import alert_payload
 from dashboard.models import Delivery
 from dashboard.sentences.regressions import regressions as sentences
 

@@ -13,7 +13,7 @@ import pytest
 from pytest_django import Settings
 
 from dashboard import alerts
-from dashboard.alerts.payload import alert_payload
+from dashboard.alerts.kinds.payload import alert_payload
 from dashboard.models import Delivery, Regression
 from tests.dashboard.alerts.sinks import HttpSink
 

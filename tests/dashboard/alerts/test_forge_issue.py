@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from dashboard import alerts
-from dashboard.alerts.forge_issue import issue_marker
+from dashboard.alerts.kinds.forge_issue import issue_marker
 from dashboard.alerts.messages import compose_message
 from dashboard.models import Channel, Commit, Delivery, Regression
 from tests.dashboard.forges.conftest import OpenStandIn, connection_to, open_stand_in

@@ -12,7 +12,8 @@ from django.test import Client
 from PIL import Image
 from pytest_django import Settings
 
-from dashboard.alerts import email, pictures
+from dashboard.alerts import pictures
+from dashboard.alerts.kinds import email
 from dashboard.alerts.pictures import PICTURE_LIFETIME, draw_regression, picture_url, regression_of_token
 from dashboard.charts.canvas import BAD, GOOD, SvgCanvas, spell_for_png
 from dashboard.charts.picture_ticks import write_ticks

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dashboard.alerts.email import compose_email
-from dashboard.alerts.payload import alert_payload
+from dashboard.alerts.kinds.email import compose_email
+from dashboard.alerts.kinds.payload import alert_payload
 from dashboard.models import Commit, Delivery
 from dashboard.sentences.regressions import regressions as sentences
 

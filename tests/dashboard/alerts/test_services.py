@@ -13,8 +13,8 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from dashboard import alerts
-from dashboard.alerts.http_exchange import json_reason
 from dashboard.alerts.kinds import KINDS
+from dashboard.alerts.kinds.http_exchange import json_reason
 from dashboard.models import Channel, Commit, Delivery, Regression
 from tests.dashboard.alerts.services import PAGERDUTY_KEY, SERVICES, ServiceStandIn
 

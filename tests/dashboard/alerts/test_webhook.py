@@ -10,8 +10,8 @@ import pytest
 from pytest_django import Settings
 
 from dashboard import alerts
-from dashboard.alerts import http_exchange, webhook
 from dashboard.alerts.errors import DeliveryError, PermanentDeliveryError
+from dashboard.alerts.kinds import http_exchange, webhook
 from dashboard.models import Delivery
 from dashboard.outgoing_http import addresses, sending
 from tests.dashboard.alerts.sinks import HttpSink

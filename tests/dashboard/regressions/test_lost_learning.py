@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dashboard import experiments, repositories, runs
+from dashboard.alerts.kinds.payload import alert_payload
 from dashboard.alerts.messages import compose_message
-from dashboard.alerts.payload import alert_payload
 from dashboard.host_protocol import OtherMetric, PairMeasured
 from dashboard.models import (
     Case,

@@ -11,8 +11,8 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from dashboard import alerts, runs
-from dashboard.alerts import webhook
 from dashboard.alerts.errors import DeliveryError
+from dashboard.alerts.kinds import webhook
 from dashboard.models import Channel, Delivery, Project, Run
 from dashboard.secrets import is_lost
 

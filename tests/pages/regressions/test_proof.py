@@ -10,8 +10,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from dashboard.alerts.kinds.payload import alert_payload
 from dashboard.alerts.messages import compose_message
-from dashboard.alerts.payload import alert_payload
 from dashboard.models import (
     Commit,
     Delivery,

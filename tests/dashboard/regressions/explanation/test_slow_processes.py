@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.alerts.payload import regression_fields
+from dashboard.alerts.kinds.payload import regression_fields
 from dashboard.models import Project, Regression
 from dashboard.regressions import judge_run
 from dashboard.regressions.explanation import slow_processes

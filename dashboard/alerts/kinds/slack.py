@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from dashboard.alerts.channel_kind import (
+from dashboard.alerts.errors import ChannelError, PermanentDeliveryError
+from dashboard.alerts.kinds.channel_kind import (
     ChannelKind,
     Destination,
     KindField,
@@ -18,8 +19,7 @@ from dashboard.alerts.channel_kind import (
     readable_secret,
     secret_destination,
 )
-from dashboard.alerts.errors import ChannelError, PermanentDeliveryError
-from dashboard.alerts.http_exchange import parse_webhook_url, post_to_service, readable_reason
+from dashboard.alerts.kinds.http_exchange import parse_webhook_url, post_to_service, readable_reason
 from dashboard.alerts.messages import Message, Section, compose_message, fit_text
 from dashboard.models import Delivery
 

@@ -13,8 +13,8 @@ from django.core.mail import EmailMultiAlternatives
 from django.core.validators import validate_email
 from django.template.loader import render_to_string
 
-from dashboard.alerts.channel_kind import ChannelKind, Destination, KindField, required_text
 from dashboard.alerts.errors import ChannelError, DeliveryError, PermanentDeliveryError
+from dashboard.alerts.kinds.channel_kind import ChannelKind, Destination, KindField, required_text
 from dashboard.alerts.messages import ONGOING_EVENTS, compose_message
 from dashboard.alerts.pictures import draw_regression
 from dashboard.models import Delivery

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.utils import timezone
 
-from dashboard.alerts.channel_kind import ChannelKind, Destination, KindField
 from dashboard.alerts.errors import ChannelError, DeliveryError, PermanentDeliveryError
+from dashboard.alerts.kinds.channel_kind import ChannelKind, Destination, KindField
 from dashboard.alerts.messages import Message, Section, compose_message, fit_text
 from dashboard.alerts.reported_states import ENDING_EVENTS
 from dashboard.forges.errors import ForgeAnswerError, ForgeBusy, ForgeRefused

@@ -8,7 +8,8 @@ import json
 import time
 from collections.abc import Mapping
 
-from dashboard.alerts.channel_kind import (
+from dashboard.alerts.errors import DeliveryError
+from dashboard.alerts.kinds.channel_kind import (
     LONGEST_ADDRESS,
     ChannelKind,
     Destination,
@@ -16,9 +17,8 @@ from dashboard.alerts.channel_kind import (
     read_url,
     required_text,
 )
-from dashboard.alerts.errors import DeliveryError
-from dashboard.alerts.http_exchange import exchange_request, parse_webhook_url, refuse_answer
-from dashboard.alerts.payload import alert_payload
+from dashboard.alerts.kinds.http_exchange import exchange_request, parse_webhook_url, refuse_answer
+from dashboard.alerts.kinds.payload import alert_payload
 from dashboard.models import Delivery
 from dashboard.secrets import is_lost
 

@@ -9,7 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from dashboard.alerts.channel_kind import (
+from dashboard.alerts.errors import ChannelError
+from dashboard.alerts.kinds.channel_kind import (
     ChannelKind,
     Destination,
     KindField,
@@ -17,8 +18,7 @@ from dashboard.alerts.channel_kind import (
     readable_secret,
     secret_destination,
 )
-from dashboard.alerts.errors import ChannelError
-from dashboard.alerts.http_exchange import json_reason, parse_webhook_url, post_to_service
+from dashboard.alerts.kinds.http_exchange import json_reason, parse_webhook_url, post_to_service
 from dashboard.alerts.messages import Message, Section, compose_message, escape_marks, fit_text
 from dashboard.models import Delivery
 

@@ -10,7 +10,7 @@ from urllib.parse import SplitResult
 from django.conf import settings
 
 from dashboard.alerts.errors import ChannelError, DeliveryError, PermanentDeliveryError
-from dashboard.alerts.http_exchange import check_webhook_host, parse_webhook_url
+from dashboard.alerts.kinds.http_exchange import check_webhook_host, parse_webhook_url
 from dashboard.models import Channel, Delivery
 from dashboard.secrets import is_lost
 

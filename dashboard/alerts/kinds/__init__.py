@@ -6,8 +6,18 @@ tests, a section of docs/alerts.md.
 
 from __future__ import annotations
 
-from dashboard.alerts import discord, email, forge_issue, matrix, mattermost, pagerduty, slack, teams, webhook
-from dashboard.alerts.channel_kind import ChannelKind
+from dashboard.alerts.kinds import (
+    discord,
+    email,
+    forge_issue,
+    matrix,
+    mattermost,
+    pagerduty,
+    slack,
+    teams,
+    webhook,
+)
+from dashboard.alerts.kinds.channel_kind import ChannelKind
 from dashboard.models import Channel, Delivery
 
 KINDS: dict[str, ChannelKind] = {

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from dashboard.alerts.channel_kind import (
+from dashboard.alerts.errors import ChannelError
+from dashboard.alerts.kinds.channel_kind import (
     ChannelKind,
     Destination,
     KindField,
@@ -19,8 +20,7 @@ from dashboard.alerts.channel_kind import (
     readable_secret,
     required_text,
 )
-from dashboard.alerts.errors import ChannelError
-from dashboard.alerts.http_exchange import json_reason, parse_webhook_url, post_to_service
+from dashboard.alerts.kinds.http_exchange import json_reason, parse_webhook_url, post_to_service
 from dashboard.alerts.messages import Message, Section, compose_message, fit_text
 from dashboard.models import Delivery
 

@@ -12,7 +12,8 @@ from urllib.parse import urldefrag
 
 from django.conf import settings
 
-from dashboard.alerts.channel_kind import (
+from dashboard.alerts.errors import ChannelError
+from dashboard.alerts.kinds.channel_kind import (
     ChannelKind,
     Destination,
     KindField,
@@ -21,8 +22,7 @@ from dashboard.alerts.channel_kind import (
     required_text,
     secret_fingerprint,
 )
-from dashboard.alerts.errors import ChannelError
-from dashboard.alerts.http_exchange import json_reason, parse_webhook_url, post_to_service
+from dashboard.alerts.kinds.http_exchange import json_reason, parse_webhook_url, post_to_service
 from dashboard.alerts.messages import WORSE, Message, compose_message, fit_text
 from dashboard.alerts.reported_states import ENDING_EVENTS
 from dashboard.models import Channel, Delivery, Regression
