@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from django.db.models import Q, QuerySet
+from django.db.models import Func, IntegerField, Q, QuerySet
 
 from dashboard.models import Metric, Point, Run
 from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
@@ -31,6 +31,8 @@ class RunPoint(NamedTuple):
     low: float | None
     high: float | None
     tainted: bool
+    # How many repetitions it is of; only read of the run before.
+    samples: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class PreviousRun:
 
 
 def points_of_run(run: int) -> list[RunPoint]:
-    return [RunPoint._make(row) for row in _OF_RUN.read_rows(False, run=run)]
+    return [RunPoint(*row) for row in _OF_RUN.read_rows(False, run=run)]
 
 
 def neighbouring_runs(run: Run, points: Sequence[RunPoint]) -> tuple[Run | None, Run | None]:
@@ -62,7 +64,7 @@ def neighbouring_runs(run: Run, points: Sequence[RunPoint]) -> tuple[Run | None,
 
 def read_previous(run: Run) -> PreviousRun:
     """What is shown of `run` beside the run after it."""
-    points = [RunPoint._make(row) for row in _OF_RUN.read_rows(True, run=run.pk)]
+    points = [RunPoint(*row) for row in _OF_RUN.read_rows(True, run=run.pk)]
     return PreviousRun(
         run,
         {point.series: point.value for point in points if point.kind == Metric.Kind.COUNTER},
@@ -72,9 +74,11 @@ def read_previous(run: Run) -> PreviousRun:
 
 def _build_of_run(is_previous: bool) -> QuerySet[Any]:
     rows = Point.objects.filter(run=Parameter("run"))
-    if is_previous:
-        rows = rows.filter(Q(series__metric__kind=Metric.Kind.COUNTER) | Q(series__headline=True))
-    return rows.values_list(*COLUMNS)
+    if not is_previous:
+        return rows.values_list(*COLUMNS)
+    rows = rows.filter(Q(series__metric__kind=Metric.Kind.COUNTER) | Q(series__headline=True))
+    number = Func("samples", function="cardinality", output_field=IntegerField())
+    return rows.annotate(repeated=number).values_list(*COLUMNS, "repeated")
 
 
 def _build_neighbours() -> QuerySet[Run]:

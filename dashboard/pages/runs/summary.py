@@ -8,6 +8,7 @@ from typing import Any
 
 from paceline.document import CODES_TAINTING_ALL
 
+from dashboard.detection.comparison import ENOUGH_SAMPLES
 from dashboard.models import Run
 from dashboard.querysets.run_points import PreviousRun, RunPoint
 from dashboard.sentences.formatting.change_sizes import describe_movement
@@ -18,8 +19,8 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ComparedMetric:
-    """A metric beside what the run before measured. `verdict`: worse, better, or empty where the intervals
-    don't tell the two runs apart."""
+    """A metric beside what the run before measured. `verdict`: worse, better, empty where the intervals don't
+    tell the two runs apart, `?` where they do and rest on too few repetitions."""
 
     before: float
     verdict: str
@@ -69,6 +70,9 @@ def compare_metric(row: Json, previous: PreviousRun | None) -> ComparedMetric | 
         return ComparedMetric(point.value, "", "")
     better = (row["value"] > point.value) == (row["better"] == "higher")
     size = describe_movement(row["name"], row["unit"], point.value, row["value"])
+    # As a comparison of the two says: three against three lie apart by chance once in ten times.
+    if not row["exact"] and min(len(row["samples"]), point.samples) < ENOUGH_SAMPLES:
+        return ComparedMetric(point.value, "?", size)
     return ComparedMetric(point.value, "better" if better else "worse", size)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dashboard.detection.comparison import ENOUGH_SAMPLES
 from dashboard.models import Run
 from dashboard.sentences.formatting import numbers
 from dashboard.sentences.formatting.english import join_names, lower_first
@@ -54,13 +55,18 @@ def _comparison_sentence(facts: RunFacts) -> str:
     if not facts.compared and not facts.incomparable:
         return ""
     beside = f"Beside the case's run before, #{number} at {commit}"
-    moved = [
-        f"{lower_first(label)} is {verdict}{f' by {size}' if size else ''}"
+    sized = [
+        (f"{lower_first(label)}", verdict, f" ({size})" if size else "")
         for label, verdict, size in facts.compared
-        if verdict
     ]
+    moved = [f"{label} is {verdict}{size}" for label, verdict, size in sized if verdict not in ("", "?")]
+    chance = join_names([f"{label}{size}" for label, verdict, size in sized if verdict == "?"])
     incomparable = join_names([lower_first(label) for label in facts.incomparable])
     parts = [join_names(moved)] if moved else []
+    if chance:
+        parts.append(
+            f"{chance} may differ by chance: runs of fewer than {ENOUGH_SAMPLES} repetitions don't tell"
+        )
     if incomparable:
         parts.append(f"{incomparable} can't be determined: a warning keeps one of the two out of judgement")
     if not parts:
