@@ -119,7 +119,8 @@ def describe_step(step: Mapping[str, Any] | None) -> str:
     if step["kind"] == "mark":
         return "is one pass through paceline.steps"
     succeeded = step.get("succeeded")
-    first = f"which took over from {succeeded}" if succeeded else "which stepped first"
+    other = "another " if succeeded == step["owner"] else ""
+    first = f"which took over from {other}{succeeded}" if succeeded else "which stepped first"
     why = "as the manifest chose" if step["chosen"] else first
     owner = f"ends with the {STEP_KINDS.get(step['kind'], step['kind'])} of {step['owner']}, {why}"
     passes = step.get("passes", {})

@@ -1,4 +1,5 @@
 import _thread
+import gc
 import math
 import threading
 import time
@@ -238,6 +239,17 @@ def test_warmup_is_kept_out_of_the_window() -> None:
     assert result["warmup_seconds"] >= 0.04
     assert 0.001 <= learn["total"] <= result["seconds"] / 3
     assert learn["count"] == 1
+
+
+@pytest.mark.parametrize(("warmup", "taken"), [(3, 2), (1, 1), (0, 0)])
+def test_ranks_that_open_their_windows_slowly_keep_no_measured_step_waiting(
+    monkeypatch: pytest.MonkeyPatch, warmup: int, taken: int
+) -> None:
+    recorder = make_timing_recorder(warmup, 2)
+    when: list[int] = []
+    monkeypatch.setattr(gc, "collect", lambda: when.append(recorder.loop.taken))
+    list(recorder.steps(range(9)))
+    assert when == [taken]
 
 
 def test_each_step_has_its_own_time_of_a_phase_that_came_later() -> None:

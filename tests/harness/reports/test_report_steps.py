@@ -11,6 +11,8 @@ def test_a_pass_is_told_in_the_number_that_is_printed() -> None:
     passes = {"forward": 1.0025, "backward": 1.0, "optimizer": 2.0}
     step = {"kind": "optimizer", "owner": "Adam", "chosen": False, "passes": passes}
     assert step_lines(step)[-1] == "a step holds 1 forward pass, 1 backward pass, 2 optimizer steps"
+    (line,) = step_lines(step | {"passes": {}, "succeeded": "Adam"})
+    assert "of Adam, which took over from another Adam;" in line
 
 
 @pytest.mark.parametrize("name", ["Categorical.log_prob", "f.<locals>." * 9 + "log_prob"])

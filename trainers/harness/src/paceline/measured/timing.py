@@ -293,10 +293,23 @@ class _TimedStepLoop(StepLoop):
         self.done += 1
         if self.done % self._report_every == 0:
             self._report(self.done)
+        if self.done == self.warmup_steps - 1:
+            self._prepare_window()
         if self.done == self.warmup_steps:
             self._open()
 
+    def _prepare_window(self) -> None:
+        """Do what takes long before the warm-up's last step, where there is one.
+
+        Ranks take unlike times for it: those that are ready wait in a collective for the others, and that
+        step belongs to no window then.
+        """
+        garbage_collection.prepare_garbage_collector()
+        self._timing.other_work.begin()
+
     def _open(self) -> None:
+        if self.warmup_steps < 2:
+            self._prepare_window()
         self._is_open = True
         self.end_step = self._make_step_end()  # type: ignore[method-assign]
         self.done = 0
@@ -310,16 +323,15 @@ class _TimedStepLoop(StepLoop):
             self._timing.gauges.clear()
             self._timing.unusable.clear()
         self._timing.device.create_events(len(self._main.nodes), self._phases_per_second())
-        garbage_collection.prepare_garbage_collector()
         self.devices = cuda_device.used_devices()
         cuda_device.synchronize_device(self.devices)
         self._timing.device.next_step(0)
-        self._waited_before, self._paused_before = self._processor_wait(), self._turn_pause()
         collective_log.open_window()
         loader_log.open_window()
         self.children_before = self._timing.read_children()
-        self._timing.other_work.begin()
         self.thread_changes = 0
+        # Last: what the thread waits for until here is no part of the window.
+        self._waited_before, self._paused_before = self._processor_wait(), self._turn_pause()
         self.opened = perf_counter()
 
     def _phases_per_second(self) -> float | None:

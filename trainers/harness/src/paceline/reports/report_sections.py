@@ -23,7 +23,8 @@ PASSES = {
 
 def _describe_first(step: Mapping[str, Any]) -> str:
     before = step.get("succeeded")
-    return f"took over from {before}" if before else "stepped first"
+    other = "another " if before == step["owner"] else ""
+    return f"took over from {other}{before}" if before else "stepped first"
 
 
 def step_lines(step: Mapping[str, Any]) -> list[str]:
