@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,10 @@ def test_a_loader_says_who_starves() -> None:
     assert sentences.describe_loader(loader) == (
         "The loop starves: it waits 8 ms a step for batches. "
         "Worker 1 takes 30 ms for a batch, the others 3 ms."
+    )
+    received = replace(loader, batches=1, fetch_time=0.001, starved="workers", slowest=None)
+    assert sentences.describe_loader(received).endswith(
+        "loop, which takes longer than they do. To receive what lies ready takes it 8 ms a step."
     )
 
 

@@ -10,7 +10,7 @@ from paceline.document import Document, read_document
 from paceline.document_rows import RankResults
 from paceline.phase_names import UNATTRIBUTED
 from paceline.reports.report import format_document
-from paceline.reports.report_ranks import describe_slowest_rank, ranks_table
+from paceline.reports.report_ranks import describe_loader, describe_slowest_rank, ranks_table
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "paceline.document-1-complete.json"
 
@@ -60,3 +60,11 @@ def test_of_collectives_on_a_device_no_time_is_told(measured: Document, ranks: R
     _, first, *_ = ranks_table(replace(measured, ranks=on_device)).splitlines()
     # Its number and its step are known.
     assert first.split()[3:] == ["?"] * 6
+
+
+@pytest.mark.parametrize(
+    ("wait", "told"), [(0.002, "."), (0.009, ", which takes 9 ms a step to receive what lies ready.")]
+)
+def test_batches_that_lie_ready_may_take_long_to_receive(measured: Document, wait: float, told: str) -> None:
+    loader = replace(measured.loaders[0], batches=2, fetch_time=0.002, starved="workers", slowest=None)
+    assert describe_loader(replace(loader, wait_time=wait)).endswith(f"its workers wait for the loop{told}")

@@ -119,7 +119,9 @@ def describe_loader(loader: LoaderResult) -> str:
     if loader.starved == "loop":
         parts.append(f"the loop waits for it {format_amount(loader.wait_time, 's')} a step")
     elif loader.starved == "workers":
-        parts.append("its workers wait for the loop")
+        receives = loader.fetch_time is not None and loader.wait_time > loader.batches * loader.fetch_time
+        wait = f", which takes {format_amount(loader.wait_time, 's')} a step to receive what lies ready"
+        parts.append(f"its workers wait for the loop{wait if receives else ''}")
     if loader.slowest is not None:
         parts.append(f"worker {loader.slowest} is slower than the others")
     return f"DataLoader of {loader.dataset}: {', '.join(parts)}." if parts else ""
