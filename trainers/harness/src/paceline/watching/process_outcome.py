@@ -14,6 +14,7 @@ from .measurement_errors import MeasurementError, NothingMeasuredError, TooFewSt
 from .missing_steps import describe_failed_programs, describe_missing_steps, describe_other_steps
 
 EXITED = "must end by itself, not by os._exit"
+EXECUTED = "measure that one, or, where it starts itself anew, set beforehand what it sets before it does"
 
 # What one process of it left.
 Left = dict[str, Any]
@@ -33,7 +34,7 @@ def read_outcome(plan: ProcessPlan, status: int, tail: str) -> Left:
         raise _process_failure(plan, status, results, tail)
     if not results:
         # Of an unmodified script os._exit leaves one too.
-        way = "must not become another program by os.execv: measure that one" if plan.auto else EXITED
+        way = f"must not become another program by os.execv: {EXECUTED}" if plan.auto else EXITED
         raise NothingMeasuredError(f"{plan.script} ended without a result, it {way}", tail)
     stepped = _choose_ranks([left for left in results if left["called"]])
     if not stepped:
