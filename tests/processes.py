@@ -90,7 +90,7 @@ def running_agent(
     finally:
         if process.poll() is None:
             process.terminate()
-            process.wait(30)
+            process.wait(100)
 
 
 def is_ready(worker: Worker) -> bool:

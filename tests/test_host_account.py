@@ -82,7 +82,7 @@ def test_a_host_of_another_account_measures_a_commit(
         wait_until(lambda: Run.objects.get(pk=run.pk).state in Run.TERMINAL, seconds=100)
     finally:
         agent.terminate()
-        assert agent.wait(30) == 0, log.read_text()
+        assert agent.wait(100) == 0, log.read_text()
     run.refresh_from_db()
     assert (run.state, run.reason) == ("done", ""), log.read_text()
     assert run.machine == Machine.objects.get(name="gpu-9")
