@@ -25,6 +25,7 @@ from dashboard.access.rules import (
     is_allowed,
     rule_of_match,
 )
+from dashboard.access.sentences import PAGES_ONLY, SIGNED_OUT, refusal_sentence
 from dashboard.access.visitors import Visitor, visitor_of
 from dashboard.api.host_requests import refuse_unknown_host
 from dashboard.models import Action, Project
@@ -39,7 +40,6 @@ from dashboard.problem_details import (
     refuse_method,
 )
 from dashboard.projects.names import current_slug
-from dashboard.sentences.administration.access import PAGES_ONLY, SIGNED_OUT, refusal_sentence
 
 
 class AccessMiddleware:

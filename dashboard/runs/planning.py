@@ -11,7 +11,6 @@ from paceline import manifest as manifests
 from paceline.manifest import Benchmark, Manifest, ManifestError
 
 from dashboard import repositories
-from dashboard.known_names import suggest_name
 from dashboard.models import Project, Run, Trigger
 from dashboard.policy.budget import limit_decision
 from dashboard.policy.decision import (
@@ -32,6 +31,7 @@ from dashboard.policy.project_policy import commit_policy, project_policy
 from dashboard.repositories import DETACHED, CommitFacts, Mirror
 from dashboard.runs import caps
 from dashboard.runs.case_history import read_case_histories
+from dashboard.runs.name_suggestions import suggest_name
 
 # Nobody looks at the answer of a hook: what can't be reached just now is tried again.
 PUSHED = (Trigger.Source.HOOK, Trigger.Source.FORGE, Trigger.Source.POLL)

@@ -1,1 +1,1 @@
-"""What is said of the settings and the running of a site: of rights, channels, triggers and jobs."""
+"""What is said of the settings and the running of a site: of channels, policies, triggers and jobs."""
