@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from django.conf import settings
@@ -242,7 +243,9 @@ class Regression(models.Model):
         metric = self.series.metric
         if self.ratio is None or metric.has_sign:
             return self.after + (self.level_before - self.before)
-        return metric.level(self.level_before, self.ratio)
+        level = metric.level(self.level_before, self.ratio)
+        # What was counted is told as it was counted: 50 times 1.42 isn't 71 to the last digit.
+        return self.after if math.isclose(level, self.after, rel_tol=1e-12) else level
 
     @property
     def names_commit(self) -> bool:

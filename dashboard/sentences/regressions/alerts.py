@@ -155,12 +155,12 @@ def _state_fact(regression: Regression) -> str:
 
 
 def suspect_lines(regression: Regression) -> list[str]:
-    """`replay.py:41 ReplayBuffer.sample (was changed in that commit)`."""
+    """`replay.py:41 push (is called 256 times per step instead of once and was changed in that commit)`."""
     lines = []
     for suspect in regression.suspects[:MOST_SUSPECTS]:
-        edit = sentences.describe_edit(regression, suspect)
+        said = sentences.suspect_words(regression, suspect)
         line = f"{suspect['file']}:{suspect.get('line', '')} {suspect['function']}"
-        lines.append(f"{line} ({edit})" if edit else line)
+        lines.append(f"{line} ({said})" if said else line)
     return lines
 
 

@@ -216,9 +216,13 @@ def describe_suspect(regression: Regression) -> str:
     if not regression.suspects:
         return ""
     first = regression.suspects[0]
-    cost = describe_function_change(first, regression.series.metric.kind)
-    parts = [text for text in (cost, describe_edit(regression, first)) if text]
-    return f"{first['file']}:{first['function']} {' and '.join(parts)}".strip()
+    return f"{first['file']}:{first['function']} {suspect_words(regression, first)}".strip()
+
+
+def suspect_words(regression: Regression, suspect: Mapping[str, Any]) -> str:
+    """`is called 256 times per step instead of 1 and was changed in that commit`; empty where neither is."""
+    cost = describe_function_change(suspect, regression.series.metric.kind)
+    return " and ".join(text for text in (cost, describe_edit(regression, suspect)) if text)
 
 
 def describe_edit(regression: Regression, suspect: Mapping[str, Any]) -> str:
@@ -239,9 +243,7 @@ def describe_edit(regression: Regression, suspect: Mapping[str, Any]) -> str:
 
 def suspect_sentence(regression: Regression, suspect: Mapping[str, Any]) -> str:
     """`is called 256 times per step instead of 1 and was changed in that commit`."""
-    cost = describe_function_change(suspect, regression.series.metric.kind)
-    parts = [text for text in (cost, describe_edit(regression, suspect)) if text]
-    return " and ".join(parts) or "costs more than before"
+    return suspect_words(regression, suspect) or "costs more than before"
 
 
 def describe_function_change(suspect: Mapping[str, Any], kind: str) -> str:

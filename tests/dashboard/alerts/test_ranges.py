@@ -66,8 +66,10 @@ def test_what_several_commits_changed_is_told_of_all_of_them(delivery: Delivery)
     widen_range(delivery)
     texts = message_texts(delivery)
     assert "and was changed by these commits" in texts["title"]
-    assert "replay.py:41 ReplayBuffer.sample (was changed by these commits)" in texts["plain"]
-    assert "ReplayBuffer.sample (was changed by these commits)</li>" in texts["html"]
+    edited = "instead of 1.20 ms and was changed by these commits)"
+    assert "replay.py:41 ReplayBuffer.sample (takes" in texts["plain"]
+    assert edited in texts["plain"]
+    assert f"{edited}</li>" in texts["html"]
     delivery.regression.only_changed_by = delivery.regression.last_good.hash
     expected = f"and was changed by one of these commits, {delivery.regression.last_good.short}"
     assert expected in message_texts(delivery)["title"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.models import Commit, Limit, Project, Regression
+from dashboard.models import Commit, Limit, Metric, Project, Regression, Series
 from dashboard.regressions import advance_proof
 from tests.dashboard import factories
 from tests.dashboard.factories import create_regression
@@ -95,6 +95,12 @@ def test_interleaved_runs_say_how_large_it_is(line: list[Commit], verdict: str, 
     made.refresh_from_db()
     assert (made.ratio, made.low, made.high) == (1.09, 1.07, 1.11)
     assert (made.after, made.level_after) == (points.after, pytest.approx(1.09 * points.before))
+
+
+def test_what_was_counted_is_told_to_the_last_digit() -> None:
+    metric = Metric(name="function_calls", better="lower", kind="counter")
+    counted = Regression(series=Series(metric=metric), before=50.0, after=71.0, ratio=1.4200000000000002)
+    assert 50 * counted.ratio != counted.level_after == 71
 
 
 def test_few_pairs_are_believed_over_points_that_only_seem_sure(line: list[Commit]) -> None:
