@@ -370,16 +370,18 @@ def _phase_rows(timed: Sequence[TimedRepetition]) -> list[Raw]:
 def _count_passes(run: Measurement, phases: Sequence[Raw]) -> dict[str, float]:
     """Return how often per step the main thread was in each phase of this name, wherever it nests.
 
-    Of the forward phases, where not marked by hand, only a model's are passes. A counting tells which
-    ones are, and how often optimizers step; without one they are left out, and of optimizers more than one.
+    Of the forward phases, where not marked by hand, only a model's are passes, and none that a backward pass
+    computes again. A counting tells which ones are, and how often optimizers step; without one they are left
+    out, and of optimizers more than one.
     """
     before = run.inputs.taken_from
     if before is not None and "passes" in before.document.get("step", {}):
         return dict(before.document["step"]["passes"])
     sums: defaultdict[str, float] = defaultdict(float)
     for row in phases:
-        name = row["path"].rpartition("/")[2]
-        if name in PASSES and row["thread"] == "main":
+        *around, name = row["path"].split("/")
+        again = name == "forward" and "backward" in around
+        if name in PASSES and row["thread"] == "main" and not again:
             sums[name] += row["count"]
     counting = run.counted[0] if run.counted else None
     if run.request.benchmark.auto and "forward" in sums:
