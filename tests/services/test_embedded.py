@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,7 +82,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
 
 
 def socket_inodes(pid: int) -> set[str]:
-    links = [str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()]
+    links = []
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        # A connection that was closed just now may be closed there a moment later.
+        with suppress(FileNotFoundError):
+            links.append(str(link.readlink()))
     return {link[8:-1] for link in links if link.startswith("socket:")}
 
 
