@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from time import process_time
 
 import pytest
@@ -71,19 +72,34 @@ def test_a_program_whose_threads_end_meanwhile_is_told() -> None:
 
 
 def test_what_its_own_processes_use_is_no_other_work() -> None:
+    """Others may work between two readings: it lies between what was read inside and around its own."""
     seen = OtherWork(os.getpid())
-    machine = read_processor_ticks()
+    before = read_work()
     seen.begin()
-    own = tree_seconds(os.getpid())
+    begun = read_work()
     burn_beside(3, 0.3)
-    used = tree_seconds(os.getpid())
+    burned = read_work()
     seen.end()
-    busy = busy_seconds(machine, read_processor_ticks())
-    assert own is not None
+    after = read_work()
+    assert burned[1] - begun[1] > 0.8
+    assert seen.seconds is not None
+    assert work_of_others(begun, burned) - 0.1 <= seen.seconds <= work_of_others(before, after) + 0.1
+
+
+Work = tuple[Mapping[str, ProcessorTicks], float]
+
+
+def read_work() -> Work:
+    """The processors' ticks, and the seconds that this process and its children have used."""
+    used = tree_seconds(os.getpid())
     assert used is not None
+    return read_processor_ticks(), used
+
+
+def work_of_others(start: Work, end: Work) -> float:
+    busy = busy_seconds(start[0], end[0])
     assert busy is not None
-    assert used - own > 0.8
-    assert seen.seconds == pytest.approx(max(0.0, busy - (used - own)), abs=0.1)
+    return max(0.0, busy - (end[1] - start[1]))
 
 
 @pytest.mark.parametrize(("others", "waited"), [(0.0, 0.0), (0.4, 0.4), (7.0, 2.0), (None, 2.0)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -46,7 +47,11 @@ def test_a_renamed_process_reads_as_psutil_reads_it() -> None:
     with subprocess.Popen([sys.executable, "-c", RENAMING], stdin=pipe, stdout=pipe) as process:
         assert process.stdout
         process.stdout.readline()
-        stat, theirs = read_process_stat(process.pid), psutil.Process(process.pid)
+        theirs = psutil.Process(process.pid)
+        # Until it waits for its input it may be moved to another processor.
+        while theirs.status() != psutil.STATUS_SLEEPING:
+            time.sleep(0.01)
+        stat = read_process_stat(process.pid)
         assert stat is not None
         assert stat.command == b"a) R 7 (b"
         assert (stat.parent, stat.threads, stat.processor) == (os.getpid(), 1, theirs.cpu_num())

@@ -12,7 +12,8 @@ from tests.harness.conftest import Project
 TRAINER = """
 import subprocess, sys, time
 import paceline
-service = subprocess.Popen([sys.executable, "service.py"], stdin=subprocess.PIPE)
+service = subprocess.Popen([sys.executable, "service.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+service.stdout.readline()
 for number in paceline.steps(range(10**6)):
     time.sleep(0.002)
 service.stdin.close()
@@ -20,6 +21,7 @@ service.stdin.close()
 SERVICE = """
 import sys
 table = bytearray(b"x" * 60_000_000)
+print("ready", flush=True)
 sys.stdin.read()
 """
 
