@@ -97,19 +97,22 @@ def test_the_end_of_a_silent_script_is_marked(project: Project, script: str, mar
     assert project.call("run", "tiny").stderr.splitlines()[-2:-1] == [mark]
 
 
-def test_a_hang_is_told_from_a_limit_that_is_too_low(project: Project) -> None:
-    hanging = "if n == 5: time.sleep(60)"
-    for work, said in (
-        (hanging, "at least 5 steps of 110 seen, the last "),
-        ("time.sleep(0.2)", " ago: raise it or"),
-    ):
-        project.write(
-            f"import paceline, time\nfor n in paceline.steps(range(200)):\n    {work}", time_limit=5
-        )
-        stderr = project.call("run", "tiny").stderr
+def test_a_hang_is_told_from_a_limit_that_is_too_low(tmp_path: Path) -> None:
+    hanging = start_run(tmp_path / "hanging", "if n == 5: time.sleep(60)")
+    slow = start_run(tmp_path / "slow", "time.sleep(0.2)")
+    for run, said in ((hanging, "at least 5 steps of 110 seen, the last "), (slow, " ago: raise it or")):
+        _, stderr = run.communicate(timeout=60)
         assert said in stderr.splitlines()[-1]
-        assert ("raise it" in stderr) == (work != hanging)
+        assert ("raise it" in stderr) == (run is slow)
         assert stderr.splitlines()[-2] == "--- its time limit was over"
+
+
+def start_run(folder: Path, work: str) -> subprocess.Popen[str]:
+    """Start a run whose every step does this work; its limit is long beside the start of a process."""
+    folder.mkdir()
+    project = Project(folder)
+    project.write(f"import paceline, time\nfor n in paceline.steps(range(200)):\n    {work}", time_limit=8)
+    return subprocess.Popen(project.command("run", "tiny"), cwd=folder, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.mark.parametrize(
@@ -294,12 +297,17 @@ def wait_until(condition: object, seconds: float = 30) -> None:
 
 def test_a_signal_that_was_ignored_before_ends_nothing(project: Project) -> None:
     """As `nohup` starts it."""
-    project.write("import time\nfor _ in range(2):\n    open('met', 'w').close()\n    time.sleep(2)\n")
+    project.write(
+        "import os, time\nopen('met', 'w').close()\nwhile not os.path.exists('heard'): time.sleep(0.02)"
+    )
     started = project.command("run", "tiny")
     ignoring = [sys.executable, "-c", IGNORING, *started]
     run = subprocess.Popen(ignoring, cwd=project.folder, stderr=subprocess.PIPE, text=True)
     wait_until(lambda: (project.folder / "met").exists())
     run.send_signal(signal.SIGHUP)
+    # Whoever heeds it has ended by then.
+    time.sleep(0.5)
+    (project.folder / "heard").touch()
     _, printed = run.communicate(timeout=60)
     assert "tiny.py never iterated over paceline.steps" in printed
 
