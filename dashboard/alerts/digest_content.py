@@ -8,17 +8,19 @@ from dashboard.querysets.regressions import IS_OPEN, regressions_with_related, w
 # So many of what waits are listed; the page has all of them.
 MOST_WAITING = 20
 NEW_EVENTS = (Delivery.Event.OPENED, Delivery.Event.CONFIRMED, Delivery.Event.REOPENED)
-ENDED_EVENTS = (Delivery.Event.RECOVERED, Delivery.Event.WITHDRAWN)
+GROUPED_EVENTS = (*NEW_EVENTS, Delivery.Event.RECOVERED, Delivery.Event.WITHDRAWN)
 
 
 def group_regressions(digest: Delivery) -> list[tuple[str, list[Regression]]]:
     """(group, its regressions): what is new, what recovered or was withdrawn, and what still waits."""
     collected = digest.collected.filter(regression__isnull=False).order_by("created_at")
     rows = list(collected.values_list("event", "regression_id"))
-    ended = {key: event for event, key in rows if event in ENDED_EVENTS}
-    new = _read_regressions([key for event, key in rows if event in NEW_EVENTS and key not in ended])
-    recovered = _read_regressions([key for key, event in ended.items() if event == ENDED_EVENTS[0]])
-    withdrawn = _read_regressions([key for key, event in ended.items() if event == ENDED_EVENTS[1]])
+    # What recovered and came back within a day is back.
+    last = {key: event for event, key in rows if event in GROUPED_EVENTS}
+    new, recovered, withdrawn = (
+        _read_regressions([key for key, event in last.items() if event in events])
+        for events in (NEW_EVENTS, [Delivery.Event.RECOVERED], [Delivery.Event.WITHDRAWN])
+    )
     listed = {regression.pk for regression in (*new, *recovered, *withdrawn)}
     return [
         ("New", new),

@@ -154,9 +154,12 @@ def _claim_message(event: str, measurement: ClaimMeasurement) -> Message:
 def _digest_message(delivery: Delivery) -> Message:
     project = delivery.channel.project
     groups = digest_content.group_regressions(delivery)
-    title = sentences.digest_title(project.slug, [(name.lower(), len(rows)) for name, rows in groups])
+    claims = _claim_lines(delivery)
+    counts = [(name.lower(), len(rows)) for name, rows in groups]
+    counts.append(("claim" if len(claims) == 1 else "claims", len(claims)))
+    title = sentences.digest_title(project.slug, counts)
     sections = tuple(Section(name, _regression_lines(rows)) for name, rows in groups if rows)
-    if claims := _claim_lines(delivery):
+    if claims:
         sections = (*sections, Section("Claims", claims))
     return Message(
         event=delivery.event,

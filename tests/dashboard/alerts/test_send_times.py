@@ -114,6 +114,12 @@ def test_a_digest_says_what_became_of_it_and_what_waits(
     alerts.announce_changes(Regression.objects.get())
     send_digest()
     assert mailbox.messages[1]["Subject"] == "[snakes] Digest of snakes: 1 recovered"
+    # It comes back, recovers and comes back within a day.
+    for commit in (None, regression.last_good, None):
+        Regression.objects.update(recovered_by=commit)
+        alerts.announce_changes(Regression.objects.get())
+    send_digest()
+    assert mailbox.messages[2]["Subject"] == "[snakes] Digest of snakes: 1 new"
 
 
 def test_what_was_withdrawn_before_its_digest_is_dropped(collecting: Channel, mailbox: MailSink) -> None:

@@ -13,6 +13,7 @@ from paceline.claims.claims_file import parse_claims
 
 from dashboard import claims, dispatch, runs
 from dashboard.access import command_account
+from dashboard.alerts.messages import compose_message
 from dashboard.claims import watching
 from dashboard.claims.standing import MeasuredVerdict, stand_along_branch
 from dashboard.claims.starting import ratio_range
@@ -207,6 +208,12 @@ def test_each_turn_is_told_once(
     assert list(verdicts) == ["holds", "none", "none", "not known", "holds", "smaller"]
     events = Delivery.objects.order_by("pk").values_list("event", flat=True)
     assert list(events) == ["claim_refuted", "claim_holds", "claim_refuted"]
+    told = Delivery.objects.all()
+    digest = Delivery(channel=told[0].channel, event="digest", next_attempt_at=timezone.now())
+    collected = list(told)
+    digest.save()
+    digest.collected.set(collected)
+    assert compose_message(digest).title == f"Digest of {project.slug}: 3 claims"
     claim = get_claim()
     assert (claim.standing, claim.since) == ("refuted", claim.newest and claim.newest.commit)
 
