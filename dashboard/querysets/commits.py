@@ -30,6 +30,7 @@ from dashboard.querysets.regressions import CAUSES_WITH_COMMIT, REGRESSION_DETAI
 from dashboard.querysets.run_costs import with_machine_seconds
 from dashboard.querysets.runs import RUNS_OF_KEYS
 from dashboard.querysets.series import OVERVIEW_METRIC
+from dashboard.repositories import DETACHED
 
 SHORTEST_PREFIX = 7
 LISTED = 20
@@ -120,6 +121,8 @@ def _build_values_at() -> QuerySet[Any]:
 _VALUES_AT: CompiledQuery[Any] = CompiledQuery(_build_values_at)
 
 
+# Ancestors that are looked for; each takes a query, and few commits are pushed at once to be taken back.
+LONGEST_DETACHED = 20
 # One look into the index on (series, position) for each series, whatever its history.
 VALUES_BEFORE = """
 SELECT wanted.id, before.value, before.low, before.high, before.run_id, before.hash, before.position
@@ -140,10 +143,24 @@ CROSS JOIN LATERAL (
 
 def values_before(project: Project, commit: Commit, series: Sequence[int]) -> dict[int, BaseValue]:
     """By series the newest untainted value before a commit, on its branch or where that was left."""
+    if commit.branch == DETACHED:
+        left = _last_on_branch(project, commit)
+        return values_until(left, series) if left else {}
     fork = commit.fork if commit.branch != project.branch and commit.fork is not None else -1
     return _read_values(
         series, commit.branch, commit.position, project.branch, fork, until=max(commit.position - 1, fork)
     )
+
+
+def _last_on_branch(project: Project, commit: Commit) -> Commit | None:
+    """The newest ancestor on the project's branch of a commit that a force-push took off it; None where none
+    is known nearby. Others that were taken off may be of another history."""
+    ancestor: Commit | None = commit
+    for _ in range(LONGEST_DETACHED):
+        if ancestor is None or ancestor.branch == project.branch:
+            return ancestor
+        ancestor = Commit.objects.filter(project=project, hash__in=ancestor.parents[:1]).first()
+    return None
 
 
 def values_until(base: Commit, series: Sequence[int]) -> dict[int, BaseValue]:

@@ -10,6 +10,7 @@ import pytest
 from django.test import Client
 
 from dashboard.models import Case, Commit, Point, Regression, Run, Series, Trigger
+from dashboard.repositories import DETACHED
 from dashboard.sentences.formatting.change_sizes import describe_movement
 from dashboard.sentences.formatting.numbers import MINUS
 from tests.pages import builders
@@ -44,6 +45,17 @@ def test_it_says_what_it_is_and_where_it_stands(client: Client, stepped: Regress
     assert f"by {bad.author}" in shown
     assert f"main , position {bad.position}" in shown
     assert f'href="{page_of(stepped.last_good)}"' in client.get(page_of(bad)).content.decode()
+
+
+def test_what_a_force_push_took_away_stands_beside_its_ancestor_on_the_branch(
+    client: Client, stepped: Regression
+) -> None:
+    bad, good = stepped.first_bad, stepped.last_good
+    Commit.objects.filter(position__gte=bad.position).update(branch=DETACHED)
+    for commit in (bad, Commit.objects.get(position=bad.position + 1)):
+        Commit.objects.filter(pk=commit.pk).update(parents=[good.hash])
+        (row,) = client.get(page_of(commit)).context["rows"]
+        assert row.base.hash == good.hash
 
 
 def test_a_step_stands_beside_the_value_before_and_leads_to_its_regression(
