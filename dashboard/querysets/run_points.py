@@ -11,6 +11,7 @@ from django.db.models import Func, IntegerField, Q, QuerySet
 from dashboard.models import Metric, Point, Run
 from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets.series import OVERVIEW_METRIC
+from dashboard.repositories import DETACHED
 
 COLUMNS = (
     "series_id", "series__metric__name", "series__phase", "series__metric__kind", "series__metric__unit",
@@ -51,9 +52,10 @@ def points_of_run(run: int) -> list[RunPoint]:
 def neighbouring_runs(run: Run, points: Sequence[RunPoint]) -> tuple[Run | None, Run | None]:
     """The runs at the nearest measured commits before and after `run`'s on its branch; None where none is.
 
-    Found through one series of the run, whose points are read by position: no history is walked.
+    Found through one series of the run, whose points are read by position: no history is walked. What
+    force-pushes took away may be of several histories, so that nothing stands beside it.
     """
-    if not points:
+    if not points or run.commit.branch == DETACHED:
         return None, None
     own = next((point for point in points if point.metric == OVERVIEW_METRIC), points[0])
     here = run.commit.position

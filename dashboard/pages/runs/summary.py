@@ -40,6 +40,7 @@ def summary_context(run: Run, metrics: Json, document: Json, warnings: Sequence[
         ],
         incomparable=[row["label"] for row in headlines if is_incomparable(row, previous)],
         previous=(previous.run.pk, previous.run.commit.short) if previous else None,
+        branch=run.commit.branch,
         phases=largest_phases(document),
         warnings=len(warnings),
         tainted=(tainted_part(warnings) or "the run") if run.tainted else "",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from dashboard.detection.comparison import ENOUGH_SAMPLES
 from dashboard.models import Run
+from dashboard.repositories import DETACHED
 from dashboard.sentences.formatting import numbers
 from dashboard.sentences.formatting.english import join_names, lower_first
 
@@ -17,7 +18,8 @@ LEADING = ("throughput", "step_time", "peak_memory")
 @dataclass(frozen=True, slots=True)
 class RunFacts:
     """headlines: (name, label, value, unit). compared: (label, verdict, size), as `ComparedMetric` has them.
-    incomparable: labels of those of which one of the two values is tainted. previous: (run, commit).
+    incomparable: labels of those of which one of the two values is tainted. previous: (run, commit)
+    on the run's branch.
     phases: (path, share), the largest first.
     tainted: what warnings keep out of judgement, such as `its times`."""
 
@@ -25,6 +27,7 @@ class RunFacts:
     compared: Sequence[tuple[str, str, str]]
     incomparable: Sequence[str]
     previous: tuple[int, str] | None
+    branch: str
     phases: Sequence[tuple[str, float]]
     warnings: int
     tainted: str
@@ -49,8 +52,10 @@ def _values_sentence(facts: RunFacts) -> str:
 
 
 def _comparison_sentence(facts: RunFacts) -> str:
+    if facts.previous is None and facts.branch == DETACHED:
+        return "A force-push took its commit off its branch, so that no run stands before it."
     if facts.previous is None:
-        return "No run of this case came before it."
+        return f"No run of this case came before it on {facts.branch}."
     number, commit = facts.previous
     if not facts.compared and not facts.incomparable:
         return ""

@@ -11,8 +11,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.models import Document, Point, Run, RunLog
+from dashboard.models import Commit, Document, Point, Run, RunLog
 from dashboard.pages.runs.summary import largest_phases
+from dashboard.repositories import DETACHED
 from tests.pages import builders
 from tests.pages.conftest import shown_text
 from tests.pages.series.test_series import embedded_figure
@@ -110,13 +111,15 @@ def test_the_story_sets_a_run_beside_the_one_before_it(client: Client) -> None:
     assert "step time is worse (+3" in shown
     assert "learn/backward takes 24 % of a step, learn/forward 16 %." in shown
     assert "no headline metric differs by more than its interval" in get_page(client, second)
-    assert "No run of this case came before it." in get_page(client, first)
+    assert "No run of this case came before it on main." in get_page(client, first)
     # As a comparison of the two says, three repetitions don't tell.
     for point in Point.objects.filter(run=second):
         Point.objects.filter(pk=point.pk).update(samples=point.samples[:3])
     shown = shown_text(client.get(f"/runs/{third.pk}/"))
     assert "is worse" not in shown
     assert "may differ by chance: runs of fewer than 4 repetitions don't tell." in shown
+    Commit.objects.update(branch=DETACHED)
+    assert "took its commit off its branch, so that no run stands before it." in get_page(client, third)
 
 
 def test_beside_a_tainted_run_nothing_is_told_of_what_it_taints(client: Client) -> None:
