@@ -165,7 +165,9 @@ def choose_cases(
     chosen = [both[index] for index in touched]
     if not chosen:
         code = NOTHING_TOUCHED if both else "no common case"
-        raise NotMeasurableError(code, left_out, files=len(paths))
+        # What nothing touches needs no list of all that isn't touched.
+        told = [row for row in left_out if row["code"] != "not touched"]
+        raise NotMeasurableError(code, told, files=len(paths))
     fitting = max(1, int(check.minutes / LEAST_MINUTES) - 1)
     left_out += [{"case": str(case), "code": "no time"} for case in chosen[fitting:]]
     request = EstimateRequest(base=plan.base.hash, quick=check.quick)
