@@ -1,5 +1,6 @@
 import socket
 import sys
+import tempfile
 import textwrap
 import threading
 from collections.abc import Callable
@@ -109,6 +110,9 @@ def test_files_are_relative_and_environments_are_named() -> None:
     assert installed.startswith("site-packages/_pytest/")
     system = profile_rows.relative_file("/usr/lib/python3/dist-packages/torch/nn/modules/module.py", folder)
     assert system == "site-packages/torch/nn/modules/module.py"
+    made = tempfile.NamedTemporaryFile(prefix="GCNConv_propagate_", suffix=".py")  # noqa: SIM115
+    assert profile_rows.relative_file(made.name, folder).endswith("/GCNConv_propagate_*.py")
+    made.close()
 
 
 NO_STACKS = {"rows": [], "rest": {"stacks": 0, "calls": 0.0, "self": 0.0}}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sysconfig
+import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -21,6 +22,8 @@ NAME_LIMIT = 200
 STACK_LIMIT = 600
 DEPTH_LIMIT = 64
 TEXT_LIMIT = 400_000
+# What the module `tempfile` puts into a name.
+_RANDOM_PART = re.compile(r"(?<=[/_.-])[a-z0-9_]{8}(?=[.][a-z]+$)")
 _PACKAGES = re.compile(r"/(?:site|dist)-packages/")
 
 SourceLocation = tuple[str, str, int]
@@ -163,6 +166,9 @@ def relative_file(name: str, folder: Path) -> str:
     for root, prefix in _file_roots(folder):
         if path.is_relative_to(root):
             return printable_name(prefix + path.relative_to(root).as_posix())[-NAME_LIMIT:]
+    if path.parent == Path(tempfile.gettempdir()):
+        # Code that was generated, as PyTorch Geometric's: its file has another name in each process.
+        name = _RANDOM_PART.sub("*", name)
     # Packages of the system or the user, which an environment may see besides its own.
     installed = _PACKAGES.split(name)[1:]
     shown = f"site-packages/{installed[-1]}" if installed else name
