@@ -24,6 +24,16 @@ def profiled_seconds(profile: Profile) -> float:
     return float(sum(function["self"] for function in profile["functions"]) + rest)
 
 
+def may_be_in_rest(profile: Profile, function: Tally) -> bool:
+    """Whether a profile may have this function without listing it: not that it is new, or gone."""
+    rest, listed = profile.get("rest") or {}, profile.get("functions") or ()
+    if not rest.get("functions") or not listed or function[0] > rest["calls"]:
+        return False
+    # Listed are the heaviest, and up to a quarter for their calls; no time is measured twice alike.
+    seconds = sorted(float(row["self"]) for row in listed)
+    return function[1] <= seconds[len(seconds) // 4]
+
+
 def operation_rows(profile: Profile | None) -> Sequence[Mapping[str, Any]]:
     return (profile or {}).get("operations") or ()
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Literal
 
-from dashboard.experiments.paired_functions import Costs, PairedCosts, sum_costs
+from dashboard.experiments.paired_functions import Costs, PairedCosts, listed_costs
 from dashboard.models import Run
 from dashboard.profile_tallies import (
     NOTHING,
@@ -99,9 +99,8 @@ def compare_profiles(base: Profile, head: Profile, *, has_times: bool = True) ->
     by_phase = all(row.get("phases") for profile in (base, head) for row in operation_rows(profile))
     tallies = (tally_operations(base, by_phase), tally_operations(head, by_phase))
     timed = all("seconds" in row for profile in (base, head) for row in operation_rows(profile))
-    functions = [sum_costs(profile.get("functions") or ()) for profile in (base, head)]
     return ProfileComparison(
-        functions=differing_rows(*functions, has_times=has_times),
+        functions=differing_rows(*listed_costs(base, head), has_times=has_times),
         operations=differing_rows(*tallies, has_times=has_times and timed),
         stacks=pair_stacks(base.get("stacks") or (), head.get("stacks") or ()),
     )

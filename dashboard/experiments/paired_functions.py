@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.profile_tallies import NOTHING, Tally
+from dashboard.profile_tallies import NOTHING, Tally, may_be_in_rest
 
 Profile = Mapping[str, Any]
 # By function and file. Not by line: an edit above a function moves it.
@@ -56,7 +56,7 @@ class FunctionRow(PairedCosts):
 
 def function_rows(base: Profile, head: Profile) -> list[FunctionRow]:
     """The functions whose calls or times differ, by the difference of their own time, then of their calls."""
-    before, after = sum_costs(base["functions"]), sum_costs(head["functions"])
+    before, after = listed_costs(base, head)
     phases = {
         (row["function"], row["file"]): row.get("phase") or ""
         for row in (*base["functions"], *head["functions"])
@@ -69,6 +69,15 @@ def function_rows(base: Profile, head: Profile) -> list[FunctionRow]:
     return sorted(
         differing,
         key=lambda row: (-abs(row.own_difference), -abs(row.calls_difference), row.file, row.function),
+    )
+
+
+def listed_costs(base: Profile, head: Profile) -> tuple[Costs, Costs]:
+    """Those of both sides; without functions that one lists alone, and the other may have in its rest."""
+    before, after = (sum_costs(profile.get("functions") or ()) for profile in (base, head))
+    return (
+        {name: tally for name, tally in before.items() if name in after or not may_be_in_rest(head, tally)},
+        {name: tally for name, tally in after.items() if name in before or not may_be_in_rest(base, tally)},
     )
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gc
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,20 @@ def test_the_largest_difference_comes_first_and_lines_do_not_matter() -> None:
     differences = profile.subtract_profiles(before, after).stacks
     rows = [(difference.name[-1], difference.calls) for difference in differences]
     assert rows == [("f a.py", 0), ("h a.py", 1), ("g a.py", 0)]
+
+
+@pytest.mark.parametrize(
+    ("rest", "calls", "own", "told"),
+    [(5, 2, 1e-6, []), (5, 2, 1.0, ["f"]), (5, 9, 1e-6, ["f"]), (0, 2, 1e-6, ["f"])],
+)
+def test_a_function_that_may_be_in_the_rest_is_not_called_new(
+    complete: Profile, rest: int, calls: float, own: float, told: list[str]
+) -> None:
+    function = replace(complete.functions[0], function="f", calls=calls, self_time=own)
+    before = replace(complete, rest={**complete.rest, "functions": rest, "calls": float(rest)})
+    after = replace(before, functions=(*before.functions, function))
+    for pair in ((before, after), (after, before)):
+        assert [row.name[0] for row in profile.subtract_profiles(*pair).functions] == told
 
 
 def test_an_operation_that_is_new_is_compared_and_shown() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dashboard.charts.difference_icicle import draw_difference
 from dashboard.charts.forest import ForestAxis
 from dashboard.comparisons.phase_rows import pair_phases
 from dashboard.comparisons.profile_rows import StackPair, differing_rows
+from dashboard.experiments.paired_functions import listed_costs
 from dashboard.pages.comparisons.phases import PhaseComparison, drawn_comparison
 
 
@@ -80,3 +83,14 @@ def test_parts_that_cancel_each_other_have_no_share() -> None:
     shown = drawn_comparison(PhaseComparison(base, head, "s", ""))
     assert [row["share"] for row in shown["phase_rows"]] == [None, None]
     assert [row.share for row in pair_phases({"learn": 0.010}, {"learn": 0.012})] == [1.0]
+
+
+def test_a_function_that_one_side_may_not_list_is_neither_new_nor_gone() -> None:
+    def cost(name: str, calls: float, own: float) -> dict[str, Any]:
+        return {"function": name, "file": "a.py", "calls": calls, "self": own}
+
+    listed = [cost(str(number), 1, number) for number in range(1, 9)]
+    base = {"functions": listed, "rest": {"functions": 3, "calls": 5}}
+    head = {**base, "functions": [*listed, cost("light", 2, 0.5), cost("heavy", 2, 7), cost("often", 9, 0.5)]}
+    for few, many in (listed_costs(base, head), reversed(listed_costs(head, base))):
+        assert {name for name, _ in many.keys() - few.keys()} == {"heavy", "often"}

@@ -79,10 +79,17 @@ class Differences:
 def subtract_profiles(before: Profile, after: Profile) -> Differences:
     """Return what differs between two profiles; a name is (function, file), the frames, or (operation,).
 
-    What one profile doesn't list counts as nothing there, though it may be in its rest.
+    What one profile doesn't list counts as nothing there; functions that may be in its rest are left out.
     """
+    functions = _function_sums(before), _function_sums(after)
+    unlisted = {
+        name
+        for profile, others, own in ((before, functions[1], functions[0]), (after, *functions))
+        for name in others.keys() - own.keys()
+        if _may_be_in_rest(profile, *others[name])
+    }
     return Differences(
-        _subtract_sums(_function_sums(before), _function_sums(after)),
+        [row for row in _subtract_sums(*functions) if row.name not in unlisted],
         _subtract_sums(_stack_sums(before), _stack_sums(after)),
         _subtract_sums(_operation_sums(before), _operation_sums(after)),
     )
@@ -93,6 +100,15 @@ Sums = dict[tuple[str, ...], tuple[float, float]]
 
 def _function_sums(profile: Profile) -> Sums:
     return _sum_by_name(((row.function, row.file), row.calls, row.self_time) for row in profile.functions)
+
+
+def _may_be_in_rest(profile: Profile, calls: float, own: float) -> bool:
+    """Whether a profile may have a function of so many calls and own seconds per step without listing it."""
+    if not (profile.functions and profile.rest.get("functions")) or calls > profile.rest["calls"]:
+        return False
+    # Listed are the heaviest, and up to a quarter for their calls; no time is measured twice alike.
+    seconds = sorted(row.self_time for row in profile.functions)
+    return own <= seconds[len(seconds) // 4]
 
 
 def _stack_sums(profile: Profile) -> Sums:
