@@ -7,10 +7,11 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from dashboard.detection.growing_history import find_alarms
-from dashboard.detection.history_fit import find_starts, scale_history
+from dashboard.detection.history_fit import find_starts, finite_values, scale_history
 from dashboard.detection.medians import fast_median
 from dashboard.detection.rules import ALARM, SUSPICION
 from dashboard.detection.segmentation import KNOWN_COST, Floats
+from dashboard.detection.short_histories import first_starts, with_first_starts
 
 # A suspicion may rest on the newest points alone, on one even, where they are so many noises off their level,
 # and so many times as far as any point of it was before: a series that throws outliers sets its own mark.
@@ -40,6 +41,7 @@ def detect_again(values: Sequence[float], known: Collection[int]) -> list[int]:
         return found
     parts = dict.fromkeys(found, 1.0) | dict.fromkeys(known, KNOWN_COST)
     kept = find_starts(scale_history(values, ALARM.reach, known), ALARM, parts)
+    kept = with_first_starts(first_starts(finite_values(values)), kept)
     return kept if len(kept) >= len(found) else found
 
 

@@ -26,6 +26,12 @@ from dashboard.detection.history_fit import (
 from dashboard.detection.levels import WINDOW_POINTS
 from dashboard.detection.rules import ALARM
 from dashboard.detection.segmentation import Floats, Segmentation
+from dashboard.detection.short_histories import (
+    SHORT_HISTORY,
+    clear_starts,
+    first_starts,
+    with_first_starts,
+)
 
 MOST_LOOKS = 64  # that are kept: of a few hundred points each takes some 20 kB
 
@@ -35,7 +41,8 @@ class Look:
     """A history as `detect` has seen it: its values (n,) as they came, and the starts `found` in it.
 
     `due`: from how many points the noise is learnt by now. `learnt_starts` and `starts` are those of the
-    cheapest levels, of the points that the noise was learnt from and of all.
+    cheapest levels, of the points that the noise was learnt from and of all. `first`: those that
+    the history showed while it was short.
     """
 
     values: Floats
@@ -45,6 +52,7 @@ class Look:
     learnt_starts: list[int]
     starts: list[int]
     found: list[int]
+    first: list[int]
 
     def is_continued_by(self, values: Floats, due: int) -> bool:
         """Whether a whole look at these values would learn and fit what this one did, and then go on."""
@@ -76,11 +84,11 @@ class Look:
         return proven_starts(self.history, ALARM, candidates)
 
 
-def look_at(values: Floats, due: int) -> Look:
-    """A whole look at values (n,), more than the rule's baseline."""
+def look_at(values: Floats, due: int, first: list[int]) -> Look:
+    """A whole look at values (n,), more than those of a short history, which showed the `first` starts."""
     history = scale_history(values, ALARM.reach)
     fit, learnt_starts = fit_levels(history, ALARM)
-    look = Look(values, due, history, fit, learnt_starts, fit.starts(), found=[])
+    look = Look(values, due, history, fit, learnt_starts, fit.starts(), [], first)
     look.found = look.prove()
     return look
 
@@ -108,16 +116,17 @@ RECENT_LOOKS = RecentLooks()
 
 
 def find_alarms(values: Sequence[float]) -> list[int]:
-    """What `find_starts` finds in a history by the rule of alarms; see `detect`."""
+    """What `find_starts` finds by the rule of alarms, and what the first points show; see `detect`."""
     array = finite_values(values)
-    if len(array) <= ALARM.baseline:
-        return []
+    if len(array) <= SHORT_HISTORY:
+        return clear_starts(array)
     due = learning_length(len(array), learning_phase(array))
-    key = array[: ALARM.baseline].tobytes()
+    key = array[:SHORT_HISTORY].tobytes()
     look = RECENT_LOOKS.take(key)
+    first = look.first if look else first_starts(array)
     if look and look.is_continued_by(array, due):
         look.extend(array)
     else:
-        look = look_at(array, due)
+        look = look_at(array, due, first)
     RECENT_LOOKS.keep(key, look)
-    return list(look.found)
+    return with_first_starts(look.first, look.found)

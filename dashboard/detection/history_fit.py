@@ -20,7 +20,6 @@ from dashboard.detection.scaling import Scale
 from dashboard.detection.segmentation import GRID_STEP, Floats, Grid, Segmentation
 from dashboard.detection.slow_starts import drop_slow_starts
 
-LEAST_NOISE = 1e-9  # on the judging scale: a constant series has none, and any step in it is one
 # From so many points on the noise is known: learnt anew only once the series has grown by a forty-eighth, so
 # that a change near the edge doesn't come and go with each point.
 SETTLED = 96
@@ -74,7 +73,7 @@ def scale_history(values: Sequence[float] | Floats, reach: int, known: Collectio
     if known:
         residuals = residuals_of_levels(head, sorted({start for start in known if 0 < start < learnt}))
         own = min(own, noise_with_wander(residuals, reach))
-    sigma = max(own, noise.rounding_noise(head), LEAST_NOISE)
+    sigma = max(own, noise.rounding_noise(head), noise.LEAST_NOISE)
     return History(scaled, scale, sigma, learnt)
 
 

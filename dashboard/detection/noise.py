@@ -11,6 +11,7 @@ from dashboard.detection.repetitions import Repetitions
 from dashboard.detection.segmentation import Floats
 
 MAD_TO_SIGMA = 1.4826  # of a Gaussian
+LEAST_NOISE = 1e-9  # on the judging scale: a constant series has none, and any step in it is one
 MEDIAN_EFFICIENCY = 1.2533  # the standard error of a median over that of a mean, large samples
 # Steps and outliers inflate the upper half of the differences between neighbours; the lower still tells.
 QUIET_QUANTILE = 0.4

@@ -1,9 +1,9 @@
-"""How much evidence makes a change point: the two rules that `detect` and `suspect` follow."""
+"""How much evidence makes a change point: the rules that `detect` and `suspect` follow."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dashboard.detection.levels import WINDOW_POINTS
 from dashboard.detection.segmentation import Loss
@@ -50,3 +50,23 @@ ALARM = Rule(
     paid_within=WINDOW_POINTS,
 )
 SUSPICION = Rule(cap=9.0, growth=1.5, reach=3, baseline=3)
+
+
+@dataclass(frozen=True, slots=True)
+class ShortRule:
+    """How clear a step of a short history has to be.
+
+    `before` and `after` are the fewest points of the level before it and of its own. `chance` says how seldom
+    independent noise makes a given step; histories aren't that kind, and make one more often. A straight line
+    leaves `over_line` times the squares that the two levels leave, or more.
+    """
+
+    chance: float
+    before: int
+    after: int
+    over_line: float
+
+
+CLEAR = ShortRule(chance=1e-5, before=5, after=4, over_line=2.0)
+# Of a longer history: what ended sooner was a burst.
+CLEAR_AND_LASTING = replace(CLEAR, after=10)

@@ -12,7 +12,7 @@ import numpy as np
 
 from dashboard.detection import noise
 from dashboard.detection.autocorrelation import Autocorrelation, estimate_autocorrelation
-from dashboard.detection.history_fit import LEAST_NOISE, SETTLED, noise_with_wander
+from dashboard.detection.history_fit import SETTLED, noise_with_wander
 from dashboard.detection.judgement import DETECT_FROM, FEWEST_POINTS, loss_for, noisy_starts
 from dashboard.detection.levels import WINDOW_POINTS, residuals_of_levels
 from dashboard.detection.readings import DISTURBED_KINDS, Readings, prepare_readings, repeats_exactly
@@ -142,7 +142,7 @@ def describe_newest_level(readings: Readings, judged: int) -> NewestLevel:
     begin = starts[-1] if starts else 0
     residuals = residuals_of_levels(values, starts)
     scatter = max(noise.robust_deviation(residuals), noise.neighbour_noise(values))
-    unit = max(float(np.median(readings.noise)), LEAST_NOISE)
+    unit = max(float(np.median(readings.noise)), noise.LEAST_NOISE)
     smallest = readings.scale.step(readings.least, safe_median(readings.values[begin:]))
     relative = math.log1p(readings.floor) if readings.scale.logarithmic else readings.floor
     # In a short history `detect` takes older steps for wander until it has found them, beside a new one too.
@@ -157,7 +157,7 @@ def describe_newest_level(readings: Readings, judged: int) -> NewestLevel:
         likeness=estimate_autocorrelation(values, starts, doubt=0.0),
         proven_likeness=estimate_autocorrelation(values, starts if starts_are_known else []),
         unit=unit,
-        rounding=max(noise.rounding_noise(values), LEAST_NOISE),
+        rounding=max(noise.rounding_noise(values), noise.LEAST_NOISE),
         floor=max(relative, smallest),
     )
 
@@ -165,7 +165,7 @@ def describe_newest_level(readings: Readings, judged: int) -> NewestLevel:
 def noise_after_step(points: Floats, n: int) -> float:
     """The noise that `detect` learns of these and of n points beyond a high step, which is part of it."""
     if n:
-        beyond = np.resize(points[::-1], n) + HIGH * (np.ptp(points) + LEAST_NOISE)
+        beyond = np.resize(points[::-1], n) + HIGH * (np.ptp(points) + noise.LEAST_NOISE)
         points = np.concatenate([points, beyond])
     return noise_with_wander(points, ALARM.reach)
 

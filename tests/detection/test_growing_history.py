@@ -10,17 +10,20 @@ from dashboard.detection import detect, growing_history
 from dashboard.detection.history_fit import (
     SETTLED,
     find_starts,
+    finite_values,
     learning_length,
     learning_phase,
     scale_history,
 )
 from dashboard.detection.rules import ALARM
+from dashboard.detection.short_histories import first_starts, with_first_starts
 
 LEVELS = np.repeat([1.0, 1.06, 0.97], 50)
 
 
 def whole_look(values):
-    return find_starts(scale_history(values, ALARM.reach), ALARM)
+    found = find_starts(scale_history(values, ALARM.reach), ALARM)
+    return with_first_starts(first_starts(finite_values(values)), found)
 
 
 @pytest.fixture
@@ -29,7 +32,9 @@ def whole_looks(monkeypatch):
     lengths, look_at = [], growing_history.look_at
     monkeypatch.setattr(growing_history, "RECENT_LOOKS", growing_history.RecentLooks())
     monkeypatch.setattr(
-        growing_history, "look_at", lambda values, due: lengths.append(len(values)) or look_at(values, due)
+        growing_history,
+        "look_at",
+        lambda values, *rest: lengths.append(len(values)) or look_at(values, *rest),
     )
     return lengths
 
@@ -50,6 +55,13 @@ def test_series_that_grow_in_turns_by_several_points(whole_looks):
     for n in lengths:
         assert [detect(first[:n]), detect(second[:n])] == [whole_look(first[:n]), whole_look(second[:n])]
     assert len(whole_looks) <= 1.5 * len(lengths)
+
+
+def test_a_history_that_began_with_a_step(whole_looks):
+    values = simulate_null("white", 4, 130) * np.repeat([1.0, 1.5], [7, 123])
+    found = [detect(values[:n]) for n in range(9, 131)]
+    assert found == [[]] * 2 + [[7]] * 120
+    assert len(whole_looks) < 90
 
 
 @pytest.mark.parametrize("other", [[-1.0], [0.0], [1e9] * 5])
@@ -76,5 +88,5 @@ def test_the_same_history_is_looked_at_anew(whole_looks):
 
 def test_few_looks_are_kept(whole_looks):
     for seed in range(growing_history.MOST_LOOKS + 3):
-        detect(simulate_null("white", seed, 20))
+        detect(simulate_null("white", seed, 30))
     assert len(growing_history.RECENT_LOOKS.looks) == growing_history.MOST_LOOKS
