@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
+from itertools import chain
 
 from dashboard.detection.distributions import student_quantile
 from dashboard.detection.levels import neighbouring_levels
@@ -41,29 +42,32 @@ def clear_starts(values: Floats, rule: ShortRule = CLEAR) -> list[int]:
     least = max(rounding_noise(scaled), LEAST_NOISE)
     # So few numbers are added sooner than an array is made.
     points = (scaled - fast_median(scaled)).tolist()
-    starts, n = split_levels(points, 0, len(points)), len(points)
+    n, shortest = len(points), min(rule.after, CLEAR.after)
+    starts = split_levels(points, 0, n, shortest)
 
-    @cache
     def stands_out(a: int, b: int, c: int) -> bool:
         # The newest points may be those of another level, which are still too few to tell.
         ends = range(c, c - CLEAR.after, -1) if c == n else (c,)
         return any(is_clear(points[a:b], points[b:end], least, rule) for end in ends)
 
+    def explained(levels: tuple[int, int, int]) -> float:
+        a, b, c = levels
+        return explained_squares(points[a:b], points[b:c])
+
     while True:
-        unclear = {
-            explained_squares(points[a:b], points[b:c]): b
-            for a, b, c in neighbouring_levels(starts, n)
-            if not stands_out(a, b, c)
-        }
-        if not unclear:
+        weakest_first = sorted(neighbouring_levels(starts, n), key=explained)
+        unclear = next((levels for levels in weakest_first if not stands_out(*levels)), None)
+        if unclear is None:
             return starts
         # Its two levels are one now, which may make a step at either end of it clear.
-        starts.remove(unclear[min(unclear)])
+        starts.remove(unclear[1])
 
 
-def split_levels(points: Sequence[float], begin: int, end: int) -> list[int]:
-    """Starts that divide the points [begin, end) again and again where two levels fit best, ascending."""
-    shortest = CLEAR.after
+def split_levels(points: Sequence[float], begin: int, end: int, shortest: int) -> list[int]:
+    """Starts that divide the points [begin, end) again and again where two levels fit best, ascending.
+
+    No level is shorter than `shortest`.
+    """
     if end - begin < 2 * shortest:
         return []
     total, before = sum(points[begin:end]), sum(points[begin : begin + shortest])
@@ -73,7 +77,8 @@ def split_levels(points: Sequence[float], begin: int, end: int) -> list[int]:
         if explained > best:
             best, at = explained, start
         before += points[start]
-    return [*split_levels(points, begin, at), at, *split_levels(points, at, end)]
+    sides = (split_levels(points, *side, shortest) for side in ((begin, at), (at, end)))
+    return sorted([at, *chain(*sides)])
 
 
 def explained_squares(before: Sequence[float], after: Sequence[float]) -> float:
