@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 from paceline import manifest
 from paceline.manifest import Benchmark
@@ -200,3 +201,14 @@ def tracked(repository: Repository, project: Project) -> Project:
     project.repository = str(repository.folder)
     project.save()
     return project
+
+
+@pytest.fixture
+def stopped_clock(db: None) -> None:
+    """Stop PostgreSQL's clock within the test's transaction: on a busy machine a second passes anywhere."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz STABLE LANGUAGE sql AS 'SELECT now()'"
+        )
+        # Named behind it, the catalog's own functions give way.
+        cursor.execute("SET LOCAL search_path = public, pg_catalog")

@@ -69,6 +69,7 @@ def test_a_recovery_code_signs_in_once(client: Client, ada: User) -> None:
         assert enter_code(client, codes[0]) == expected
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_guessing_codes_gets_slow(client: Client, key: str) -> None:
     sign_in(client)
     answers = [enter_code(client, f"{number:06}") for number in range(6)]

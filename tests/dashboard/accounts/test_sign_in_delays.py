@@ -22,6 +22,7 @@ def pass_time(seconds: int) -> None:
     Throttle.objects.update(free_at=F("free_at") - timedelta(seconds=seconds))
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_after_five_guesses_one_waits(client: Client, ada: User) -> None:
     assert guess_passwords(client, 6) == [200] * 5 + [429]
     refused = sign_in(client)
@@ -33,16 +34,19 @@ def test_after_five_guesses_one_waits(client: Client, ada: User) -> None:
     assert is_signed_in(client)
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_an_unknown_name_is_answered_alike(client: Client, ada: User) -> None:
     answers = [sign_in(client, name, "a guess").content for name in ("ada", "nobody")]
     assert b"The name or the password is wrong." in answers[0]
     assert guess_passwords(client, 5, "nobody") == [200] * 4 + [429]
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_capitals_make_no_other_account(client: Client, ada: User) -> None:
     assert guess_passwords(client, 3, "ada") + guess_passwords(client, 3, "ADA") == [200] * 5 + [429]
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_an_address_is_slow_whatever_accounts_it_tries(ada: User) -> None:
     client = Client(headers={"X-Forwarded-For": "192.0.2.1"})
     answers = [sign_in(client, f"name {number}", "a guess").status_code for number in range(21)]
@@ -51,12 +55,14 @@ def test_an_address_is_slow_whatever_accounts_it_tries(ada: User) -> None:
     assert sign_in(elsewhere).status_code == 302
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_who_is_refused_at_an_account_pays_nothing_at_the_address(ada: User) -> None:
     client = Client(headers={"X-Forwarded-For": "192.0.2.1"})
     assert guess_passwords(client, 30).count(429) == 25
     assert sign_in(client, "another", "a guess").status_code == 200
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_an_account_of_ones_own_gives_no_free_guesses(ada: User) -> None:
     User.objects.create_user("eve", password="a long secret")
     client = Client(headers={"X-Forwarded-For": "192.0.2.1"})
@@ -67,6 +73,7 @@ def test_an_account_of_ones_own_gives_no_free_guesses(ada: User) -> None:
     assert answers == [200] * 20 + [429]
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_guessing_does_not_lock_the_owner_out(client: Client, ada: User) -> None:
     sign_in(client)
     client.post("/sign-out/")
@@ -75,6 +82,7 @@ def test_guessing_does_not_lock_the_owner_out(client: Client, ada: User) -> None
     assert sign_in(client).status_code == 302
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_a_cookie_that_was_written_by_hand_is_none(client: Client, ada: User) -> None:
     assert guess_passwords(client, 6)[-1] == 429
     client.cookies["knownbrowser"] = "eyJhIjoxfQ:1abc:forged"

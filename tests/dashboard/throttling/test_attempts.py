@@ -10,7 +10,7 @@ from django.db.models import F
 from dashboard.models import Throttle
 from dashboard.throttling.attempts import forget_attempts, forgive_attempt, reserve_attempt
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("stopped_clock")]
 
 
 def try_again(longest: int = 900) -> int:
