@@ -31,7 +31,7 @@ def test_the_table_says_what_holds_and_since_when(client: Client, claim: Claim, 
     page = shown_text(client.get(f"/projects/{claim.project.slug}/claims/walker/"))
     assert "1.50x 1.45 to 1.55x agrees" in page
     assert "1.01x [0.990, 1.03]" in page
-    assert "6 pairs, 1 more disturbed" in page
+    assert "6 pairs, 1 more was disturbed" in page
     # A sure verdict rests on what was reached; only one that isn't known says what it lacks.
     assert "✗ refuted: no difference" in page
     assert "minutes were spent" not in page
@@ -62,7 +62,7 @@ def test_a_message_names_claim_figures_and_what_they_rest_on(claim: Claim, line:
     measured = claim.measurements.latest("pk")
     assert claim_sentence(measured, "claim_refuted").endswith(
         f"at {line[3].short} “{line[3].subject}”: fused of walker: 1.01x [0.990, 1.03], claimed 1.50x, "
-        "measured by 6 pairs, 1 more disturbed (refuted: no difference)."
+        "measured by 6 pairs, 1 more was disturbed (refuted: no difference)."
     )
     calls = create_claim(line, "calls", claim="It calls little", metric="function_calls", at_most=9, case={})
     counted = measure_claim(calls, line[-1], 12, "larger", 0)

@@ -103,7 +103,7 @@ def _is_known_unit(unit: str) -> bool:
 
 
 def evidence_text(measurement: ClaimMeasurement) -> str:
-    """`12 pairs, 1 more disturbed`, `5 repetitions`, `counted`."""
+    """`12 pairs, 1 more was disturbed`, `5 repetitions`, `counted`."""
     found = measurement.evidence
     if not found:
         return ""
@@ -112,7 +112,8 @@ def evidence_text(measurement: ClaimMeasurement) -> str:
     samples, disturbed = int(found.get("samples", 0)), int(found.get("disturbed", 0))
     noun = str(found.get("kind", "pairs"))
     text = f"{samples} {noun.removesuffix('s') if samples == 1 else noun}"
-    return f"{text}, {disturbed} more disturbed" if disturbed else text
+    were = "was" if disturbed == 1 else "were"
+    return f"{text}, {disturbed} more {were} disturbed" if disturbed else text
 
 
 def reason_text(reason: Mapping[str, Any]) -> str:
