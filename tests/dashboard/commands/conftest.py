@@ -13,6 +13,7 @@ from django.core.management import execute_from_command_line
 from django.db import connection
 
 from dashboard import services
+from dashboard.management.commands import experiment, trigger
 
 ROOT = Path(__file__).resolve().parents[3]
 ServeBy = Callable[[Callable[[], object]], None]
@@ -83,7 +84,9 @@ def working_thread(work: Callable[[], object]) -> Iterator[None]:
 
 @pytest.fixture
 def serve_by(monkeypatch: pytest.MonkeyPatch) -> ServeBy:
-    """The services that a command starts do this work, and no other."""
+    """The services that a command starts do this work, and no other; the command looks often."""
+    for command in (experiment, trigger):
+        monkeypatch.setattr(command, "POLL_SECONDS", 0.05)
 
     def serve(work: Callable[[], object]) -> None:
         monkeypatch.setattr(services, "running_services", lambda *_: working_thread(work))

@@ -62,7 +62,7 @@ def end_next_run(state: str, **why: str) -> None:
     assignment = runs.claim_run("default", "gpu-1")
     if assignment:
         runs.heartbeat_run(assignment.lease, 0.5, "half")
-        time.sleep(0.7)
+        time.sleep(0.1)
         Run.objects.filter(pk=assignment.run_id).update(state=state, **why)
 
 
