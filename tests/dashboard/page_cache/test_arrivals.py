@@ -35,7 +35,9 @@ def test_a_request_came_when_its_last_bytes_did(connection: tuple[socket.socket,
     taken.recv(1000)
     received_at = time.monotonic()
     time.sleep(0.1)
-    assert sent_at <= arrival_over(taken) <= received_at + 2 * TICK_SECONDS < time.monotonic()
+    # A busy machine may make a reading later, never earlier.
+    arrived_at = min(arrival_over(taken) for _ in range(9))
+    assert sent_at <= arrived_at <= received_at + 2 * TICK_SECONDS < time.monotonic()
 
 
 def test_it_came_now_where_nobody_knows() -> None:
