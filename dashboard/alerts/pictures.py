@@ -10,8 +10,8 @@ from django.conf import settings
 from django.core import signing
 from django.urls import reverse
 
-from dashboard.charts.canvas import Canvas
-from dashboard.charts.step_picture import PicturePoint, draw_step_picture
+from dashboard.charts.pictures.canvas import Canvas
+from dashboard.charts.pictures.step_picture import PicturePoint, draw_step_picture
 from dashboard.models import Regression
 from dashboard.querysets.series import series_with_related
 from dashboard.querysets.series_points import newest_points

@@ -1,7 +1,8 @@
-"""Logarithmic axes that people can read: plotly's own labels of a short one are hard to."""
+"""Axes that people can read: round ticks, and logarithmic ones, whose short ones plotly labels badly."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,6 +10,14 @@ import numpy as np
 from dashboard.sentences.formatting import numbers
 
 MOST_VALUES = 8
+
+
+def round_ticks(low: float, high: float, most: int) -> list[float]:
+    """A few round numbers between both ends, about as many as `most`."""
+    step = 10 ** math.floor(math.log10((high - low) / most))
+    step *= next((factor for factor in (1, 2, 5) if (high - low) / (factor * step) <= most), 10)
+    first = math.ceil(low / step)
+    return [round(index * step, 12) for index in range(first, math.floor(high / step) + 1)]
 
 
 def decade_axis(low: float, high: float) -> dict[str, object]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dashboard.charts.picture_ticks import round_ticks
+from dashboard.charts.axes import round_ticks
 from dashboard.sentences.formatting.numbers import format_number
 
 WIDTH, HEIGHT = 720, 240

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from dashboard.alerts.pictures import draw_regression
-from dashboard.charts import badge, phases_picture, step_picture, trend_picture
-from dashboard.charts.canvas import PngCanvas, SvgCanvas
 from dashboard.charts.phases import Phase
-from dashboard.charts.trend_picture import DrawnLevel, DrawnPoint, TrendWords
+from dashboard.charts.pictures import badge, phases_picture, step_picture, trend_picture
+from dashboard.charts.pictures.canvas import PngCanvas, SvgCanvas
+from dashboard.charts.pictures.trend_picture import DrawnLevel, DrawnPoint, TrendWords
 from dashboard.models import Change, Project, Regression, Run, Series
 from dashboard.querysets import series as series_queries
 from dashboard.querysets.regressions import changes_by_series, regressions_with_related

@@ -98,8 +98,8 @@ def own_roundings(source: str) -> Iterator[int]:
 def test_nothing_that_people_read_is_rounded_elsewhere() -> None:
     allowed = {
         # Attributes of drawings, a refused option as it was typed, and the noise of binary fractions.
-        *("dashboard/charts/badge.py", "dashboard/charts/canvas.py", "dashboard/charts/claim_history.py"),
-        "dashboard/charts/picture_ticks.py",
+        *("dashboard/charts/pictures/badge.py", "dashboard/charts/pictures/canvas.py"),
+        *("dashboard/charts/axes.py", "dashboard/charts/claim_history.py"),
         *("dashboard/charts/forest.py", "dashboard/pages/comparisons/compare.py"),
         "dashboard/charts/icicle.py",
         "dashboard/charts/sparkline.py",

@@ -7,8 +7,8 @@ from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 from paceline.claims.claims_file import parse_definition
 
-from dashboard.charts import claim_picture, figure_picture, forest_picture
-from dashboard.charts.forest_picture import ForestLine
+from dashboard.charts.pictures import claim_picture, figure_picture, forest_picture
+from dashboard.charts.pictures.forest_picture import ForestLine
 from dashboard.charts.theme import Figure
 from dashboard.comparisons.comparing import Comparison
 from dashboard.models import Claim, Run

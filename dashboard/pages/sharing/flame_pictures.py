@@ -8,9 +8,9 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
-from dashboard.charts import flame_picture
 from dashboard.charts.difference_icicle import draw_difference
-from dashboard.charts.flame_picture import FlameBlock
+from dashboard.charts.pictures import flame_picture
+from dashboard.charts.pictures.flame_picture import FlameBlock
 from dashboard.comparisons.comparing import Comparison
 from dashboard.models import Project
 from dashboard.pages.comparisons.compare import answer_comparison

@@ -15,9 +15,9 @@ from pytest_django import Settings
 from dashboard.alerts import pictures
 from dashboard.alerts.kinds import email
 from dashboard.alerts.pictures import PICTURE_LIFETIME, draw_regression, picture_url, regression_of_token
-from dashboard.charts.canvas import BAD, GOOD, SvgCanvas, spell_for_png
-from dashboard.charts.picture_ticks import write_ticks
-from dashboard.charts.step_picture import (
+from dashboard.charts.pictures.canvas import BAD, GOOD, SvgCanvas, spell_for_png
+from dashboard.charts.pictures.picture_ticks import write_ticks
+from dashboard.charts.pictures.step_picture import (
     HEIGHT,
     PLOT_LEFT,
     PLOT_RIGHT,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dashboard.charts.canvas import INK, MUTED, Canvas, fit_text, text_width
 from dashboard.charts.phases import Phase, layout_blocks
+from dashboard.charts.pictures.canvas import INK, MUTED, Canvas, fit_text, text_width
 from dashboard.sentences.formatting import numbers
 
 WIDTH, HEIGHT = 600, 240

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle, pairwise
 
-from dashboard.charts.canvas import At, Canvas
+from dashboard.charts.pictures.canvas import At, Canvas
 
 # Seen as large as a disc of the same size.
 REACH = 1.25

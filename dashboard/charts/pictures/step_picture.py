@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dashboard.charts.canvas import (
+from dashboard.charts.pictures.canvas import (
     BAD,
     DOUBTFUL,
     GOOD,
@@ -17,7 +17,7 @@ from dashboard.charts.canvas import (
     fit_text,
     text_width,
 )
-from dashboard.charts.picture_ticks import LABEL_SIZE, choose_ticks, write_ticks
+from dashboard.charts.pictures.picture_ticks import LABEL_SIZE, choose_ticks, write_ticks
 
 WIDTH, HEIGHT = 600, 240
 PLOT_LEFT, PLOT_TOP, PLOT_RIGHT, PLOT_BOTTOM = 78, 42, 586, 212

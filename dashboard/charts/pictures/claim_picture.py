@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dashboard.charts.canvas import BAD, BAND, GOOD, GRID, INK, MUTED, Canvas, fit_text
 from dashboard.charts.claim_history import HEIGHT as CHART_HEIGHT
 from dashboard.charts.claim_history import WIDTH as CHART_WIDTH
 from dashboard.charts.claim_history import ClaimHistory, DrawnPoint
-from dashboard.charts.picture_ticks import LABEL_SIZE
+from dashboard.charts.pictures.canvas import BAD, BAND, GOOD, GRID, INK, MUTED, Canvas, fit_text
+from dashboard.charts.pictures.picture_ticks import LABEL_SIZE
 
 TOP = 60
 WIDTH, HEIGHT = CHART_WIDTH, TOP + CHART_HEIGHT

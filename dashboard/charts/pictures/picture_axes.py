@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dashboard.charts.picture_ticks import round_ticks
+from dashboard.charts.axes import round_ticks
 from dashboard.sentences.formatting import numbers
 
 # A range that the figure doesn't name reaches beyond the values by this part; where an end is no 0, at both.

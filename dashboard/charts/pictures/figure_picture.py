@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dashboard.charts import theme
-from dashboard.charts.canvas import (
+from dashboard.charts.pictures.canvas import (
     BAD,
     BAND,
     DOUBTFUL,
@@ -25,9 +25,9 @@ from dashboard.charts.canvas import (
     fit_text,
     text_width,
 )
-from dashboard.charts.picture_axes import PictureAxis
-from dashboard.charts.picture_marks import cut_dashes, draw_mark
-from dashboard.charts.picture_ticks import LABEL_SIZE
+from dashboard.charts.pictures.picture_axes import PictureAxis
+from dashboard.charts.pictures.picture_marks import cut_dashes, draw_mark
+from dashboard.charts.pictures.picture_ticks import LABEL_SIZE
 
 WIDTH = 900
 LEFT, TOP, RIGHT = 76, 94, 880

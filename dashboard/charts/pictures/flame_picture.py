@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dashboard.charts.canvas import INK, MUTED, Canvas, fit_text
 from dashboard.charts.difference_icicle import DifferenceIcicle
 from dashboard.charts.icicle import ROW_HEIGHT, Icicle
-from dashboard.charts.phases_picture import HUES, UNATTRIBUTED
+from dashboard.charts.pictures.canvas import INK, MUTED, Canvas, fit_text
+from dashboard.charts.pictures.phases_picture import HUES, UNATTRIBUTED
 
 WIDTH = 900
 LEFT, TOP, RIGHT = 16, 64, 884

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
-from dashboard.charts.canvas import MUTED, WIDER, At, Canvas, fit_text, text_width
+from dashboard.charts.axes import round_ticks
+from dashboard.charts.pictures.canvas import MUTED, WIDER, At, Canvas, fit_text, text_width
 from dashboard.sentences.formatting import numbers
 
 LABEL_SIZE = 12
 # Pixels between a label and the line that it names, and between a label and the picture's edge.
 GAP, MARGIN = 8, 4
 MOST_DIGITS = 6
-
-
-def round_ticks(low: float, high: float, most: int) -> list[float]:
-    """A few round numbers between both ends, about as many as `most`."""
-    step = 10 ** math.floor(math.log10((high - low) / most))
-    step *= next((factor for factor in (1, 2, 5) if (high - low) / (factor * step) <= most), 10)
-    first = math.ceil(low / step)
-    return [round(index * step, 12) for index in range(first, math.floor(high / step) + 1)]
 
 
 def choose_ticks(low: float, high: float, unit: str, most: int) -> list[float]:

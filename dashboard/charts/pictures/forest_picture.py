@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dashboard.charts.canvas import GRID, INK, MUTED, Canvas, fit_text
 from dashboard.charts.forest import ForestAxis, ForestRow
+from dashboard.charts.pictures.canvas import GRID, INK, MUTED, Canvas, fit_text
 
 WIDTH = 900
 # Where the columns begin: names, sizes (which end there), the side they lie on, and the plot.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dashboard.charts.canvas import (
+from dashboard.charts.pictures.canvas import (
     BAD,
     BAND,
     DOUBTFUL,
@@ -18,7 +18,7 @@ from dashboard.charts.canvas import (
     fit_text,
     text_width,
 )
-from dashboard.charts.picture_ticks import LABEL_SIZE, choose_ticks, write_ticks
+from dashboard.charts.pictures.picture_ticks import LABEL_SIZE, choose_ticks, write_ticks
 
 WIDTH, HEIGHT = 600, 315
 LEFT, TOP, RIGHT, BOTTOM = 84, 66, 584, 278

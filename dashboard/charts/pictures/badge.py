@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.sax.saxutils import escape, quoteattr
 
-from dashboard.charts.canvas import FONTS, WIDER, fit_text, replace_unprintable, text_width
+from dashboard.charts.pictures.canvas import FONTS, WIDER, fit_text, replace_unprintable, text_width
 
 HEIGHT = 20
 TEXT_SIZE = 11

@@ -1,0 +1,1 @@
+"""Charts as pictures, SVG or PNG: for mails, chats and previews, which run no script."""
