@@ -72,6 +72,8 @@ class CheckReport:
     # Pairs of the head and the merge base, and of the merge base and itself.
     pairs: int = 0
     control_pairs: int = 0
+    # Of the head's: kept, and not weighed.
+    disturbed: int = 0
     # Of all experiments: machines, and the part of the budget that is spent.
     machines: Sequence[str] = ()
     spent: float = 0.0
@@ -153,6 +155,7 @@ def read_report(check: Check) -> CheckReport:
         control.own if control else None,
         sum(len(row.experiment.pairs.all()) for row in wanted),
         sum(len(row.experiment.pairs.all()) for row in cases if row.is_control),
+        sum(pair.disturbed for row in wanted for pair in row.experiment.pairs.all()),
         sorted({experiment.machine.name for experiment in experiments if experiment.machine}),
         min(1.0, sum(experiment.seconds for experiment in experiments) / (60 * check.minutes)),
         case_names(cases, Experiment.State.MEASURING),

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
 from dashboard import regressions
 from dashboard.models import Check, CheckedCase, Commit, Experiment
@@ -53,9 +54,14 @@ def test_the_page_says_what_is_worse_and_where_it_comes_from(client: Client, wor
 
 def test_pairs_of_the_head_are_not_those_of_the_base_against_itself(client: Client, worse: Check) -> None:
     report = read_report(worse)
-    assert (report.pairs, report.control_pairs) == (12, 12)
+    assert (report.pairs, report.control_pairs, report.disturbed) == (12, 12, 0)
+    for row in worse.cases.all():
+        row.experiment.pairs.update(disturbed=True)
+    Check.objects.update(answer="not known", ended_at=timezone.now())
+    page = page_of(client, worse)
+    assert "<dd>12 pairs on gpu-1, 12 disturbed by other work</dd>" in page
+    assert 'too few undisturbed pairs <span class="muted nowrap">of 12 measured</span>' in page
     CheckedCase.objects.filter(is_control=False).delete()
-    Check.objects.update(answer="not known")
     assert "<dd>0 pairs on gpu-1</dd>" in page_of(client, worse)
 
 
