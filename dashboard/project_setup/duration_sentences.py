@@ -12,7 +12,7 @@ def expected_sentence(expected: ExpectedDuration) -> str:
         return ""
     about, longest = format_duration(expected.seconds), format_duration(expected.longest_seconds)
     if not expected.unknown:
-        return f"A commit takes about {about} on one machine, as the newest run of each case did."
+        return f"A commit with all these cases takes about {about} on one machine, as their newest runs did."
     if not expected.known:
         bound = f": {longest} at most on one machine, by the time limits" if expected.longest_seconds else ""
         return f"How long a commit takes is unknown before the first full run{bound}."

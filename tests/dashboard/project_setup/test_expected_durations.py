@@ -35,7 +35,7 @@ BENCHMARKS = [
         ),
         (
             {"train[n=1]": 90.0, "train[n=2]": 30.0, "load": 12.0},
-            "A commit takes about 2 min 12 s on one machine, as the newest run of each case did.",
+            "A commit with all these cases takes about 2 min 12 s on one machine, as their newest runs did.",
             "about 11 min",
         ),
     ],

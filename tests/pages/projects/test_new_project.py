@@ -191,7 +191,7 @@ def test_the_newest_whole_run_of_a_case_counts(signed_in: Client) -> None:
     builders.create_run(line[-1], newest.case, Run.State.FAILED, failure="crash")
     assert newest_durations(Project.objects.all()) == {str(newest.case): 200.0}
     shown = shown_text(signed_in.get("/projects/snake/"))
-    assert "A commit takes about 3 min 20 s on one machine" in shown
+    assert "A commit with all these cases takes about 3 min 20 s on one machine" in shown
     assert "about 3 min 20 s a commit" in shown
 
 
