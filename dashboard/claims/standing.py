@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.db import transaction
 from paceline.claims.verdicts import HOLDS, LARGER, REFUTED
 
 from dashboard import alerts
@@ -63,6 +64,26 @@ def stand_along_branch(measured: Sequence[MeasuredVerdict], *, better: bool) -> 
 
 def update_standing(claim: Claim, measurement: ClaimMeasurement) -> None:
     """Keep how a locked claim stands now, and tell of what changed by this measurement."""
+    before = claim.standing
+    found = _keep_standing(claim)
+    if found is not None and found.newest == measurement.pk:
+        announce_turn(claim, measurement, before)
+
+
+def history_rewritten(project_id: int, commits: Sequence[int]) -> None:
+    """Commits have left the branch or returned to it: claims stand without or with what was measured there.
+
+    Nobody is notified. Safe to repeat.
+    """
+    measured = ClaimMeasurement.objects.filter(claim__project=project_id, commit__in=commits)
+    with transaction.atomic():
+        claims = Claim.objects.select_for_update(of=("self",)).filter(pk__in=measured.values("claim"))
+        for claim in claims.select_related("project").order_by("pk"):
+            _keep_standing(claim)
+
+
+def _keep_standing(claim: Claim) -> BranchStanding | None:
+    """By what was measured along the branch; None where nothing was."""
     rows = ClaimMeasurement.objects.filter(
         claim=claim,
         digest=claim.digest,
@@ -72,13 +93,13 @@ def update_standing(claim: Claim, measurement: ClaimMeasurement) -> None:
     values = rows.values_list("commit__position", "pk", "commit", "verdict")[:MOST_READ]
     found = stand_along_branch([MeasuredVerdict(*row) for row in values], better=counts_more_as_gain(claim))
     if found is None:
-        return
-    before = claim.standing
-    claim.verdict, claim.standing = found.verdict, found.standing
-    claim.newest_id, claim.since_id = found.newest, found.since
+        claim.verdict, claim.standing = "", str(Standing.NOTHING)
+        claim.newest_id = claim.since_id = None
+    else:
+        claim.verdict, claim.standing = found.verdict, found.standing
+        claim.newest_id, claim.since_id = found.newest, found.since
     claim.save(update_fields=["verdict", "standing", "newest", "since"])
-    if found.newest == measurement.pk:
-        announce_turn(claim, measurement, before)
+    return found
 
 
 def announce_turn(claim: Claim, measurement: ClaimMeasurement, before: str) -> None:

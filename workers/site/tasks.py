@@ -128,9 +128,10 @@ def prove_regression(regression_id: int) -> None:
 @retried_task(dispatch.HISTORY_REWRITTEN)
 @from_outbox(dispatch.HISTORY_REWRITTEN)
 def history_rewritten(project_id: int, commits: list[int], branches: list[str]) -> None:
-    from dashboard import regressions
+    from dashboard import claims, regressions
 
     regressions.history_rewritten(project_id, commits, branches)
+    claims.history_rewritten(project_id, commits)
 
 
 @app.task(name=dispatch.RESOLVE, **RETRIES)

@@ -24,12 +24,14 @@ from dashboard.models import (
     Claim,
     ClaimMeasurement,
     ClaimsFile,
+    Commit,
     Delivery,
     Experiment,
     ExperimentPair,
     Machine,
     Project,
 )
+from dashboard.repositories import DETACHED
 from dashboard.sentences.comparisons import claims as sentences
 from tests.dashboard import factories
 from tests.dashboard.claims.conftest import CLAIMS, MANIFEST, write_claims
@@ -216,6 +218,20 @@ def test_each_turn_is_told_once(
     assert compose_message(digest).title == f"Digest of {project.slug}: 3 claims"
     claim = get_claim()
     assert (claim.standing, claim.since) == ("refuted", claim.newest and claim.newest.commit)
+
+
+def test_what_a_force_push_took_away_no_longer_counts(project: Project, repository: Repository) -> None:
+    measure_at_new_commit(project, repository, 1.5)
+    held = get_claim().newest
+    measure_at_new_commit(project, repository, 1.0)
+    assert get_claim().standing == "refuted"
+    for kept in (held, None):
+        lost = get_claim().newest
+        assert lost is not None
+        Commit.objects.filter(pk=lost.commit_id).update(branch=DETACHED)
+        claims.history_rewritten(project.pk, [lost.commit_id])
+        assert get_claim().newest == kept
+    assert (get_claim().verdict, get_claim().standing, get_claim().since) == ("", "", None)
 
 
 def test_what_never_held_and_more_than_claimed_are_no_alarm(
