@@ -124,7 +124,7 @@ def _operations_table(document: Document) -> str:
     )
     rows = [
         [
-            _shorten(name, NAME_WIDTH),
+            _shorten_head(name, NAME_WIDTH),
             f"{number:.4g}",
             format_amount(seconds[name], "s") if name in seconds else "",
         ]
@@ -136,10 +136,10 @@ def _operations_table(document: Document) -> str:
 def _locate_function(name: str, place: str) -> str:
     """Return both, shortened to the width: of the place its head, then of the name."""
     name = name if len(name) <= NAME_WIDTH - PLACE_WIDTH else f"...{name[3 + PLACE_WIDTH - NAME_WIDTH :]}"
-    return f"{name}  {_shorten(place, NAME_WIDTH - 2 - len(name))}"
+    return f"{name}  {_shorten_head(place, NAME_WIDTH - 2 - len(name))}"
 
 
-def _shorten(text: str, width: int) -> str:
+def _shorten_head(text: str, width: int) -> str:
     # The end has the file and the line.
     return text if len(text) <= width else f"...{text[3 - width :]}"
 
