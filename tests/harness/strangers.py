@@ -34,6 +34,7 @@ stand_in.graph_break = lambda: None
 stand_in.trace_rules = types.SimpleNamespace(clear_lru_cache=lambda: None)
 stand_in.utils = types.SimpleNamespace(get_optimize_ddp_mode=lambda: "ddp_optimizer")
 stand_in.eval_frame = types.SimpleNamespace(OptimizedModule=())
+stand_in.OptimizedModule = type(None)  # asked for by a backward pass within a forward call
 sys.modules["torch._dynamo"] = torch._dynamo = stand_in
 """
 

@@ -46,6 +46,7 @@ def patch_parallel_model(parallel: Any, torch: Any, is_traced: Callable[[], bool
         if paceline.may_be_traced and is_traced():
             return result
         if self.require_backward_grad_sync and torch.is_grad_enabled():
+            # In lines: another call in each step costs a microsecond.
             reduction = _reductions.get(id(self)) or _watch_model(self, torch)
             reduction.is_expected = True
             if reduction.hooks_outputs:
@@ -53,6 +54,26 @@ def patch_parallel_model(parallel: Any, torch: Any, is_traced: Callable[[], bool
         return result
 
     parallel.forward = forward
+
+
+def patch_manual_passes(overrides: Any, torch: Any, is_traced: Callable[[], bool]) -> None:
+    """Time these waits in Lightning's manual optimization, whose backward passes lie within the forward call.
+
+    `overrides` is its module whose `prepare_for_backward(model, loss)` comes before each of them.
+    """
+    original = overrides.prepare_for_backward
+
+    @functools.wraps(original)
+    def prepare_for_backward(model: Any, output: Any) -> None:
+        original(model, output)
+        traced = paceline.may_be_traced and is_traced()
+        if not traced and model.require_backward_grad_sync and torch.is_grad_enabled():
+            reduction = _reductions.get(id(model)) or _watch_model(model, torch)
+            reduction.is_expected = True
+            if reduction.hooks_outputs:
+                reduction.hook_output(output)
+
+    overrides.prepare_for_backward = prepare_for_backward
 
 
 def add_gradient_overlap() -> None:

@@ -49,6 +49,8 @@ WRITER_METHODS = (
     "add_text",
     "flush",
 )
+# What Lightning calls before a backward pass that lies within the forward call.
+LIGHTNING_OVERRIDES = ("lightning.pytorch.overrides.distributed", "pytorch_lightning.overrides.distributed")
 _loading = calls_of_phase(DATA_LOADING)
 
 
@@ -70,6 +72,10 @@ def patch_torch(torch: Any) -> None:
             "torch.distributed": lambda module: collectives.patch_distributed(module, is_traced),
             "torch.nn.parallel.distributed": lambda module: gradient_reduction.patch_parallel_model(
                 module.DistributedDataParallel, torch, is_traced
+            ),
+            **dict.fromkeys(
+                LIGHTNING_OVERRIDES,
+                lambda module: gradient_reduction.patch_manual_passes(module, torch, is_traced),
             ),
         }
     )
