@@ -37,10 +37,10 @@ PERCENTS = (10, 20, 50, 100)
 AFTER_POINTS = (6, 9, 12, 15)
 SOON = 5  # points
 EVERY_WINDOW = 4  # one of so many gets steps
-EVERY_DISTURBED = 4  # there are four of each stretch
+EVERY_DISTURBED = 5  # there are four of each stretch, so it is another kind each time
 MOVED: dict[str, tuple[float, ...]] = {
     "chance": (1e-4, 1e-6, 1e-7),
-    "before": (4, 6, 8),
+    "before": (4, 5, 8),
     "after": (3, 5),
     "over_line": (1.0, 1.5, 3.0),
 }

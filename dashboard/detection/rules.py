@@ -67,6 +67,6 @@ class ShortRule:
     over_line: float
 
 
-CLEAR = ShortRule(chance=1e-5, before=5, after=4, over_line=2.0)
+CLEAR = ShortRule(chance=1e-5, before=6, after=4, over_line=2.0)
 # Of a longer history: what ended sooner was a burst.
 CLEAR_AND_LASTING = replace(CLEAR, after=10)

@@ -13,10 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.detection import leave_one_out, source_trials, sources
+from bench.detection import first_points, leave_one_out, source_trials, sources
 from bench.detection.leave_one_out import SourceScore, choose_variant
 from bench.detection.scoring import Alarms
 from bench.detection.source_trials import SourceTrials
+from bench.detection.trials import Trial
 from dashboard.detection.history_fit import find_starts, scale_history
 from dashboard.detection.rules import Rule
 
@@ -235,3 +236,19 @@ def test_a_table_says_which_constants_are_chosen_unseen() -> None:
     scores["least_step 1.1"] = {source: score(1, 0.5) for source in "abc"}
     *_, row = leave_one_out.constant_rows(scores, ["least_step"])
     assert row == ("| least step | 0.9 | 1.1 (3) | 2.00, 1.00 | 0.500, 0.500 | 2.00 0.50, 1.00 0.50 |")
+
+
+def test_first_points_are_scored_by_every_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    quiet, burst = (Trial(np.exp(0.01 * rng.normal(size=29)).tolist()) for _ in range(2))
+    burst.values[12:18] = [2.0, 2.01, 2.02, 2.0, 2.01, 2.0]
+    monkeypatch.setattr(first_points, "MOVED", {"after": (7,)})
+    of_source = first_points.score_all(SourceTrials("a", [quiet], [burst]))
+    as_it_is, longer = of_source["after"]["4"], of_source["after"]["7"]
+    # A burst of six points is told where it begins and where it ends, unless seven are asked for.
+    assert [score.alarms[1].count for score in (as_it_is, longer)] == [2, 0]
+    assert as_it_is.recalls[1:] == (1.0, 1.0, 1.0)
+    assert longer.recalls == (0.0,) * 4
+    lines = list(first_points.table_rows([of_source, of_source]))
+    assert len({line.count("|") for line in lines}) == 1
+    assert sum(line.endswith("| 2 |") for line in lines) == 1
