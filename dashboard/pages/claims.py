@@ -22,9 +22,9 @@ from dashboard.charts.claim_history import ClaimHistory, HistoryPoint, layout_hi
 from dashboard.charts.sparkline import Sparkline, layout_sparkline
 from dashboard.models import Claim, ClaimMeasurement, ClaimsFile, Project
 from dashboard.pages.form_fields import read_text
+from dashboard.pages.link_previews import preview_of_page
 from dashboard.pages.paging import requested_page
 from dashboard.pages.requested_project import requested_project
-from dashboard.pages.sharing.shared_pictures import preview_of_page
 from dashboard.policy.project_policy import project_policy
 from dashboard.querysets import claims as claim_queries
 from dashboard.sentences.comparisons import claims as sentences

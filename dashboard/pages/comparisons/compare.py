@@ -24,9 +24,9 @@ from dashboard.comparisons.revisions import RUN
 from dashboard.models import Commit, Run
 from dashboard.pages.comparisons.files import FileResponse, write_csv, write_markdown
 from dashboard.pages.experiments.links import configuration_fields
+from dashboard.pages.link_previews import preview_of_page
 from dashboard.pages.paging import parse_whole_number
 from dashboard.pages.requested_project import requested_project
-from dashboard.pages.sharing.shared_pictures import preview_of_page
 from dashboard.pictures import KINDS
 from dashboard.querysets import comparisons as queries
 from dashboard.sentences.comparisons import comparisons as sentences

@@ -23,9 +23,9 @@ from dashboard.pages.comparisons.phases import compare_by_pairs, drawn_compariso
 from dashboard.pages.experiments.functions import functions_context
 from dashboard.pages.experiments.links import configuration_fields, form_address
 from dashboard.pages.experiments.pairs import pairs_caption, pairs_figure
+from dashboard.pages.link_previews import preview_of_page
 from dashboard.pages.paging import ROWS_PER_PAGE, parse_whole_number, requested_page
 from dashboard.pages.requested_project import requested_project
-from dashboard.pages.sharing.shared_pictures import preview_of_page
 from dashboard.querysets import experiments as experiment_queries
 from dashboard.sentences.comparisons import experiments as sentences
 from dashboard.sentences.formatting import numbers

@@ -16,11 +16,11 @@ from django.views.decorators.http import require_safe
 
 from dashboard.metric_scale import NamedScale
 from dashboard.models import Change, Commit, Configuration, Project
+from dashboard.pages.link_previews import preview_of_page
 from dashboard.pages.list_filters import matches_words
 from dashboard.pages.paging import requested_page
 from dashboard.pages.projects.case_grid import Movement, measure_movement, shown_columns
 from dashboard.pages.requested_project import requested_project
-from dashboard.pages.sharing.shared_pictures import preview_of_page
 from dashboard.querysets import commits
 from dashboard.querysets.commits import BaseValue, MeasuredValue
 from dashboard.sentences.formatting import numbers

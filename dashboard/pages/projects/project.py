@@ -14,11 +14,11 @@ from django_htmx.http import HttpResponseClientRefresh
 from dashboard.access import visitor_of
 from dashboard.access.rules import is_offered
 from dashboard.models import Project, Run, Sentinel, Trigger
+from dashboard.pages.link_previews import preview_of_page
 from dashboard.pages.noise.summary import NoiseSummary, summarize_noise
 from dashboard.pages.paging import ROWS_PER_PAGE
 from dashboard.pages.projects.case_grid import grid_context
 from dashboard.pages.requested_project import requested_project
-from dashboard.pages.sharing.shared_pictures import preview_of_page
 from dashboard.pages.triggers.form import trigger_form_context
 from dashboard.postgresql import nonempty_lists
 from dashboard.postgresql.compiled_queries import NOW, CompiledQuery, Parameter

@@ -13,11 +13,11 @@ from dashboard.alerts import rules
 from dashboard.charts import theme
 from dashboard.models import Channel, Regression, Run, Triage
 from dashboard.pages.experiments.links import regression_address
+from dashboard.pages.link_previews import preview_of
 from dashboard.pages.regressions.device import device_context
 from dashboard.pages.regressions.phases import phase_comparison_context
 from dashboard.pages.regressions.proof import proof_context, time_beside_counter
 from dashboard.pages.series.figure import draw_regression_step
-from dashboard.pages.sharing.shared_pictures import preview_of
 from dashboard.querysets import regression_details as details
 from dashboard.querysets.costs import weekly_cost
 from dashboard.querysets.regressions import deliveries_of_regression

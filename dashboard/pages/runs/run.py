@@ -16,6 +16,7 @@ from dashboard.access import visitor_of
 from dashboard.access.rules import is_offered
 from dashboard.models import Run, RunLog
 from dashboard.pages.experiments.links import run_links
+from dashboard.pages.link_previews import preview_of
 from dashboard.pages.paging import parse_whole_number
 from dashboard.pages.requested_project import requested_project
 from dashboard.pages.runs.costs import costs_context
@@ -34,7 +35,6 @@ from dashboard.pages.runs.profile import icicle_context, profile_context
 from dashboard.pages.runs.ranks import loaders_context, ranks_context, step_context
 from dashboard.pages.runs.scaling import job_context, limits_context, scaling_context
 from dashboard.pages.runs.summary import summary_context
-from dashboard.pages.sharing.shared_pictures import preview_of
 from dashboard.project_setup.duration_sentences import run_end_sentence
 from dashboard.project_setup.expected_durations import seconds_left_by_progress
 from dashboard.querysets import run_points

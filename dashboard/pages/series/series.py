@@ -14,13 +14,13 @@ from dashboard.charts import theme
 from dashboard.charts.trend import MOST_MARKED
 from dashboard.models import Project, Series
 from dashboard.pages.experiments.links import series_fields
+from dashboard.pages.link_previews import preview_of
 from dashboard.pages.series.baseline import baseline_context
 from dashboard.pages.series.controls import control_context, part_text
 from dashboard.pages.series.effect import describe_effect
 from dashboard.pages.series.figure import draw_series
 from dashboard.pages.series.phases import PhaseTable, draw_phases, has_phases, phase_rows, read_phases
 from dashboard.pages.series.trend import SeriesTrend, read_series_trend
-from dashboard.pages.sharing.shared_pictures import preview_of
 from dashboard.policy.project_policy import project_policy
 from dashboard.postgresql.compiled_queries import CompiledQuery, Parameter
 from dashboard.querysets import series as series_queries

@@ -21,7 +21,6 @@ from dashboard.pictures import (
     find_link,
     picture_of,
 )
-from dashboard.pictures.drawing import project_of
 from dashboard.querysets.regressions import regressions_with_related
 from dashboard.querysets.runs import runs_with_related
 from dashboard.querysets.series import series_with_related
@@ -150,25 +149,3 @@ def render_bare(
     policy = CONTENT_SECURITY_POLICY | {"frame-ancestors": ancestors}
     response.headers["Content-Security-Policy"] = format_policy(policy)
     return response
-
-
-def preview_of(subject: Subject) -> dict[str, str]:
-    """What a chat shows of the address of a public page; empty of a private one, which it can't read."""
-    title, sentence = describe_subject(subject)
-    name = subject._meta.model_name
-    image = reverse(f"{name}-picture", args=[subject.pk, "png"])
-    return preview_of_page(project_of(subject), subject.get_absolute_url(), title, sentence, image)
-
-
-def preview_of_page(
-    project: Project, address: str, title: str, sentence: str, image: str = ""
-) -> dict[str, str]:
-    """As `preview_of`, of any page. The addresses are paths; without `image` there is no picture."""
-    if not is_public(project):
-        return {}
-    return {
-        "title": title,
-        "sentence": sentence,
-        "url": settings.PACELINE_URL + address,
-        "image": settings.PACELINE_URL + image if image else "",
-    }
