@@ -104,7 +104,9 @@ def test_feedback_generates_between_updates(tmp_path: Path) -> None:
 def test_a_vector_environment_of_stable_baselines_steps_once(tmp_path: Path) -> None:
     left = run_framework(tmp_path, "stable_baselines", steps=40)
     counts = phase_counts(left)
-    assert left["step"] == {"kind": "environment", "owner": "DummyVecEnv", "chosen": False}
+    step = {"kind": "environment", "owner": "DummyVecEnv", "chosen": False}
+    # The first of eight steps only begins the loop.
+    assert left["step"] == {**step, "learned_after": 7}
     assert counts["env_step"] == 1
     # Two passes over 32 samples in batches of 16, after eight steps of four environments.
     assert counts["optimizer"] == pytest.approx(4 / 8)
@@ -113,7 +115,9 @@ def test_a_vector_environment_of_stable_baselines_steps_once(tmp_path: Path) -> 
 def test_one_file_ppo_on_a_vector_environment(tmp_path: Path) -> None:
     left = run_framework(tmp_path, "single_file_ppo", steps=40)
     counts = phase_counts(left)
-    assert left["step"] == {"kind": "environment", "owner": "SyncVectorEnv", "chosen": False}
+    step = {"kind": "environment", "owner": "SyncVectorEnv", "chosen": False}
+    # The first of eight steps only begins the loop.
+    assert left["step"] == {**step, "learned_after": 7}
     assert counts["env_step"] == 1
     assert counts["optimizer"] == counts["clip_gradients"] == pytest.approx(2 / 8)
     assert counts["distribution"] > 3
