@@ -64,6 +64,7 @@ def check_context(check: Check) -> dict[str, Any]:
         "alike": [row for row in rows if is_folded(row)],
         "unmoved": sentences.unmoved_text(report),
         "commands": "\n".join(report.commands),
+        "control": sentences.control_text(report),
         "command": sentences.repeat_command(check),
     }
 

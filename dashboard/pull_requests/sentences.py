@@ -334,6 +334,15 @@ def measured_text(report: CheckReport) -> str:
     return f": {pairs}{so_far}{where}{control.rstrip(': ') if control else ''}."
 
 
+def control_text(report: CheckReport) -> str:
+    """By how much the base differs from itself, or that too few pairs tell; empty while none is measured."""
+    if change := change_text(report.control) if report.control else "":
+        return change
+    if not report.control_pairs:
+        return ""
+    return "too few undisturbed pairs" if report.check.ended_at else "too few pairs yet"
+
+
 def unmoved_text(report: CheckReport) -> str:
     """`As often on both sides: function calls, graph breaks.` Empty where no counter is."""
     names = [lower_first(metric_label(name)) for name in report.unmoved_counters]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from statistics import median
 from typing import Any
 
@@ -93,7 +93,7 @@ def history_page(request: HttpRequest, slug: str) -> HttpResponse:
         # No regression among no results says nothing.
         "measured": bool(dated) or _has_results(project, period),
         # Of a history that was measured years after it was written all are earlier.
-        "earlier": None if dated else newest_day(regressions_of_period(project, before, proven=bool(proven))),
+        "earlier": "" if dated else newest_day(regressions_of_period(project, before, proven=bool(proven))),
         "more": len(found) > MOST_LISTED,
         "summary": summarize_times(dated),
         "trained": project.training_hours_per_week is not None,
@@ -101,10 +101,10 @@ def history_page(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "regressions/history.html", context, status=400 if refused else 200)
 
 
-def newest_day(regressions: QuerySet[Regression]) -> date | None:
-    """Of these, newest first, the day of the first one's commit."""
+def newest_day(regressions: QuerySet[Regression]) -> str:
+    """`2026-11-29`: of these, newest first, the day of the first one's commit; empty of none."""
     committed: datetime | None = regressions.values_list("first_bad__committed_at", flat=True).first()
-    return committed.date() if committed else None
+    return committed.date().isoformat() if committed else ""
 
 
 def _has_results(project: Project, period: ListFilter) -> bool:

@@ -20,7 +20,7 @@ Json = dict[str, Any]
 @dataclass(frozen=True, slots=True)
 class ComparedMetric:
     """A metric beside what the run before measured. `verdict`: worse, better, empty where the intervals don't
-    tell the two runs apart, `?` where they do and rest on too few repetitions."""
+    tell the two runs apart, a question mark where they do and rest on too few repetitions."""
 
     before: float
     verdict: str
