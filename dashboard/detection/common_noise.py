@@ -16,7 +16,7 @@ import numpy as np
 
 from dashboard.detection.medians import fast_median
 from dashboard.detection.noise import MAD_TO_SIGMA
-from dashboard.detection.relevance import SHORT_HISTORY
+from dashboard.detection.relevance import WANDER_POINTS
 from dashboard.detection.segmentation import Floats
 from dashboard.detection.types import Point, Series
 
@@ -54,7 +54,7 @@ def logarithms_of(part: Series) -> Floats:
 
 
 def is_long_enough(logs: Floats) -> bool:
-    return int(np.isfinite(logs).sum()) >= SHORT_HISTORY
+    return int(np.isfinite(logs).sum()) >= WANDER_POINTS
 
 
 def local_deviations(logs: Floats) -> Floats:

@@ -17,7 +17,7 @@ from dashboard.detection.identity import same_change, same_location
 from dashboard.detection.levels import LEVEL_WINDOW, estimate_step, level_ranges, ratio_interval
 from dashboard.detection.medians import fast_median
 from dashboard.detection.readings import ADDITIVE_KINDS, Readings, prepare_readings, repeats_exactly
-from dashboard.detection.relevance import SHORT_HISTORY, exceeds_floor
+from dashboard.detection.relevance import WANDER_POINTS, exceeds_floor
 from dashboard.detection.rules import ALARM
 from dashboard.detection.scaling import safe_median
 from dashboard.detection.segmentation import Floats, Loss, segment_levels
@@ -42,7 +42,7 @@ def loss_for(n: int) -> Loss:
     One point never does, whatever it is: the cap is below the penalty. A history that is longer has more
     places at which noise could pass for a step, and asks for more.
     """
-    return Loss(cap=9.0, penalty=11.0 + 3.0 * math.log(max(n / SHORT_HISTORY, 1.0)))
+    return Loss(cap=9.0, penalty=11.0 + 3.0 * math.log(max(n / WANDER_POINTS, 1.0)))
 
 
 def judge_series(series: Series, known: Collection[int] = ()) -> list[Change]:
@@ -112,7 +112,7 @@ def average_starts(readings: Readings, known: Collection[int]) -> list[int]:
             starts = sorted({*starts, *(set(held) & set(known))})
     else:
         starts = segment_levels(readings.scaled, readings.noise, loss, known)
-        if n >= SHORT_HISTORY:
+        if n >= WANDER_POINTS:
             starts = drop_slopes(starts, readings.scaled, readings.noise, loss.cap)
     return drop_irrelevant(lasting_starts(starts, n, known), readings)
 
@@ -230,7 +230,7 @@ def noisy_starts(readings: Sequence[Readings], known: Sequence[Collection[int]])
             segmented[index] = Segmented(each.scaled, each.noise, loss_for(n), before)
     for index, starts in zip(segmented, segment_all(list(segmented.values())), strict=True):
         each = readings[index]
-        if len(each.values) >= SHORT_HISTORY:
+        if len(each.values) >= WANDER_POINTS:
             starts = drop_slopes(starts, each.scaled, each.noise, segmented[index].loss.cap)
         found[index] = starts
     return [drop_irrelevant(starts, each) for starts, each in zip(found, readings, strict=True)]

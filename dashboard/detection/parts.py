@@ -25,7 +25,7 @@ from dashboard.detection.levels import LEVEL_WINDOW
 from dashboard.detection.medians import fast_median
 from dashboard.detection.noise import MEDIAN_EFFICIENCY, neighbour_noise, robust_deviation
 from dashboard.detection.readings import Readings, prepare_readings, untainted_positions
-from dashboard.detection.relevance import EFFECT_FLOORS, SHORT_HISTORY, exceeds_floor
+from dashboard.detection.relevance import EFFECT_FLOORS, WANDER_POINTS, exceeds_floor
 from dashboard.detection.scaling import safe_median
 from dashboard.detection.step_p_value import step_p_value
 from dashboard.detection.types import Change, Doubt, Series
@@ -136,7 +136,7 @@ def comparable_parts(whole: Series, parts: Mapping[str, Series], risk: float) ->
     """The parts as they are judged: where a risk may be taken, apart from what they all share, and down to
     what would be relevant for the whole."""
     kept = untainted_positions(whole.points)
-    if not risk or len(kept) < SHORT_HISTORY:
+    if not risk or len(kept) < WANDER_POINTS:
         yield from parts.items()
         return
     whole_level = safe_median(np.array([whole.points[i].value for i in kept]))
@@ -163,7 +163,7 @@ def part_steps(
     since = 0
     for change in changes:
         at = readings.kept.index(change.index)
-        enough = at - since >= SHORT_HISTORY
+        enough = at - since >= WANDER_POINTS
         p_value = min(1.0, count * step_p_value(readings.scaled, at, since)) if enough else None
         yield PartStep(name, change, part, p_value)
         if any(abs(change.index - place) <= SAME_PLACE_POINTS for place in known):

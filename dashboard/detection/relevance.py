@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dashboard.detection.types import Kind
 
-SHORT_HISTORY = 20  # points; below it a series has not yet shown how it wanders
+WANDER_POINTS = 20  # from so many points on a series has shown how it wanders
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,9 @@ class EffectFloor:
 
     def at(self, points: int) -> float:
         """The floor for a history of so many points; it falls as the history teaches the noise."""
-        if points < SHORT_HISTORY:
+        if points < WANDER_POINTS:
             return self.short
-        return max(self.long, self.short * SHORT_HISTORY / points)
+        return max(self.long, self.short * WANDER_POINTS / points)
 
 
 EFFECT_FLOORS: dict[Kind, EffectFloor] = {
