@@ -208,7 +208,8 @@ def stopped_clock(db: None) -> None:
     """Stop PostgreSQL's clock within the test's transaction: on a busy machine a second passes anywhere."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz STABLE LANGUAGE sql AS 'SELECT now()'"
+            "CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz"
+            " STABLE LANGUAGE sql AS 'SELECT now()'"
         )
         # Named behind it, the catalog's own functions give way.
         cursor.execute("SET LOCAL search_path = public, pg_catalog")

@@ -68,7 +68,7 @@ def describe_loader(loader: Loader) -> str:
         parts.append("The workers wait for the loop, which takes longer than they do.")
         if loader.fetch_time is not None and loader.wait_time > loader.batches * loader.fetch_time:
             receives = numbers.format_seconds(loader.wait_time)
-            parts.append(f"To receive what lies ready takes it {receives} a step.")
+            parts.append(f"Receiving batches that are ready takes it {receives} a step.")
     else:
         parts.append(f"The loop waits {numbers.format_seconds(loader.wait_time)} a step for batches.")
     worker = None if loader.slowest is None else loader.find_worker(loader.slowest)

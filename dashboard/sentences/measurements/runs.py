@@ -61,8 +61,7 @@ def _comparison_sentence(facts: RunFacts) -> str:
         return ""
     beside = f"Beside the case's run before, #{number} at {commit}"
     sized = [
-        (f"{lower_first(label)}", verdict, f" ({size})" if size else "")
-        for label, verdict, size in facts.compared
+        (lower_first(label), verdict, f" ({size})" if size else "") for label, verdict, size in facts.compared
     ]
     moved = [f"{label} is {verdict}{size}" for label, verdict, size in sized if verdict not in ("", "?")]
     chance = join_names([f"{label}{size}" for label, verdict, size in sized if verdict == "?"])

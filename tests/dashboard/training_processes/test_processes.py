@@ -89,7 +89,7 @@ def test_a_loader_says_who_starves() -> None:
     )
     received = replace(loader, batches=1, fetch_time=0.001, starved="workers", slowest=None)
     assert sentences.describe_loader(received).endswith(
-        "loop, which takes longer than they do. To receive what lies ready takes it 8 ms a step."
+        "loop, which takes longer than they do. Receiving batches that are ready takes it 8 ms a step."
     )
 
 

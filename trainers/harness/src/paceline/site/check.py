@@ -27,7 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Asks the site to measure a commit against its merge base with a branch, waits, and prints the "
         f"answer. Exit status: {PASSED} not slower, or not known; {WORSE} proven to be worse, by the "
-        f"project's floor or more as measured; {UNANSWERED} no answer; with --strict {NOT_KNOWN} where it isn't known."
+        f"project's floor or more as measured; {UNANSWERED} no answer; "
+        f"with --strict {NOT_KNOWN} where it isn't known."
     )
     parser.add_argument(
         "--base", default="", metavar="BRANCH", help="to be merged into (default: the project's)"
