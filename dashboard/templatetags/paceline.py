@@ -182,7 +182,9 @@ def render_sparkline(latest: SeriesLatest) -> SafeString:
     if values:
         unit = latest.series.metric.unit
         low, high = (numbers.format_quantity(value, unit) for value in (min(values), max(values)))
-        description = f"{len(values)} newest values, between {low} and {high}"
+        description = (
+            f"{len(values)} newest values, between {low} and {high}" if values[1:] else f"one value, {low}"
+        )
         if left_out := len(latest.recent) - len(values):
             description += f"; {left_out} tainted left out"
     return draw_sparkline(layout_sparkline(values, latest.level), description)

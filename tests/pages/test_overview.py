@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard import dispatch, failed_jobs
-from dashboard.models import Commit, Delivery, Heartbeat, Run
+from dashboard.models import Case, Commit, Configuration, Delivery, Heartbeat, Run
 from dashboard.repositories import DETACHED
 from tests.pages import builders
 from tests.pages.conftest import get_page
@@ -106,6 +106,9 @@ def test_each_project_shows_its_newest_commit_and_sparklines(client: Client) -> 
     shown = get_page(client)
     assert Commit.objects.get(project=project, position=4).short in shown
     assert 'class="spark"' in shown
+    assert "(quick)" not in shown
+    Configuration.objects.update(quick=True)
+    assert f"{Case.objects.get()} (quick)</span>" in get_page(client)
 
 
 def test_each_project_names_the_commit_that_was_measured(client: Client) -> None:
