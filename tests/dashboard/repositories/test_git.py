@@ -23,19 +23,16 @@ def shell_alias(command: str) -> list[str]:
     return ["-c", f"alias.wait=!{command}", "wait"]
 
 
-def processes_of(*command: str) -> list[psutil.Process]:
-    return [
-        process
-        for process in psutil.process_iter(["cmdline"])
-        if (process.info["cmdline"] or [])[: len(command)] == list(command)
-    ]
+def is_running(*command: str) -> bool:
+    lines = [process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])]
+    return any(line[: len(command)] == list(command) for line in lines)
 
 
 def wait_until_gone(*command: str) -> bool:
     until = time.monotonic() + 60
-    while processes_of(*command) and time.monotonic() < until:
+    while is_running(*command) and time.monotonic() < until:
         time.sleep(0.05)
-    return not processes_of(*command)
+    return not is_running(*command)
 
 
 def test_what_git_prints_is_returned_whole(tmp_path: Path) -> None:
@@ -91,8 +88,11 @@ def test_what_goes_on_in_the_background_is_ended(tmp_path: Path) -> None:
 
 
 def test_a_pipe_that_somebody_keeps_open_holds_nobody_up(tmp_path: Path) -> None:
-    assert Git().run(shell_alias("setsid sleep 303 & echo done #"), folder=tmp_path) == b"done\n"
-    (keeper,) = processes_of("sleep", "303")
+    keep = "setsid sh -c 'echo $$ > keeper; exec sleep 303'"
+    command = f"{keep} & until [ -s keeper ]; do sleep 0.05; done; echo done #"
+    assert Git().run(shell_alias(command), folder=tmp_path) == b"done\n"
+    keeper = psutil.Process(int((tmp_path / "keeper").read_text()))
+    assert keeper.is_running()
     keeper.kill()
 
 
