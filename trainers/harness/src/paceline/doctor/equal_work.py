@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import cycle
 from pathlib import Path
 from threading import Event, Timer
@@ -71,20 +71,22 @@ def time_in_pairs(
 def time_processes(script: str, number: int, limit: float) -> list[float]:
     """The seconds of one step, as each of so many fresh processes prints them; raises EqualWorkError."""
     try:
-        # In a file: nobody reads what they say of errors until one fails.
-        with (
-            tempfile.TemporaryFile("w+", errors="replace") as errors,
-            waiting_processes(script, number, errors) as processes,
-        ):
+        with ExitStack() as stack:
+            # In files: nobody reads what they say of errors until one fails. Each has its own, for a file's
+            # place is shared by all that write to it and whoever reads it.
+            errors = [
+                stack.enter_context(tempfile.TemporaryFile("w+", errors="replace")) for _ in range(number)
+            ]
+            processes = stack.enter_context(waiting_processes(script, errors))
             return _time_one_by_one(script, processes, errors, limit)
     except OSError as error:
         raise EqualWorkError(f"{script} can't be started: {error}") from error
 
 
 def _time_one_by_one(
-    script: str, processes: Sequence[subprocess.Popen[str]], errors: IO[str], limit: float
+    script: str, processes: Sequence[subprocess.Popen[str]], errors: Sequence[IO[str]], limit: float
 ) -> list[float]:
-    late = Event()
+    late, everyone, asked = Event(), range(len(processes)), 0
 
     def end() -> None:
         late.set()
@@ -94,28 +96,37 @@ def _time_one_by_one(
     watchdog = Timer(limit, end)
     watchdog.start()
     try:
-        if any(_read_line(process) != READY for process in processes):
-            raise ValueError("it was never ready")
-        return [_time_process(process) for process in processes]
+        for asked in everyone:
+            if _read_line(processes[asked]) != READY:
+                raise ValueError("it was never ready")
+        seconds = []
+        for asked in everyone:
+            seconds.append(_time_process(processes[asked]))
+        return seconds
     except (OSError, ValueError) as error:
         if late.is_set():
             sentence = f"{len(processes)} processes of {script} took longer than {limit:.0f} s"
             raise TooSlowError(sentence) from error
-        raise EqualWorkError(f"{script} failed: {_last_line(errors) or error}") from error
+        processes[asked].kill()
+        processes[asked].wait()
+        raise EqualWorkError(f"{script} failed: {_last_line(errors[asked]) or error}") from error
     finally:
         watchdog.cancel()
 
 
 @contextmanager
-def waiting_processes(script: str, number: int, errors: IO[str]) -> Iterator[list[subprocess.Popen[str]]]:
-    """Processes that say when they are ready, and wait for a line; they are ended behind the block."""
+def waiting_processes(script: str, errors: Sequence[IO[str]]) -> Iterator[list[subprocess.Popen[str]]]:
+    """Processes that say when they are ready, and wait for a line; they are ended behind the block.
+
+    One for each of the files `errors`, which it writes its errors to.
+    """
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
     command, pipe = [sys.executable, "-P", str(WORKLOADS / script)], subprocess.PIPE
     processes: list[subprocess.Popen[str]] = []
     try:
         processes.extend(
-            subprocess.Popen(command, env=environment, text=True, stdin=pipe, stdout=pipe, stderr=errors)
-            for _ in range(number)
+            subprocess.Popen(command, env=environment, text=True, stdin=pipe, stdout=pipe, stderr=file)
+            for file in errors
         )
         yield processes
     finally:
