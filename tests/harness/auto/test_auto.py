@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar
 
 import paceline
@@ -196,7 +196,7 @@ class TestPacing:
         recorder = SimpleNamespace(loop=loop, steps=lambda items: items)
         return step_finder.StepFinder(recorder, lambda: None), loop
 
-    def test_who_comes_first_sets_the_pace(self) -> None:
+    def test_who_comes_first_sets_the_pace(self, monkeypatch: pytest.MonkeyPatch) -> None:
         finder, loop = self.make_finder()
         first, second = Owner(), Owner()
         for owner in (first, second, second, first, second, first):
@@ -206,6 +206,8 @@ class TestPacing:
         described = finder.describe_step()
         assert described is not None
         assert described["learned_after"] == 2
+        monkeypatch.setitem(sys.modules, "jax", ModuleType("jax"))
+        assert "learned_after" not in (finder.describe_step() or {})
 
     def test_an_environment_takes_over_before_the_first_step(self) -> None:
         finder, loop = self.make_finder()

@@ -11,6 +11,7 @@ What ends a step may also be chosen; batches of a loader do only then.
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from time import sleep
@@ -20,6 +21,8 @@ from ..measured.step_loop import StepLoop
 from ..step_kinds import BATCH, ENVIRONMENT, MARK, OPTIMIZER
 from .owner_changes import Rival, Succession, name_of_owner, refer_to
 
+# Where they are used, nobody knows whether a step learned: their optimizers are seen by none.
+OTHER_LEARNERS = {"jax", "tensorflow"}
 # How often the end is raised again in a script that swallows it, and the seconds it may take to tidy up.
 END_TRIES = 3
 TIDY_UP_SECONDS = 10.0
@@ -142,7 +145,7 @@ class StepFinder:
         if not self._kind:
             return None
         step: dict[str, Any] = {"kind": self._kind, "owner": self._owner_name, "chosen": bool(self._chosen)}
-        if self._kind == ENVIRONMENT and self._learned_after is not None:
+        if self._kind == ENVIRONMENT and not OTHER_LEARNERS & sys.modules.keys():
             step["learned_after"] = self._learned_after
         return step | self._succession.describe()
 

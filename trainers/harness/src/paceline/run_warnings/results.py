@@ -15,7 +15,6 @@ from ..measured.processor import CONTENTION_SHARE
 from ..measurement import TimedRepetition
 from ..phase_names import spell_metric
 from ..statistics import mean
-from ..step_kinds import ENVIRONMENT
 from ..units import format_amount, format_count
 from ..watching.measurement_errors import TooFewStepsError
 from .warning import Raw, WarningRows, make_warning
@@ -175,17 +174,18 @@ def _several_owners(timed: Sequence[TimedRepetition], benchmark: Benchmark) -> W
 
 def _unlearned_steps(raw: Raw, timed: Sequence[TimedRepetition], benchmark: Benchmark) -> WarningRows:
     """Warn where an environment was stepped in the window, or from its begin on, and no optimizer was."""
-    steps = [row.step for row in timed if row.step and row.step["kind"] == ENVIRONMENT]
+    # It isn't said where another framework may have learned.
+    steps = [row.step for row in timed if row.step and "learned_after" in row.step]
     if not steps:
         return
-    learned_after = max(int(step.get("learned_after", 0)) for step in steps)
+    learned_after = max(step["learned_after"] or 0 for step in steps)
     if not any("optimizer" in row["path"].split("/") for row in raw["phases"]):
         yield make_warning(
             "nothing_learned",
             "no optimizer of PyTorch stepped in the window: it holds the environment's steps alone",
             "where the script learns after a number of them, measure several times as many (--steps)",
         )
-    elif learned_after >= benchmark.warmup_steps:
+    elif learned_after >= max(benchmark.warmup_steps, 1):
         yield make_warning(
             "nothing_learned",
             f"the first optimizer step came after {learned_after} steps, within the window: "
