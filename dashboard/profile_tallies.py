@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from paceline.profile import may_be_in_rest, most_in_rest
+
 # A profiled step takes so many times as long as a measured one; more than this above the least was slowed.
 SLOWED_FACTOR = 1.2
 ON_DEVICE = "cuda"
@@ -24,14 +26,13 @@ def profiled_seconds(profile: Profile) -> float:
     return float(sum(function["self"] for function in profile["functions"]) + rest)
 
 
-def may_be_in_rest(profile: Profile, function: Tally) -> bool:
-    """Whether a profile may have this function without listing it: not that it is new, or gone."""
-    rest, listed = profile.get("rest") or {}, profile.get("functions") or ()
-    if not rest.get("functions") or not listed or function[0] > rest["calls"]:
-        return False
-    # Listed are the heaviest, and up to a quarter for their calls; no time is measured twice alike.
-    seconds = sorted(float(row["self"]) for row in listed)
-    return function[1] <= seconds[len(seconds) // 4]
+def listed_in(
+    costs: Mapping[tuple[str, str], Tally], others: Mapping[tuple[str, str], Tally], other: Profile
+) -> dict[tuple[str, str], Tally]:
+    """Costs of functions that are among the `others` too, or that the `other` profile surely lacks."""
+    own_times = [float(row["self"]) for row in other.get("functions") or ()]
+    most = most_in_rest(other.get("rest") or {}, own_times)
+    return {name: tally for name, tally in costs.items() if name in others or not may_be_in_rest(tally, most)}
 
 
 def operation_rows(profile: Profile | None) -> Sequence[Mapping[str, Any]]:

@@ -107,6 +107,7 @@ ROOMS = (
             "paceline.phase_names",
             "paceline.metrics",
             "paceline.manifest",
+            "paceline.profile",
             "paceline.progress_bar",
             # What claims say and how they are judged, never what measures them by hand.
             *(f"paceline.claims.{part}" for part in ("claim", "claims_file", "readings", "verdicts")),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.profile_tallies import NOTHING, Tally, may_be_in_rest
+from dashboard.profile_tallies import NOTHING, Tally, listed_in
 
 Profile = Mapping[str, Any]
 # By function and file. Not by line: an edit above a function moves it.
@@ -75,10 +75,7 @@ def function_rows(base: Profile, head: Profile) -> list[FunctionRow]:
 def listed_costs(base: Profile, head: Profile) -> tuple[Costs, Costs]:
     """Those of both sides; without functions that one lists alone, and the other may have in its rest."""
     before, after = (sum_costs(profile.get("functions") or ()) for profile in (base, head))
-    return (
-        {name: tally for name, tally in before.items() if name in after or not may_be_in_rest(head, tally)},
-        {name: tally for name, tally in after.items() if name in before or not may_be_in_rest(base, tally)},
-    )
+    return listed_in(before, after, head), listed_in(after, before, base)
 
 
 def sum_costs(functions: Iterable[Mapping[str, Any]]) -> Costs:

@@ -239,8 +239,10 @@ def phase_causes(experiment: Experiment, case: str) -> list[Cause]:
 
 
 def function_causes(experiment: Experiment, case: str) -> list[Cause]:
-    """The function of the code itself in which most of the difference lies, and which is called more or less
-    often: by the time alone of two profiles any function may be the one."""
+    """The function of the code itself that has most of the difference, if it is called more or less often.
+
+    By the time alone of two profiles any function may be the one.
+    """
     profiles: Any = experiment.profiles
     if not all((profiles.get(side) or {}).get("functions") for side in ("base", "head")):
         return []

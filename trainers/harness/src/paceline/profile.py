@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,8 +85,9 @@ def subtract_profiles(before: Profile, after: Profile) -> Differences:
     unlisted = {
         name
         for profile, others, own in ((before, functions[1], functions[0]), (after, *functions))
+        for most in [most_in_rest(profile.rest, [row.self_time for row in profile.functions])]
         for name in others.keys() - own.keys()
-        if _may_be_in_rest(profile, *others[name])
+        if may_be_in_rest(others[name], most)
     }
     return Differences(
         [row for row in _subtract_sums(*functions) if row.name not in unlisted],
@@ -102,13 +103,20 @@ def _function_sums(profile: Profile) -> Sums:
     return _sum_by_name(((row.function, row.file), row.calls, row.self_time) for row in profile.functions)
 
 
-def _may_be_in_rest(profile: Profile, calls: float, own: float) -> bool:
-    """Whether a profile may have a function of so many calls and own seconds per step without listing it."""
-    if not (profile.functions and profile.rest.get("functions")) or calls > profile.rest["calls"]:
-        return False
+def most_in_rest(rest: Mapping[str, float], own_times: Sequence[float]) -> tuple[float, float] | None:
+    """Return the most calls and own seconds per step of a function that a profile may hold in its `rest`.
+
+    `own_times` are of the functions that it lists; None where it lists all.
+    """
+    if not own_times or not rest.get("functions"):
+        return None
     # Listed are the heaviest, and up to a quarter for their calls; no time is measured twice alike.
-    seconds = sorted(row.self_time for row in profile.functions)
-    return own <= seconds[len(seconds) // 4]
+    return rest["calls"], sorted(own_times)[len(own_times) // 4]
+
+
+def may_be_in_rest(function: tuple[float, float], most: tuple[float, float] | None) -> bool:
+    """Return whether calls and own seconds per step are no more than `most_in_rest` says."""
+    return most is not None and function[0] <= most[0] and function[1] <= most[1]
 
 
 def _stack_sums(profile: Profile) -> Sums:
